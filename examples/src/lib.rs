@@ -1,0 +1,1 @@
+//! Shared by nothing: the examples stand alone in `examples/examples/`.

@@ -1,0 +1,157 @@
+//! The plain data every report is made from.
+//!
+//! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
+//! nanoseconds. With the feature `serde` every type here can be serialised and read back.
+
+/// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum RangeStyle {
+    /// Entered and exited on one thread: an NVTX push and pop.
+    PushPop,
+    /// From the creation of a span to its close, on any threads: an NVTX start and end (`nvtx.lifetime`).
+    StartEnd,
+}
+
+/// The durations of all instances of one row, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Times {
+    /// Instances that have ended.
+    pub instances: u64,
+    /// Sum of all durations.
+    pub total_ns: u64,
+    /// Shortest duration; 0 where there is no instance.
+    pub min_ns: u64,
+    /// Longest duration.
+    pub max_ns: u64,
+    /// Median: the middle duration, or the mean of the two middle ones. `None` where there is no instance, or where
+    /// the sample budget was spent before this row could keep its durations.
+    pub median_ns: Option<f64>,
+    /// Whether `median_ns` comes from every single duration. Otherwise it comes from a histogram, with a relative error
+    /// below 0.2 %.
+    pub median_exact: bool,
+    /// Sample standard deviation (divisor n - 1); 0 for one instance.
+    pub stddev_ns: f64,
+}
+
+/// One row of the range statistics: every instance of one name in one domain and style.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct RangeStats {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// Push/pop or start/end.
+    pub style: RangeStyle,
+    /// Durations.
+    pub times: Times,
+}
+
+impl RangeStats {
+    /// The name as Nsight Systems shows it: `domain:name`, or the bare name in the default domain.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.domain {
+            Some(domain) => format!("{domain}:{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// One node of the phase tree: the spans of one name under one parent (by span parentage, not by thread).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct TreeNode {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// Spans created.
+    pub calls: u64,
+    /// Times entered and exited; an async span is entered once a poll.
+    pub instances: u64,
+    /// Sum of all durations.
+    pub total_ns: u64,
+    /// `total_ns` without the ranges that ran directly above these on the same thread.
+    pub self_ns: u64,
+    /// First creation of such a span, from the start of the window: the order of siblings.
+    pub first_ns: u64,
+    /// Children, in order of first creation.
+    pub children: Vec<TreeNode>,
+}
+
+/// One row of the category sums.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct CategoryStats {
+    /// Value of `nvtx.category`: its name, or the number in decimal digits.
+    pub category: String,
+    /// Durations of all instances in this category, nested ones counted inclusively.
+    pub times: Times,
+}
+
+/// A range that was still open when the summary was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct OpenRange {
+    /// Name as [`RangeStats::label`] gives it.
+    pub label: String,
+    /// Name of the thread it is open on.
+    pub thread: String,
+    /// Whether it was popped by the finish, and so counted up to then ("cut").
+    pub cut: bool,
+}
+
+/// What was not measured, or not as the program wrote it. All zero and empty in a clean run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Losses {
+    /// Instances that were closed and opened again because a range below them was exited first.
+    pub split_instances: u64,
+    /// Exits on a thread that had no such range open.
+    pub stray_exits: u64,
+    /// Ranges open at the time of the summary.
+    pub open: Vec<OpenRange>,
+    /// Values of `nvtx.name` beyond the bound on distinct names; the span's own name was used.
+    pub names_over_limit: u64,
+    /// Spans whose own tree node did not fit the bound on nodes; they are in a `(more)` row.
+    pub nodes_over_limit: u64,
+    /// Rows whose durations were not all kept because the sample budget was spent: their median is unknown.
+    pub rows_without_median: u64,
+    /// Spans that could not be followed: entered while their thread was being torn down, or beyond the bounds on threads.
+    pub spans_dropped: u64,
+}
+
+/// The process a summary was taken in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Command line, arguments joined by blanks.
+    pub command: String,
+}
+
+/// Everything measured in one window of one process.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Summary {
+    /// Where it was taken.
+    pub process: Process,
+    /// Length of the window: since the profiler was built, or since the last reset.
+    pub elapsed_ns: u64,
+    /// Range statistics, by total time descending, then by label.
+    pub ranges: Vec<RangeStats>,
+    /// Root phases, in order of first creation.
+    pub tree: Vec<TreeNode>,
+    /// Sums over `nvtx.category`, by total time descending, then by name.
+    pub categories: Vec<CategoryStats>,
+    /// What was lost or changed.
+    pub losses: Losses,
+    /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
+    pub notes: Vec<String>,
+}
