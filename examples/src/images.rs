@@ -1,0 +1,89 @@
+//! Labelled photographs, as far as a classifier can tell: 32 by 32 RGB images of ten classes, as CIFAR-10 has.
+//!
+//! Every class has a pattern of its own; every image shows it with a different brightness and under noise.
+
+use crate::network::tensor::{Shape, Tensor};
+use crate::random::Random;
+
+/// The classes.
+pub const CLASSES: usize = 10;
+/// Rows, and columns, of an image.
+pub const SIDE: usize = 32;
+/// Bytes in an image: rows of pixels of three.
+pub const BYTES: usize = SIDE * SIDE * 3;
+
+/// A pattern is made of squares of one colour, eight a side.
+const SQUARES: usize = 8;
+
+/// An image and what it shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelledImage {
+    /// From 0 to [`CLASSES`].
+    pub class: usize,
+    /// [`BYTES`] bytes, NHWC.
+    pub pixels: Vec<u8>,
+}
+
+/// Makes images: the same ones for the same seed.
+#[derive(Debug, Clone)]
+pub struct Camera {
+    patterns: Vec<Vec<f32>>,
+    random: Random,
+    noise: f32,
+}
+
+impl Camera {
+    /// A camera whose pixels are off by up to `noise` of 255.
+    pub fn new(seed: u64, noise: f32) -> Self {
+        // All cameras see the same world.
+        let mut world = Random::new(0xc1fa_0010);
+        let patterns = (0..CLASSES).map(|_| world.uniform_vec(SQUARES * SQUARES * 3, 88.0, 168.0)).collect();
+        Self { patterns, random: Random::new(seed), noise }
+    }
+
+    /// The next image, of the class given.
+    ///
+    /// # Panics
+    /// If there is no such class.
+    pub fn photograph(&mut self, class: usize) -> LabelledImage {
+        let light = self.random.uniform(0.8, 1.2);
+        let pixels = (0..BYTES).map(|byte| {
+            let (y, x, channel) = (byte / 3 / SIDE, byte / 3 % SIDE, byte % 3);
+            let square = y * SQUARES / SIDE * SQUARES + x * SQUARES / SIDE;
+            let colour = self.patterns[class][square * 3 + channel];
+            // `as` saturates: a real sensor does too.
+            (colour * light + self.random.uniform(-self.noise, self.noise)) as u8
+        });
+        LabelledImage { class, pixels: pixels.collect() }
+    }
+}
+
+/// The numbers a network takes for one image.
+///
+/// # Panics
+/// If there are not [`BYTES`] bytes.
+pub fn to_tensor(pixels: &[u8]) -> Tensor {
+    let shape = Shape { images: 1, channels: 3, height: SIDE, width: SIDE };
+    Tensor::from_nhwc(shape, pixels, &[0.5; 3], &[0.25; 3])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES, Camera, to_tensor};
+
+    #[test]
+    fn images_depend_on_the_seed_alone() {
+        let shoot = |seed| Camera::new(seed, 40.0).photograph(3);
+        assert_eq!(shoot(1), shoot(1));
+        assert_ne!(shoot(1), shoot(2));
+        assert_eq!(shoot(1).pixels.len(), BYTES);
+    }
+
+    #[test]
+    fn without_noise_a_square_has_one_colour() {
+        let image = to_tensor(&Camera::new(1, 0.0).photograph(0).pixels);
+        let row = &image.image(0)[..8];
+        assert!(row[..4].iter().all(|&value| value == row[0]));
+        assert_ne!(row[3], row[4]);
+    }
+}
