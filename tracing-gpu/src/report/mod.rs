@@ -1,31 +1,323 @@
 //! Reports: plain text made from a [`Summary`](crate::Summary).
+//!
+//! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
+//! tables of Nsight Systems, character for character, except that control characters in names are escaped (see
+//! [`RenderOptions::raw_names`]).
+//!
+//! ```
+//! use tracing_gpu::{RenderOptions, Report, Summary, report};
+//!
+//! let summary = Summary::default();
+//! let mut text = Vec::new();
+//! report::render(&summary, &[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+//! assert!(String::from_utf8_lossy(&text).contains("NVTX Push/Pop Range Summary"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
-/// Report.
+mod categories;
+mod footer;
+mod names;
+mod nsys;
+mod number;
+mod table;
+mod tree;
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use crate::Summary;
+
+const NO_RANGE: &str =
+    "No range was recorded. Check that spans are entered and left before the report is printed, that the filter
+lets them through (by default INFO and above), and that `TRACING_GPU` does not say `off`.
+";
+
+/// What can be printed.
+///
+/// ```
+/// use tracing_gpu::Report;
+///
+/// assert_eq!("tree".parse(), Ok(Report::Tree));
+/// assert_eq!(Report::Ranges.name(), "ranges");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Report {
-    /// Range statistics.
+    /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
+    /// ranges too, the table of both.
     Ranges,
-    /// Phase tree.
+    /// Nested phases in order of first entry, with the time that each spent itself.
     Tree,
-    /// Category sums.
+    /// Sums over the span field `nvtx.category`.
     Categories,
 }
-/// Layout.
+
+impl Report {
+    /// Every report there is, in the order in which they read best.
+    ///
+    /// ```
+    /// use tracing_gpu::Report;
+    ///
+    /// let names: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
+    /// assert_eq!(names, ["ranges", "tree", "categories"]);
+    /// ```
+    pub const ALL: &'static [Self] = &[Self::Ranges, Self::Tree, Self::Categories];
+
+    /// The name by which configuration asks for it.
+    ///
+    /// ```
+    /// assert_eq!(tracing_gpu::Report::Categories.name(), "categories");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ranges => "ranges",
+            Self::Tree => "tree",
+            Self::Categories => "categories",
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Report {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|report| report.name() == name)
+            .ok_or_else(|| UnknownName::new("report", name, Self::ALL.iter().map(|report| report.name())))
+    }
+}
+
+/// Whose tables the statistics look like.
+///
+/// ```
+/// use tracing_gpu::TableStyle;
+///
+/// assert_eq!("legacy".parse(), Ok(TableStyle::Legacy));
+/// assert_eq!(TableStyle::default(), TableStyle::Current);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableStyle {
-    /// Current Nsight.
+    /// Nsight Systems of today: with median and standard deviation.
     #[default]
     Current,
-    /// 2021.
+    /// Nsight Systems up to 2021: average, minimum and maximum only.
     Legacy,
 }
-/// How to print.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+
+impl TableStyle {
+    /// The name by which configuration asks for it.
+    ///
+    /// ```
+    /// assert_eq!(tracing_gpu::TableStyle::Current.name(), "current");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Legacy => "legacy",
+        }
+    }
+}
+
+impl FromStr for TableStyle {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let all = [Self::Current, Self::Legacy];
+        all.into_iter()
+            .find(|style| style.name() == name)
+            .ok_or_else(|| UnknownName::new("table style", name, all.into_iter().map(Self::name)))
+    }
+}
+
+/// A name that stands for nothing; its text says what does.
+///
+/// ```
+/// let error = "trees".parse::<tracing_gpu::Report>().unwrap_err();
+/// assert_eq!(error.to_string(), "unknown report `trees`: expected ranges, tree or categories");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    kind: &'static str,
+    name: String,
+    expected: String,
+}
+
+impl UnknownName {
+    fn new(kind: &'static str, name: &str, expected: impl Iterator<Item = &'static str>) -> Self {
+        let mut names: Vec<&str> = expected.collect();
+        let last = names.pop().unwrap_or_default();
+        let expected = if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) };
+        Self { kind, name: name.to_owned(), expected }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {} `{}`: expected {}", self.kind, names::escaped(&self.name), self.expected)
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// How reports are printed. Start from the default and change what differs.
+///
+/// ```
+/// use tracing_gpu::{RenderOptions, TableStyle};
+///
+/// let options = RenderOptions::default().style(TableStyle::Legacy).width(80);
+/// assert!(options.thousands);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RenderOptions {
-    /// Style.
+    /// Layout of the statistics.
     pub style: TableStyle,
-    /// Thousands separators.
+    /// Separate thousands with commas, as Nsight Systems does in an English locale (and not in the `C` locale). Default:
+    /// yes.
     pub thousands: bool,
+    /// Columns that the tree and the footer may take; at least 60 are used. The statistics are as wide as they are in
+    /// Nsight Systems. Default: 100.
+    pub width: usize,
+    /// Print names as they are, control characters included, as Nsight Systems does. Meant for comparing texts: on a
+    /// terminal such names can do anything. Default: no.
+    pub raw_names: bool,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self { style: TableStyle::Current, thousands: true, width: 100, raw_names: false }
+    }
+}
+
+impl RenderOptions {
+    /// Sets the layout of the statistics.
+    ///
+    /// ```
+    /// use tracing_gpu::{RenderOptions, TableStyle};
+    ///
+    /// assert_eq!(RenderOptions::default().style(TableStyle::Legacy).style, TableStyle::Legacy);
+    /// ```
+    #[must_use]
+    pub const fn style(mut self, style: TableStyle) -> Self {
+        self.style = style;
+        self
+    }
+
+    /// Sets whether thousands are separated.
+    ///
+    /// ```
+    /// assert!(!tracing_gpu::RenderOptions::default().thousands(false).thousands);
+    /// ```
+    #[must_use]
+    pub const fn thousands(mut self, thousands: bool) -> Self {
+        self.thousands = thousands;
+        self
+    }
+
+    /// Sets the columns that the tree and the footer may take.
+    ///
+    /// ```
+    /// assert_eq!(tracing_gpu::RenderOptions::default().width(120).width, 120);
+    /// ```
+    #[must_use]
+    pub const fn width(mut self, width: usize) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// Sets whether names are printed as they are.
+    ///
+    /// ```
+    /// assert!(tracing_gpu::RenderOptions::default().raw_names(true).raw_names);
+    /// ```
+    #[must_use]
+    pub const fn raw_names(mut self, raw_names: bool) -> Self {
+        self.raw_names = raw_names;
+        self
+    }
+
+    /// The width, within bounds that can be laid out.
+    fn columns(&self) -> usize {
+        self.width.clamp(60, 1_000)
+    }
+}
+
+/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does.
+///
+/// The text is written with a single call, so that threads which write to the same place do not cut through it.
+///
+/// ```
+/// use tracing_gpu::{RenderOptions, Report, Summary, report};
+///
+/// let mut summary = Summary::default();
+/// summary.losses.stray_exits = 2;
+/// let mut text = Vec::new();
+/// report::render(&summary, &[Report::Ranges], &RenderOptions::default(), &mut text)?;
+/// let text = String::from_utf8_lossy(&text);
+/// assert!(text.contains("No range was recorded."));
+/// assert!(text.contains("2 exits"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn render(
+    summary: &Summary,
+    reports: &[Report],
+    options: &RenderOptions,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    let mut text: String = reports.iter().map(|report| report_text(summary, *report, options)).collect();
+    text += &footer::footer(summary, reports, options);
+    out.write_all(text.as_bytes())
+}
+
+/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line.
+///
+/// ```
+/// use tracing_gpu::{RenderOptions, Report, Summary, TableStyle, report};
+///
+/// let mut text = Vec::new();
+/// let options = RenderOptions::default().style(TableStyle::Legacy);
+/// report::render_one(&Summary::default(), Report::Ranges, &options, &mut text)?;
+/// assert!(text.starts_with(b"\nNVTX Push-Pop Range Statistics:\n\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn render_one(
+    summary: &Summary,
+    report: Report,
+    options: &RenderOptions,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    out.write_all(report_text(summary, report, options).as_bytes())
+}
+
+fn report_text(summary: &Summary, report: Report, options: &RenderOptions) -> String {
+    match report {
+        Report::Ranges => nsys::ranges(summary, options),
+        Report::Tree => tree::tree(summary, options),
+        Report::Categories => categories::categories(summary, options),
+    }
+}
+
+/// The envelope of a report. `body` ends in a line feed.
+fn section(title: &str, body: &str) -> String {
+    format!("\n{title}\n\n{body}\n")
 }

@@ -1,0 +1,32 @@
+//! The sums over `nvtx.category`, in the table the range statistics have.
+
+use std::cmp::Reverse;
+
+use super::nsys::{Row, statistics};
+use super::table::Cell;
+use super::{RenderOptions, TableStyle, names, section};
+use crate::Summary;
+
+const NO_CATEGORY: &str =
+    "No range with a category was recorded. Give spans the field `nvtx.category`, a text or a number.\n";
+
+/// `Categories`: one row a category, by total time. Categories are text here even where they read as numbers.
+pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
+    let title = match options.style {
+        TableStyle::Current => " ** Category Summary (categories):",
+        TableStyle::Legacy => "Category Statistics:",
+    };
+    let mut rows: Vec<_> = summary.categories.iter().filter(|row| row.times.instances > 0).collect();
+    rows.sort_by_key(|row| (Reverse(row.times.total_ns), &row.category));
+    if rows.is_empty() {
+        return section(title, NO_CATEGORY);
+    }
+    let rows: Vec<Row> = rows
+        .into_iter()
+        .map(|row| {
+            let name = if options.raw_names { row.category.as_str().into() } else { names::escaped(&row.category) };
+            Row { times: &row.times, names: vec![Cell::text(name)] }
+        })
+        .collect();
+    section(title, &statistics(&rows, &["Category"], options))
+}

@@ -1,0 +1,137 @@
+//! What follows the reports: losses, marks that need a word, and the notes of the summary.
+
+use std::collections::BTreeMap;
+
+use super::table::{chars, clip};
+use super::{RenderOptions, Report, TableStyle, names, section};
+use crate::{OpenRange, Summary, Times};
+
+/// Names of open ranges printed before the rest is only counted.
+const MAX_OPEN: usize = 10;
+/// Threads named for each of them.
+const MAX_THREADS: usize = 3;
+/// Widest name inside a sentence.
+const MAX_NAME: usize = 60;
+
+/// The footer, or nothing if there is nothing to say.
+pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
+    let losses = &summary.losses;
+    let mut lines = Vec::new();
+    open_lines(&losses.open, &mut lines);
+    let mut counted = |count: u64, one: &str, many: &str| match count {
+        0 => {}
+        1 => lines.push(format!("1 {one}")),
+        n => lines.push(format!("{} {many}", super::number::integer(n, options.thousands))),
+    };
+    counted(
+        losses.split_instances,
+        "instance was closed and opened again, because a range below it was exited first: it counts as two.",
+        "instances were closed and opened again, because a range below them was exited first: each counts as two.",
+    );
+    counted(
+        losses.stray_exits,
+        "exit was on a thread that had no such range open; it ended nothing there.",
+        "exits were on a thread that had no such range open; they ended nothing there.",
+    );
+    counted(
+        losses.names_over_limit,
+        "value of nvtx.name was beyond the bound on distinct names; the span's own name was used.",
+        "values of nvtx.name were beyond the bound on distinct names; the spans' own names were used.",
+    );
+    counted(
+        losses.nodes_over_limit,
+        "span had no room in the tree; it is in a (more) row.",
+        "spans had no room in the tree; they are in (more) rows.",
+    );
+    counted(
+        losses.spans_dropped,
+        "span could not be followed, and is in no table.",
+        "spans could not be followed, and are in no table.",
+    );
+    counted(
+        losses.rows_without_median,
+        "row has no median (-): the memory for durations was spent.",
+        "rows have no median (-): the memory for durations was spent.",
+    );
+    if shows_approximate_median(summary, reports, options) {
+        lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
+    }
+    lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
+    if lines.is_empty() {
+        return String::new();
+    }
+    let title = match options.style {
+        TableStyle::Current => " ** Notes:",
+        TableStyle::Legacy => "Notes:",
+    };
+    let body: String = lines.iter().map(|line| wrapped(line, options.columns())).collect();
+    section(title, &body)
+}
+
+fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
+    for (cut, what) in
+        [(true, "Open at the end, and counted up to then (cut): "), (false, "Still open, and not counted: ")]
+    {
+        let mut threads_by_label: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+        for range in open.iter().filter(|range| range.cut == cut) {
+            *threads_by_label.entry(&range.label).or_default().entry(&range.thread).or_default() += 1;
+        }
+        if threads_by_label.is_empty() {
+            continue;
+        }
+        let mut named: Vec<String> =
+            threads_by_label.iter().take(MAX_OPEN).map(|(label, threads)| open_range(label, threads)).collect();
+        if threads_by_label.len() > MAX_OPEN {
+            named.push(format!("and {} more", threads_by_label.len() - MAX_OPEN));
+        }
+        lines.push(format!("{what}{}.", named.join(", ")));
+    }
+}
+
+/// `load (main)`, `poll (worker-1, worker-2 x3, 5 more threads)`.
+fn open_range(label: &str, threads: &BTreeMap<&str, usize>) -> String {
+    let name = if label.is_empty() { "None".to_owned() } else { clip(&names::escaped(label), MAX_NAME) };
+    let mut named: Vec<String> = threads
+        .iter()
+        .take(MAX_THREADS)
+        .map(|(thread, count)| {
+            let thread = if thread.is_empty() { "unnamed thread" } else { thread };
+            let thread = clip(&names::escaped(thread), MAX_NAME);
+            if *count > 1 { format!("{thread} x{count}") } else { thread }
+        })
+        .collect();
+    match threads.len().saturating_sub(MAX_THREADS) {
+        0 => {}
+        1 => named.push("1 more thread".to_owned()),
+        more => named.push(format!("{more} more threads")),
+    }
+    format!("{name} ({})", named.join(", "))
+}
+
+fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &RenderOptions) -> bool {
+    let approximate = |times: &Times| times.median_ns.is_some() && !times.median_exact && times.instances > 0;
+    options.style == TableStyle::Current
+        && reports.iter().any(|report| match report {
+            Report::Ranges => summary.ranges.iter().any(|row| approximate(&row.times)),
+            Report::Categories => summary.categories.iter().any(|row| approximate(&row.times)),
+            Report::Tree => false,
+        })
+}
+
+/// ` - ` and the sentence, broken between words where it is longer than `width`.
+fn wrapped(sentence: &str, width: usize) -> String {
+    let mut out = String::from(" -");
+    let mut used = 2;
+    for word in sentence.split(' ') {
+        let length = chars(word) + 1;
+        if used + length > width && used > 3 {
+            out.push_str("\n  ");
+            used = 2;
+        }
+        out.push(' ');
+        out.push_str(word);
+        used += length;
+    }
+    out.push('\n');
+    out
+}

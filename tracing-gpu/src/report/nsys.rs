@@ -1,0 +1,121 @@
+//! The range statistics in the tables of Nsight Systems.
+
+use std::cmp::Reverse;
+
+use super::names;
+use super::number::{average, integer, percent, rounded};
+use super::table::{Cell, Layout, Table};
+use super::{RenderOptions, TableStyle, section};
+use crate::{RangeStats, RangeStyle, Summary, Times};
+
+/// `Ranges`: the range statistics, by total time.
+pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
+    let mut rows: Vec<(Option<String>, &RangeStats)> = summary
+        .ranges
+        .iter()
+        .filter(|range| range.times.instances > 0)
+        .map(|range| (names::label(range.domain.as_deref(), &range.name), range))
+        .collect();
+    rows.sort_by(|(a, x), (b, y)| {
+        (Reverse(x.times.total_ns), a, x.style).cmp(&(Reverse(y.times.total_ns), b, y.style))
+    });
+    let of_style = |style: RangeStyle| rows.iter().filter(move |(_, range)| range.style == style);
+    let any_start_end = of_style(RangeStyle::StartEnd).next().is_some();
+
+    if options.style == TableStyle::Legacy {
+        // That generation has a report of its own for each style, each with its own base for the percentages.
+        let push_pop: Vec<Row> = of_style(RangeStyle::PushPop).map(|row| name_row(row, options)).collect();
+        let start_end: Vec<Row> = of_style(RangeStyle::StartEnd).map(|row| name_row(row, options)).collect();
+        let mut out = String::new();
+        if !push_pop.is_empty() || !any_start_end {
+            out += &table_section("NVTX Push-Pop Range Statistics:", &push_pop, &["Range"], options);
+        }
+        if any_start_end {
+            out += &table_section("NVTX Start-End Range Statistics:", &start_end, &["Range"], options);
+        }
+        return out;
+    }
+    if any_start_end {
+        let rows: Vec<Row> = rows.iter().map(|row| style_row(row, options)).collect();
+        return table_section(" ** NVTX Range Summary (nvtx_sum):", &rows, &["Style", "Range"], options);
+    }
+    let rows: Vec<Row> = rows.iter().map(|row| name_row(row, options)).collect();
+    table_section(" ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):", &rows, &["Range"], options)
+}
+
+/// A row of a statistics table: the durations, and the cells that say whose they are.
+pub(crate) struct Row<'a> {
+    pub(crate) times: &'a Times,
+    pub(crate) names: Vec<Cell>,
+}
+
+fn name_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &RenderOptions) -> Row<'a> {
+    Row { times: &range.times, names: vec![name_cell(label.as_deref(), options)] }
+}
+
+fn style_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &RenderOptions) -> Row<'a> {
+    let style = match range.style {
+        RangeStyle::PushPop => "PushPop",
+        RangeStyle::StartEnd => "StartEnd",
+    };
+    Row { times: &range.times, names: vec![Cell::text(style), name_cell(label.as_deref(), options)] }
+}
+
+/// The tool tests names for being numbers like any other cell, and so do we.
+fn name_cell(label: Option<&str>, options: &RenderOptions) -> Cell {
+    let label = label.unwrap_or("None");
+    if options.raw_names { Cell::tested(label) } else { Cell::tested(names::escaped(label)) }
+}
+
+fn table_section(title: &str, rows: &[Row], names: &[&str], options: &RenderOptions) -> String {
+    if rows.is_empty() {
+        return section(title, super::NO_RANGE);
+    }
+    section(title, &statistics(rows, names, options))
+}
+
+/// The table of statistics in either style; the percentages are of the sum over `rows`.
+pub(crate) fn statistics(rows: &[Row], names: &[&str], options: &RenderOptions) -> String {
+    let layout = Layout { thousands: options.thousands, ..Layout::default() };
+    let numbers: &[&str] = match options.style {
+        TableStyle::Current => {
+            &["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"]
+        }
+        TableStyle::Legacy => &["Time(%)", "Total Time (ns)", "Instances", "Average", "Minimum", "Maximum"],
+    };
+    let base = rows.iter().map(|row| u128::from(row.times.total_ns)).sum();
+    let mut table = Table::new(numbers.iter().chain(names).copied());
+    for row in rows {
+        let times = row.times;
+        let share = Cell::tested(percent(times.total_ns, base).unwrap_or_else(|| "None".to_owned()));
+        let total = whole(times.total_ns);
+        let instances = whole(times.instances);
+        let mean = known(average(times.total_ns, times.instances));
+        let (min, max) = (whole(times.min_ns), whole(times.max_ns));
+        let mut cells = match options.style {
+            TableStyle::Current => {
+                vec![share, total, instances, mean, median(times), min, max, known(rounded(times.stddev_ns))]
+            }
+            TableStyle::Legacy => vec![share, total, instances, mean, min, max],
+        };
+        cells.extend(row.names.iter().cloned());
+        table.push(cells);
+    }
+    table.render(&layout)
+}
+
+fn whole(value: u64) -> Cell {
+    Cell::tested(integer(value, false))
+}
+
+fn known(number: Option<String>) -> Cell {
+    number.map_or_else(Cell::unknown, Cell::tested)
+}
+
+fn median(times: &Times) -> Cell {
+    match times.median_ns.and_then(rounded) {
+        Some(median) if times.median_exact => Cell::tested(median),
+        Some(median) => Cell::approximate(median),
+        None => Cell::unknown(),
+    }
+}

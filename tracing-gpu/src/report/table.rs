@@ -1,0 +1,234 @@
+//! The column formatter: lays out a table exactly as `nsys stats --format column` does.
+//!
+//! Every generation of the tool uses one layout, so every table of this crate that imitates one goes through here. The
+//! rules, each observed on the real tool:
+//!
+//! * a cell that reads as a number is written again as one (separators, no leading `+`, C's exponent form);
+//! * the first [`Layout::scan_rows`] rows set the width of a column and whether it is numeric;
+//! * in a numeric column decimal points stand below each other; a text column is padded on the right, the last one too;
+//! * lengths are counted in code points, and what is too long ends in `…`;
+//! * headers are centred, one blank leads each line, two stand between columns.
+
+use super::number::{self, Number};
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A number if it reads as one: how the tool treats every cell.
+    Tested,
+    /// Text, whatever it reads as.
+    Text,
+    /// A number that is only approximately right; printed with a leading `~`.
+    Approximate,
+    /// The place of a number that is not known; printed as `-`.
+    Unknown,
+}
+
+impl Cell {
+    /// A cell that counts as a number where it reads as one.
+    pub(crate) fn tested(text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind: Kind::Tested }
+    }
+
+    /// A cell that stays as it is, even if it reads as a number.
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind: Kind::Text }
+    }
+
+    /// A number with a `~` before it. The mark stands left of the number, so decimal points stay in line.
+    pub(crate) fn approximate(number: impl Into<String>) -> Self {
+        Self { text: number.into(), kind: Kind::Approximate }
+    }
+
+    /// A `-` where a number is not known. It does not turn a column of numbers into one of text.
+    pub(crate) fn unknown() -> Self {
+        Self { text: "-".to_owned(), kind: Kind::Unknown }
+    }
+}
+
+/// How a table is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Separate thousands with a comma, as the tool does in an English locale.
+    pub(crate) thousands: bool,
+    /// Rows that set width and alignment; 0 for all.
+    pub(crate) scan_rows: usize,
+    /// Widest a column may be; 0 for no bound.
+    pub(crate) max_width: usize,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { thousands: false, scan_rows: 100, max_width: 100 }
+    }
+}
+
+/// Headers and rows of cells. A row that is shorter than the headers is filled with empty cells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    headers: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub(crate) fn new<H: Into<String>>(headers: impl IntoIterator<Item = H>) -> Self {
+        Self { headers: headers.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, row: Vec<Cell>) {
+        self.rows.push(row);
+    }
+
+    /// The lines of the table: header, dashes, rows; each ends in a line feed.
+    pub(crate) fn render(&self, layout: &Layout) -> String {
+        let empty = Cell::text("");
+        let columns: Vec<Column> = self
+            .headers
+            .iter()
+            .enumerate()
+            .map(|(j, header)| {
+                let cells = self.rows.iter().map(|row| row.get(j).unwrap_or(&empty));
+                Column::lay_out(header, cells, layout)
+            })
+            .collect();
+
+        let mut out = String::new();
+        line(&mut out, columns.iter().map(Column::header));
+        line(&mut out, columns.iter().map(|column| "-".repeat(column.width)));
+        for i in 0..self.rows.len() {
+            line(&mut out, columns.iter().map(|column| column.cell(i)));
+        }
+        out
+    }
+}
+
+fn line(out: &mut String, cells: impl Iterator<Item = String>) {
+    for (j, cell) in cells.enumerate() {
+        out.push_str(if j == 0 { " " } else { "  " });
+        out.push_str(&cell);
+    }
+    out.push('\n');
+}
+
+/// One column: its cells as they are printed, and what was decided from the scanned ones.
+struct Column {
+    header: String,
+    cells: Vec<Printed>,
+    width: usize,
+    numeric: bool,
+    /// Room from the decimal point on, point included.
+    fraction: usize,
+}
+
+impl Column {
+    fn lay_out<'a>(header: &str, cells: impl Iterator<Item = &'a Cell>, layout: &Layout) -> Self {
+        let cells: Vec<Printed> = cells.map(|cell| Printed::new(cell, layout.thousands)).collect();
+        let scanned = if layout.scan_rows == 0 { cells.len() } else { layout.scan_rows.min(cells.len()) };
+
+        let (mut whole, mut fraction, mut other) = (0, 0, 0);
+        let (mut numbers, mut texts) = (0_usize, 0_usize);
+        for cell in &cells[..scanned] {
+            match cell.parts {
+                Some((w, f)) => {
+                    whole = whole.max(w);
+                    fraction = fraction.max(f);
+                }
+                None => other = other.max(chars(&cell.text)),
+            }
+            match cell.vote {
+                Vote::Number => numbers += 1,
+                Vote::Text => texts += 1,
+                Vote::None => {}
+            }
+        }
+        let mut width = chars(header).max(whole + fraction).max(other);
+        if layout.max_width > 0 {
+            width = width.min(layout.max_width);
+        }
+        Self { header: header.to_owned(), cells, width, numeric: numbers > texts, fraction }
+    }
+
+    fn header(&self) -> String {
+        let header = clip(&self.header, self.width);
+        let room = self.width - chars(&header);
+        let left = room / 2;
+        format!("{}{header}{}", " ".repeat(left), " ".repeat(room - left))
+    }
+
+    fn cell(&self, row: usize) -> String {
+        let Printed { text, parts, .. } = &self.cells[row];
+        let mut text = text.clone();
+        if self.numeric {
+            if let Some((_, fraction)) = parts {
+                text.push_str(&" ".repeat(self.fraction.saturating_sub(*fraction)));
+            }
+        }
+        let text = clip(&text, self.width);
+        let pad = " ".repeat(self.width - chars(&text));
+        if self.numeric { pad + &text } else { text + &pad }
+    }
+}
+
+/// A cell as it is printed.
+struct Printed {
+    text: String,
+    /// For plain numbers: code points before the decimal point, and from it on.
+    parts: Option<(usize, usize)>,
+    vote: Vote,
+}
+
+#[derive(Clone, Copy)]
+enum Vote {
+    Number,
+    Text,
+    None,
+}
+
+impl Printed {
+    fn new(cell: &Cell, thousands: bool) -> Self {
+        let number = match cell.kind {
+            Kind::Tested | Kind::Approximate => Number::parse(&cell.text),
+            Kind::Text | Kind::Unknown => None,
+        };
+        let Some(number) = number else {
+            let vote = match cell.kind {
+                Kind::Unknown => Vote::Number,
+                _ if cell.text.is_empty() => Vote::None,
+                _ => Vote::Text,
+            };
+            return Self { text: cell.text.clone(), parts: None, vote };
+        };
+        let mut text = number.to_text(thousands);
+        if cell.kind == Kind::Approximate {
+            text.insert(0, '~');
+        }
+        let parts = number.has_point_position().then(|| {
+            let whole = text.find('.').map_or(chars(&text), |at| chars(&text[..at]));
+            (whole, chars(&text) - whole)
+        });
+        Self { text, parts, vote: Vote::Number }
+    }
+}
+
+/// Code points: what the tool counts as length.
+pub(crate) fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text`, or its first `width - 1` code points and `…`.
+pub(crate) fn clip(text: &str, width: usize) -> String {
+    if chars(text) <= width {
+        return text.to_owned();
+    }
+    let mut clipped: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width > 0 {
+        clipped.push(number::ELLIPSIS);
+    }
+    clipped
+}

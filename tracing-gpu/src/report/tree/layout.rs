@@ -1,0 +1,128 @@
+//! The columns of the tree, fitted to a width.
+
+use crate::report::number::percent;
+use crate::report::table::{chars, clip};
+
+/// One line, all cells written.
+pub(super) struct Line {
+    /// Two columns before everything.
+    pub(super) margin: &'static str,
+    /// Total, self, share of the parent, calls, average per call, instances.
+    pub(super) cells: [String; 6],
+    /// Whether the share is marked.
+    pub(super) beside: bool,
+    pub(super) depth: usize,
+    pub(super) phase: String,
+    pub(super) self_ns: u64,
+    pub(super) whole: u128,
+}
+
+const HEADERS: [&str; 6] = ["Total", "Self", "% Parent", "Calls", "Avg/Call", "Instances"];
+const SHORT_HEADERS: [&str; 6] = ["Total", "Self", "Parent", "Calls", "Avg/Call", "Inst."];
+/// From this width on headers are written out.
+const ROOMY: usize = 100;
+/// The column whose cells may carry a `*`.
+const SHARE_OF_PARENT: usize = 2;
+/// What a phase gets however narrow it is.
+const MIN_PHASE: usize = 12;
+
+const BAR_HEADER: &str = "Self, of all";
+/// `100.0% ` before the bar.
+const BAR_LABEL: usize = 7;
+const MAX_BAR: usize = 30;
+
+pub(super) struct Layout {
+    headers: [&'static str; 6],
+    widths: [usize; 6],
+    any_beside: bool,
+    /// Width of the phase column.
+    phase: usize,
+    /// Columns a level is indented by.
+    step: usize,
+    /// Widest indentation.
+    max_indent: usize,
+    /// Length of a full bar; 0 for no such column.
+    bar: usize,
+}
+
+impl Layout {
+    pub(super) fn fitting(lines: &[Line], width: usize) -> Self {
+        let headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
+        let any_beside = lines.iter().any(|line| line.beside);
+        let mut widths = headers.map(chars);
+        for line in lines {
+            for (column, cell) in line.cells.iter().enumerate() {
+                let mark = usize::from(any_beside && column == SHARE_OF_PARENT);
+                widths[column] = widths[column].max(chars(cell) + mark);
+            }
+        }
+        let fixed = 3 + widths.iter().sum::<usize>() + 2 * widths.len();
+        let room = width.saturating_sub(fixed).max(MIN_PHASE);
+        let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);
+        let step = if 2 * deepest <= room / 2 { 2 } else { 1 };
+        let max_indent = room / 2;
+        let mut layout = Self { headers, widths, any_beside, phase: room, step, max_indent, bar: 0 };
+
+        let needed = lines.iter().map(|line| chars(&layout.phase(line))).max().unwrap_or(0).max("Phase".len());
+        layout.phase = needed.min(room);
+        let left = room.saturating_sub(layout.phase + 2);
+        if left >= BAR_HEADER.len() {
+            layout.bar = (left - BAR_LABEL).min(MAX_BAR);
+        }
+        layout
+    }
+
+    /// Header, dashes and lines, each ending in a line feed; no blanks at the end of a line.
+    pub(super) fn render(&self, lines: &[Line]) -> String {
+        let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
+        let mut out = String::new();
+        self.push(&mut out, "  ", &self.headers.map(str::to_owned), "Phase", bar_header);
+        let dashes = self.widths.map(|width| "-".repeat(width));
+        let bar_dashes = if self.bar > 0 { "-".repeat(BAR_LABEL + self.bar) } else { String::new() };
+        self.push(&mut out, "  ", &dashes, &"-".repeat(self.phase), &bar_dashes);
+        for line in lines {
+            let mut cells = line.cells.clone();
+            if self.any_beside {
+                cells[SHARE_OF_PARENT].push(if line.beside { '*' } else { ' ' });
+            }
+            self.push(&mut out, line.margin, &cells, &self.phase(line), &self.bar(line));
+        }
+        out
+    }
+
+    fn push(&self, out: &mut String, margin: &str, cells: &[String; 6], phase: &str, bar: &str) {
+        let mut text = margin.to_owned();
+        for (i, (cell, width)) in cells.iter().zip(self.widths).enumerate() {
+            text.push_str(if i == 0 { " " } else { "  " });
+            text.push_str(&" ".repeat(width.saturating_sub(chars(cell))));
+            text.push_str(cell);
+        }
+        let phase = clip(phase, self.phase);
+        text.push_str("  ");
+        text.push_str(&phase);
+        text.push_str(&" ".repeat(self.phase - chars(&phase) + 2));
+        text.push_str(bar);
+        out.push_str(text.trim_end_matches(' '));
+        out.push('\n');
+    }
+
+    /// The indented name. What is deeper than can be shown says how deep it is.
+    fn phase(&self, line: &Line) -> String {
+        let indent = line.depth.saturating_mul(self.step);
+        if indent <= self.max_indent {
+            format!("{}{}", " ".repeat(indent), line.phase)
+        } else {
+            format!("{}+{} {}", " ".repeat(self.max_indent), line.depth, line.phase)
+        }
+    }
+
+    fn bar(&self, line: &Line) -> String {
+        if self.bar == 0 || line.self_ns == 0 {
+            return String::new();
+        }
+        let Some(share) = percent(line.self_ns, line.whole) else { return String::new() };
+        let length = (2 * u128::from(line.self_ns) * self.bar as u128 + line.whole) / (2 * line.whole);
+        let length = usize::try_from(length).unwrap_or(self.bar).min(self.bar);
+        format!("{:>width$} {}", share + "%", "#".repeat(length), width = BAR_LABEL - 1)
+    }
+}

@@ -1,0 +1,257 @@
+//! What the tree shows and what it folds: decided here, laid out elsewhere.
+//!
+//! Nothing here recurses: a tree may be as deep as the program nests.
+
+use crate::TreeNode;
+
+/// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
+const FOLD_BELOW: u128 = 1_000;
+
+/// Every node in order of printing, with what is known of its subtree.
+pub(super) struct Shape<'a> {
+    nodes: Vec<Flat<'a>>,
+    whole: u128,
+    /// The node with the most self time.
+    slowest: Option<usize>,
+}
+
+struct Flat<'a> {
+    node: &'a TreeNode,
+    parent: Option<usize>,
+    depth: usize,
+    /// One past the last node of the subtree.
+    end: usize,
+    /// Self time of the whole subtree.
+    self_below: u128,
+    /// Longest total in the subtree. A child on another thread may be longer than its parent.
+    peak: u64,
+}
+
+/// The figures of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Figures {
+    pub(super) total_ns: u64,
+    pub(super) self_ns: u64,
+    pub(super) calls: u64,
+    pub(super) instances: u64,
+}
+
+/// A mark in the margin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    None,
+    /// On the way to the slowest phase.
+    Way,
+    /// The phase with the most time of its own.
+    Slowest,
+}
+
+impl Mark {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::None => "  ",
+            Self::Way => " >",
+            Self::Slowest => ">>",
+        }
+    }
+}
+
+/// One line to be printed: a node, or what was folded below a node.
+pub(super) struct Entry {
+    /// The node; of a folded line, its first one.
+    pub(super) index: usize,
+    pub(super) depth: usize,
+    pub(super) figures: Figures,
+    /// What `% Parent` is a share of: the parent's total; for a root, the whole.
+    pub(super) base: u128,
+    /// Whether it and its siblings together took longer than their parent, which takes other threads.
+    pub(super) beside: bool,
+    pub(super) mark: Mark,
+    /// How many siblings this line stands for; 0 for a node of its own.
+    pub(super) folded: usize,
+}
+
+/// The children of one node, on the way through the tree.
+struct Level {
+    next: usize,
+    end: usize,
+    depth: usize,
+    base: u128,
+    beside: bool,
+    folds: bool,
+    folded: Option<Entry>,
+}
+
+impl<'a> Shape<'a> {
+    pub(super) fn of(roots: &'a [TreeNode]) -> Self {
+        let mut nodes = flatten(roots);
+        for i in (0..nodes.len()).rev() {
+            let (end, self_below, peak) = (nodes[i].end, nodes[i].self_below, nodes[i].peak);
+            if let Some(parent) = nodes[i].parent.map(|parent| &mut nodes[parent]) {
+                parent.end = parent.end.max(end);
+                parent.self_below += self_below;
+                parent.peak = parent.peak.max(peak);
+            }
+        }
+        // Self times add up to the covered time, on however many threads. Totals would count nested roots twice.
+        let covered: u128 = nodes.iter().map(|flat| u128::from(flat.node.self_ns)).sum();
+        let whole = match covered {
+            0 => roots.iter().map(|root| u128::from(root.total_ns)).sum(),
+            covered => covered,
+        };
+        let slowest = (0..nodes.len())
+            .filter(|&i| nodes[i].node.self_ns > 0)
+            .max_by_key(|&i| (nodes[i].node.self_ns, std::cmp::Reverse(i)));
+        Self { nodes, whole, slowest }
+    }
+
+    /// The time that shares are of: what all threads spent inside spans.
+    pub(super) fn whole(&self) -> u128 {
+        self.whole
+    }
+
+    pub(super) fn node(&self, index: usize) -> &'a TreeNode {
+        self.nodes[index].node
+    }
+
+    /// Up to `count` nodes with the most self time, none below the bound for folding.
+    pub(super) fn slowest(&self, count: usize) -> Vec<&'a TreeNode> {
+        let mut nodes: Vec<&TreeNode> = self
+            .nodes
+            .iter()
+            .map(|flat| flat.node)
+            .filter(|node| node.self_ns > 0 && !self.is_below_bound(node.self_ns))
+            .collect();
+        nodes.sort_by_key(|node| std::cmp::Reverse(node.self_ns));
+        nodes.truncate(count);
+        nodes
+    }
+
+    /// The lines of the tree from top to bottom.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let marks = self.marks();
+        let mut entries = Vec::new();
+        let mut levels = vec![self.level(None)];
+        while let Some(level) = levels.last_mut() {
+            if level.next >= level.end {
+                entries.extend(level.folded.take());
+                levels.pop();
+                continue;
+            }
+            let index = level.next;
+            let flat = &self.nodes[index];
+            level.next = flat.end;
+            if level.folds && self.is_small(index) {
+                self.fold(index, level);
+                continue;
+            }
+            entries.push(Entry {
+                index,
+                depth: level.depth,
+                figures: Figures::of(flat.node),
+                base: level.base,
+                beside: level.beside,
+                mark: marks[index],
+                folded: 0,
+            });
+            levels.push(self.level(Some(index)));
+        }
+        if entries.iter().all(|entry| entry.mark != Mark::Slowest) {
+            // It is inside a folded line: a way that leads nowhere helps nobody.
+            entries.iter_mut().for_each(|entry| entry.mark = Mark::None);
+        }
+        entries
+    }
+
+    fn level(&self, parent: Option<usize>) -> Level {
+        let (first, end, depth, base) = match parent {
+            Some(index) => {
+                let flat = &self.nodes[index];
+                (index + 1, flat.end, flat.depth + 1, u128::from(flat.node.total_ns))
+            }
+            None => (0, self.nodes.len(), 0, self.whole),
+        };
+        let mut level = Level { next: first, end, depth, base, beside: false, folds: false, folded: None };
+        let (mut sum, mut small, mut small_with_children) = (0_u128, 0, false);
+        let mut child = first;
+        while child < end {
+            let flat = &self.nodes[child];
+            sum += u128::from(flat.node.total_ns);
+            if self.is_small(child) {
+                small += 1;
+                small_with_children |= flat.end > child + 1;
+            }
+            child = flat.end;
+        }
+        level.beside = parent.is_some() && sum > base;
+        level.folds = small > 1 || small_with_children; // a single leaf takes one line in any case
+        level
+    }
+
+    fn fold(&self, index: usize, level: &mut Level) {
+        let flat = &self.nodes[index];
+        let entry = level.folded.get_or_insert(Entry {
+            index,
+            depth: level.depth,
+            figures: Figures::default(),
+            base: level.base,
+            beside: level.beside,
+            mark: Mark::None,
+            folded: 0,
+        });
+        entry.folded += 1;
+        let below = u64::try_from(flat.self_below).unwrap_or(u64::MAX);
+        entry.figures.add(&Figures { self_ns: below, ..Figures::of(flat.node) });
+    }
+
+    fn is_small(&self, index: usize) -> bool {
+        self.is_below_bound(self.nodes[index].peak)
+    }
+
+    fn is_below_bound(&self, ns: u64) -> bool {
+        u128::from(ns) * FOLD_BELOW < self.whole
+    }
+
+    fn marks(&self) -> Vec<Mark> {
+        let mut marks = vec![Mark::None; self.nodes.len()];
+        let mut at = self.slowest;
+        let mut mark = Mark::Slowest;
+        while let Some(index) = at {
+            marks[index] = mark;
+            mark = Mark::Way;
+            at = self.nodes[index].parent;
+        }
+        marks
+    }
+}
+
+impl Figures {
+    fn of(node: &TreeNode) -> Self {
+        Self { total_ns: node.total_ns, self_ns: node.self_ns, calls: node.calls, instances: node.instances }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.self_ns = self.self_ns.saturating_add(other.self_ns);
+        self.calls = self.calls.saturating_add(other.calls);
+        self.instances = self.instances.saturating_add(other.instances);
+    }
+}
+
+fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
+    let mut nodes = Vec::new();
+    let mut waiting: Vec<(&TreeNode, Option<usize>, usize)> = roots.iter().rev().map(|root| (root, None, 0)).collect();
+    while let Some((node, parent, depth)) = waiting.pop() {
+        let index = nodes.len();
+        nodes.push(Flat {
+            node,
+            parent,
+            depth,
+            end: index + 1,
+            self_below: u128::from(node.self_ns),
+            peak: node.total_ns,
+        });
+        waiting.extend(node.children.iter().rev().map(|child| (child, Some(index), depth + 1)));
+    }
+    nodes
+}
