@@ -1,0 +1,300 @@
+//! The NVTX v3 binary interface: constants, C structs and callback ids.
+//!
+//! Everything here is data that crosses between a program and a tool, laid out as the C headers lay it out. Programs
+//! have no use for this module; it is public so that tools and tests can compare it with other implementations.
+//!
+//! ```
+//! use nvtx_rs::abi;
+//! assert_eq!(size_of::<abi::EventAttributes>(), 48);
+//! assert_eq!(abi::core2::RANGE_PUSH_EX, 4);
+//! ```
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::{offset_of, size_of};
+
+/// The interface's version, sent in every attribute struct.
+pub const VERSION: u16 = 3;
+/// What a push or a pop returns when nobody handles it.
+pub const NO_PUSH_POP_TRACKING: c_int = -2;
+/// The environment variable that names the tool's library.
+pub const INJECTION_PATH: &str =
+    if cfg!(target_pointer_width = "64") { "NVTX_INJECTION64_PATH" } else { "NVTX_INJECTION32_PATH" };
+/// The tool's entry point.
+pub const ENTRY_POINT: &str = "InitializeInjectionNvtx2";
+/// The tool's entry point for extension modules (payload schemas, counters, memory).
+pub const EXTENSION_ENTRY_POINT: &str = "InitializeInjectionNvtxExtension";
+
+/// Export table ids, the argument of [`GetExportTable`].
+pub mod export_table {
+    /// [`ExportTableCallbacks`](super::ExportTableCallbacks).
+    pub const CALLBACKS: u32 = 1;
+    /// [`ExportTableVersionInfo`](super::ExportTableVersionInfo).
+    pub const VERSION_INFO: u32 = 3;
+}
+
+/// Module ids, the first argument of [`ExportTableCallbacks::get_module_function_table`].
+pub mod module {
+    /// Default-domain calls and names of threads and categories.
+    pub const CORE: i32 = 1;
+    /// Names of objects of the CUDA driver.
+    pub const CUDA: i32 = 2;
+    /// Names of OpenCL objects.
+    pub const OPENCL: i32 = 3;
+    /// Names of objects of the CUDA runtime.
+    pub const CUDART: i32 = 4;
+    /// Calls with a domain.
+    pub const CORE2: i32 = 5;
+    /// User-defined synchronisation objects.
+    pub const SYNC: i32 = 6;
+}
+
+macro_rules! callback_ids {
+    ($(#[$doc:meta])* $module:ident, size $size:literal: $($name:ident = $id:literal,)*) => {
+        $(#[$doc])*
+        pub mod $module {
+            $(
+                #[doc = concat!("Callback id ", stringify!($id), ".")]
+                pub const $name: usize = $id;
+            )*
+            /// One more than the highest id: the size that the client reports for its table.
+            pub const SIZE: usize = $size;
+        }
+    };
+}
+
+callback_ids! {
+    /// Callback ids of [`module::CORE`].
+    core, size 16:
+    MARK_EX = 1, MARK_A = 2, MARK_W = 3, RANGE_START_EX = 4, RANGE_START_A = 5, RANGE_START_W = 6, RANGE_END = 7,
+    RANGE_PUSH_EX = 8, RANGE_PUSH_A = 9, RANGE_PUSH_W = 10, RANGE_POP = 11, NAME_CATEGORY_A = 12,
+    NAME_CATEGORY_W = 13, NAME_OS_THREAD_A = 14, NAME_OS_THREAD_W = 15,
+}
+callback_ids! {
+    /// Callback ids of [`module::CORE2`].
+    core2, size 16:
+    MARK_EX = 1, RANGE_START_EX = 2, RANGE_END = 3, RANGE_PUSH_EX = 4, RANGE_POP = 5, RESOURCE_CREATE = 6,
+    RESOURCE_DESTROY = 7, NAME_CATEGORY_A = 8, NAME_CATEGORY_W = 9, REGISTER_STRING_A = 10, REGISTER_STRING_W = 11,
+    DOMAIN_CREATE_A = 12, DOMAIN_CREATE_W = 13, DOMAIN_DESTROY = 14, INITIALIZE = 15,
+}
+callback_ids! {
+    /// Callback ids of [`module::CUDA`].
+    cuda, size 9:
+    DEVICE_A = 1, DEVICE_W = 2, CONTEXT_A = 3, CONTEXT_W = 4, STREAM_A = 5, STREAM_W = 6, EVENT_A = 7, EVENT_W = 8,
+}
+callback_ids! {
+    /// Callback ids of [`module::CUDART`].
+    cudart, size 7:
+    DEVICE_A = 1, DEVICE_W = 2, STREAM_A = 3, STREAM_W = 4, EVENT_A = 5, EVENT_W = 6,
+}
+callback_ids! {
+    /// Callback ids of [`module::OPENCL`].
+    opencl, size 15:
+    DEVICE_A = 1, DEVICE_W = 2, CONTEXT_A = 3, CONTEXT_W = 4, COMMAND_QUEUE_A = 5, COMMAND_QUEUE_W = 6,
+    MEM_OBJECT_A = 7, MEM_OBJECT_W = 8, SAMPLER_A = 9, SAMPLER_W = 10, PROGRAM_A = 11, PROGRAM_W = 12, EVENT_A = 13,
+    EVENT_W = 14,
+}
+callback_ids! {
+    /// Callback ids of [`module::SYNC`].
+    sync, size 7:
+    CREATE = 1, DESTROY = 2, ACQUIRE_START = 3, ACQUIRE_FAILED = 4, ACQUIRE_SUCCESS = 5, RELEASING = 6,
+}
+
+/// Values of [`EventAttributes::message_type`] and of the other structs that carry a message.
+pub mod message_type {
+    /// No message.
+    pub const UNKNOWN: i32 = 0;
+    /// A NUL-terminated string; UTF-8 in practice.
+    pub const ASCII: i32 = 1;
+    /// A NUL-terminated string of `wchar_t`.
+    pub const UNICODE: i32 = 2;
+    /// A handle returned by a string registration.
+    pub const REGISTERED: i32 = 3;
+}
+
+/// Values of [`EventAttributes::payload_type`].
+pub mod payload_type {
+    /// No payload.
+    pub const UNKNOWN: i32 = 0;
+    /// `uint64_t`.
+    pub const U64: i32 = 1;
+    /// `int64_t`.
+    pub const I64: i32 = 2;
+    /// `double`.
+    pub const F64: i32 = 3;
+    /// `uint32_t`.
+    pub const U32: i32 = 4;
+    /// `int32_t`.
+    pub const I32: i32 = 5;
+    /// `float`.
+    pub const F32: i32 = 6;
+}
+
+/// Values of [`EventAttributes::color_type`].
+pub mod color_type {
+    /// No colour.
+    pub const UNKNOWN: i32 = 0;
+    /// `0xAARRGGBB`.
+    pub const ARGB: i32 = 1;
+}
+
+/// `wchar_t`.
+#[cfg(windows)]
+pub type WideChar = u16;
+/// `wchar_t`.
+#[cfg(not(windows))]
+pub type WideChar = u32;
+
+/// The number of an event, read according to [`EventAttributes::payload_type`].
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union PayloadValue {
+    /// `uint64_t`.
+    pub u64: u64,
+    /// `int64_t`.
+    pub i64: i64,
+    /// `double`.
+    pub f64: f64,
+    /// `uint32_t`.
+    pub u32: u32,
+    /// `int32_t`.
+    pub i32: i32,
+    /// `float`.
+    pub f32: f32,
+}
+
+/// What describes a range or a mark (`nvtxEventAttributes_t`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct EventAttributes {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The size of this struct.
+    pub size: u16,
+    /// The category, 0 for none.
+    pub category: u32,
+    /// One of [`color_type`].
+    pub color_type: i32,
+    /// `0xAARRGGBB`.
+    pub color: u32,
+    /// One of [`payload_type`].
+    pub payload_type: i32,
+    /// Zero, or the number of extended payloads.
+    pub reserved0: i32,
+    /// The payload.
+    pub payload: PayloadValue,
+    /// One of [`message_type`].
+    pub message_type: i32,
+    /// Zero.
+    pub padding: u32,
+    /// A string or the handle of one.
+    pub message: *const c_void,
+}
+
+/// What describes a named resource (`nvtxResourceAttributes_t`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ResourceAttributes {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The size of this struct.
+    pub size: u16,
+    /// `(class << 16) | index`.
+    pub identifier_type: i32,
+    /// The object's pointer or number.
+    pub identifier: u64,
+    /// One of [`message_type`].
+    pub message_type: i32,
+    /// Zero.
+    pub padding: u32,
+    /// A string or the handle of one.
+    pub message: *const c_void,
+}
+
+/// What describes a synchronisation object (`nvtxSyncUserAttributes_t`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SyncUserAttributes {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The size of this struct.
+    pub size: u16,
+    /// One of [`message_type`].
+    pub message_type: i32,
+    /// A string or the handle of one.
+    pub message: *const c_void,
+}
+
+/// The table through which a tool finds a client's slots.
+#[repr(C)]
+pub struct ExportTableCallbacks {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// Stores the address of a module's table and its size; returns 0 for a module it does not know.
+    pub get_module_function_table: unsafe extern "system" fn(i32, *mut *const c_void, *mut u32) -> c_int,
+}
+
+/// The table through which client and tool exchange versions.
+#[repr(C)]
+pub struct ExportTableVersionInfo {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// [`VERSION`] of the client.
+    pub version: u32,
+    /// Zero.
+    pub reserved0: u32,
+    /// Called by the tool with its version.
+    pub set_injection_version: unsafe extern "system" fn(u32),
+}
+
+/// Gives a tool one of a client's export tables, or null.
+pub type GetExportTable = unsafe extern "system" fn(u32) -> *const c_void;
+/// [`ENTRY_POINT`]: non-zero means success.
+pub type Entry = unsafe extern "system" fn(Option<GetExportTable>) -> c_int;
+/// [`EXTENSION_ENTRY_POINT`]: takes the address of a module info struct; non-zero means success.
+pub type ExtensionEntry = unsafe extern "system" fn(*mut c_void) -> c_int;
+
+/// A domain's, string's, resource's or synchronisation object's handle: a tool's pointer, never looked into.
+pub(crate) type Handle = *mut c_void;
+pub(crate) type MarkEx = unsafe extern "system" fn(Handle, *const EventAttributes);
+pub(crate) type StartEx = unsafe extern "system" fn(Handle, *const EventAttributes) -> u64;
+pub(crate) type End = unsafe extern "system" fn(Handle, u64);
+pub(crate) type PushEx = unsafe extern "system" fn(Handle, *const EventAttributes) -> c_int;
+pub(crate) type Pop = unsafe extern "system" fn(Handle) -> c_int;
+pub(crate) type NameCategory = unsafe extern "system" fn(Handle, u32, *const c_char);
+pub(crate) type NameThread = unsafe extern "system" fn(u32, *const c_char);
+pub(crate) type NameDevice = unsafe extern "system" fn(c_int, *const c_char);
+pub(crate) type NameObject = unsafe extern "system" fn(Handle, *const c_char);
+pub(crate) type RegisterString = unsafe extern "system" fn(Handle, *const c_char) -> Handle;
+pub(crate) type DomainCreate = unsafe extern "system" fn(*const c_char) -> Handle;
+pub(crate) type ResourceCreate = unsafe extern "system" fn(Handle, *const ResourceAttributes) -> Handle;
+pub(crate) type SyncCreate = unsafe extern "system" fn(Handle, *const SyncUserAttributes) -> Handle;
+pub(crate) type WithHandle = unsafe extern "system" fn(Handle);
+
+const _: () = assert!(size_of::<EventAttributes>() == 48);
+const _: () = assert!(offset_of!(EventAttributes, size) == 2);
+const _: () = assert!(offset_of!(EventAttributes, category) == 4);
+const _: () = assert!(offset_of!(EventAttributes, color_type) == 8);
+const _: () = assert!(offset_of!(EventAttributes, color) == 12);
+const _: () = assert!(offset_of!(EventAttributes, payload_type) == 16);
+const _: () = assert!(offset_of!(EventAttributes, reserved0) == 20);
+const _: () = assert!(offset_of!(EventAttributes, payload) == 24);
+const _: () = assert!(offset_of!(EventAttributes, message_type) == 32);
+const _: () = assert!(offset_of!(EventAttributes, message) == 40);
+const _: () = assert!(size_of::<PayloadValue>() == 8);
+const _: () = assert!(offset_of!(ResourceAttributes, identifier_type) == 4);
+const _: () = assert!(offset_of!(ResourceAttributes, identifier) == 8);
+const _: () = assert!(offset_of!(ResourceAttributes, message_type) == 16);
+const _: () = assert!(offset_of!(SyncUserAttributes, message_type) == 4);
+const _: () = assert!(offset_of!(SyncUserAttributes, message) == 8);
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    assert!(size_of::<ResourceAttributes>() == 32);
+    assert!(offset_of!(ResourceAttributes, message) == 24);
+    assert!(size_of::<SyncUserAttributes>() == 16);
+    assert!(size_of::<ExportTableCallbacks>() == 16);
+    assert!(offset_of!(ExportTableCallbacks, get_module_function_table) == 8);
+    assert!(size_of::<ExportTableVersionInfo>() == 24);
+    assert!(offset_of!(ExportTableVersionInfo, version) == 8);
+    assert!(offset_of!(ExportTableVersionInfo, set_injection_version) == 16);
+};

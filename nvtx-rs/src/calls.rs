@@ -1,0 +1,170 @@
+//! One function for each call of the interface that a program makes: does nothing, or calls the tool.
+
+#![allow(unsafe_code)]
+
+use crate::abi::{self, EventAttributes, Handle};
+use crate::client::{SLOTS, function};
+use crate::{Color, Payload};
+use std::ffi::{CStr, c_int, c_void};
+use std::marker::PhantomData;
+use std::mem::transmute;
+use std::ptr::null_mut;
+
+/// The message of an event.
+pub(crate) enum MessageRef<'a> {
+    None,
+    Text(&'a CStr),
+    Registered(Handle),
+}
+
+impl MessageRef<'_> {
+    fn encode(&self) -> (i32, *const c_void) {
+        match *self {
+            Self::None => (abi::message_type::UNKNOWN, std::ptr::null()),
+            Self::Text(text) => (abi::message_type::ASCII, text.as_ptr().cast()),
+            Self::Registered(handle) => (abi::message_type::REGISTERED, handle.cast_const()),
+        }
+    }
+}
+
+/// A range's or mark's description, valid while the message is: only this module reads or makes its pointer.
+pub(crate) struct Event<'a>(EventAttributes, PhantomData<&'a CStr>);
+
+impl<'a> Event<'a> {
+    pub(crate) fn new(message: MessageRef<'a>, category: u32, color: Option<Color>, payload: Option<Payload>) -> Self {
+        let (message_type, message) = message.encode();
+        let (payload_type, value) = encode_payload(payload);
+        let attributes = EventAttributes {
+            version: abi::VERSION,
+            size: size_of::<EventAttributes>() as u16,
+            category,
+            color_type: if color.is_some() { abi::color_type::ARGB } else { abi::color_type::UNKNOWN },
+            color: color.map_or(0, Color::to_argb),
+            payload_type,
+            reserved0: 0,
+            payload: value,
+            message_type,
+            padding: 0,
+            message,
+        };
+        Self(attributes, PhantomData)
+    }
+}
+
+fn encode_payload(payload: Option<Payload>) -> (i32, abi::PayloadValue) {
+    use abi::payload_type as kind;
+    // All eight bytes are set first, whatever the width of the number.
+    let mut value = abi::PayloadValue { u64: 0 };
+    let kind = match payload {
+        None => kind::UNKNOWN,
+        Some(Payload::U64(number)) => {
+            value.u64 = number;
+            kind::U64
+        }
+        Some(Payload::I64(number)) => {
+            value.i64 = number;
+            kind::I64
+        }
+        Some(Payload::F64(number)) => {
+            value.f64 = number;
+            kind::F64
+        }
+        Some(Payload::U32(number)) => {
+            value.u32 = number;
+            kind::U32
+        }
+        Some(Payload::I32(number)) => {
+            value.i32 = number;
+            kind::I32
+        }
+        Some(Payload::F32(number)) => {
+            value.f32 = number;
+            kind::F32
+        }
+    };
+    (kind, value)
+}
+
+/// A resource's description, valid while its name is.
+pub(crate) struct Resource<'a>(abi::ResourceAttributes, PhantomData<&'a CStr>);
+
+impl<'a> Resource<'a> {
+    pub(crate) fn new(identifier_type: i32, identifier: u64, name: &'a CStr) -> Self {
+        let (message_type, message) = MessageRef::Text(name).encode();
+        let attributes = abi::ResourceAttributes {
+            version: abi::VERSION,
+            size: size_of::<abi::ResourceAttributes>() as u16,
+            identifier_type,
+            identifier,
+            message_type,
+            padding: 0,
+            message,
+        };
+        Self(attributes, PhantomData)
+    }
+}
+
+/// A synchronisation object's description, valid while its name is.
+pub(crate) struct SyncUser<'a>(abi::SyncUserAttributes, PhantomData<&'a CStr>);
+
+impl<'a> SyncUser<'a> {
+    pub(crate) fn new(name: &'a CStr) -> Self {
+        let (message_type, message) = MessageRef::Text(name).encode();
+        let size = size_of::<abi::SyncUserAttributes>() as u16;
+        Self(abi::SyncUserAttributes { version: abi::VERSION, size, message_type, message }, PhantomData)
+    }
+}
+
+/// Defines `fn name(arguments) -> result`, which calls the function in `module[ID]` with `passed`, or returns `none`.
+macro_rules! calls {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty {
+        $module:ident[$id:ident] as $function:ident, ($($passed:expr),*) else $none:expr
+    })*) => { $(
+        pub(crate) fn $name($($argument: $type),*) -> $result {
+            let Some(function) = function(&SLOTS.$module[abi::$module::$id]) else { return $none };
+            // SAFETY: the slot of this id holds a function of this type by the interface's definition, and a loaded tool
+            // stays loaded. Strings and structs are borrowed for the call, during which alone the tool reads them;
+            // handles are values that the tool itself made.
+            unsafe { transmute::<*mut c_void, abi::$function>(function)($($passed),*) }
+        }
+    )* };
+}
+
+calls! {
+    fn mark(domain: Handle, event: &Event<'_>) -> () { core2[MARK_EX] as MarkEx, (domain, &event.0) else () }
+    fn start(domain: Handle, event: &Event<'_>) -> u64 { core2[RANGE_START_EX] as StartEx, (domain, &event.0) else 0 }
+    fn end(domain: Handle, id: u64) -> () { core2[RANGE_END] as End, (domain, id) else () }
+    fn push(domain: Handle, event: &Event<'_>) -> c_int {
+        core2[RANGE_PUSH_EX] as PushEx, (domain, &event.0) else abi::NO_PUSH_POP_TRACKING
+    }
+    fn pop(domain: Handle) -> c_int { core2[RANGE_POP] as Pop, (domain) else abi::NO_PUSH_POP_TRACKING }
+    fn create_domain(name: &CStr) -> Handle { core2[DOMAIN_CREATE_A] as DomainCreate, (name.as_ptr()) else null_mut() }
+    fn register_string(domain: Handle, text: &CStr) -> Handle {
+        core2[REGISTER_STRING_A] as RegisterString, (domain, text.as_ptr()) else null_mut()
+    }
+    fn name_category(domain: Handle, id: u32, name: &CStr) -> () {
+        core2[NAME_CATEGORY_A] as NameCategory, (domain, id, name.as_ptr()) else ()
+    }
+    fn create_resource(domain: Handle, resource: &Resource<'_>) -> Handle {
+        core2[RESOURCE_CREATE] as ResourceCreate, (domain, &resource.0) else null_mut()
+    }
+    fn destroy_resource(resource: Handle) -> () { core2[RESOURCE_DESTROY] as WithHandle, (resource) else () }
+    fn name_thread(id: u32, name: &CStr) -> () { core[NAME_OS_THREAD_A] as NameThread, (id, name.as_ptr()) else () }
+    fn name_cu_device(id: c_int, name: &CStr) -> () { cuda[DEVICE_A] as NameDevice, (id, name.as_ptr()) else () }
+    fn name_cu_context(object: Handle, name: &CStr) -> () { cuda[CONTEXT_A] as NameObject, (object, name.as_ptr()) else () }
+    fn name_cu_stream(object: Handle, name: &CStr) -> () { cuda[STREAM_A] as NameObject, (object, name.as_ptr()) else () }
+    fn name_cu_event(object: Handle, name: &CStr) -> () { cuda[EVENT_A] as NameObject, (object, name.as_ptr()) else () }
+    fn name_cuda_device(id: c_int, name: &CStr) -> () { cudart[DEVICE_A] as NameDevice, (id, name.as_ptr()) else () }
+    fn name_cuda_stream(object: Handle, name: &CStr) -> () {
+        cudart[STREAM_A] as NameObject, (object, name.as_ptr()) else ()
+    }
+    fn name_cuda_event(object: Handle, name: &CStr) -> () { cudart[EVENT_A] as NameObject, (object, name.as_ptr()) else () }
+    fn create_sync(domain: Handle, sync: &SyncUser<'_>) -> Handle {
+        sync[CREATE] as SyncCreate, (domain, &sync.0) else null_mut()
+    }
+    fn destroy_sync(object: Handle) -> () { sync[DESTROY] as WithHandle, (object) else () }
+    fn acquire_start(object: Handle) -> () { sync[ACQUIRE_START] as WithHandle, (object) else () }
+    fn acquire_failed(object: Handle) -> () { sync[ACQUIRE_FAILED] as WithHandle, (object) else () }
+    fn acquire_success(object: Handle) -> () { sync[ACQUIRE_SUCCESS] as WithHandle, (object) else () }
+    fn releasing(object: Handle) -> () { sync[RELEASING] as WithHandle, (object) else () }
+}
