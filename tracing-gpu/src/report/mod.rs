@@ -187,8 +187,8 @@ pub struct RenderOptions {
     /// Separate thousands with commas, as Nsight Systems does in an English locale (and not in the `C` locale). Default:
     /// yes.
     pub thousands: bool,
-    /// Columns that the tree and the footer may take; at least 60 are used. The statistics are as wide as they are in
-    /// Nsight Systems. Default: 100.
+    /// Columns for the tree and the footer: long names are shortened, and a wide tree has bars. The figures alone take
+    /// about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
     pub width: usize,
     /// Print names as they are, control characters included, as Nsight Systems does. Meant for comparing texts: on a
     /// terminal such names can do anything. Default: no.
@@ -226,7 +226,7 @@ impl RenderOptions {
         self
     }
 
-    /// Sets the columns that the tree and the footer may take.
+    /// Sets the columns for the tree and the footer.
     ///
     /// ```
     /// assert_eq!(tracing_gpu::RenderOptions::default().width(120).width, 120);

@@ -1,9 +1,6 @@
 //! Numbers as text: which cells are numbers and how they are written again, the roundings of the summaries, and times
 //! for people.
 
-/// What stands for the clipped rest of a text.
-pub(crate) const ELLIPSIS: char = '…';
-
 /// Beyond this many decimals a cell is left as text. (No column is that wide, and formatting has a bound of its own.)
 const MAX_DECIMALS: usize = 1_000;
 
@@ -138,9 +135,11 @@ pub(crate) fn percent(part: u64, base: u128) -> Option<String> {
     ratio_tenths(1_000 * u128::from(part), base).map(tenths)
 }
 
-/// `total / count` with one decimal, half away from zero; `None` where there is nothing to divide by.
+/// `total / count` with one decimal, half away from zero; `None` where there is nothing to divide by. Beyond 2^52
+/// tenths it goes through a double, as the tool's does.
 pub(crate) fn average(total: u64, count: u64) -> Option<String> {
-    ratio_tenths(10 * u128::from(total), u128::from(count)).map(tenths)
+    let exact = ratio_tenths(10 * u128::from(total), u128::from(count))?;
+    if exact < 1 << 52 { Some(tenths(exact)) } else { rounded(total as f64 / count as f64) }
 }
 
 /// `numerator / denominator` to the nearest integer, half up. The numerator is below 2^80 or so, so nothing overflows.

@@ -9,7 +9,10 @@
 //! * lengths are counted in code points, and what is too long ends in `…`;
 //! * headers are centred, one blank leads each line, two stand between columns.
 
-use super::number::{self, Number};
+use super::number::Number;
+
+/// What stands for the clipped rest of a text.
+const ELLIPSIS: char = '…';
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,12 +226,21 @@ pub(crate) fn chars(text: &str) -> usize {
 
 /// `text`, or its first `width - 1` code points and `…`.
 pub(crate) fn clip(text: &str, width: usize) -> String {
-    if chars(text) <= width {
+    shorten(text, width, 0)
+}
+
+/// `text`, or as much of its beginning as there is room for, `…`, and its last `tail` code points.
+pub(crate) fn shorten(text: &str, width: usize, tail: usize) -> String {
+    let length = chars(text);
+    if length <= width {
         return text.to_owned();
     }
-    let mut clipped: String = text.chars().take(width.saturating_sub(1)).collect();
-    if width > 0 {
-        clipped.push(number::ELLIPSIS);
+    if width == 0 {
+        return String::new();
     }
-    clipped
+    let tail = tail.min(width - 1);
+    let mut short: String = text.chars().take(width - 1 - tail).collect();
+    short.push(ELLIPSIS);
+    short.extend(text.chars().skip(length - tail));
+    short
 }

@@ -1,7 +1,7 @@
 //! The columns of the tree, fitted to a width.
 
 use crate::report::number::percent;
-use crate::report::table::{chars, clip};
+use crate::report::table::{chars, shorten};
 
 /// One line, all cells written.
 pub(super) struct Line {
@@ -63,8 +63,8 @@ impl Layout {
         let max_indent = room / 2;
         let mut layout = Self { headers, widths, any_beside, phase: room, step, max_indent, bar: 0 };
 
-        let needed = lines.iter().map(|line| chars(&layout.phase(line))).max().unwrap_or(0).max("Phase".len());
-        layout.phase = needed.min(room);
+        let needed = lines.iter().map(|line| chars(&layout.lead(line.depth)) + chars(&line.phase)).max().unwrap_or(0);
+        layout.phase = needed.clamp("Phase".len(), room);
         let left = room.saturating_sub(layout.phase + 2);
         if left >= BAR_HEADER.len() {
             layout.bar = (left - BAR_LABEL).min(MAX_BAR);
@@ -97,22 +97,29 @@ impl Layout {
             text.push_str(&" ".repeat(width.saturating_sub(chars(cell))));
             text.push_str(cell);
         }
-        let phase = clip(phase, self.phase);
         text.push_str("  ");
-        text.push_str(&phase);
-        text.push_str(&" ".repeat(self.phase - chars(&phase) + 2));
+        text.push_str(phase);
+        text.push_str(&" ".repeat((self.phase + 2).saturating_sub(chars(phase))));
         text.push_str(bar);
         out.push_str(text.trim_end_matches(' '));
         out.push('\n');
     }
 
-    /// The indented name. What is deeper than can be shown says how deep it is.
+    /// The indented name. The end of a long one is kept: that is where the paths of Rust differ.
     fn phase(&self, line: &Line) -> String {
-        let indent = line.depth.saturating_mul(self.step);
+        let lead = self.lead(line.depth);
+        let room = self.phase.saturating_sub(chars(&lead));
+        let name = shorten(&line.phase, room, room * 2 / 3);
+        lead + &name
+    }
+
+    /// What stands before a name: blanks; and the depth, where it is deeper than can be shown.
+    fn lead(&self, depth: usize) -> String {
+        let indent = depth.saturating_mul(self.step);
         if indent <= self.max_indent {
-            format!("{}{}", " ".repeat(indent), line.phase)
+            " ".repeat(indent)
         } else {
-            format!("{}+{} {}", " ".repeat(self.max_indent), line.depth, line.phase)
+            format!("{}+{depth} ", " ".repeat(self.max_indent.saturating_sub(MIN_PHASE / 2)))
         }
     }
 

@@ -5,7 +5,7 @@ mod shape;
 
 use super::names;
 use super::number::{human, human_inline, integer, percent};
-use super::table::clip;
+use super::table::{chars, shorten};
 use super::{NO_RANGE, RenderOptions, TableStyle, section};
 use crate::{Summary, TreeNode};
 use layout::{Layout, Line};
@@ -13,8 +13,11 @@ use shape::{Entry, Shape};
 
 /// Phases named below the tree.
 const SLOWEST: usize = 3;
-/// Widest name there.
+/// Widest name there, and what the words around one take: the first always fits.
 const MAX_NAME: usize = 40;
+const AROUND_NAME: usize = 50;
+/// What the `*` behind a share means.
+const BESIDE: &str = " *  on several threads: together longer than the parent\n";
 
 /// `Tree`: nested phases in order of first entry.
 pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
@@ -42,7 +45,11 @@ fn line(shape: &Shape, entry: &Entry, options: &RenderOptions) -> Line {
             human(figures.self_ns),
             share(figures.total_ns, entry.base),
             integer(figures.calls, options.thousands),
-            mean.map_or_else(|| "-   ".to_owned(), human),
+            match (entry.folded, mean) {
+                (0, Some(mean)) => human(mean),
+                (0, None) => "-   ".to_owned(),
+                _ => String::new(), // an average over different phases says nothing
+            },
             integer(figures.instances, options.thousands),
         ],
         beside: entry.beside,
@@ -67,25 +74,27 @@ fn label(node: &TreeNode, raw: bool) -> String {
 
 /// The answer in words, and what a mark in the tree means.
 fn explanation(shape: &Shape, lines: &[Line], options: &RenderOptions) -> String {
-    let mut sentences = Vec::new();
-    let slowest: Vec<String> = shape
-        .slowest(SLOWEST)
-        .into_iter()
-        .map(|node| {
-            let name = clip(&label(node, options.raw_names), MAX_NAME);
-            format!("{name} {} ({})", human_inline(node.self_ns), share(node.self_ns, shape.whole()))
-        })
-        .collect();
-    if !slowest.is_empty() {
-        sentences.push(format!(" >> most time of its own: {}", slowest.join(", ")));
-    }
+    let mut out = slowest(shape, options).map_or_else(String::new, |answer| format!("{answer}\n"));
     if lines.iter().any(|line| line.beside) {
-        sentences.push(" *  ran on other threads as well, together longer than the parent".to_owned());
+        out += BESIDE;
     }
-    if sentences.is_empty() {
-        return String::new();
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// As many of the slowest phases as fit on a line, at least one.
+fn slowest(shape: &Shape, options: &RenderOptions) -> Option<String> {
+    let room = (options.columns() - AROUND_NAME).min(MAX_NAME);
+    let mut answer = String::new();
+    for node in shape.slowest(SLOWEST) {
+        let name = shorten(&label(node, options.raw_names), room, room / 2);
+        let phase = format!("{name} {} ({})", human_inline(node.self_ns), share(node.self_ns, shape.whole()));
+        if answer.is_empty() {
+            answer = format!(" >> most time of its own: {phase}");
+        } else if chars(&answer) + chars(&phase) + 2 <= options.columns() {
+            answer = format!("{answer}, {phase}");
+        } else {
+            break;
+        }
     }
-    let sentences: String =
-        sentences.iter().map(|sentence| format!("{}\n", clip(sentence, options.columns()))).collect();
-    format!("\n{sentences}")
+    (!answer.is_empty()).then_some(answer)
 }
