@@ -49,13 +49,15 @@ pub mod module {
 }
 
 macro_rules! callback_ids {
-    ($(#[$doc:meta])* $module:ident, size $size:literal: $($name:ident = $id:literal,)*) => {
+    ($(#[$doc:meta])* $module:ident, $number:ident, size $size:literal: $($name:ident = $id:literal,)*) => {
         $(#[$doc])*
         pub mod $module {
             $(
                 #[doc = concat!("Callback id ", stringify!($id), ".")]
                 pub const $name: usize = $id;
             )*
+            /// The module's id.
+            pub const MODULE: i32 = super::module::$number;
             /// One more than the highest id: the size that the client reports for its table.
             pub const SIZE: usize = $size;
         }
@@ -64,38 +66,38 @@ macro_rules! callback_ids {
 
 callback_ids! {
     /// Callback ids of [`module::CORE`].
-    core, size 16:
+    core, CORE, size 16:
     MARK_EX = 1, MARK_A = 2, MARK_W = 3, RANGE_START_EX = 4, RANGE_START_A = 5, RANGE_START_W = 6, RANGE_END = 7,
     RANGE_PUSH_EX = 8, RANGE_PUSH_A = 9, RANGE_PUSH_W = 10, RANGE_POP = 11, NAME_CATEGORY_A = 12,
     NAME_CATEGORY_W = 13, NAME_OS_THREAD_A = 14, NAME_OS_THREAD_W = 15,
 }
 callback_ids! {
     /// Callback ids of [`module::CORE2`].
-    core2, size 16:
+    core2, CORE2, size 16:
     MARK_EX = 1, RANGE_START_EX = 2, RANGE_END = 3, RANGE_PUSH_EX = 4, RANGE_POP = 5, RESOURCE_CREATE = 6,
     RESOURCE_DESTROY = 7, NAME_CATEGORY_A = 8, NAME_CATEGORY_W = 9, REGISTER_STRING_A = 10, REGISTER_STRING_W = 11,
     DOMAIN_CREATE_A = 12, DOMAIN_CREATE_W = 13, DOMAIN_DESTROY = 14, INITIALIZE = 15,
 }
 callback_ids! {
     /// Callback ids of [`module::CUDA`].
-    cuda, size 9:
+    cuda, CUDA, size 9:
     DEVICE_A = 1, DEVICE_W = 2, CONTEXT_A = 3, CONTEXT_W = 4, STREAM_A = 5, STREAM_W = 6, EVENT_A = 7, EVENT_W = 8,
 }
 callback_ids! {
     /// Callback ids of [`module::CUDART`].
-    cudart, size 7:
+    cudart, CUDART, size 7:
     DEVICE_A = 1, DEVICE_W = 2, STREAM_A = 3, STREAM_W = 4, EVENT_A = 5, EVENT_W = 6,
 }
 callback_ids! {
     /// Callback ids of [`module::OPENCL`].
-    opencl, size 15:
+    opencl, OPENCL, size 15:
     DEVICE_A = 1, DEVICE_W = 2, CONTEXT_A = 3, CONTEXT_W = 4, COMMAND_QUEUE_A = 5, COMMAND_QUEUE_W = 6,
     MEM_OBJECT_A = 7, MEM_OBJECT_W = 8, SAMPLER_A = 9, SAMPLER_W = 10, PROGRAM_A = 11, PROGRAM_W = 12, EVENT_A = 13,
     EVENT_W = 14,
 }
 callback_ids! {
     /// Callback ids of [`module::SYNC`].
-    sync, size 7:
+    sync, SYNC, size 7:
     CREATE = 1, DESTROY = 2, ACQUIRE_START = 3, ACQUIRE_FAILED = 4, ACQUIRE_SUCCESS = 5, RELEASING = 6,
 }
 

@@ -115,13 +115,14 @@ impl<'a> SyncUser<'a> {
     }
 }
 
-/// Defines `fn name(arguments) -> result`, which calls the function in `module[ID]` with `passed`, or returns `none`.
+/// Defines `fn name(arguments) -> result`, which calls the function in `module[ID]` with `passed`, or returns what
+/// stands after `else`.
 macro_rules! calls {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty {
-        $module:ident[$id:ident] as $function:ident, ($($passed:expr),*) else $none:expr
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? {
+        $module:ident[$id:ident] as $function:ident, ($($passed:expr),*) $(else $none:expr)?
     })*) => { $(
-        pub(crate) fn $name($($argument: $type),*) -> $result {
-            let Some(function) = function(&SLOTS.$module[abi::$module::$id]) else { return $none };
+        pub(crate) fn $name($($argument: $type),*) $(-> $result)? {
+            let Some(function) = function(&SLOTS.$module[abi::$module::$id]) else { return $($none)? };
             // SAFETY: the slot of this id holds a function of this type by the interface's definition, and a loaded tool
             // stays loaded. Strings and structs are borrowed for the call, during which alone the tool reads them;
             // handles are values that the tool itself made.
@@ -131,9 +132,9 @@ macro_rules! calls {
 }
 
 calls! {
-    fn mark(domain: Handle, event: &Event<'_>) -> () { core2[MARK_EX] as MarkEx, (domain, &event.0) else () }
+    fn mark(domain: Handle, event: &Event<'_>) { core2[MARK_EX] as MarkEx, (domain, &event.0) }
     fn start(domain: Handle, event: &Event<'_>) -> u64 { core2[RANGE_START_EX] as StartEx, (domain, &event.0) else 0 }
-    fn end(domain: Handle, id: u64) -> () { core2[RANGE_END] as End, (domain, id) else () }
+    fn end(domain: Handle, id: u64) { core2[RANGE_END] as End, (domain, id) }
     fn push(domain: Handle, event: &Event<'_>) -> c_int {
         core2[RANGE_PUSH_EX] as PushEx, (domain, &event.0) else abi::NO_PUSH_POP_TRACKING
     }
@@ -142,29 +143,29 @@ calls! {
     fn register_string(domain: Handle, text: &CStr) -> Handle {
         core2[REGISTER_STRING_A] as RegisterString, (domain, text.as_ptr()) else null_mut()
     }
-    fn name_category(domain: Handle, id: u32, name: &CStr) -> () {
-        core2[NAME_CATEGORY_A] as NameCategory, (domain, id, name.as_ptr()) else ()
+    fn name_category(domain: Handle, id: u32, name: &CStr) {
+        core2[NAME_CATEGORY_A] as NameCategory, (domain, id, name.as_ptr())
     }
     fn create_resource(domain: Handle, resource: &Resource<'_>) -> Handle {
         core2[RESOURCE_CREATE] as ResourceCreate, (domain, &resource.0) else null_mut()
     }
-    fn destroy_resource(resource: Handle) -> () { core2[RESOURCE_DESTROY] as WithHandle, (resource) else () }
-    fn name_thread(id: u32, name: &CStr) -> () { core[NAME_OS_THREAD_A] as NameThread, (id, name.as_ptr()) else () }
-    fn name_cu_device(id: c_int, name: &CStr) -> () { cuda[DEVICE_A] as NameDevice, (id, name.as_ptr()) else () }
-    fn name_cu_context(object: Handle, name: &CStr) -> () { cuda[CONTEXT_A] as NameObject, (object, name.as_ptr()) else () }
-    fn name_cu_stream(object: Handle, name: &CStr) -> () { cuda[STREAM_A] as NameObject, (object, name.as_ptr()) else () }
-    fn name_cu_event(object: Handle, name: &CStr) -> () { cuda[EVENT_A] as NameObject, (object, name.as_ptr()) else () }
-    fn name_cuda_device(id: c_int, name: &CStr) -> () { cudart[DEVICE_A] as NameDevice, (id, name.as_ptr()) else () }
-    fn name_cuda_stream(object: Handle, name: &CStr) -> () {
-        cudart[STREAM_A] as NameObject, (object, name.as_ptr()) else ()
+    fn destroy_resource(resource: Handle) { core2[RESOURCE_DESTROY] as WithHandle, (resource) }
+    fn name_thread(id: u32, name: &CStr) { core[NAME_OS_THREAD_A] as NameThread, (id, name.as_ptr()) }
+    fn name_cu_device(id: c_int, name: &CStr) { cuda[DEVICE_A] as NameDevice, (id, name.as_ptr()) }
+    fn name_cu_context(object: Handle, name: &CStr) { cuda[CONTEXT_A] as NameObject, (object, name.as_ptr()) }
+    fn name_cu_stream(object: Handle, name: &CStr) { cuda[STREAM_A] as NameObject, (object, name.as_ptr()) }
+    fn name_cu_event(object: Handle, name: &CStr) { cuda[EVENT_A] as NameObject, (object, name.as_ptr()) }
+    fn name_cuda_device(id: c_int, name: &CStr) { cudart[DEVICE_A] as NameDevice, (id, name.as_ptr()) }
+    fn name_cuda_stream(object: Handle, name: &CStr) {
+        cudart[STREAM_A] as NameObject, (object, name.as_ptr())
     }
-    fn name_cuda_event(object: Handle, name: &CStr) -> () { cudart[EVENT_A] as NameObject, (object, name.as_ptr()) else () }
+    fn name_cuda_event(object: Handle, name: &CStr) { cudart[EVENT_A] as NameObject, (object, name.as_ptr()) }
     fn create_sync(domain: Handle, sync: &SyncUser<'_>) -> Handle {
         sync[CREATE] as SyncCreate, (domain, &sync.0) else null_mut()
     }
-    fn destroy_sync(object: Handle) -> () { sync[DESTROY] as WithHandle, (object) else () }
-    fn acquire_start(object: Handle) -> () { sync[ACQUIRE_START] as WithHandle, (object) else () }
-    fn acquire_failed(object: Handle) -> () { sync[ACQUIRE_FAILED] as WithHandle, (object) else () }
-    fn acquire_success(object: Handle) -> () { sync[ACQUIRE_SUCCESS] as WithHandle, (object) else () }
-    fn releasing(object: Handle) -> () { sync[RELEASING] as WithHandle, (object) else () }
+    fn destroy_sync(object: Handle) { sync[DESTROY] as WithHandle, (object) }
+    fn acquire_start(object: Handle) { sync[ACQUIRE_START] as WithHandle, (object) }
+    fn acquire_failed(object: Handle) { sync[ACQUIRE_FAILED] as WithHandle, (object) }
+    fn acquire_success(object: Handle) { sync[ACQUIRE_SUCCESS] as WithHandle, (object) }
+    fn releasing(object: Handle) { sync[RELEASING] as WithHandle, (object) }
 }

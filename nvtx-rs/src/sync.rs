@@ -1,0 +1,101 @@
+//! Synchronisation objects of your own making, so that tools can show who waits for whom.
+
+use crate::abi::{self, Handle};
+use crate::client::{SLOTS, is_ready};
+use crate::{Domain, calls, text};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A lock, queue or barrier that the operating system does not know, announced to the tool.
+///
+/// Say [`acquire_start`](Self::acquire_start) before waiting, then what came of it, and
+/// [`releasing`](Self::releasing) before letting go.
+///
+/// ```
+/// use nvtx_rs::{Domain, SyncObject};
+/// let spin = SyncObject::new(Domain::DEFAULT, "spin lock");
+/// spin.acquire_start();
+/// // .. wait ..
+/// spin.acquire_success();
+/// // .. work ..
+/// spin.releasing();
+/// ```
+#[derive(Debug)]
+pub struct SyncObject(AtomicPtr<c_void>);
+
+macro_rules! sync_calls {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&self) {
+            let handle = self.handle();
+            if !handle.is_null() {
+                calls::$name(handle);
+            }
+        }
+    )* };
+}
+
+impl SyncObject {
+    /// Announces an object. One that is made while no tool is attached stays unknown to tools.
+    ///
+    /// ```
+    /// let ready = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "ready queue");
+    /// # drop(ready);
+    /// ```
+    pub fn new(domain: Domain, name: &str) -> Self {
+        if !is_ready(&SLOTS.sync[abi::sync::CREATE]) {
+            return Self(AtomicPtr::new(null_mut()));
+        }
+        let create = |name: &_| calls::create_sync(domain.handle(), &calls::SyncUser::new(name));
+        Self(AtomicPtr::new(text::with_c_str(name, create)))
+    }
+
+    sync_calls! {
+        /// This thread begins to wait for the object.
+        ///
+        /// ```
+        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
+        /// queue.acquire_start();
+        /// queue.acquire_failed();
+        /// ```
+        acquire_start;
+        /// This thread gave up waiting.
+        ///
+        /// ```
+        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
+        /// # queue.acquire_start();
+        /// queue.acquire_failed();
+        /// ```
+        acquire_failed;
+        /// This thread has the object.
+        ///
+        /// ```
+        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
+        /// # queue.acquire_start();
+        /// queue.acquire_success();
+        /// ```
+        acquire_success;
+        /// This thread is about to let the object go.
+        ///
+        /// ```
+        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
+        /// queue.releasing();
+        /// ```
+        releasing;
+    }
+
+    fn handle(&self) -> Handle {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SyncObject {
+    fn drop(&mut self) {
+        let handle = self.handle();
+        if !handle.is_null() {
+            calls::destroy_sync(handle);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! NVTX calls as data.
+
+use crate::{Color, Payload, ResourceKind};
+
+/// One NVTX call. A `domain` is none for the default domain; a handle that no domain has reads `<unknown>`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Call<'a> {
+    /// A range opened on this thread.
+    Push {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// What it says about itself.
+        event: Event<'a>,
+        /// How many ranges of this thread and domain were open before.
+        depth: i32,
+    },
+    /// This thread's latest range closed.
+    Pop {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// The depth of the range closed; none if no range was open.
+        depth: Option<i32>,
+    },
+    /// A moment marked.
+    Mark {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// What it says about itself.
+        event: Event<'a>,
+    },
+    /// A range of the process started.
+    Start {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// What it says about itself.
+        event: Event<'a>,
+        /// Its number, which the end bears too.
+        id: u64,
+    },
+    /// A range of the process ended.
+    End {
+        /// The name of the domain given at the end, which need not be that of the start.
+        domain: Option<&'a str>,
+        /// Its number.
+        id: u64,
+    },
+    /// A domain made; again at every call with the same name.
+    CreateDomain {
+        /// The domain's name.
+        name: &'a str,
+    },
+    /// A domain given up. Its handle goes on to stand for the name.
+    DestroyDomain {
+        /// The domain's name.
+        domain: Option<&'a str>,
+    },
+    /// A string registered; again at every call with the same text.
+    RegisterString {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// The string.
+        text: &'a str,
+    },
+    /// A category named.
+    NameCategory {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// The category's number.
+        id: u32,
+        /// Its name.
+        name: &'a str,
+    },
+    /// A thread of the operating system named.
+    NameThread {
+        /// The thread's number.
+        id: u32,
+        /// Its name.
+        name: &'a str,
+    },
+    /// An object of CUDA or OpenCL named.
+    NameObject {
+        /// What it is.
+        object: NamedObject,
+        /// Its handle, or a device's number.
+        handle: u64,
+        /// Its name.
+        name: &'a str,
+    },
+    /// A resource named.
+    CreateResource {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// What it is.
+        kind: ResourceKind,
+        /// Its address or number.
+        identifier: u64,
+        /// Its name.
+        name: Option<&'a str>,
+    },
+    /// A resource's name taken back.
+    DestroyResource {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// The resource's name.
+        name: Option<&'a str>,
+    },
+    /// Something done with a synchronisation object.
+    Sync {
+        /// The domain's name.
+        domain: Option<&'a str>,
+        /// The object's name.
+        name: Option<&'a str>,
+        /// What was done.
+        action: SyncAction,
+    },
+    /// The program asked for tools to be loaded early.
+    Initialize,
+}
+
+/// The description of a range or a mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Event<'a> {
+    /// The message, none if there is none. Text that is not UTF-8 has its bad parts replaced by U+FFFD.
+    pub message: Option<&'a str>,
+    /// Whether the message was given as a registered string.
+    pub registered: bool,
+    /// The category, 0 for none.
+    pub category: u32,
+    /// The colour.
+    pub color: Option<Color>,
+    /// The number. Extended payloads are left to tools that know their schemas.
+    pub payload: Option<Payload>,
+}
+
+/// What kind of object was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NamedObject {
+    /// `CUdevice`.
+    CuDevice,
+    /// `CUcontext`.
+    CuContext,
+    /// `CUstream`.
+    CuStream,
+    /// `CUevent`.
+    CuEvent,
+    /// A device's ordinal in the CUDA runtime.
+    CudaDevice,
+    /// `cudaStream_t`.
+    CudaStream,
+    /// `cudaEvent_t`.
+    CudaEvent,
+    /// `cl_device_id`.
+    ClDevice,
+    /// `cl_context`.
+    ClContext,
+    /// `cl_command_queue`.
+    ClCommandQueue,
+    /// `cl_mem`.
+    ClMemObject,
+    /// `cl_sampler`.
+    ClSampler,
+    /// `cl_program`.
+    ClProgram,
+    /// `cl_event`.
+    ClEvent,
+}
+
+/// What was done with a synchronisation object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SyncAction {
+    /// It was made.
+    Create,
+    /// It was given up.
+    Destroy,
+    /// A thread waits for it.
+    AcquireStart,
+    /// A thread gave up waiting.
+    AcquireFailed,
+    /// A thread has it.
+    AcquireSuccess,
+    /// A thread is about to let it go.
+    Releasing,
+}

@@ -1,0 +1,181 @@
+//! Puts a tool's functions into the slots of a client, and finds the next tool.
+
+#![allow(unsafe_code)]
+
+use super::{Call, Tool, receive};
+use crate::abi::{self, ExportTableCallbacks, ExportTableVersionInfo, GetExportTable};
+use crate::client::{self, State};
+use crate::slots::{Slots, export_tables};
+use crate::{AttachError, panics};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Names the tool, or several, that a tool loaded from outside hands the calls on to.
+const NEXT_TOOL: &str = "NVTX_RS_NEXT_TOOL";
+
+/// What the next tool filled. It must not fill the program's slots, where it and this tool would overwrite each other.
+pub(super) static NEXT_SLOTS: Slots = Slots::empty();
+export_tables!(crate::tool::install::NEXT_SLOTS);
+
+static INSTALLED: OnceLock<Installed> = OnceLock::new();
+
+struct Installed {
+    tool: Box<dyn Tool>,
+    next: Option<Next>,
+}
+
+struct Next {
+    state: State,
+    extension: Option<abi::ExtensionEntry>,
+}
+
+thread_local! {
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread as being inside a tool, so that calls made there are not received anew.
+pub(super) struct Inside(());
+
+impl Inside {
+    pub(super) fn enter() -> Option<Self> {
+        (!BUSY.replace(true)).then_some(Self(()))
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        BUSY.set(false);
+    }
+}
+
+/// Hands a call to the tool. A tool's panic goes no further: there may be C on the stack.
+pub(super) fn deliver(call: &Call<'_>) {
+    if let Some(installed) = INSTALLED.get() {
+        panics::contain(|| installed.tool.call(call));
+    }
+}
+
+/// What came of handing calls on: none if no other tool was named or this process has no tool of this crate.
+///
+/// ```
+/// assert_eq!(nvtx_rs::tool::next_tool(), None);
+/// ```
+pub fn next_tool() -> Option<State> {
+    INSTALLED.get()?.next.as_ref().map(|next| next.state.clone())
+}
+
+pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
+    let mut attached = false;
+    client::initialize(|| {
+        let path = std::env::var_os(abi::INJECTION_PATH).map(PathBuf::from);
+        let mut tool = Some(tool);
+        INSTALLED.get_or_init(|| Installed {
+            tool: tool.take().unwrap_or_else(|| Box::new(|_: &Call<'_>| {})),
+            next: path.map(load_next),
+        });
+        attached = tool.is_none();
+        // SAFETY: this crate's own function gives out this crate's own tables.
+        if unsafe { install(client::get_export_table) } { State::Attached } else { State::NotSet }
+    });
+    if attached { Ok(()) } else { Err(AttachError::TooLate) }
+}
+
+/// The entry point of a tool that is loaded from outside.
+///
+/// # Safety
+/// `get_export_table` is null or gives out a client's export tables. `own` is the entry point that was called.
+pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, make: fn() -> Box<dyn Tool>) -> c_int {
+    let Some(get_export_table) = get_export_table else { return 0 };
+    // Making the tool may load it again, if it makes NVTX calls itself: those are not received.
+    let Some(_inside) = Inside::enter() else { return 0 };
+    let installed = panics::contain(|| {
+        INSTALLED.get_or_init(|| Installed { tool: make(), next: choose_next(own).map(load_next) });
+        // SAFETY: the caller vouches for the function.
+        unsafe { install(get_export_table) }
+    });
+    c_int::from(installed == Some(true))
+}
+
+/// The entry point for extensions: left to the next tool.
+///
+/// # Safety
+/// `module_info` is what a client passes to this entry point.
+pub unsafe fn extension(module_info: *mut c_void) -> c_int {
+    let next = INSTALLED.get().and_then(|installed| installed.next.as_ref());
+    match next.and_then(|next| next.extension) {
+        // SAFETY: the function is the next tool's entry point of this type, and the caller vouches for the argument.
+        Some(extension) => unsafe { extension(module_info) },
+        None => 0,
+    }
+}
+
+/// The tool behind this one in the list, which is the first if this one is not in it.
+fn choose_next(own: abi::Entry) -> Option<PathBuf> {
+    let list = std::env::var_os(NEXT_TOOL)?;
+    let tools: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
+    let is_own = |path: &PathBuf| {
+        client::load_library(path.clone()).is_ok_and(|(_library, entry)| std::ptr::fn_addr_eq(entry, own))
+    };
+    let next = tools.iter().rposition(is_own).map_or(0, |own| own + 1);
+    tools.into_iter().nth(next)
+}
+
+fn load_next(path: PathBuf) -> Next {
+    let (library, entry) = match client::load_library(path) {
+        Ok(loaded) => loaded,
+        Err(state) => return Next { state, extension: None },
+    };
+    let stub = NEXT_SLOTS.fill_with_stub();
+    // SAFETY: the path names a tool, `entry` is the function of that interface, and the tables it is led to are filled
+    // before any call goes through them.
+    if unsafe { entry(Some(get_export_table)) } == 0 {
+        NEXT_SLOTS.clear();
+        return Next { state: State::EntryFailed { path: library.path }, extension: None };
+    }
+    NEXT_SLOTS.clear_untouched(stub);
+    let extension = library.extension_entry();
+    library.keep();
+    Next { state: State::Attached, extension }
+}
+
+/// Fills the slots of the client whose export tables these are.
+///
+/// # Safety
+/// `get_export_table` gives out the export tables of a client.
+unsafe fn install(get_export_table: GetExportTable) -> bool {
+    // SAFETY: the caller vouches for the function; it takes any number.
+    let (callbacks, version) =
+        unsafe { (get_export_table(abi::export_table::CALLBACKS), get_export_table(abi::export_table::VERSION_INFO)) };
+    let callbacks = callbacks.cast::<ExportTableCallbacks>();
+    // SAFETY: by the interface this table is null or this struct, whose first field is always there.
+    if callbacks.is_null() || unsafe { (*callbacks).struct_size } < size_of::<ExportTableCallbacks>() {
+        return false;
+    }
+    let version = version.cast::<ExportTableVersionInfo>();
+    // SAFETY: as above; the function is called only if the struct reaches as far.
+    unsafe {
+        if !version.is_null() && (*version).struct_size >= size_of::<ExportTableVersionInfo>() {
+            ((*version).set_injection_version)(u32::from(abi::VERSION));
+        }
+    }
+    for (module, id, function) in receive::receivers() {
+        let mut table = std::ptr::null::<c_void>();
+        let mut size = 0;
+        // SAFETY: the function is there, as checked above, and stores into the two places given.
+        let known = unsafe { ((*callbacks).get_module_function_table)(module, &mut table, &mut size) };
+        if known == 0 || table.is_null() || id >= size as usize {
+            continue;
+        }
+        // SAFETY: the table has `size` entries, and `id` is less.
+        let slot: *mut *mut c_void = unsafe { *table.cast::<*mut *mut c_void>().add(id) };
+        if !slot.is_null() {
+            // SAFETY: an entry that is not null is the address of a slot, which is aligned and lives as long as the client;
+            // the client reads it while it is written, hence the atomic store.
+            unsafe { AtomicPtr::from_ptr(slot) }.store(function, Ordering::Release);
+        }
+    }
+    true
+}

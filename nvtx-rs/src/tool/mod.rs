@@ -1,0 +1,130 @@
+//! The other side of the interface: receive the NVTX calls of a process, and hand them on.
+//!
+//! A [`Tool`] gets every call as a plain [`Call`]: with the domain's name, the text of registered strings, and the
+//! variants of one call (default domain, wide strings, attributes) made one. It can be attached
+//!
+//! - **in the process**, by [`attach`], before the first NVTX call of this crate. It then sees the calls made through
+//!   this crate, and hands them on to the tool that `NVTX_INJECTION64_PATH` names, such as a profiler;
+//! - **from outside**, as a library of crate type `cdylib` with [`export_tool!`](crate::export_tool!), named by
+//!   `NVTX_INJECTION64_PATH`. It then sees the calls of every part of the process, whatever language it is written in, and
+//!   hands them on to the tool that `NVTX_RS_NEXT_TOOL` names. Several, in order, may be given like the directories
+//!   in `PATH`; a tool of this crate that finds itself there goes on with the one behind it.
+//!
+//! The tool downstream gets what the program passed, and the program gets what that tool returned.
+//!
+//! NVTX calls that a tool makes while it is being called are ignored. A panic in a tool ends that call only.
+
+mod arguments;
+mod call;
+mod handles;
+mod install;
+mod receive;
+
+use crate::AttachError;
+pub use call::{Call, Event, NamedObject, SyncAction};
+pub use install::next_tool;
+#[doc(hidden)]
+pub use install::{entry, extension};
+
+/// Receives NVTX calls, on the threads that make them. A closure over [`Call`] is one.
+///
+/// ```
+/// use nvtx_rs::tool::{Call, Tool};
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// #[derive(Default)]
+/// struct CountMarks(AtomicUsize);
+///
+/// impl Tool for CountMarks {
+///     fn call(&self, call: &Call<'_>) {
+///         if let Call::Mark { .. } = call {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// # let _ = CountMarks::default();
+/// ```
+pub trait Tool: Send + Sync {
+    /// Called at every NVTX call, before it is handed on; for calls that make a handle, after.
+    fn call(&self, call: &Call<'_>);
+}
+
+impl<F: Fn(&Call<'_>) + Send + Sync> Tool for F {
+    fn call(&self, call: &Call<'_>) {
+        self(call);
+    }
+}
+
+/// Attaches a tool in this process, for its whole life. If `NVTX_INJECTION64_PATH` names a tool too, that one gets the
+/// calls as well; [`next_tool`] tells what came of it.
+///
+/// # Errors
+/// If an NVTX call was made before.
+///
+/// ```
+/// use nvtx_rs::tool::{Call, attach};
+/// use std::sync::mpsc;
+///
+/// let (sender, receiver) = mpsc::channel();
+/// attach(Box::new(move |call: &Call<'_>| {
+///     if let Call::Push { event, .. } = call {
+///         let _ = sender.send(event.message.map(str::to_owned));
+///     }
+/// }))?;
+/// drop(nvtx_rs::range!("load"));
+/// assert_eq!(receiver.recv().unwrap().as_deref(), Some("load"));
+/// # Ok::<(), nvtx_rs::AttachError>(())
+/// ```
+pub fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
+    install::attach(tool)
+}
+
+/// Makes a library of crate type `cdylib` a tool that `NVTX_INJECTION64_PATH` can name.
+///
+/// The argument is the path of a function without parameters that returns a [`Tool`](crate::tool::Tool). It is called
+/// once for the process.
+///
+/// ```
+/// mod counting {
+///     use nvtx_rs::tool::Call;
+///
+///     pub fn make() -> impl nvtx_rs::tool::Tool {
+///         |call: &Call<'_>| eprintln!("{call:?}")
+///     }
+/// }
+/// nvtx_rs::export_tool!(counting::make);
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! export_tool {
+    ($make:path) => {
+        /// Called by each part of the process that makes NVTX calls.
+        ///
+        /// # Safety
+        /// The argument is null or a function that gives out the caller's export tables.
+        #[allow(unsafe_code, non_snake_case)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn InitializeInjectionNvtx2(
+            get_export_table: ::core::option::Option<$crate::abi::GetExportTable>,
+        ) -> ::core::ffi::c_int {
+            fn make() -> ::std::boxed::Box<dyn $crate::tool::Tool> {
+                ::std::boxed::Box::new($make())
+            }
+            // SAFETY: the caller's promise is passed on.
+            unsafe { $crate::tool::entry(get_export_table, InitializeInjectionNvtx2, make) }
+        }
+
+        /// Called for the extensions of the interface, which are left to the next tool.
+        ///
+        /// # Safety
+        /// The argument is the address of a module info struct.
+        #[allow(unsafe_code, non_snake_case)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn InitializeInjectionNvtxExtension(
+            module_info: *mut ::core::ffi::c_void,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { $crate::tool::extension(module_info) }
+        }
+    };
+}
