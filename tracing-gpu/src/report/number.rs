@@ -163,7 +163,8 @@ pub(crate) fn rounded(value: f64) -> Option<String> {
     // Ten times the value and its tolerance; the tool has none from 2^42 on.
     let tolerance = if value < 4_398_046_511_104.0 { fixed * 3 / 1_000_000_000_000_000 } else { 0 };
     let tenth = (fixed * 10 + tolerance + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS;
-    Some(tenths(tenth))
+    // Sixteen digits are all it writes.
+    Some(tenths(if tenth < 10_000_000_000_000_000 { tenth } else { tenth - tenth % 10 }))
 }
 
 /// A number of tenths, written as the shortest text that gives the same double.
