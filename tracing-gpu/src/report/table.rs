@@ -244,3 +244,132 @@ pub(crate) fn shorten(text: &str, width: usize, tail: usize) -> String {
     short.extend(text.chars().skip(length - tail));
     short
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn table(header: &str, cells: &[&str], layout: &Layout) -> Vec<String> {
+        let mut table = Table::new([header]);
+        for cell in cells {
+            table.push(vec![Cell::tested(*cell)]);
+        }
+        table.render(layout).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn decimal_points_stand_below_each_other() {
+        let grouped = Layout { thousands: true, ..Layout::default() };
+        let lines = table("h", &["1000", "2.75", "-0.5", "text"], &grouped);
+        assert_eq!(lines, ["    h    ", " --------", " 1,000   ", "     2.75", "    -0.5 ", "     text"]);
+    }
+
+    #[test]
+    fn a_tie_is_text_and_empty_cells_do_not_vote() {
+        assert_eq!(table("h", &["10", "x", ""], &Layout::default())[2..], [" 10", " x ", "   "]);
+        assert_eq!(table("h", &["10", "20", "x"], &Layout::default())[4], "  x");
+    }
+
+    #[test]
+    fn exponents_take_no_part_in_the_alignment() {
+        assert_eq!(table("h", &["1.25", "1e6", "3"], &Layout::default())[2..], ["  1.25", " 1e+06", "  3   "][..]);
+    }
+
+    #[test]
+    fn rows_beyond_the_scanned_ones_are_clipped() {
+        let layout = Layout { scan_rows: 1, ..Layout::default() };
+        assert_eq!(table("", &["abc", "abcd", "日本語é"], &layout)[2..], [" abc", " ab…", " 日本…"]);
+        assert_eq!(table("", &["1", "12.25"], &layout)[2..], [" 1", " …"]);
+    }
+
+    #[test]
+    fn marked_and_unknown_numbers_keep_the_column() {
+        let mut table = Table::new(["Med (ns)"]);
+        table.push(vec![Cell::tested("1234.5")]);
+        table.push(vec![Cell::approximate("7654321.0")]);
+        table.push(vec![Cell::unknown()]);
+        table.push(vec![Cell::unknown()]);
+        let layout = Layout { thousands: true, ..Layout::default() };
+        let lines: Vec<String> = table.render(&layout).lines().map(str::to_owned).collect();
+        assert_eq!(lines[2..], ["      1,234.5", " ~7,654,321.0", "            -", "            -"]);
+    }
+
+    #[test]
+    fn text_stays_as_it_is() {
+        let mut table = Table::new(["h"]);
+        table.push(vec![Cell::text("1000"), Cell::text("beyond the headers: not printed")]);
+        table.push(vec![]);
+        let layout = Layout { thousands: true, ..Layout::default() };
+        assert_eq!(table.render(&layout), "  h  \n ----\n 1000\n     \n");
+    }
+
+    #[test]
+    fn shortening() {
+        assert_eq!(clip("abcdef", 4), "abc…");
+        assert_eq!(clip("abcd", 4), "abcd");
+        assert_eq!(clip("ab", 0), "");
+        assert_eq!(shorten("abcdefgh", 5, 2), "ab…gh");
+        assert_eq!(shorten("abcdefgh", 2, 5), "…h");
+    }
+
+    fn cells() -> impl Strategy<Value = Vec<Vec<String>>> {
+        let cell = prop_oneof![
+            "[-+]?(0|[1-9][0-9]{0,9})(\\.[0-9]{0,4})?",
+            "[-+]?[1-9]\\.[0-9]{1,3}[eE][-+]?[0-9]{1,2}",
+            "[a-z0-9é日 :.,]{0,14}",
+        ];
+        prop::collection::vec(prop::collection::vec(cell, 3), 0..12)
+    }
+
+    proptest! {
+        /// Every line is as long as the dashes say, whatever is in it; with separators or without.
+        #[test]
+        fn lines_are_equally_long(rows in cells(), thousands: bool, scan_rows in 0_usize..5, max_width in 0_usize..9) {
+            let mut table = Table::new(["Total Time (ns)", "x", ""]);
+            for row in &rows {
+                table.push(row.iter().map(Cell::tested).collect());
+            }
+            let text = table.render(&Layout { thousands, scan_rows, max_width });
+            let lengths: Vec<usize> = text.lines().map(chars).collect();
+            prop_assert_eq!(lengths.len(), rows.len() + 2);
+            prop_assert!(lengths.iter().all(|length| *length == lengths[0]), "{}", text);
+            let widest = text.lines().nth(1).unwrap().split("  ").map(|dashes| dashes.trim().len()).max();
+            prop_assert!(max_width == 0 || widest <= Some(max_width));
+        }
+
+        /// Cut at the dashes, each cell gives back its text.
+        #[test]
+        fn nothing_is_lost(rows in cells()) {
+            let mut table = Table::new(["a", "b", "c"]);
+            for row in &rows {
+                table.push(row.iter().map(Cell::tested).collect());
+            }
+            let text = table.render(&Layout { scan_rows: 0, max_width: 0, thousands: false });
+            let lines: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();
+            let mut start = 1;
+            for column in 0..3 {
+                let width = lines[1][start..].iter().take_while(|c| **c == '-').count();
+                for (row, line) in rows.iter().zip(&lines[2..]) {
+                    let printed: String = line[start..start + width].iter().collect();
+                    let expected = match Number::parse(&row[column]) {
+                        Some(number) => number.to_text(false),
+                        None => row[column].clone(),
+                    };
+                    prop_assert_eq!(printed.trim(), expected.trim());
+                }
+                start += width + 2;
+            }
+        }
+
+        /// In a numeric column all points, and the ends of all integers, are in one place.
+        #[test]
+        fn points_are_aligned(numbers in prop::collection::vec("-?(0|[1-9][0-9]{0,8})(\\.[0-9]{1,5})?", 1..9), thousands: bool) {
+            let layout = Layout { thousands, ..Layout::default() };
+            let cells: Vec<&str> = numbers.iter().map(String::as_str).collect();
+            let lines = table("n", &cells, &layout);
+            let points = lines[2..].iter().map(|line| line.find('.').unwrap_or(line.trim_end().len()));
+            prop_assert!(points.collect::<std::collections::BTreeSet<_>>().len() == 1, "{:?}", lines);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What has a name: domains and labels, categories, and the nodes of the lineage tree, each interned once a process.
+//!
+//! Behind one lock that is taken only when a thread meets something for the first time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::clock::Ticks;
+use crate::record::RangeKey;
+use crate::summary::RangeStyle;
+
+/// Number of the root node.
+pub(crate) const ROOT: u32 = 0;
+/// Levels of the tree. Below, recursion shares the nodes above it, and what is not recursion is `(more)`.
+const DEPTH: u32 = 64;
+/// Label of the node that stands for what did not fit the bound.
+const MORE: &str = "(more)";
+
+/// Bounds on what one process may intern.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) nodes: usize,
+    pub(crate) run_time_names: usize,
+}
+
+/// A name in a domain; both are numbers of the catalog.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Label {
+    pub(crate) domain: u32,
+    pub(crate) name: Arc<str>,
+}
+
+/// A category as the program wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CategoryName {
+    Text(Arc<str>),
+    Number(u32),
+}
+
+/// A place in the lineage: a label under a parent.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) parent: u32,
+    pub(crate) label: u32,
+    pub(crate) style: RangeStyle,
+    depth: u32,
+    /// When the first such span was created.
+    pub(crate) first: Ticks,
+}
+
+/// Everything interned so far. Numbers count up from 0 and are never taken back.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    limits: Limits,
+    labels: Interner<Label>,
+    categories: Interner<CategoryName>,
+    nodes: Vec<Node>,
+    node_ids: HashMap<(u32, u32, RangeStyle), u32>,
+    run_time_names: usize,
+    pub(crate) names_over_limit: u64,
+    pub(crate) nodes_over_limit: u64,
+}
+
+#[derive(Debug)]
+struct Interner<T> {
+    values: Vec<T>,
+    ids: HashMap<T, u32>,
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
+    fn new() -> Self {
+        Self { values: Vec::new(), ids: HashMap::new() }
+    }
+
+    fn get(&self, value: &T) -> Option<u32> {
+        self.ids.get(value).copied()
+    }
+
+    fn intern(&mut self, value: T) -> u32 {
+        if let Some(id) = self.get(&value) {
+            return id;
+        }
+        let id = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        self.values.push(value.clone());
+        self.ids.insert(value, id);
+        id
+    }
+}
+
+impl Catalog {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let mut labels = Interner::new();
+        let label = labels.intern(Label { domain: 0, name: Arc::from("") });
+        let root = Node { parent: ROOT, label, style: RangeStyle::PushPop, depth: 0, first: 0 };
+        let mut categories = Interner::new();
+        categories.intern(CategoryName::Text(Arc::from(""))); // number 0: no category
+        Self {
+            limits,
+            labels,
+            categories,
+            nodes: vec![root],
+            node_ids: HashMap::new(),
+            run_time_names: 0,
+            names_over_limit: 0,
+            nodes_over_limit: 0,
+        }
+    }
+
+    /// Number of a name that is written in the program.
+    pub(crate) fn label(&mut self, domain: u32, name: &str) -> u32 {
+        self.labels.intern(Label { domain, name: Arc::from(name) })
+    }
+
+    /// Number of a name made at run time; `None` (and counted) when the bound on such names is reached.
+    pub(crate) fn run_time_label(&mut self, domain: u32, name: &str) -> Option<u32> {
+        let label = Label { domain, name: Arc::from(name) };
+        if let Some(id) = self.labels.get(&label) {
+            return Some(id);
+        }
+        if self.run_time_names >= self.limits.run_time_names {
+            self.names_over_limit += 1;
+            return None;
+        }
+        self.run_time_names += 1;
+        Some(self.labels.intern(label))
+    }
+
+    /// Number of a category; from 1 up, 0 being none.
+    pub(crate) fn category(&mut self, name: CategoryName) -> u32 {
+        self.categories.intern(name)
+    }
+
+    /// The label of a number that this catalog gave.
+    pub(crate) fn label_of(&self, label: u32) -> Option<&Label> {
+        self.labels.values.get(label as usize)
+    }
+
+    /// The category of a number that this catalog gave; `None` for 0.
+    pub(crate) fn category_of(&self, category: u32) -> Option<&CategoryName> {
+        self.categories.values.get(category as usize).filter(|_| category != 0)
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node of a range under a parent. Beyond 64 levels recursion shares the node of the same label above it. Whatever else is
+    /// as deep, or beyond the bound on nodes, goes to the parent's `(more)` node, counted.
+    pub(crate) fn child(&mut self, parent: u32, key: RangeKey, now: Ticks) -> u32 {
+        if let Some(&node) = self.node_ids.get(&(parent, key.label, key.style)) {
+            return node;
+        }
+        let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth) + 1;
+        if depth > DEPTH {
+            if let Some(above) = self.ancestors(parent).find(|(_, node)| node.label == key.label && node.style == key.style) {
+                return above.0;
+            }
+        }
+        if depth > DEPTH || self.nodes.len() >= self.limits.nodes {
+            self.nodes_over_limit += 1;
+            return self.more_under(parent, key.style, now);
+        }
+        self.insert(parent, key.label, key.style, now)
+    }
+
+    fn more_under(&mut self, parent: u32, style: RangeStyle, now: Ticks) -> u32 {
+        let label = self.label(0, MORE);
+        if self.nodes.get(parent as usize).is_some_and(|node| node.label == label) {
+            return parent;
+        }
+        match self.node_ids.get(&(parent, label, style)) {
+            Some(&node) => node,
+            None => self.insert(parent, label, style, now),
+        }
+    }
+
+    fn insert(&mut self, parent: u32, label: u32, style: RangeStyle, first: Ticks) -> u32 {
+        let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth) + 1;
+        let id = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
+        self.nodes.push(Node { parent, label, style, depth, first });
+        self.node_ids.insert((parent, label, style), id);
+        id
+    }
+
+    /// A node and everything above it, without the root.
+    fn ancestors(&self, from: u32) -> impl Iterator<Item = (u32, &Node)> {
+        let mut next = from;
+        std::iter::from_fn(move || {
+            let current = next;
+            let node = self.nodes.get(current as usize).filter(|_| current != ROOT)?;
+            next = node.parent;
+            Some((current, node))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(label: u32) -> RangeKey {
+        RangeKey { label, category: 0, style: RangeStyle::PushPop }
+    }
+
+    #[test]
+    fn the_same_name_under_the_same_parent_is_one_node() {
+        let mut catalog = Catalog::new(Limits { nodes: 100, run_time_names: 10 });
+        let (a, b) = (catalog.label(0, "a"), catalog.label(0, "b"));
+        assert_eq!(catalog.label(0, "a"), a);
+        assert_ne!(catalog.label(1, "a"), a, "another domain");
+        let first = catalog.child(ROOT, key(a), 5);
+        assert_eq!(catalog.child(ROOT, key(a), 9), first);
+        assert_ne!(catalog.child(first, key(b), 9), catalog.child(ROOT, key(b), 9));
+        assert_eq!(catalog.nodes()[first as usize].first, 5);
+    }
+
+    #[test]
+    fn recursion_shares_its_node_past_64_levels() {
+        let mut catalog = Catalog::new(Limits { nodes: 10_000, run_time_names: 10 });
+        let (a, b) = (catalog.label(0, "a"), catalog.label(0, "b"));
+        let mut node = ROOT;
+        for _ in 0..1_000 {
+            node = catalog.child(node, key(a), 0);
+            node = catalog.child(node, key(b), 0);
+        }
+        assert!(catalog.nodes().len() <= 66, "{}", catalog.nodes().len());
+        assert_eq!(catalog.nodes_over_limit, 0);
+    }
+
+    #[test]
+    fn a_chain_of_different_names_ends_in_more() {
+        let mut catalog = Catalog::new(Limits { nodes: 10_000, run_time_names: 10 });
+        let mut node = ROOT;
+        for level in 0..1_000 {
+            let label = catalog.label(0, &format!("level {level}"));
+            node = catalog.child(node, key(label), 0);
+        }
+        assert_eq!(catalog.nodes().len(), 1 + 64 + 1, "the root, 64 levels, and (more)");
+        assert_eq!(catalog.nodes_over_limit, 1_000 - 64);
+    }
+
+    #[test]
+    fn nodes_beyond_the_bound_go_to_more() {
+        let mut catalog = Catalog::new(Limits { nodes: 3, run_time_names: 10 });
+        let labels: Vec<u32> = (0..5).map(|n| catalog.label(0, &format!("n{n}"))).collect();
+        let nodes: Vec<u32> = labels.iter().map(|&label| catalog.child(ROOT, key(label), 0)).collect();
+        assert_eq!(nodes[2], nodes[3]);
+        assert_eq!(catalog.child(nodes[3], key(labels[0]), 0), nodes[3], "(more) holds its own children too");
+        let more = catalog.nodes()[nodes[3] as usize].label;
+        assert_eq!(&*catalog.label_of(more).unwrap().name, MORE);
+        assert_eq!(catalog.nodes_over_limit, 4);
+    }
+
+    #[test]
+    fn run_time_names_are_bounded_and_counted() {
+        let mut catalog = Catalog::new(Limits { nodes: 3, run_time_names: 2 });
+        let known = catalog.run_time_label(0, "x");
+        assert!(catalog.run_time_label(0, "y").is_some());
+        assert_eq!(catalog.run_time_label(0, "z"), None);
+        assert_eq!(catalog.run_time_label(0, "x"), known);
+        assert_eq!(catalog.names_over_limit, 1);
+    }
+}

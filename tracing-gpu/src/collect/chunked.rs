@@ -1,0 +1,82 @@
+//! Storage that grows and never moves: one thread appends, any thread reads.
+
+use once_cell::sync::OnceCell;
+
+/// Chunks after the first; each is twice as long as all before it together.
+const CHUNKS: usize = 22;
+
+/// A growable table with stable addresses. The first `N` entries are in place; later ones come in chunks that double.
+///
+/// Entries are shared (`&T`), so they hold atomics where they change. Reading never locks.
+#[derive(Debug)]
+pub(crate) struct Chunked<T, const N: usize> {
+    first: [T; N],
+    rest: [OnceCell<Box<[T]>>; CHUNKS],
+}
+
+impl<T: Default, const N: usize> Chunked<T, N> {
+    /// Entries the table can hold.
+    pub(crate) const CAPACITY: usize = N << CHUNKS;
+
+    pub(crate) fn new() -> Self {
+        Self { first: std::array::from_fn(|_| T::default()), rest: std::array::from_fn(|_| OnceCell::new()) }
+    }
+
+    /// Entry `index`, if its chunk exists.
+    #[inline(always)]
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        match self.first.get(index) {
+            Some(entry) => Some(entry),
+            None => self.get_in_chunk(index),
+        }
+    }
+
+    #[inline(never)]
+    fn get_in_chunk(&self, index: usize) -> Option<&T> {
+        let (chunk, offset) = Self::place(index)?;
+        self.rest.get(chunk)?.get()?.get(offset)
+    }
+
+    /// Entry `index`, allocating its chunk if need be; `None` beyond [`Self::CAPACITY`].
+    #[inline]
+    pub(crate) fn get_or_grow(&self, index: usize) -> Option<&T> {
+        match self.first.get(index) {
+            Some(entry) => Some(entry),
+            None => self.grow(index),
+        }
+    }
+
+    #[inline(never)]
+    fn grow(&self, index: usize) -> Option<&T> {
+        let (chunk, offset) = Self::place(index)?;
+        let entries = self.rest.get(chunk)?.get_or_init(|| (0..N << chunk).map(|_| T::default()).collect());
+        entries.get(offset)
+    }
+
+    /// Chunk and offset of an entry beyond the first `N`: chunk `c` holds `[N << c, N << (c + 1))`.
+    fn place(index: usize) -> Option<(usize, usize)> {
+        let chunk = (index / N).checked_ilog2()? as usize;
+        Some((chunk, index - (N << chunk)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_index_has_its_own_stable_entry() {
+        let table = Chunked::<AtomicUsize, 4>::new();
+        assert!(table.get(4).is_none());
+        let first = std::ptr::from_ref(table.get_or_grow(0).unwrap());
+        for index in 0..1_000 {
+            table.get_or_grow(index).unwrap().store(index + 1, Ordering::Relaxed);
+        }
+        for index in 0..1_000 {
+            assert_eq!(table.get(index).unwrap().load(Ordering::Relaxed), index + 1);
+        }
+        assert_eq!(first, std::ptr::from_ref(table.get(0).unwrap()));
+        assert!(table.get_or_grow(Chunked::<AtomicUsize, 4>::CAPACITY).is_none());
+    }
+}

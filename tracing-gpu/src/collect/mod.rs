@@ -1,0 +1,14 @@
+//! Collection: what the callbacks write and a summary reads.
+//!
+//! Every thread has a [`Shard`](shard::Shard) that it alone writes; a thread-local only points at it. Nothing on the way from a span
+//! to its row takes a lock, allocates once warm, or writes a cache line that another thread writes.
+
+pub(crate) mod catalog;
+pub(crate) mod chunked;
+pub(crate) mod core;
+pub(crate) mod row;
+pub(crate) mod samples;
+pub(crate) mod shard;
+pub(crate) mod site;
+pub(crate) mod slab;
+pub(crate) mod values;

@@ -1,0 +1,184 @@
+//! One row of one thread: counts and sums that only the owning thread writes and anyone may read.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
+
+use nvtx_rs::{Attributes, Domain};
+use once_cell::sync::OnceCell;
+use tracing_core::Metadata;
+
+use super::samples::{Budget, Samples};
+use crate::record::RangeKey;
+use crate::stats::Distribution;
+
+/// What a row's ranges look like to an NVTX tool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NvtxRange {
+    pub(crate) domain: Domain,
+    pub(crate) attributes: Attributes<'static>,
+}
+
+/// Facts about a row that do not change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowIdentity {
+    pub(crate) key: RangeKey,
+    pub(crate) nvtx: NvtxRange,
+    /// Call site of the span that made the row.
+    pub(crate) metadata: &'static Metadata<'static>,
+}
+
+/// Statistics of one lineage node on one thread, in ticks.
+///
+/// Single writer: plain loads and stores, never a read-modify-write. `begun` and `count` are a sequence lock: a writer raises
+/// `begun` first and `count` last (its `Release` store pairs with the reader's `Acquire` load), so a reader that finds both equal
+/// around its copy has a copy of one moment.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Row {
+    calls: AtomicU64,
+    begun: AtomicU64,
+    count: AtomicU64,
+    total: AtomicU64,
+    min: AtomicU64,
+    max: AtomicU64,
+    squares_low: AtomicU64,
+    squares_high: AtomicU64,
+    nested: AtomicU64,
+    node: AtomicU32,
+    identity: OnceCell<RowIdentity>,
+    samples: Samples,
+}
+
+/// A consistent copy of a row, in ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowCopy {
+    pub(crate) node: u32,
+    pub(crate) calls: u64,
+    /// Sum over all instances of the time that ranges directly above them took on the same thread.
+    pub(crate) nested: u64,
+    pub(crate) times: Distribution,
+}
+
+impl Row {
+    /// Gives a fresh row its identity. Returns false where it has one.
+    pub(crate) fn identify(&self, node: u32, identity: RowIdentity) -> bool {
+        self.node.store(node, Relaxed);
+        self.identity.set(identity).is_ok()
+    }
+
+    #[inline(always)]
+    pub(crate) fn identity(&self) -> Option<&RowIdentity> {
+        self.identity.get()
+    }
+
+    pub(crate) fn node(&self) -> u32 {
+        self.node.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn add_call(&self) {
+        self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above.
+    #[inline(always)]
+    pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) {
+        let count = self.count.load(Relaxed);
+        self.begun.store(count + 1, Relaxed);
+        fence(Release); // pairs with the reader's Acquire fence: whoever sees a sum below also sees `begun`
+        self.total.store(self.total.load(Relaxed).wrapping_add(duration), Relaxed);
+        self.nested.store(self.nested.load(Relaxed).wrapping_add(nested), Relaxed);
+        if duration > self.max.load(Relaxed) {
+            self.max.store(duration, Relaxed);
+        }
+        if duration < self.min.load(Relaxed) || count == 0 {
+            self.min.store(duration, Relaxed);
+        }
+        let square = u128::from(duration) * u128::from(duration);
+        let (low, carry) = self.squares_low.load(Relaxed).overflowing_add(square as u64);
+        self.squares_low.store(low, Relaxed);
+        let high = self.squares_high.load(Relaxed).wrapping_add((square >> 64) as u64).wrapping_add(u64::from(carry));
+        self.squares_high.store(high, Relaxed);
+        self.samples.keep(count, duration, budget);
+        self.count.store(count + 1, Release);
+    }
+
+    /// Starts over for a new window. Called by the owning thread.
+    pub(crate) fn clear(&self) {
+        self.begun.store(u64::MAX, Relaxed); // no reader takes a copy from the middle of this
+        fence(Release);
+        for field in [&self.calls, &self.total, &self.nested, &self.min, &self.max, &self.squares_low, &self.squares_high] {
+            field.store(0, Relaxed);
+        }
+        self.samples.clear();
+        self.count.store(0, Relaxed);
+        self.begun.store(0, Release);
+    }
+
+    /// A copy of one moment. The owning thread may be writing: a copy that it tore is taken again, a bounded number of times, and
+    /// the last one is then as it is.
+    pub(crate) fn copy(&self) -> RowCopy {
+        let mut copy = RowCopy::default();
+        for _ in 0..1_000 {
+            let count = self.count.load(Acquire);
+            copy = RowCopy {
+                node: self.node(),
+                calls: self.calls.load(Relaxed),
+                nested: self.nested.load(Relaxed),
+                times: Distribution {
+                    count,
+                    total: u128::from(self.total.load(Relaxed)),
+                    min: self.min.load(Relaxed),
+                    max: self.max.load(Relaxed),
+                    squares: u128::from(self.squares_high.load(Relaxed)) << 64 | u128::from(self.squares_low.load(Relaxed)),
+                    ..Distribution::default()
+                },
+            };
+            self.samples.copy_into(count, &mut copy.times);
+            fence(Acquire);
+            if self.begun.load(Relaxed) == count {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_copy_taken_while_the_owner_writes_is_of_one_moment() {
+        let (row, budget, done) = (Row::default(), Budget::new(1 << 20), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..300_000 {
+                    row.add(10, 4, &budget);
+                }
+                done.store(true, Release);
+            });
+            loop {
+                let last = done.load(Acquire);
+                let copy = row.copy();
+                let count = copy.times.count;
+                assert_eq!(copy.times.total, u128::from(count) * 10);
+                assert_eq!((copy.nested, copy.times.squares), (count * 4, u128::from(count) * 100));
+                if last {
+                    assert_eq!(count, 300_000);
+                    break;
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn squares_carry_into_the_upper_half() {
+        let (row, budget) = (Row::default(), Budget::new(1 << 20));
+        for _ in 0..5 {
+            row.add(u64::MAX / 8, 0, &budget);
+        }
+        assert_eq!(row.copy().times.squares, 5 * u128::from(u64::MAX / 8).pow(2));
+    }
+}

@@ -1,0 +1,185 @@
+//! The durations of one row on one thread: kept one by one up to a bound, counted in histogram pages after that.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use once_cell::sync::OnceCell;
+
+use crate::stats::Distribution;
+use crate::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
+
+/// Chunk `c` ends at `16 << 2c` durations; the last one at 16,384.
+const CHUNKS: usize = 6;
+const FIRST_CHUNK: usize = 16;
+/// Durations a row keeps one by one on each thread.
+pub(crate) const KEPT: u64 = (FIRST_CHUNK as u64) << (2 * (CHUNKS - 1));
+
+/// Memory that sample chunks and histogram pages of all threads may still take, in bytes.
+#[derive(Debug)]
+pub(crate) struct Budget(AtomicUsize);
+
+impl Budget {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(AtomicUsize::new(bytes))
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), BudgetSpent> {
+        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).map(drop).map_err(|_| BudgetSpent)
+    }
+}
+
+/// The process's sample budget is spent.
+struct BudgetSpent;
+
+/// Written by the thread that owns the row, read by whoever takes a summary.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    chunks: [OnceCell<Box<[AtomicU64]>>; CHUNKS],
+    pages: OnceCell<Box<Pages>>,
+}
+
+#[derive(Debug)]
+struct Pages([OnceCell<Box<[AtomicU32]>>; OCTAVES]);
+
+impl Samples {
+    /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
+    /// duration is not kept, and the median of the row is unknown from then on.
+    #[inline(always)]
+    pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
+        let (chunk, offset) = place(index);
+        let slot = self.chunks.get(chunk).and_then(OnceCell::get).and_then(|samples| samples.get(offset));
+        match slot {
+            Some(slot) => slot.store(duration, Relaxed),
+            None => self.keep_elsewhere(index, duration, budget),
+        }
+    }
+
+    /// The first duration of a chunk, or one beyond the last chunk.
+    #[inline(never)]
+    fn keep_elsewhere(&self, index: u64, duration: u64, budget: &Budget) {
+        if index < KEPT {
+            let (chunk, offset) = place(index);
+            if let Some(cell) = self.chunks.get(chunk) {
+                let length = if chunk == 0 { FIRST_CHUNK } else { (FIRST_CHUNK * 3) << (2 * (chunk - 1)) };
+                let samples = cell.get_or_try_init(|| budget.take(length * 8).map(|()| zeroed_samples(length)));
+                if let Some(slot) = samples.ok().and_then(|samples| samples.get(offset)) {
+                    slot.store(duration, Relaxed);
+                    return;
+                }
+            }
+        }
+        self.count(duration, budget);
+    }
+
+    fn count(&self, duration: u64, budget: &Budget) {
+        let (octave, bucket) = bucket_of(duration);
+        let pages = self.pages.get_or_init(|| Box::new(Pages(std::array::from_fn(|_| OnceCell::new()))));
+        let Some(cell) = pages.0.get(octave) else { return };
+        let page = cell.get_or_try_init(|| {
+            budget.take(BUCKETS * 4).map(|()| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>())
+        });
+        if let Some(count) = page.ok().and_then(|page| page.get(bucket)) {
+            count.store(count.load(Relaxed).saturating_add(1), Relaxed);
+        }
+    }
+
+    /// Starts over; the memory is kept for the next window.
+    pub(crate) fn clear(&self) {
+        for page in self.pages.get().iter().flat_map(|pages| &pages.0).filter_map(OnceCell::get) {
+            page.iter().for_each(|count| count.store(0, Relaxed));
+        }
+        // A chunk position that no duration of the new window was written to must not read as kept.
+        for chunk in self.chunks.iter().filter_map(OnceCell::get) {
+            chunk.iter().for_each(|sample| sample.store(EMPTY, Relaxed));
+        }
+    }
+
+    /// Copies what is kept of the first `count` durations into `into`.
+    pub(crate) fn copy_into(&self, count: u64, into: &mut Distribution) {
+        for (number, chunk) in self.chunks.iter().enumerate().filter_map(|(i, chunk)| Some((i, chunk.get()?))) {
+            let start = if number == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (number - 1)) };
+            let length = usize::try_from(count.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len());
+            into.samples.extend(chunk[..length].iter().map(|sample| sample.load(Relaxed)).filter(|&d| d != EMPTY));
+        }
+        for (octave, page) in self.pages.get().iter().flat_map(|pages| pages.0.iter().enumerate()) {
+            for (bucket, count) in page.get().iter().flat_map(|page| page.iter().enumerate()) {
+                let count = count.load(Relaxed);
+                if count > 0 {
+                    *into.buckets.entry((octave, bucket)).or_default() += u64::from(count);
+                }
+            }
+        }
+    }
+}
+
+/// No duration: no range lasts 2^64 - 1 ticks.
+const EMPTY: u64 = u64::MAX;
+
+fn zeroed_samples(length: usize) -> Box<[AtomicU64]> {
+    (0..length).map(|_| AtomicU64::new(EMPTY)).collect()
+}
+
+/// Chunk and offset of duration number `index`; the chunk does not exist from [`KEPT`] on.
+#[inline(always)]
+fn place(index: u64) -> (usize, usize) {
+    let chunk = ((index | 15).ilog2() as usize - 2) / 2;
+    let start = if chunk == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (chunk - 1)) };
+    (chunk, (index - start) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(samples: &Samples, count: u64) -> Distribution {
+        let mut all = Distribution { count, min: 0, max: u64::MAX, ..Distribution::default() };
+        samples.copy_into(count, &mut all);
+        all
+    }
+
+    #[test]
+    fn every_duration_up_to_the_bound_is_kept_in_order() {
+        let (samples, budget) = (Samples::default(), Budget::new(1 << 20));
+        for index in 0..KEPT {
+            samples.keep(index, index * 3, &budget);
+        }
+        let all = kept(&samples, KEPT);
+        assert_eq!(all.samples, (0..KEPT).map(|index| index * 3).collect::<Vec<_>>());
+        assert!(all.buckets.is_empty());
+        assert_eq!(budget.0.load(Relaxed), (1 << 20) - KEPT as usize * 8);
+    }
+
+    #[test]
+    fn later_durations_are_counted() {
+        let (samples, budget) = (Samples::default(), Budget::new(1 << 20));
+        for index in 0..KEPT + 1_000 {
+            samples.keep(index, 5_000, &budget);
+        }
+        let all = kept(&samples, KEPT + 1_000);
+        assert_eq!(all.samples.len() as u64, KEPT);
+        assert_eq!(all.buckets.values().sum::<u64>(), 1_000);
+        assert!(!all.median().unwrap().exact);
+    }
+
+    #[test]
+    fn a_spent_budget_makes_the_median_unknown_and_nothing_else() {
+        let (samples, budget) = (Samples::default(), Budget::new(FIRST_CHUNK * 8));
+        for index in 0..100 {
+            samples.keep(index, 7, &budget);
+        }
+        let all = kept(&samples, 100);
+        assert_eq!(all.samples.len(), FIRST_CHUNK);
+        assert_eq!(all.median(), None);
+    }
+
+    #[test]
+    fn a_new_window_forgets_the_old_one() {
+        let (samples, budget) = (Samples::default(), Budget::new(1 << 20));
+        for index in 0..KEPT + 10 {
+            samples.keep(index, 9, &budget);
+        }
+        samples.clear();
+        samples.keep(0, 4, &budget);
+        let all = kept(&samples, 1);
+        assert_eq!((all.samples, all.buckets.len()), (vec![4], 0));
+    }
+}

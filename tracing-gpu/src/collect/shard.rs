@@ -1,0 +1,404 @@
+//! What one thread measures: its open ranges, its rows, and the caches that lead from a callback to a row.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use parking_lot::Mutex;
+use tracing_core::Metadata;
+
+use super::chunked::Chunked;
+use super::core::Core;
+use super::row::{NvtxRange, Row, RowIdentity};
+use super::site::site_key;
+use super::slab::Slab;
+use super::values::SpanValues;
+use crate::clock::Ticks;
+use crate::nesting::{Ranges, Stack};
+use crate::record::{Ended, Place, RangeKey};
+
+/// Entries of the cache from (parent node, call site) to a place.
+const CHILDREN: usize = 256;
+/// Entries of the cache from a registry's span id to a place.
+const SPANS: usize = 1024;
+/// Exits elsewhere that a thread is told of before it looks.
+const TOLD: usize = 1024;
+
+/// The state of one thread in one profiler. Only that thread writes (plain loads and stores); any thread reads for a summary. When a
+/// thread ends, its shard goes to the next new thread, statistics and all.
+#[derive(Debug)]
+#[repr(align(128))] // two shards never share a pair of cache lines, which processors fetch together
+pub(crate) struct Shard {
+    /// Profiler this belongs to.
+    pub(crate) profiler: u64,
+    /// Equal to the profiler's window while callbacks may go straight on; something else while they must stop and look.
+    pub(crate) gate: AtomicU64,
+    nvtx: bool,
+    statistics: bool,
+    pub(crate) index: u32,
+    row_count: AtomicU32,
+    /// Start of the window that the rows are of.
+    pub(crate) window: AtomicU64,
+    core: &'static Core,
+    pub(crate) stack: Stack,
+    children: [Child; CHILDREN],
+    spans: [CachedSpan; SPANS],
+    pub(crate) slab: Slab,
+    rows: Chunked<Row, 64>,
+    row_ids: Mutex<HashMap<(u32, RangeKey), u32>>,
+    run_time_labels: Mutex<HashMap<u32, HashMap<Box<str>, u32>>>,
+    told: Mutex<Vec<u64>>,
+    pub(crate) thread: Mutex<String>,
+}
+
+#[derive(Debug, Default)]
+struct Child {
+    site: AtomicU64,
+    parent: AtomicU64,
+    place: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct CachedSpan {
+    id: AtomicU64,
+    place: AtomicU64,
+}
+
+/// Finds the values of a span that has its own.
+pub(crate) trait FindValues {
+    fn find(&self, span: u64) -> Option<std::sync::Arc<SpanValues>>;
+}
+
+impl Shard {
+    pub(crate) fn new(core: &'static Core, index: u32) -> Self {
+        Self {
+            profiler: core.id,
+            gate: AtomicU64::new(super::core::CLOSED),
+            nvtx: core.nvtx,
+            statistics: core.statistics,
+            index,
+            row_count: AtomicU32::new(0),
+            window: AtomicU64::new(core.window()),
+            core,
+            stack: Stack::new(),
+            children: std::array::from_fn(|_| Child::default()),
+            spans: std::array::from_fn(|_| CachedSpan::default()),
+            slab: Slab::new(),
+            rows: Chunked::new(),
+            row_ids: Mutex::default(),
+            run_time_labels: Mutex::default(),
+            told: Mutex::default(),
+            thread: Mutex::default(),
+        }
+    }
+
+    /// Node of the innermost open range, under which a new span without an explicit parent is.
+    #[inline(always)]
+    pub(crate) fn current_node(&self) -> u32 {
+        self.stack.top().map_or(super::catalog::ROOT, |top| top.place().node())
+    }
+
+    /// The place of a new span of this call site under a parent; [`Place::NONE`] if it is filtered out.
+    #[inline(always)]
+    pub(crate) fn child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+        let site = site_key(metadata);
+        let hash = (site >> 4) ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let entry = &self.children[hash as usize % CHILDREN];
+        if entry.site.load(Relaxed) == site && entry.parent.load(Relaxed) == u64::from(parent) {
+            return Place::from_bits(entry.place.load(Relaxed));
+        }
+        self.find_child(parent, metadata, entry)
+    }
+
+    #[inline(never)]
+    fn find_child(&self, parent: u32, metadata: &'static Metadata<'static>, entry: &Child) -> Place {
+        let site = self.closed(|| self.core.site(metadata));
+        let mut place = Place::NONE;
+        if site.enabled {
+            let key = RangeKey { label: site.label, category: 0, style: crate::summary::RangeStyle::PushPop };
+            place = self.place(self.core.node(parent, key), key, metadata);
+            if site.own_values && !place.is_none() {
+                place = place.with_own_values();
+            }
+        }
+        entry.site.store(site_key(metadata), Relaxed);
+        entry.parent.store(u64::from(parent), Relaxed);
+        entry.place.store(place.bits(), Relaxed);
+        place
+    }
+
+    /// The place of a node and key on this thread, with a row of its own from the first time on.
+    #[inline(never)]
+    pub(crate) fn place(&self, node: u32, key: RangeKey, metadata: &'static Metadata<'static>) -> Place {
+        let mut ids = self.row_ids.lock();
+        if let Some(&row) = ids.get(&(node, key)) {
+            return Place::new(node, row);
+        }
+        let index = self.row_count.load(Relaxed);
+        let Some(row) = self.rows.get_or_grow(index as usize) else { return Place::NONE };
+        let nvtx = self.closed(|| self.core.nvtx_range(key));
+        row.identify(node, RowIdentity { key, metadata, nvtx });
+        self.row_count.store(index + 1, Release); // pairs with `rows`: a reader that counts the row sees its identity
+        ids.insert((node, key), index);
+        Place::new(node, index)
+    }
+
+    /// A place that another thread made, on this one.
+    #[inline]
+    pub(crate) fn place_from(&self, other: &Shard, place: Place) -> Place {
+        // The cache of children serves here too: the row of the other thread stands for the call site, which it never equals.
+        let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
+        let entry = &self.children[(row ^ row >> 16) as usize % CHILDREN];
+        if entry.site.load(Relaxed) == row && entry.parent.load(Relaxed) == u64::from(place.node()) {
+            return Place::from_bits(entry.place.load(Relaxed));
+        }
+        let Some(identity) = other.rows.get(place.row()).and_then(Row::identity) else { return Place::NONE };
+        let here = self.place(place.node(), identity.key, identity.metadata);
+        entry.site.store(row, Relaxed);
+        entry.parent.store(u64::from(place.node()), Relaxed);
+        entry.place.store(here.bits(), Relaxed);
+        here
+    }
+
+    /// Counts the creation of a span.
+    #[inline(always)]
+    pub(crate) fn add_call(&self, place: Place) {
+        if let Some(row) = self.rows.get(place.row()) {
+            row.add_call();
+        }
+    }
+
+    /// Remembers where the span with this registry id is counted. Only for spans created on this thread: the registry gives an id
+    /// again only on the thread that made it, and then this entry is written anew.
+    #[inline(always)]
+    pub(crate) fn remember(&self, id: u64, place: Place) {
+        let entry = &self.spans[id as usize % SPANS];
+        entry.id.store(id, Relaxed);
+        entry.place.store(place.bits(), Relaxed);
+    }
+
+    /// Where a span created on this thread is counted, if it is remembered.
+    #[inline(always)]
+    pub(crate) fn remembered(&self, id: u64) -> Option<Place> {
+        let entry = &self.spans[id as usize % SPANS];
+        (entry.id.load(Relaxed) == id).then(|| Place::from_bits(entry.place.load(Relaxed)))
+    }
+
+    /// Opens a range. Its place is of this thread and it has no values of its own.
+    #[inline(always)]
+    pub(crate) fn enter(&self, span: u64, place: Place) {
+        if self.nvtx && nvtx_rs::is_tool_attached() {
+            self.enter_with_tool(span, place, None);
+        } else if !self.stack.push(span, place, self.now()) {
+            self.core.drop_span();
+        }
+    }
+
+    /// Opens a range of a span that has values of its own.
+    #[inline(never)]
+    pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues) {
+        let place = self.place_now(values);
+        if place.is_none() {
+            return self.core.drop_span();
+        }
+        self.enter_with_tool(span, place.with_own_values(), Some(values));
+    }
+
+    /// Where an entry of this span is counted now: `record` may have changed its category.
+    pub(crate) fn place_now(&self, values: &SpanValues) -> Place {
+        let style = crate::summary::RangeStyle::PushPop;
+        let key = RangeKey { label: values.label, category: values.now().category, style };
+        self.place(values.node, key, values.metadata)
+    }
+
+    #[inline(never)]
+    fn enter_with_tool(&self, span: u64, place: Place, values: Option<&SpanValues>) {
+        let range = self.nvtx_range(place);
+        let attributes = range.map(|range| values.map_or(range.attributes, |values| values.now().apply(range.attributes)));
+        if !self.stack.push(span, place, self.core.clock.now()) {
+            return self.core.drop_span();
+        }
+        if let (Some(range), Some(attributes)) = (range, attributes) {
+            self.closed(|| range.domain.push(&attributes));
+        }
+    }
+
+    /// Closes the range of `span` if it is the innermost one. Returns false if it is not.
+    #[inline(always)]
+    pub(crate) fn exit(&self, span: u64) -> bool {
+        let now = self.now();
+        if !self.stack.is_top(span) {
+            return false;
+        }
+        if self.nvtx && nvtx_rs::is_tool_attached() {
+            self.pop_tool();
+        }
+        if let Some(ended) = self.stack.pop(now) {
+            self.add(ended);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn pop_tool(&self) {
+        if let Some(range) = self.stack.top().and_then(|top| self.nvtx_range(top.place())) {
+            self.closed(|| range.domain.pop());
+        }
+    }
+
+    /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
+    #[inline(never)]
+    pub(crate) fn exit_below(&self, span: u64, values: &dyn FindValues) -> bool {
+        let told = std::mem::take(&mut *self.told.lock());
+        let mut shell = Shell { shard: self, values: Some(values) };
+        match self.stack.exit_below(span, &told, &mut shell) {
+            Some(reopened) => {
+                self.core.losses.split_instances.fetch_add(reopened, Relaxed);
+                true
+            }
+            None => {
+                *self.told.lock() = told;
+                false
+            }
+        }
+    }
+
+    /// Ends every range that is open on this thread. Returns their places, innermost first.
+    pub(crate) fn unwind(&self) -> Vec<Place> {
+        self.told.lock().clear();
+        self.stack.unwind(&mut Shell { shard: self, values: None })
+    }
+
+    /// Back to the profiler: the thread has ended.
+    pub(crate) fn release(&'static self) {
+        self.core.release(self);
+    }
+
+    /// Forgets open ranges and remembered spans, for the next thread.
+    pub(crate) fn abandon(&self) -> Vec<Place> {
+        struct Nothing;
+        impl Ranges for Nothing {
+            fn close(&mut self, _: Place, _: u64) -> Ticks {
+                0
+            }
+            fn reopen(&mut self, _: Place, _: u64) -> Ticks {
+                0
+            }
+            fn ended(&mut self, _: Ended) {}
+            fn domain(&self, _: Place) -> u32 {
+                0
+            }
+        }
+        for entry in &self.spans {
+            entry.id.store(0, Relaxed);
+        }
+        self.told.lock().clear();
+        self.stack.unwind(&mut Nothing)
+    }
+
+    /// Tells this thread that a range open on it was exited elsewhere. It looks at its next out-of-order exit.
+    pub(crate) fn tell(&self, span: u64) {
+        let mut told = self.told.lock();
+        if told.len() < TOLD {
+            told.push(span);
+        }
+    }
+
+    /// Starts over for the profiler's new window.
+    pub(crate) fn restart(&self, start: Ticks) {
+        for row in self.rows() {
+            row.clear();
+        }
+        self.stack.restart(start);
+        self.window.store(start, Release); // pairs with the reader in `drain`: rows are of this window once it is seen
+    }
+
+    /// All rows. Any thread.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        (0..self.row_count.load(Acquire) as usize).filter_map(|index| self.rows.get(index))
+    }
+
+    /// The clock, if anything is measured.
+    #[inline(always)]
+    fn now(&self) -> Ticks {
+        if self.statistics { self.core.clock.now() } else { 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&self, ended: Ended) {
+        if !self.statistics {
+            return;
+        }
+        if let Some(row) = self.rows.get(ended.place.row()) {
+            row.add(ended.duration, ended.nested, &self.core.budget);
+        }
+    }
+
+    /// Number of a run-time name, found without the profiler's lock from the second time on.
+    pub(crate) fn run_time_label(&self, domain: u32, name: &str) -> Option<u32> {
+        let mut domains = self.run_time_labels.lock();
+        let labels = domains.entry(domain).or_default();
+        if let Some(&label) = labels.get(name) {
+            return Some(label);
+        }
+        let label = self.core.run_time_label(domain, name)?; // bounded there: a name beyond the bound is not kept here either
+        labels.insert(Box::from(name), label);
+        Some(label)
+    }
+
+    fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {
+        self.identity(place).map(|identity| identity.nvtx)
+    }
+
+    pub(crate) fn identity(&self, place: Place) -> Option<&RowIdentity> {
+        self.rows.get(place.row()).and_then(Row::identity)
+    }
+
+    /// Runs foreign code (a tool, a value's `Debug`), during which callbacks on this thread do nothing.
+    pub(crate) fn closed<T>(&self, foreign: impl FnOnce() -> T) -> T {
+        struct Reopen<'a>(&'a AtomicU64, u64);
+        impl Drop for Reopen<'_> {
+            fn drop(&mut self) {
+                self.0.store(self.1, Relaxed);
+            }
+        }
+        let _reopen = Reopen(&self.gate, self.gate.load(Relaxed));
+        self.gate.store(super::core::CLOSED, Relaxed);
+        foreign()
+    }
+}
+
+/// What the stack does outside itself when it closes and re-opens.
+struct Shell<'a> {
+    shard: &'a Shard,
+    values: Option<&'a dyn FindValues>,
+}
+
+impl Ranges for Shell<'_> {
+    fn close(&mut self, place: Place, _span: u64) -> Ticks {
+        let range = self.shard.nvtx_range(place);
+        let now = self.shard.core.clock.now();
+        if let Some(range) = range.filter(|_| self.shard.nvtx && nvtx_rs::is_tool_attached()) {
+            self.shard.closed(|| range.domain.pop());
+        }
+        now
+    }
+
+    fn reopen(&mut self, place: Place, span: u64) -> Ticks {
+        let range = self.shard.nvtx_range(place);
+        let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values.find(span));
+        let now = self.shard.core.clock.now();
+        if let Some(range) = range.filter(|_| self.shard.nvtx && nvtx_rs::is_tool_attached()) {
+            let attributes = own.map_or(range.attributes, |own| own.now().apply(range.attributes));
+            self.shard.closed(|| range.domain.push(&attributes));
+        }
+        now
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        self.shard.add(ended);
+    }
+
+    fn domain(&self, place: Place) -> u32 {
+        self.shard.identity(place).map_or(0, |identity| self.shard.core.domain_of_label(identity.key.label))
+    }
+}

@@ -1,0 +1,29 @@
+//! Call sites: what is known of a span before it is created.
+
+use tracing_core::Metadata;
+
+use super::values::is_own_field;
+
+/// A call site as one profiler sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    /// Whether the filter lets it through.
+    pub(crate) enabled: bool,
+    /// Interned name in the domain of this call site.
+    pub(crate) label: u32,
+    /// Number of that domain.
+    pub(crate) domain: u32,
+    /// Whether it declares a field that this crate reads, so that each span must be looked at.
+    pub(crate) own_values: bool,
+}
+
+/// What stands for a call site in maps and caches: the address of its metadata, which is a static of its own.
+#[inline(always)]
+pub(crate) fn site_key(metadata: &'static Metadata<'static>) -> u64 {
+    std::ptr::from_ref(metadata).addr() as u64
+}
+
+/// Whether a call site declares a field that this crate reads.
+pub(crate) fn declares_own_field(metadata: &Metadata<'_>) -> bool {
+    metadata.fields().iter().any(|field| is_own_field(field.name()))
+}

@@ -1,0 +1,241 @@
+//! Spans of the subscriber without a registry: one slab a thread, ids that say where a span lives.
+//!
+//! The thread that owns a slab creates spans in it without any read-modify-write. Any thread may clone, enter and close them; a slot
+//! closed elsewhere comes back to its owner through a lock-free stack.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use parking_lot::Mutex;
+use tracing_core::span::Id;
+
+use super::chunked::Chunked;
+use super::values::SpanValues;
+use crate::record::Place;
+
+const SLOT_BITS: u32 = 24;
+const SHARD_BITS: u32 = 16;
+const GENERATION_BITS: u32 = 64 - SLOT_BITS - SHARD_BITS;
+/// Shards that an id can name.
+pub(crate) const MAX_SHARDS: usize = 1 << SHARD_BITS;
+/// End of a list of slots.
+const END: u32 = u32::MAX;
+
+/// A span id taken apart: generation, shard and slot. The generation is never 0, so neither is the id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SpanRef {
+    generation: u32,
+    pub(crate) shard: u32,
+    slot: u32,
+}
+
+impl SpanRef {
+    #[inline(always)]
+    pub(crate) fn from_id(id: u64) -> Self {
+        Self {
+            generation: (id >> (SLOT_BITS + SHARD_BITS)) as u32,
+            shard: (id >> SLOT_BITS) as u32 & ((1 << SHARD_BITS) - 1),
+            slot: id as u32 & ((1 << SLOT_BITS) - 1),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn id(self) -> u64 {
+        u64::from(self.generation) << (SLOT_BITS + SHARD_BITS) | u64::from(self.shard) << SLOT_BITS | u64::from(self.slot)
+    }
+}
+
+/// The id of spans that are not followed: no slab gives it.
+pub(crate) fn untracked() -> Id {
+    Id::from_u64(u64::MAX)
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Generation in the upper half, handles in the lower; no handles: free.
+    state: AtomicU64,
+    place: AtomicU64,
+    next_free: AtomicU32,
+    values: Mutex<Option<Arc<SpanValues>>>,
+}
+
+/// The spans created on one thread.
+#[derive(Debug)]
+pub(crate) struct Slab {
+    slots: Chunked<Slot, 64>,
+    /// First free slot; owner only.
+    free: AtomicU32,
+    /// Slots never used begin here; owner only.
+    unused: AtomicU32,
+    /// Slots closed by other threads. A push (`Release`) pairs with the owner's swap (`Acquire`).
+    returned: AtomicU32,
+}
+
+/// What closing one handle of a span came to.
+pub(crate) enum Closed {
+    /// Other handles are left, or the id is not of a live span.
+    No,
+    /// That was the last handle.
+    Yes(Option<Arc<SpanValues>>),
+}
+
+impl Slab {
+    pub(crate) fn new() -> Self {
+        Self { slots: Chunked::new(), free: AtomicU32::new(END), unused: AtomicU32::new(0), returned: AtomicU32::new(END) }
+    }
+
+    /// A new span with one handle. Owner only. `None` when the slab is full.
+    #[inline(always)]
+    pub(crate) fn create(&self, shard: u32, place: Place, values: Option<Arc<SpanValues>>) -> Option<SpanRef> {
+        let free = self.free.load(Relaxed);
+        let (index, slot) = match self.slots.get(free as usize) {
+            Some(slot) => {
+                self.free.store(slot.next_free.load(Relaxed), Relaxed);
+                (free, slot)
+            }
+            None => self.refill()?,
+        };
+        let generation = (slot.state.load(Relaxed) >> 32) as u32;
+        let generation = if generation >= (1 << GENERATION_BITS) - 2 { 1 } else { generation + 1 };
+        slot.place.store(place.bits(), Relaxed);
+        if place.has_own_values() && !place.is_none() {
+            *slot.values.lock() = values;
+        }
+        slot.state.store(u64::from(generation) << 32 | 1, Release);
+        Some(SpanRef { generation, shard, slot: index })
+    }
+
+    #[inline(never)]
+    fn refill(&self) -> Option<(u32, &Slot)> {
+        let returned = self.returned.swap(END, Acquire);
+        if let Some(slot) = self.slots.get(returned as usize) {
+            self.free.store(slot.next_free.load(Relaxed), Relaxed);
+            return Some((returned, slot));
+        }
+        let index = self.unused.load(Relaxed);
+        if index >= (1 << SLOT_BITS) - 1 {
+            return None;
+        }
+        let slot = self.slots.get_or_grow(index as usize)?;
+        self.unused.store(index + 1, Relaxed);
+        Some((index, slot))
+    }
+
+    /// The slot of a live span.
+    #[inline(always)]
+    fn live(&self, span: SpanRef) -> Option<(&Slot, u64)> {
+        let slot = self.slots.get(span.slot as usize)?;
+        let state = slot.state.load(Acquire);
+        (state >> 32 == u64::from(span.generation) && state as u32 != 0).then_some((slot, state))
+    }
+
+    /// Where a live span is counted. Any thread.
+    #[inline(always)]
+    pub(crate) fn place(&self, span: SpanRef) -> Option<Place> {
+        self.live(span).map(|(slot, _)| Place::from_bits(slot.place.load(Relaxed)))
+    }
+
+    /// The values of a live span that has its own. Any thread.
+    pub(crate) fn values(&self, span: SpanRef) -> Option<Arc<SpanValues>> {
+        self.live(span).and_then(|(slot, _)| slot.values.lock().clone())
+    }
+
+    /// One more handle. Any thread.
+    pub(crate) fn add_handle(&self, span: SpanRef) {
+        if let Some((slot, _)) = self.live(span) {
+            slot.state.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// One handle fewer. `owner` says whether the calling thread owns this slab.
+    #[inline(always)]
+    pub(crate) fn drop_handle(&self, span: SpanRef, owner: bool) -> Closed {
+        let Some((slot, state)) = self.live(span) else { return Closed::No };
+        // With one handle left nobody else can clone it meanwhile: no read-modify-write is needed.
+        if state as u32 != 1 && slot.state.fetch_sub(1, AcqRel) as u32 != 1 {
+            return Closed::No;
+        }
+        let place = Place::from_bits(slot.place.load(Relaxed));
+        let values = if place.has_own_values() && !place.is_none() { slot.values.lock().take() } else { None };
+        slot.state.store(u64::from(span.generation) << 32, Release);
+        if owner {
+            slot.next_free.store(self.free.load(Relaxed), Relaxed);
+            self.free.store(span.slot, Relaxed);
+        } else {
+            self.give_back(span.slot, slot);
+        }
+        Closed::Yes(values)
+    }
+
+    #[inline(never)]
+    fn give_back(&self, index: u32, slot: &Slot) {
+        let mut head = self.returned.load(Relaxed);
+        loop {
+            slot.next_free.store(head, Relaxed);
+            match self.returned.compare_exchange_weak(head, index, Release, Relaxed) {
+                Ok(_) => return,
+                Err(newer) => head = newer,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(slab: &Slab) -> SpanRef {
+        slab.create(3, Place::new(1, 2), None).unwrap()
+    }
+
+    fn is_closed(slab: &Slab, span: SpanRef, owner: bool) -> bool {
+        matches!(slab.drop_handle(span, owner), Closed::Yes(_))
+    }
+
+    #[test]
+    fn an_id_survives_the_round_trip_and_is_never_zero() {
+        let slab = Slab::new();
+        let span = create(&slab);
+        assert_eq!(SpanRef::from_id(span.id()), span);
+        assert_ne!(span.id(), 0);
+        assert_eq!(slab.place(span), Some(Place::new(1, 2)));
+    }
+
+    #[test]
+    fn a_closed_id_names_nothing_even_when_its_slot_is_used_again() {
+        let slab = Slab::new();
+        let first = create(&slab);
+        assert!(is_closed(&slab, first, true));
+        let second = create(&slab);
+        assert_eq!((first.slot, slab.place(first)), (second.slot, None));
+        assert!(!is_closed(&slab, first, true), "a second close of an old id does nothing");
+        assert!(slab.place(second).is_some());
+        assert!(slab.place(SpanRef::from_id(u64::MAX)).is_none());
+    }
+
+    #[test]
+    fn the_last_of_many_handles_closes() {
+        let slab = Slab::new();
+        let span = create(&slab);
+        slab.add_handle(span);
+        slab.add_handle(span);
+        assert!(!is_closed(&slab, span, true));
+        assert!(!is_closed(&slab, span, false));
+        assert!(is_closed(&slab, span, false));
+    }
+
+    #[test]
+    fn slots_closed_on_other_threads_come_back() {
+        let slab = Slab::new();
+        for _ in 0..100 {
+            let spans: Vec<SpanRef> = (0..200).map(|_| create(&slab)).collect();
+            std::thread::scope(|scope| {
+                for half in spans.chunks(100) {
+                    let slab = &slab;
+                    scope.spawn(move || half.iter().for_each(|&span| assert!(is_closed(slab, span, false))));
+                }
+            });
+        }
+        assert_eq!(slab.unused.load(Relaxed), 200, "slots are used again, not taken anew");
+    }
+}

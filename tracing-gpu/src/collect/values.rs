@@ -1,0 +1,184 @@
+//! Values of a single span: name, colour, category, payload, lifetime, read from its fields.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use nvtx_rs::{Attributes, Color, Payload, RangeId};
+use parking_lot::Mutex;
+use tracing_core::field::{Field, Visit};
+use tracing_core::{Metadata, span};
+
+use super::catalog::CategoryName;
+use crate::clock::Ticks;
+
+/// Fields of NVIDIA's own layer come without a prefix, so that code written for it works unchanged.
+const NAME: &str = "nvtx.name";
+const COLOR: [&str; 2] = ["nvtx.color", "color"];
+const CATEGORY: [&str; 2] = ["nvtx.category", "category"];
+const PAYLOAD: [&str; 2] = ["nvtx.payload", "payload"];
+const LIFETIME: &str = "nvtx.lifetime";
+
+pub(crate) fn is_own_field(name: &str) -> bool {
+    name == NAME || name == LIFETIME || COLOR.contains(&name) || CATEGORY.contains(&name) || PAYLOAD.contains(&name)
+}
+
+/// What was read from the fields of a span, at its creation or in one `record`.
+#[derive(Debug, Default)]
+pub(crate) struct FieldValues {
+    pub(crate) name: Option<String>,
+    pub(crate) color: Option<Color>,
+    pub(crate) category: Option<CategoryName>,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) lifetime: bool,
+}
+
+impl FieldValues {
+    pub(crate) fn of_new(attributes: &span::Attributes<'_>) -> Self {
+        let mut values = Self::default();
+        attributes.record(&mut values);
+        values
+    }
+
+    pub(crate) fn of_record(record: &span::Record<'_>) -> Self {
+        let mut values = Self::default();
+        record.record(&mut values);
+        values
+    }
+
+    fn text(&mut self, field: &Field, text: &str) {
+        let name = field.name();
+        if name == NAME {
+            self.name = Some(text.to_owned());
+        } else if COLOR.contains(&name) {
+            self.color = text.parse().ok().or(self.color);
+        } else if CATEGORY.contains(&name) {
+            self.category = Some(CategoryName::Text(Arc::from(text)));
+        }
+    }
+
+    fn integer<T: Into<Payload> + Copy + fmt::Display>(&mut self, field: &Field, value: T)
+    where
+        u32: TryFrom<T>,
+    {
+        let name = field.name();
+        if name == NAME {
+            self.name = Some(value.to_string());
+        } else if PAYLOAD.contains(&name) {
+            self.payload = Some(value.into());
+        } else if COLOR.contains(&name) {
+            // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
+            let argb = u32::try_from(value).ok().map(|value| if value >> 24 == 0 { value | 0xff00_0000 } else { value });
+            self.color = argb.map(Color::argb).or(self.color);
+        } else if CATEGORY.contains(&name) {
+            self.category = u32::try_from(value).ok().map(CategoryName::Number).or(self.category.take());
+        }
+    }
+}
+
+impl Visit for FieldValues {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.integer(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.integer(field, value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        if PAYLOAD.contains(&field.name()) {
+            self.payload = Some(Payload::F64(value));
+        } else if field.name() == NAME {
+            self.name = Some(value.to_string());
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if field.name() == LIFETIME {
+            self.lifetime = value;
+        } else if PAYLOAD.contains(&field.name()) {
+            self.payload = Some(Payload::U32(u32::from(value)));
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // `%value` and `?value` come here; whatever else the span carries is not formatted.
+        if is_own_field(field.name()) {
+            let mut text = String::new();
+            if write!(text, "{value:?}").is_ok() {
+                self.text(field, &text);
+            }
+        }
+    }
+}
+
+/// The values of one span, kept from its creation to its close.
+#[derive(Debug)]
+pub(crate) struct SpanValues {
+    pub(crate) metadata: &'static Metadata<'static>,
+    /// Node of the lineage tree.
+    pub(crate) node: u32,
+    /// Interned name, which never changes.
+    pub(crate) label: u32,
+    changing: Mutex<Changing>,
+    lifetime: Mutex<Option<Lifetime>>,
+}
+
+/// What `record` may change; it takes effect at the next entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changing {
+    /// Interned category, 0 for none.
+    pub(crate) category: u32,
+    color: Option<Color>,
+    payload: Option<Payload>,
+}
+
+impl Changing {
+    /// The attributes of the row, with this span's own.
+    pub(crate) fn apply<'a>(&self, mut attributes: Attributes<'a>) -> Attributes<'a> {
+        if let Some(color) = self.color {
+            attributes = attributes.color(color);
+        }
+        if let Some(payload) = self.payload {
+            attributes = attributes.payload(payload);
+        }
+        attributes
+    }
+}
+
+/// A span that is also a start/end range from creation to close.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifetime {
+    pub(crate) start: Ticks,
+    pub(crate) range: Option<RangeId>,
+}
+
+impl SpanValues {
+    pub(crate) fn new(metadata: &'static Metadata<'static>, node: u32, label: u32) -> Self {
+        Self { metadata, node, label, changing: Mutex::default(), lifetime: Mutex::default() }
+    }
+
+    pub(crate) fn now(&self) -> Changing {
+        *self.changing.lock()
+    }
+
+    /// Takes over what was recorded; `category` is the interned number of the category in it.
+    pub(crate) fn update(&self, recorded: &FieldValues, category: Option<u32>) {
+        let mut changing = self.changing.lock();
+        changing.category = category.unwrap_or(changing.category);
+        changing.color = recorded.color.or(changing.color);
+        changing.payload = recorded.payload.or(changing.payload);
+    }
+
+    pub(crate) fn begin_lifetime(&self, lifetime: Lifetime) {
+        *self.lifetime.lock() = Some(lifetime);
+    }
+
+    /// The lifetime, once.
+    pub(crate) fn end_lifetime(&self) -> Option<Lifetime> {
+        self.lifetime.lock().take()
+    }
+}

@@ -1,0 +1,259 @@
+//! What a profiler does: set in code, overridden by `TRACING_GPU` and `TRACING_GPU_FILTER`.
+//!
+//! The parser is pure: it takes the text of the variables and returns the changes and the complaints.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use tracing_core::LevelFilter;
+use tracing_subscriber::filter::Targets;
+
+use crate::collect::core::DomainChoice;
+use crate::report::{Report, TableStyle};
+
+/// Where reports are printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Output {
+    /// Standard error, so that a program's own output stays clean.
+    #[default]
+    Stderr,
+    /// Standard output.
+    Stdout,
+    /// A file, written anew.
+    File(PathBuf),
+    /// Nowhere: the program reads the [`Summary`](crate::Summary) itself.
+    None,
+}
+
+/// A setting that cannot be used. Returned by [`ProfilerBuilder::build`](crate::ProfilerBuilder::build): a missing GPU or tool is
+/// never an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The NVTX domain has an empty name, which makes Nsight Systems fail to import the whole run. Give it a name, or use
+    /// [`Domain::Default`](crate::Domain::Default).
+    EmptyDomain,
+    /// The bound on memory for durations is too small to be of use: the bytes asked for, and the least that is accepted.
+    SampleBudget {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes needed at least.
+        least: usize,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyDomain => f.write_str("the NVTX domain has an empty name: give it one, or use Domain::Default"),
+            Self::SampleBudget { bytes, least } => {
+                write!(f, "a sample budget of {bytes} bytes is too small: give it at least {least}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Everything a profiler is told, before it is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) enabled: bool,
+    pub(crate) nvtx: bool,
+    pub(crate) statistics: bool,
+    pub(crate) domain: DomainChoice,
+    pub(crate) filter: Targets,
+    pub(crate) reports: Vec<Report>,
+    pub(crate) style: TableStyle,
+    pub(crate) output: Output,
+    pub(crate) on_signal: bool,
+    pub(crate) sample_budget: usize,
+}
+
+/// Least memory for durations: a few rows' worth.
+const LEAST_BUDGET: usize = 64 << 10;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            nvtx: true,
+            statistics: true,
+            domain: DomainChoice::Default,
+            filter: Targets::new().with_default(LevelFilter::INFO),
+            reports: vec![Report::Ranges, Report::Tree],
+            style: TableStyle::Current,
+            output: Output::Stderr,
+            on_signal: false,
+            sample_budget: 64 << 20,
+        }
+    }
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.domain == DomainChoice::Named(String::new()) {
+            return Err(ConfigError::EmptyDomain);
+        }
+        if self.sample_budget < LEAST_BUDGET {
+            return Err(ConfigError::SampleBudget { bytes: self.sample_budget, least: LEAST_BUDGET });
+        }
+        Ok(())
+    }
+
+    /// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood; the rest counts.
+    pub(crate) fn apply(&mut self, text: &str) -> Vec<String> {
+        split_unescaped(text).iter().filter_map(|item| self.apply_item(item.trim()).err()).collect()
+    }
+
+    /// Applies the text of `TRACING_GPU_FILTER`.
+    pub(crate) fn apply_filter(&mut self, text: &str) -> Vec<String> {
+        match text.parse() {
+            Ok(filter) => {
+                self.filter = filter;
+                Vec::new()
+            }
+            Err(error) => vec![format!(
+                "TRACING_GPU_FILTER=`{}` is not a filter ({error}): use TARGET=LEVEL, separated by commas, LEVEL being off, error, \
+                 warn, info, debug or trace",
+                text.escape_debug()
+            )],
+        }
+    }
+
+    fn apply_item(&mut self, item: &str) -> Result<(), String> {
+        if item.is_empty() {
+            return Ok(());
+        }
+        let (key, value) = item.split_once('=').map_or((item, None), |(key, value)| (key.trim(), Some(value.trim())));
+        match (key, value) {
+            ("off", None) => self.enabled = false,
+            ("report", Some(value)) => self.reports = reports(value)?,
+            ("style", Some(value)) => self.style = value.parse().map_err(|_| refused(key, value, "current or legacy"))?,
+            ("nvtx", Some(value)) => self.nvtx = switch(key, value)?,
+            ("signals", Some(value)) => self.on_signal = signals(value)?,
+            ("domain", Some("default")) => self.domain = DomainChoice::Default,
+            ("domain", Some("target")) => self.domain = DomainChoice::PerTarget,
+            ("domain", Some(name)) if !name.is_empty() => self.domain = DomainChoice::Named(name.to_owned()),
+            ("domain", Some(name)) => return Err(refused(key, name, "default, target or a name")),
+            ("out", Some("stderr")) => self.output = Output::Stderr,
+            ("out", Some("stdout")) => self.output = Output::Stdout,
+            ("out", Some("none")) => self.output = Output::None,
+            ("out", Some(path)) if !path.is_empty() => self.output = Output::File(PathBuf::from(path)),
+            ("out", Some(path)) => return Err(refused(key, path, "stderr, stdout, none or a path")),
+            ("report" | "style" | "nvtx" | "signals" | "domain" | "out", None) => {
+                return Err(format!("TRACING_GPU: `{key}` needs a value: write {key}=..."));
+            }
+            _ => return Err(refused_key(item)),
+        }
+        Ok(())
+    }
+}
+
+fn reports(value: &str) -> Result<Vec<Report>, String> {
+    let all: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
+    value
+        .split('+')
+        .map(|name| name.trim().parse().map_err(|_| refused("report", name, &format!("{}, joined by +", all.join(", ")))))
+        .collect()
+}
+
+fn switch(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(refused(key, value, "on or off")),
+    }
+}
+
+fn signals(value: &str) -> Result<bool, String> {
+    let on = switch("signals", value)?;
+    if on && !cfg!(feature = "signals") {
+        return Err("TRACING_GPU: `signals` needs the feature `signals` of the crate tracing-gpu".to_owned());
+    }
+    Ok(on)
+}
+
+fn refused(key: &str, value: &str, allowed: &str) -> String {
+    format!("TRACING_GPU: `{key}` cannot be `{}`: allowed is {allowed}", value.escape_debug())
+}
+
+fn refused_key(item: &str) -> String {
+    let allowed = "off, report, style, nvtx, domain, out and signals";
+    format!("TRACING_GPU: `{}` is not known: allowed are {allowed}", item.escape_debug())
+}
+
+/// Splits at commas; `\,` is a comma and `\\` a backslash.
+fn split_unescaped(text: &str) -> Vec<String> {
+    let mut items = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let escaped = letter == '\\' && letters.peek().is_some_and(|&next| next == ',' || next == '\\');
+        match (letter, escaped, items.last_mut()) {
+            (',', _, _) => items.push(String::new()),
+            (_, true, Some(item)) => item.extend(letters.next()),
+            (_, _, Some(item)) => item.push(letter),
+            (_, _, None) => {}
+        }
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_core::Level;
+
+    fn applied(text: &str) -> (Config, Vec<String>) {
+        let mut config = Config::default();
+        let complaints = config.apply(text);
+        (config, complaints)
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let (config, complaints) =
+            applied(r"report=tree+categories, style=legacy,nvtx=off,domain=app,out=a\,b.txt,signals=on");
+        assert_eq!(complaints, Vec::<String>::new());
+        assert_eq!(config.reports, [Report::Tree, Report::Categories]);
+        assert_eq!((config.style, config.nvtx, config.on_signal), (TableStyle::Legacy, false, true));
+        assert_eq!(config.domain, DomainChoice::Named("app".into()));
+        assert_eq!(config.output, Output::File("a,b.txt".into()));
+        assert!(config.enabled && !applied("off").0.enabled);
+        assert_eq!(applied("domain=target").0.domain, DomainChoice::PerTarget);
+        assert_eq!(applied("").1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_bad_part_is_one_line_and_the_rest_counts() {
+        let (config, complaints) = applied("report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,style=legacy");
+        assert_eq!(config.style, TableStyle::Legacy);
+        assert_eq!(
+            complaints,
+            [
+                "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, joined by +",
+                "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
+                "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
+                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, domain, out and signals",
+                "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
+                "TRACING_GPU: `gpu=on` is not known: allowed are off, report, style, nvtx, domain, out and signals",
+                "TRACING_GPU: `out` needs a value: write out=...",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_filter_has_the_grammar_of_targets() {
+        let mut config = Config::default();
+        assert!(config.apply_filter("warn,app=trace").is_empty());
+        assert!(config.filter.would_enable("app::x", &Level::TRACE) && !config.filter.would_enable("other", &Level::INFO));
+        assert_eq!(config.apply_filter("app=loud").len(), 1);
+        assert!(config.filter.would_enable("app", &Level::TRACE), "a bad filter changes nothing");
+    }
+
+    #[test]
+    fn an_escape_stands_for_itself() {
+        assert_eq!(split_unescaped(r"a\,b,c\\,d\e,"), [r"a,b", r"c\", r"d\e", ""]);
+    }
+}

@@ -1,0 +1,186 @@
+//! From what the threads wrote to a summary. Never stops them.
+
+use std::collections::BTreeMap;
+
+use crate::clock::Rate;
+use crate::collect::catalog::{CategoryName, ROOT};
+use crate::collect::core::{Core, Names};
+use crate::collect::row::RowCopy;
+use crate::record::RangeKey;
+use crate::stats::Distribution;
+use crate::summary::{CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, Summary, Times, TreeNode};
+
+/// Ranges that the finish ended, by label, and the thread it ran on.
+pub(crate) struct Cut {
+    pub(crate) labels: Vec<u32>,
+    pub(crate) thread: String,
+}
+
+/// Everything measured so far in the current window.
+pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
+    let now = core.clock.now();
+    let rate = core.clock.calibrate();
+    let window = core.window();
+    let shards = core.all_shards();
+    let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
+    let mut open: Vec<(u32, String)> = core.abandoned().into_iter().map(|range| (range.label, range.thread)).collect();
+    for shard in &shards {
+        // Rows of a thread that has not called since the window began are of an older one.
+        if shard.window.load(std::sync::atomic::Ordering::Acquire) == window {
+            rows.extend(shard.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+        }
+        let thread = shard.thread.lock().clone();
+        open.extend(shard.stack.open().filter_map(|(_, place)| Some((shard.identity(place)?.key.label, thread.clone()))));
+    }
+    core.with_names(|names| {
+        let merged = Merged::of(&rows);
+        let mut summary = Summary {
+            elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
+            ranges: ranges(&merged, names, rate),
+            tree: tree(&rows, names, rate, window),
+            categories: categories(&merged, names, rate),
+            losses: losses(core, names, open, cut),
+            ..Summary::default()
+        };
+        summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
+        summary
+    })
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u64 {
+    items.count() as u64
+}
+
+/// Distributions of all threads and parents together.
+struct Merged {
+    ranges: BTreeMap<(u32, RangeStyle), Distribution>,
+    categories: BTreeMap<u32, Distribution>,
+}
+
+impl Merged {
+    fn of(rows: &[(RangeKey, RowCopy)]) -> Self {
+        let mut merged = Self { ranges: BTreeMap::new(), categories: BTreeMap::new() };
+        for (key, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
+            merged.ranges.entry((key.label, key.style)).or_default().merge(&row.times);
+            if key.category != 0 {
+                merged.categories.entry(key.category).or_default().merge(&row.times);
+            }
+        }
+        merged
+    }
+}
+
+fn times(distribution: &Distribution, rate: Rate) -> Times {
+    let median = distribution.median();
+    Times {
+        instances: distribution.count,
+        total_ns: rate.ns(distribution.total),
+        min_ns: rate.ns(u128::from(distribution.min)),
+        max_ns: rate.ns(u128::from(distribution.max)),
+        // Each middle value is a whole number of nanoseconds, so the mean of two ends in .0 or .5.
+        median_ns: median.map(|median| (median.value * rate.factor() * 2.0).round() / 2.0),
+        median_exact: median.is_none_or(|median| median.exact),
+        stddev_ns: distribution.stddev() * rate.factor(),
+    }
+}
+
+fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
+    let mut rows: Vec<RangeStats> = merged
+        .ranges
+        .iter()
+        .filter_map(|(&(label, style), distribution)| {
+            let (domain, name) = label_text(names, label)?;
+            Some(RangeStats { domain, name, style, times: times(distribution, rate) })
+        })
+        .collect();
+    rows.sort_by_cached_key(|row| (std::cmp::Reverse(row.times.total_ns), row.label(), row.style));
+    rows
+}
+
+fn categories(merged: &Merged, names: &Names, rate: Rate) -> Vec<CategoryStats> {
+    let mut rows: Vec<CategoryStats> = merged
+        .categories
+        .iter()
+        .filter_map(|(&category, distribution)| {
+            let category = match names.catalog.category_of(category)? {
+                CategoryName::Text(text) => text.to_string(),
+                CategoryName::Number(number) => number.to_string(),
+            };
+            Some(CategoryStats { category, times: times(distribution, rate) })
+        })
+        .collect();
+    rows.sort_by_cached_key(|row| (std::cmp::Reverse(row.times.total_ns), row.category.clone()));
+    rows
+}
+
+fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {
+    let label = names.catalog.label_of(label)?;
+    Some((names.domain_name(label.domain).map(str::to_owned), label.name.to_string()))
+}
+
+/// What all rows of one node add up to, in ticks.
+#[derive(Clone, Default)]
+struct NodeTotals {
+    calls: u64,
+    instances: u64,
+    total: u128,
+    nested: u128,
+}
+
+fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) -> Vec<TreeNode> {
+    let nodes = names.catalog.nodes();
+    let mut totals = vec![NodeTotals::default(); nodes.len()];
+    for (_, row) in rows {
+        if let Some(node) = totals.get_mut(row.node as usize) {
+            node.calls += row.calls;
+            node.instances += row.times.count;
+            node.total += row.times.total;
+            node.nested += u128::from(row.nested);
+        }
+    }
+    // A parent has a lower number than its children: from the last node to the first, every node is complete when it is handed up.
+    let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
+    for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
+        let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
+        let Some(own) = totals.get(id).filter(|own| own.calls + own.instances > 0 || !below.is_empty()) else { continue };
+        let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else { continue };
+        below.sort_by_key(|child| child.first_ns);
+        let tree_node = TreeNode {
+            domain,
+            name,
+            calls: own.calls,
+            instances: own.instances,
+            total_ns: rate.ns(own.total),
+            self_ns: rate.ns(own.total.saturating_sub(own.nested)),
+            first_ns: rate.ns(u128::from(node.first.saturating_sub(window))),
+            children: below,
+        };
+        if let Some(siblings) = children.get_mut(node.parent as usize) {
+            siblings.push(tree_node);
+        }
+    }
+    let mut roots = children.first_mut().map(std::mem::take).unwrap_or_default();
+    roots.sort_by_key(|node| node.first_ns);
+    roots
+}
+
+fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut>) -> Losses {
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
+    let text = |label: u32| {
+        let label = names.catalog.label_of(label);
+        let domain = label.and_then(|label| names.domain_name(label.domain));
+        let name = label.map_or_else(String::new, |label| label.name.to_string());
+        domain.map_or(name.clone(), |domain| format!("{domain}:{name}"))
+    };
+    let cut = cut.into_iter().flat_map(|cut| cut.labels.iter().map(|&label| (label, cut.thread.clone(), true)));
+    let open = cut.chain(open.into_iter().map(|(label, thread)| (label, thread, false)));
+    Losses {
+        split_instances: load(&core.losses.split_instances),
+        stray_exits: load(&core.losses.stray_exits),
+        spans_dropped: load(&core.losses.spans_dropped),
+        open: open.map(|(label, thread, cut)| OpenRange { label: text(label), thread, cut }).collect(),
+        names_over_limit: names.catalog.names_over_limit,
+        nodes_over_limit: names.catalog.nodes_over_limit,
+        rows_without_median: 0,
+    }
+}

@@ -1,0 +1,230 @@
+//! The tier that shares a stack with other layers.
+
+use std::sync::Arc;
+
+use tracing_core::{Event, Interest, Metadata, Subscriber, span};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+
+use crate::collect::catalog::ROOT;
+use crate::collect::core::Core;
+use crate::collect::shard::{FindValues, Shard};
+use crate::collect::values::SpanValues;
+use crate::marks;
+use crate::own_values;
+use crate::record::Place;
+
+/// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
+///
+/// It can be anywhere in the stack. It never turns a call site off for other layers: its filter only decides what it measures
+/// itself.
+#[derive(Debug)]
+#[must_use = "a layer measures nothing until it is added to a subscriber"]
+pub struct GpuLayer {
+    /// `None`: another layer of the same profiler is measuring already.
+    core: Option<&'static Core>,
+}
+
+/// The values of a span, one entry for each profiler that measures it.
+struct OwnValues(Vec<(u64, Arc<SpanValues>)>);
+
+impl GpuLayer {
+    pub(crate) fn new(core: Option<&'static Core>) -> Self {
+        Self { core }
+    }
+
+    #[inline(always)]
+    fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
+        let core = self.core?;
+        Some((core, core.shard()?))
+    }
+}
+
+impl<S> Layer<S> for GpuLayer
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::always()
+    }
+
+    #[inline]
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
+        let Some((core, shard)) = self.shard() else { return };
+        let parent = match attributes.parent() {
+            None if attributes.is_contextual() => shard.current_node(),
+            None => ROOT,
+            Some(parent) => match shard.remembered(parent.into_u64()) {
+                Some(place) if !place.is_none() => place.node(),
+                _ => node_of_id(core, shard, parent, &ctx),
+            },
+        };
+        let place = shard.child(parent, attributes.metadata());
+        shard.remember(id.into_u64(), place);
+        if place.is_none() {
+            return;
+        }
+        if place.has_own_values() {
+            create_own_values(core, shard, parent, attributes, id, &ctx);
+        } else {
+            shard.add_call(place);
+        }
+    }
+
+    #[inline]
+    fn on_enter(&self, id: &span::Id, ctx: Context<'_, S>) {
+        let Some((core, shard)) = self.shard() else { return };
+        match shard.remembered(id.into_u64()) {
+            Some(place) if !place.has_own_values() => shard.enter(id.into_u64(), place),
+            Some(place) if place.is_none() => {}
+            _ => enter_unknown(core, shard, id, &ctx),
+        }
+    }
+
+    #[inline]
+    fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
+        let Some((core, shard)) = self.shard() else { return };
+        if !shard.exit(id.into_u64()) {
+            exit_below(core, shard, id, &ctx);
+        }
+    }
+
+    #[inline]
+    fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
+        let Some((core, shard)) = self.shard() else { return };
+        match shard.remembered(id.into_u64()) {
+            Some(place) if !place.has_own_values() => {}
+            _ => close_unknown(core, shard, &id, &ctx),
+        }
+    }
+
+    fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
+        let Some((core, shard)) = self.shard() else { return };
+        if let Some(values) = ctx.span(id).and_then(|span| own_values_of(core, &span)) {
+            own_values::record(core, shard, &values, record);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if let Some((core, shard)) = self.shard() {
+            marks::mark(core, shard, event);
+        }
+    }
+}
+
+#[inline(never)]
+fn create_own_values<S>(
+    core: &'static Core,
+    shard: &Shard,
+    parent: u32,
+    attributes: &span::Attributes<'_>,
+    id: &span::Id,
+    ctx: &Context<'_, S>,
+) where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let values = own_values::create(core, shard, parent, attributes);
+    if let Some(span) = ctx.span(id) {
+        let mut extensions = span.extensions_mut();
+        match extensions.get_mut::<OwnValues>() {
+            Some(OwnValues(all)) => all.push((core.id, values)),
+            None => extensions.insert(OwnValues(vec![(core.id, values)])),
+        }
+    }
+}
+
+/// An entry of a span that was created on another thread, has values of its own, or is no longer remembered.
+#[inline(never)]
+fn enter_unknown<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let Some(span) = ctx.span(id) else { return };
+    if let Some(values) = own_values_of(core, &span) {
+        return shard.enter_with_values(id.into_u64(), &values);
+    }
+    let place = place_of(core, shard, &span);
+    if !place.is_none() && !place.has_own_values() {
+        shard.enter(id.into_u64(), place);
+    }
+}
+
+#[inline(never)]
+fn exit_below<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    if shard.exit_below(id.into_u64(), &Values { core, ctx }) {
+        return;
+    }
+    if ctx.span(id).is_some_and(|span| core.is_enabled(span.metadata())) {
+        core.stray_exit(id.into_u64(), shard);
+    }
+}
+
+#[inline(never)]
+fn close_unknown<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    if let Some(values) = ctx.span(id).and_then(|span| own_values_of(core, &span)) {
+        own_values::close(core, shard, &values);
+    }
+}
+
+/// Values of spans found through the registry.
+struct Values<'a, 'c, S> {
+    core: &'static Core,
+    ctx: &'a Context<'c, S>,
+}
+
+impl<S> FindValues for Values<'_, '_, S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn find(&self, span: u64) -> Option<Arc<SpanValues>> {
+        own_values_of(self.core, &self.ctx.span(&span::Id::from_u64(span))?)
+    }
+}
+
+fn own_values_of<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> Option<Arc<SpanValues>> {
+    let extensions = span.extensions();
+    let OwnValues(all) = extensions.get()?;
+    all.iter().find(|(profiler, _)| *profiler == core.id).map(|(_, values)| Arc::clone(values))
+}
+
+fn node_of_id<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>) -> u32
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    ctx.span(id).map_or(ROOT, |span| node_of(core, shard, span))
+}
+
+/// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there down.
+fn node_of<'a, S: LookupSpan<'a>>(core: &'static Core, shard: &Shard, span: SpanRef<'a, S>) -> u32 {
+    let mut sites = Vec::new();
+    let mut node = ROOT;
+    for ancestor in span.scope() {
+        if let Some(place) = shard.remembered(ancestor.id().into_u64()).filter(|place| !place.has_own_values()) {
+            node = place.node();
+            break;
+        }
+        if let Some(values) = own_values_of(core, &ancestor) {
+            node = values.node;
+            break;
+        }
+        sites.push(ancestor.metadata());
+    }
+    for metadata in sites.into_iter().rev() {
+        let place = shard.child(node, metadata);
+        if !place.is_none() {
+            node = place.node();
+        }
+    }
+    node
+}
+
+fn place_of<'a, S: LookupSpan<'a>>(core: &'static Core, shard: &Shard, span: &SpanRef<'a, S>) -> Place {
+    let parent = span.parent().map_or(ROOT, |parent| node_of(core, shard, parent));
+    shard.child(parent, span.metadata())
+}

@@ -1,0 +1,245 @@
+//! One thread's stack of open ranges, and what an exit does to it.
+//!
+//! The rule is NVTX's: a thread can only pop the topmost range of a domain. An exit of the topmost range is that pop. An exit of a
+//! range further down closes everything of its domain down to it, and opens the rest again as new instances, so that a tool and
+//! our own table say the same. Ranges of other domains are left alone: their stacks are separate.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crate::clock::Ticks;
+use crate::collect::chunked::Chunked;
+use crate::record::{Ended, Place};
+
+/// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    span: AtomicU64,
+    place: AtomicU64,
+    start: AtomicU64,
+    /// Time of ended ranges that were directly above this one; a two's-complement number, since a range that outlives the one
+    /// below it is charged in advance (see [`Stack::exit_below`]).
+    nested: AtomicU64,
+}
+
+impl Frame {
+    #[inline(always)]
+    pub(crate) fn span(&self) -> u64 {
+        self.span.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn place(&self) -> Place {
+        Place::from_bits(self.place.load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn set(&self, span: u64, place: Place, start: Ticks, nested: u64) {
+        self.span.store(span, Relaxed);
+        self.place.store(place.bits(), Relaxed);
+        self.start.store(start, Relaxed);
+        self.nested.store(nested, Relaxed);
+    }
+
+    #[inline(always)]
+    fn ended(&self, now: Ticks) -> Ended {
+        let duration = now.saturating_sub(self.start.load(Relaxed));
+        let nested = self.nested.load(Relaxed).cast_signed().max(0).cast_unsigned().min(duration);
+        Ended { place: self.place(), duration, nested }
+    }
+
+    #[inline(always)]
+    fn add_nested(&self, time: u64) {
+        self.nested.store(self.nested.load(Relaxed).wrapping_add(time), Relaxed);
+    }
+}
+
+/// What the stack needs from outside when it closes and re-opens ranges.
+pub(crate) trait Ranges {
+    /// Ends the topmost range of this place's domain, and says when: read immediately before.
+    fn close(&mut self, place: Place, span: u64) -> Ticks;
+    /// Begins a range again, and says when: read immediately before.
+    fn reopen(&mut self, place: Place, span: u64) -> Ticks;
+    /// An instance is over.
+    fn ended(&mut self, ended: Ended);
+    /// Number of the NVTX domain of this place.
+    fn domain(&self, place: Place) -> u32;
+}
+
+/// The open ranges of one thread, innermost last.
+///
+/// Only the owning thread changes it. `depth` is stored with `Release` and loaded with `Acquire` by other threads, so that the frames
+/// below the depth they see are written.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    depth: AtomicUsize,
+    frames: Chunked<Frame, 64>,
+}
+
+impl Stack {
+    pub(crate) fn new() -> Self {
+        Self { depth: AtomicUsize::new(0), frames: Chunked::new() }
+    }
+
+    /// The innermost open range.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> Option<&Frame> {
+        self.frames.get(self.depth.load(Relaxed).wrapping_sub(1))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn depth(&self) -> usize {
+        self.depth.load(Relaxed)
+    }
+
+    /// Opens a range. Returns false where the stack is full; the range is then not on it.
+    #[inline(always)]
+    pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> bool {
+        let depth = self.depth.load(Relaxed);
+        let Some(frame) = self.frames.get_or_grow(depth) else { return false };
+        frame.set(span, place, start, 0);
+        self.depth.store(depth + 1, Release);
+        true
+    }
+
+    /// Whether `span` is the innermost open range, which [`pop`](Self::pop) may then end.
+    #[inline(always)]
+    pub(crate) fn is_top(&self, span: u64) -> bool {
+        self.top().is_some_and(|top| top.span() == span)
+    }
+
+    /// Ends the innermost range.
+    #[inline(always)]
+    pub(crate) fn pop(&self, now: Ticks) -> Option<Ended> {
+        let depth = self.depth.load(Relaxed);
+        let ended = self.frames.get(depth.wrapping_sub(1))?.ended(now);
+        if let Some(below) = self.frames.get(depth.wrapping_sub(2)) {
+            below.add_nested(ended.duration);
+        }
+        self.depth.store(depth - 1, Release);
+        Some(ended)
+    }
+
+    /// Whether a range of `span` is open. May be called from any thread.
+    pub(crate) fn holds(&self, span: u64) -> bool {
+        self.open().any(|(held, _)| held == span)
+    }
+
+    /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes meanwhile may be
+    /// missed.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (u64, Place)> {
+        let depth = self.depth.load(Acquire);
+        (0..depth).filter_map(|index| self.frames.get(index)).map(|frame| (frame.span(), frame.place()))
+    }
+
+    /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`. Returns the number of instances
+    /// that were closed and opened again, or `None` if `span` is not open here.
+    pub(crate) fn exit_below(&self, span: u64, ended_elsewhere: &[u64], ranges: &mut impl Ranges) -> Option<u64> {
+        let old = self.snapshot();
+        let target = old.iter().rposition(|frame| frame.span == span)?;
+        let mut leaving = vec![false; old.len()];
+        leaving[target] = true;
+        for &elsewhere in ended_elsewhere {
+            if let Some(index) = (0..old.len()).rev().find(|&index| old[index].span == elsewhere && !leaving[index]) {
+                leaving[index] = true;
+            }
+        }
+        Some(self.close_and_reopen(old, &leaving, ranges))
+    }
+
+    /// Ends every open range, innermost first. Returns their places, innermost first.
+    pub(crate) fn unwind(&self, ranges: &mut impl Ranges) -> Vec<Place> {
+        let old = self.snapshot();
+        let places = old.iter().rev().map(|frame| frame.place).collect();
+        let leaving = vec![true; old.len()];
+        self.close_and_reopen(old, &leaving, ranges);
+        places
+    }
+
+    /// Begins a new window: open ranges count from `start` on, and what ended above them before is forgotten.
+    pub(crate) fn restart(&self, start: Ticks) {
+        for frame in (0..self.depth.load(Relaxed)).filter_map(|index| self.frames.get(index)) {
+            frame.start.store(frame.start.load(Relaxed).max(start), Relaxed);
+            frame.nested.store(0, Relaxed);
+        }
+    }
+
+    fn snapshot(&self) -> Vec<Open> {
+        let frames = (0..self.depth.load(Relaxed)).filter_map(|index| self.frames.get(index));
+        frames
+            .map(|frame| Open {
+                span: frame.span(),
+                place: frame.place(),
+                start: frame.start.load(Relaxed),
+                nested: frame.nested.load(Relaxed),
+                closed_at: None,
+            })
+            .collect()
+    }
+
+    fn close_and_reopen(&self, mut old: Vec<Open>, leaving: &[bool], ranges: &mut impl Ranges) -> u64 {
+        let domains: Vec<u32> = old.iter().map(|frame| ranges.domain(frame.place)).collect();
+        let closes: Vec<bool> =
+            (0..old.len()).map(|index| (0..=index).any(|lower| leaving[lower] && domains[lower] == domains[index])).collect();
+        for index in (0..old.len()).rev().filter(|&index| closes[index]) {
+            let closed_at = ranges.close(old[index].place, old[index].span);
+            // A range of another domain directly above stays open: its time up to here was spent inside this one.
+            if let Some(above) = old.get(index + 1).filter(|above| above.closed_at.is_none()) {
+                let inside = closed_at.saturating_sub(above.start);
+                old[index].nested = old[index].nested.wrapping_add(inside);
+            }
+            old[index].closed_at = Some(closed_at);
+            let ended = old[index].ended(closed_at);
+            if let Some(below) = index.checked_sub(1).and_then(|below| old.get_mut(below)) {
+                below.nested = below.nested.wrapping_add(ended.duration);
+            }
+            ranges.ended(ended);
+        }
+        let mut reopened = 0;
+        let mut kept: Vec<Open> = Vec::with_capacity(old.len());
+        for index in (0..old.len()).filter(|&index| !leaving[index]) {
+            let mut frame = old[index];
+            if closes[index] {
+                frame.start = ranges.reopen(frame.place, frame.span);
+                (frame.nested, frame.closed_at) = (0, None);
+                reopened += 1;
+            } else if let Some(ended_below) = index.checked_sub(1).and_then(|below| old[below].closed_at) {
+                // The range below it ended. Its whole duration will be added to the new range below, which must be
+                // charged only from now on.
+                if let Some(below) = kept.last_mut() {
+                    let boundary = below.start.max(ended_below);
+                    below.nested = below.nested.wrapping_sub(boundary.saturating_sub(frame.start));
+                }
+            }
+            kept.push(frame);
+        }
+        self.depth.store(0, Release); // a reader on another thread must not take a moved frame for two
+        for (index, open) in kept.iter().enumerate() {
+            if let Some(frame) = self.frames.get(index) {
+                frame.set(open.span, open.place, open.start, open.nested);
+            }
+        }
+        self.depth.store(kept.len(), Release);
+        reopened
+    }
+}
+
+/// A copy of a frame.
+#[derive(Clone, Copy)]
+struct Open {
+    span: u64,
+    place: Place,
+    start: Ticks,
+    nested: u64,
+    closed_at: Option<Ticks>,
+}
+
+impl Open {
+    fn ended(&self, now: Ticks) -> Ended {
+        let frame = Frame::default();
+        frame.set(self.span, self.place, self.start, self.nested);
+        frame.ended(now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+use super::*;
+use proptest::prelude::*;
+
+/// A tool with a clock of its own: time passes only when told. Row `n` of a place is the span's name; node its domain.
+#[derive(Default)]
+struct Recorder {
+    now: Ticks,
+    log: Vec<String>,
+    ended: Vec<Ended>,
+}
+
+impl Ranges for Recorder {
+    fn close(&mut self, place: Place, _span: u64) -> Ticks {
+        self.log.push(format!("pop {}", place.row()));
+        self.now
+    }
+    fn reopen(&mut self, place: Place, _span: u64) -> Ticks {
+        self.log.push(format!("push {}", place.row()));
+        self.now
+    }
+    fn ended(&mut self, ended: Ended) {
+        self.ended.push(ended);
+    }
+    fn domain(&self, place: Place) -> u32 {
+        place.node()
+    }
+}
+
+fn name(n: u32) -> Place {
+    Place::new(0, n)
+}
+
+fn durations(recorder: &Recorder) -> Vec<(usize, u64, u64)> {
+    recorder.ended.iter().map(|ended| (ended.place.row(), ended.duration, ended.nested)).collect()
+}
+
+#[test]
+fn nested_ranges_charge_the_one_below() {
+    let stack = Stack::new();
+    stack.push(1, name(1), 100);
+    stack.push(2, name(2), 110);
+    assert!(stack.is_top(2) && !stack.is_top(1));
+    assert_eq!(stack.pop(130), Some(Ended { place: name(2), duration: 20, nested: 0 }));
+    assert_eq!(stack.pop(150), Some(Ended { place: name(1), duration: 50, nested: 20 }));
+    assert_eq!(stack.pop(151), None);
+}
+
+#[test]
+fn an_exit_further_down_splits_what_is_above() {
+    let (stack, mut tool) = (Stack::new(), Recorder { now: 200, ..Recorder::default() });
+    for (span, start) in [(1, 100), (2, 110), (3, 120)] {
+        stack.push(span, name(span as u32), start);
+    }
+    assert_eq!(stack.exit_below(1, &[], &mut tool), Some(2));
+    assert_eq!(tool.log, ["pop 3", "pop 2", "pop 1", "push 2", "push 3"]);
+    assert_eq!(durations(&tool), [(3, 80, 0), (2, 90, 80), (1, 100, 90)]);
+    assert_eq!(stack.pop(230), Some(Ended { place: name(3), duration: 30, nested: 0 }));
+    assert_eq!(stack.pop(250), Some(Ended { place: name(2), duration: 50, nested: 30 }));
+}
+
+#[test]
+fn ranges_of_other_domains_stay_open_and_no_time_is_counted_twice() {
+    let (stack, mut tool) = (Stack::new(), Recorder { now: 160, ..Recorder::default() });
+    let [outer, middle, other] = [Place::new(7, 1), Place::new(0, 2), Place::new(9, 3)];
+    stack.push(1, outer, 100);
+    stack.push(2, middle, 110);
+    stack.push(3, other, 120);
+    assert_eq!(stack.exit_below(2, &[], &mut tool), Some(0));
+    assert_eq!(tool.log, ["pop 2"]);
+    assert_eq!(durations(&tool), [(2, 50, 40)], "40 of its 50 ticks were inside the range above");
+    assert_eq!(stack.pop(200), Some(Ended { place: other, duration: 80, nested: 0 }));
+    // 110..160 in the middle range, 160..200 in the other one: 90 of 110 ticks.
+    assert_eq!(stack.pop(210), Some(Ended { place: outer, duration: 110, nested: 90 }));
+}
+
+#[test]
+fn the_same_span_entered_twice_is_two_instances() {
+    let stack = Stack::new();
+    stack.push(1, name(1), 100);
+    stack.push(1, name(1), 110);
+    assert_eq!(stack.pop(120).map(|ended| ended.duration), Some(10));
+    assert_eq!(stack.pop(130).map(|ended| ended.duration), Some(30));
+}
+
+#[test]
+fn a_range_ended_elsewhere_is_closed_once_and_not_reopened() {
+    let (stack, mut tool) = (Stack::new(), Recorder { now: 150, ..Recorder::default() });
+    stack.push(1, name(1), 100);
+    stack.push(2, name(2), 110);
+    assert!(stack.holds(2));
+    assert_eq!(stack.exit_below(1, &[2], &mut tool), Some(0));
+    assert_eq!(tool.log, ["pop 2", "pop 1"]);
+    assert_eq!((stack.depth(), stack.holds(2)), (0, false));
+    assert_eq!(stack.exit_below(5, &[], &mut tool), None);
+}
+
+#[test]
+fn a_new_window_starts_open_ranges_afresh() {
+    let stack = Stack::new();
+    stack.push(1, name(1), 100);
+    stack.push(2, name(2), 110);
+    stack.pop(150);
+    stack.restart(200);
+    assert_eq!(stack.pop(230), Some(Ended { place: name(1), duration: 30, nested: 0 }));
+}
+
+proptest! {
+    /// Whatever the order of exits and the domains, the tool's per-domain stacks stay balanced, self times are never negative, and
+    /// together they cover exactly the time in which anything was open.
+    #[test]
+    fn self_times_sum_to_the_covered_time(steps in prop::collection::vec((any::<bool>(), 0usize..8, 0u32..3, 1u64..50), 1..80)) {
+        let (stack, mut tool) = (Stack::new(), Recorder::default());
+        let mut open: Vec<u64> = Vec::new();
+        let mut tool_stacks: [Vec<usize>; 3] = Default::default();
+        let (mut covered, mut next) = (0, 1u64);
+        let mut check = |tool: &mut Recorder, stacks: &mut [Vec<usize>; 3]| {
+            for line in tool.log.drain(..) {
+                let row: usize = line.split(' ').nth(1).unwrap().parse().unwrap();
+                let domain = &mut stacks[row % 3];
+                if line.starts_with("pop") { assert_eq!(domain.pop(), Some(row)); } else { domain.push(row); }
+            }
+        };
+        for (enter, pick, domain, wait) in steps {
+            tool.now += wait;
+            if !open.is_empty() { covered += wait; }
+            if enter || open.is_empty() {
+                let row = next as u32 * 3 + domain;
+                stack.push(next, Place::new(domain, row), tool.now);
+                tool_stacks[domain as usize].push(row as usize);
+                open.push(next);
+                next += 1;
+            } else {
+                let span = open.remove(pick % open.len());
+                if stack.is_top(span) {
+                    let ended = stack.pop(tool.now).unwrap();
+                    let row = ended.place.row();
+                    prop_assert_eq!(tool_stacks[row % 3].pop(), Some(row));
+                    tool.ended.push(ended);
+                } else {
+                    prop_assert!(stack.exit_below(span, &[], &mut tool).is_some());
+                    check(&mut tool, &mut tool_stacks);
+                }
+            }
+        }
+        stack.unwind(&mut tool);
+        check(&mut tool, &mut tool_stacks);
+        prop_assert!(tool_stacks.iter().all(Vec::is_empty));
+        prop_assert!(tool.ended.iter().all(|ended| ended.nested <= ended.duration));
+        prop_assert_eq!(tool.ended.iter().map(|ended| ended.duration - ended.nested).sum::<u64>(), covered);
+    }
+}

@@ -1,0 +1,74 @@
+//! Spans with values of their own (`nvtx.name`, `nvtx.color`, ...): the slower path that both tiers share.
+
+use std::sync::Arc;
+
+use tracing_core::span;
+
+use crate::collect::catalog::ROOT;
+use crate::collect::core::Core;
+use crate::collect::shard::Shard;
+use crate::collect::values::{FieldValues, Lifetime, SpanValues};
+use crate::record::{Ended, RangeKey};
+use crate::summary::RangeStyle;
+
+/// Reads the fields of a new span and counts its creation. `parent` is the node it is under.
+#[inline(never)]
+pub(crate) fn create(core: &'static Core, shard: &Shard, parent: u32, attributes: &span::Attributes<'_>) -> Arc<SpanValues> {
+    let metadata = attributes.metadata();
+    let read = shard.closed(|| FieldValues::of_new(attributes));
+    let site = shard.closed(|| core.site(metadata));
+    let label = read.name.as_deref().and_then(|name| {
+        let name = if name.is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(name) };
+        shard.run_time_label(site.domain, &name)
+    });
+    let label = label.unwrap_or(site.label);
+    let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
+    let values = SpanValues::new(metadata, core.node(parent, key), label);
+    update(core, &values, &read);
+    let place = shard.place_now(&values);
+    if !place.is_none() {
+        shard.add_call(place);
+    }
+    if read.lifetime {
+        begin_lifetime(core, shard, &values);
+    }
+    Arc::new(values)
+}
+
+/// Takes over the fields of a `record`.
+pub(crate) fn record(core: &'static Core, shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
+    let read = shard.closed(|| FieldValues::of_record(record));
+    update(core, values, &read);
+}
+
+fn update(core: &Core, values: &SpanValues, read: &FieldValues) {
+    values.update(read, read.category.clone().map(|category| core.category(category)));
+}
+
+fn lifetime_key(values: &SpanValues) -> RangeKey {
+    RangeKey { label: values.label, category: values.now().category, style: RangeStyle::StartEnd }
+}
+
+fn begin_lifetime(core: &'static Core, shard: &Shard, values: &SpanValues) {
+    let range = (core.nvtx && nvtx_rs::is_tool_attached()).then(|| shard.closed(|| core.nvtx_range(lifetime_key(values))));
+    let start = core.clock.now();
+    let range = range.map(|range| shard.closed(|| range.domain.start(&values.now().apply(range.attributes))));
+    values.begin_lifetime(Lifetime { start, range });
+}
+
+/// Ends the start/end range of a span that has been closed, if it has one.
+pub(crate) fn close(core: &'static Core, shard: &Shard, values: &SpanValues) {
+    let Some(lifetime) = values.end_lifetime() else { return };
+    let now = core.clock.now();
+    if let Some(range) = lifetime.range {
+        shard.closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain
+    }
+    let key = lifetime_key(values);
+    let place = shard.place(core.node(ROOT, key), key, values.metadata);
+    if place.is_none() {
+        return core.drop_span();
+    }
+    shard.add_call(place);
+    let start = lifetime.start.max(core.window());
+    shard.add(Ended { place, duration: now.saturating_sub(start), nested: 0 });
+}

@@ -1,0 +1,31 @@
+//! What only the operating system can do: call us at exit, and tell how wide the terminal is.
+#![allow(unsafe_code)]
+
+use std::sync::Once;
+
+/// Has `hook` called when the process exits, by `process::exit` or by returning from `main`; not on abort or a signal. The first call
+/// counts, later ones do nothing.
+pub(crate) fn at_exit(hook: extern "C" fn()) {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
+        // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
+        let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
+    });
+}
+
+/// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.
+#[cfg(unix)]
+pub(crate) fn terminal_columns(descriptor: i32) -> Option<usize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ writes one `winsize` through the pointer, which is to a live one; on a descriptor that is not a terminal,
+    // or not open, it fails and writes nothing.
+    let answered = unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, &raw mut size) } == 0;
+    (answered && size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// Columns of the terminal: not known here.
+#[cfg(not(unix))]
+pub(crate) fn terminal_columns(_descriptor: i32) -> Option<usize> {
+    None
+}

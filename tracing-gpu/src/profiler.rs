@@ -1,0 +1,346 @@
+//! The handle: what a program holds while it is measured.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+use tracing_subscriber::filter::Targets;
+
+use crate::collect::catalog::Limits;
+use crate::collect::core::{Core, CoreOptions, DomainChoice};
+use crate::config::{Config, ConfigError, Output};
+use crate::drain::{self, Cut};
+use crate::layer::GpuLayer;
+use crate::process;
+use crate::report::{self, RenderOptions, Report, TableStyle};
+use crate::subscriber::GpuSubscriber;
+use crate::summary::{Process, Summary};
+
+/// Distinct tree nodes and run-time names of a process.
+const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };
+
+/// The profiler that NVTX belongs to, by id; 0 for none. Taken (`AcqRel`) at `build`, given back at `finish`.
+static NVTX_OWNER: AtomicU64 = AtomicU64::new(0);
+
+/// All profilers that have not finished, for the exit hook.
+static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());
+
+/// Measures spans until it is finished or dropped, and then prints its reports.
+///
+/// Give its [`layer`](Self::layer) to a `tracing_subscriber::registry()`, or its [`subscriber`](Self::subscriber) to `tracing` where
+/// nothing else listens. The handle may be sent and shared between threads.
+///
+/// ```
+/// use tracing_gpu::{Output, Profiler, Report};
+/// use tracing_subscriber::prelude::*;
+///
+/// let profiler = Profiler::builder().report([Report::Ranges]).output(Output::None).build()?;
+/// let subscriber = tracing_subscriber::registry().with(profiler.layer());
+/// tracing::subscriber::with_default(subscriber, || {
+///     tracing::info_span!("Load Module").in_scope(|| std::hint::black_box(1 + 1));
+/// });
+/// let summary = profiler.summary();
+/// assert_eq!(summary.ranges[0].name, "Load Module");
+/// assert_eq!(summary.ranges[0].times.instances, 1);
+/// profiler.finish()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the report is printed when the profiler is dropped: keep it until the program ends"]
+pub struct Profiler {
+    inner: &'static Inner,
+}
+
+/// Lives as long as the process: a callback may be running on any thread at any time.
+#[derive(Debug)]
+struct Inner {
+    core: Core,
+    config: Config,
+    process: u32,
+    has_tier: AtomicBool,
+    extra_tiers: AtomicU64,
+    nvtx_taken: bool,
+    last: OnceCell<Summary>,
+}
+
+/// Sets up a [`Profiler`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is measured until `build`"]
+pub struct ProfilerBuilder {
+    config: Config,
+}
+
+impl Profiler {
+    /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Ranges`](Report::Ranges) and
+    /// [`Tree`](Report::Tree) to standard error.
+    pub fn builder() -> ProfilerBuilder {
+        ProfilerBuilder { config: Config::default() }
+    }
+
+    /// A layer for a `tracing_subscriber::registry()`, beside any others. A profiler measures through one layer or subscriber: a
+    /// second one counts nothing, and the report says so.
+    pub fn layer(&self) -> GpuLayer {
+        GpuLayer::new(self.take_tier())
+    }
+
+    /// A subscriber without a registry: the fastest, for programs that only profile. Events become NVTX marks and are not printed.
+    #[must_use]
+    pub fn subscriber(&self) -> GpuSubscriber {
+        GpuSubscriber::new(self.take_tier())
+    }
+
+    /// Whether it measures: false after `TRACING_GPU=off`.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.inner.config.enabled
+    }
+
+    /// Ends it without a report.
+    pub(crate) fn cancel(self) {
+        self.inner.abandon();
+    }
+
+    fn take_tier(&self) -> Option<&'static Core> {
+        if self.inner.has_tier.swap(true, Relaxed) {
+            self.inner.extra_tiers.fetch_add(1, Relaxed);
+            return None;
+        }
+        Some(&self.inner.core)
+    }
+
+    /// What was measured so far in the current window. Does not stop the measured threads, and does not reset. After the finish: the
+    /// final figures.
+    ///
+    /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None))
+    }
+
+    /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from now on.
+    pub fn reset(&self) {
+        self.inner.core.restart();
+    }
+
+    /// Ends the measurement and prints the reports. Ranges open on this thread are ended and counted, marked as cut; those open on
+    /// other threads are named in the footer. From then on spans cost next to nothing.
+    ///
+    /// Dropping the profiler does the same, without telling of errors.
+    ///
+    /// # Errors
+    ///
+    /// When the report cannot be written to its file.
+    pub fn finish(self) -> io::Result<()> {
+        self.inner.finish()
+    }
+}
+
+impl Drop for Profiler {
+    fn drop(&mut self) {
+        if let Err(error) = self.inner.finish() {
+            complain(&error.to_string());
+        }
+    }
+}
+
+impl ProfilerBuilder {
+    /// Whether spans become NVTX ranges while a tool is attached. Default: yes.
+    pub fn nvtx(mut self, on: bool) -> Self {
+        self.config.nvtx = on;
+        self
+    }
+
+    /// Whether durations are measured and counted. Without, spans only become NVTX ranges and nothing is printed. Default: yes.
+    pub fn statistics(mut self, on: bool) -> Self {
+        self.config.statistics = on;
+        self
+    }
+
+    /// NVTX domain of the ranges. Default: the default domain.
+    pub fn domain(mut self, domain: DomainChoice) -> Self {
+        self.config.domain = domain;
+        self
+    }
+
+    /// Which spans are measured, decided once a call site. Other layers are not affected. Default: INFO and above.
+    pub fn filter(mut self, filter: Targets) -> Self {
+        self.config.filter = filter;
+        self
+    }
+
+    /// What is printed at the end, in this order. Default: ranges and tree.
+    pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
+        self.config.reports = reports.into_iter().collect();
+        self
+    }
+
+    /// Layout of the statistics. Default: [`TableStyle::Current`].
+    pub fn style(mut self, style: TableStyle) -> Self {
+        self.config.style = style;
+        self
+    }
+
+    /// Where the reports go. Default: standard error.
+    pub fn output(mut self, output: Output) -> Self {
+        self.config.output = output;
+        self
+    }
+
+    /// Whether SIGINT and SIGTERM print the reports and then take their default course. Default: no.
+    #[cfg(feature = "signals")]
+    pub fn on_signal(mut self, on: bool) -> Self {
+        self.config.on_signal = on;
+        self
+    }
+
+    /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact as long as it lasts; when it is
+    /// spent, rows without one print `-`. Default: 64 MiB.
+    pub fn sample_budget(mut self, bytes: usize) -> Self {
+        self.config.sample_budget = bytes;
+        self
+    }
+
+    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them is one line
+    /// on standard error, and the rest counts.
+    ///
+    /// # Errors
+    ///
+    /// Only for settings that cannot be used. A machine without a GPU or a tool is fine.
+    pub fn build(mut self) -> Result<Profiler, ConfigError> {
+        self.config.check()?;
+        for complaint in self.config.apply_environment() {
+            complain(&complaint);
+        }
+        Ok(Profiler { inner: Inner::start(self.config) })
+    }
+}
+
+impl Config {
+    fn apply_environment(&mut self) -> Vec<String> {
+        let read = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let mut complaints = read("TRACING_GPU").map(|text| self.apply(&text)).unwrap_or_default();
+        complaints.extend(read("TRACING_GPU_FILTER").map(|text| self.apply_filter(&text)).unwrap_or_default());
+        complaints
+    }
+}
+
+impl Inner {
+    fn start(config: Config) -> &'static Self {
+        let (mut nvtx, mut nvtx_taken) = (config.nvtx && config.enabled, false);
+        if nvtx && NVTX_OWNER.compare_exchange(0, u64::MAX, AcqRel, Acquire).is_err() {
+            (nvtx, nvtx_taken) = (false, true);
+        }
+        let core = Core::new(CoreOptions {
+            active: config.enabled,
+            nvtx,
+            statistics: config.statistics,
+            domain: config.domain.clone(),
+            filter: config.filter.clone(),
+            sample_budget: config.sample_budget,
+            limits: LIMITS,
+        });
+        if nvtx {
+            NVTX_OWNER.store(core.id, std::sync::atomic::Ordering::Release);
+        }
+        let inner: &'static Self = Box::leak(Box::new(Self {
+            core,
+            process: std::process::id(),
+            has_tier: AtomicBool::new(false),
+            extra_tiers: AtomicU64::new(0),
+            nvtx_taken,
+            last: OnceCell::new(),
+            config,
+        }));
+        if inner.config.enabled {
+            LIVE.lock().push(inner);
+            process::at_exit(finish_all);
+            #[cfg(feature = "signals")]
+            if inner.config.on_signal {
+                if let Err(error) = crate::signals::finish_on_signal() {
+                    complain(&format!("cannot watch for signals: {error}"));
+                }
+            }
+        }
+        inner
+    }
+
+    fn summarise(&'static self, cut: Option<&Cut>) -> Summary {
+        let mut summary = drain::summarise(&self.core, cut);
+        let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        summary.process = Process { pid: self.process, command: arguments.join(" ") };
+        if self.nvtx_taken {
+            summary.notes.push("NVTX belongs to another profiler of this process: no ranges were sent to a tool.".to_owned());
+        }
+        let extra = self.extra_tiers.load(Relaxed);
+        if extra > 0 {
+            let s = if extra == 1 { "" } else { "s" };
+            summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing."));
+        }
+        summary
+    }
+
+    /// Stops measuring and takes it off the exit hook's list, so that nothing is printed.
+    fn abandon(&'static self) -> bool {
+        let first = self.core.close();
+        LIVE.lock().retain(|live| live.core.id != self.core.id);
+        let _not_ours = NVTX_OWNER.compare_exchange(self.core.id, 0, AcqRel, Acquire);
+        first
+    }
+
+    /// Ends the measurement once; later calls do nothing.
+    fn finish(&'static self) -> io::Result<()> {
+        // After a fork the child has no part in what was measured: it prints nothing.
+        if std::process::id() != self.process || !self.core.close() {
+            return Ok(());
+        }
+        let cut = self.core.own_shard().map(|shard| Cut {
+            labels: shard.unwind().into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect(),
+            thread: shard.thread.lock().clone(),
+        });
+        self.abandon();
+        let summary = self.summarise(cut.as_ref());
+        let printed = self.print(&summary);
+        let _first = self.last.set(summary);
+        printed
+    }
+
+    fn print(&self, summary: &Summary) -> io::Result<()> {
+        let options = |descriptor| {
+            let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
+            RenderOptions::default().style(self.config.style).width(width)
+        };
+        if self.config.reports.is_empty() || !self.config.statistics {
+            return Ok(());
+        }
+        match &self.config.output {
+            Output::None => Ok(()),
+            Output::Stderr => report::render(summary, &self.config.reports, &options(2), &mut io::stderr()),
+            Output::Stdout => report::render(summary, &self.config.reports, &options(1), &mut io::stdout()),
+            Output::File(path) => self.print_to(path, summary, &options(-1)),
+        }
+    }
+
+    fn print_to(&self, path: &PathBuf, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
+        let mut text = Vec::new();
+        report::render(summary, &self.config.reports, options, &mut text)?;
+        std::fs::write(path, text).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot write the report to `{}`: {error}", path.display()))
+        })
+    }
+}
+
+/// Finishes every profiler that has not finished. For exits that drop no guard.
+pub(crate) extern "C" fn finish_all() {
+    let live = std::mem::take(&mut *LIVE.lock());
+    for inner in live {
+        if let Err(error) = inner.finish() {
+            complain(&error.to_string());
+        }
+    }
+}
+
+/// One line on standard error, from a place that can return no error.
+pub(crate) fn complain(line: &str) {
+    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), format!("tracing-gpu: {line}\n").as_bytes());
+}

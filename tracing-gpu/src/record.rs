@@ -1,0 +1,72 @@
+//! The words the parts of the profiler speak to each other in.
+
+use crate::summary::RangeStyle;
+
+/// Where instances of a span are counted: a node of the lineage tree and, on the thread that made this, its row.
+///
+/// Packed in one word, so that it is read and written in one go: node in the upper half, row in the lower 31 bits, and in
+/// between one bit that says that the span has values of its own (a colour, a payload, ...) to be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    const OWN_VALUES: u64 = 1 << 31;
+    /// A span that is not measured: filtered out, or of another profiler.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+
+    #[inline(always)]
+    pub(crate) fn new(node: u32, row: u32) -> Self {
+        Self(u64::from(node) << 32 | u64::from(row))
+    }
+
+    #[inline(always)]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    #[inline(always)]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_none(self) -> bool {
+        self.0 == u64::MAX
+    }
+
+    #[inline(always)]
+    pub(crate) fn node(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn row(self) -> usize {
+        (self.0 & (Self::OWN_VALUES - 1)) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_own_values(self) -> bool {
+        self.0 & Self::OWN_VALUES != 0
+    }
+
+    pub(crate) fn with_own_values(self) -> Self {
+        Self(self.0 | Self::OWN_VALUES)
+    }
+}
+
+/// What makes two ranges the same row: an interned domain and name, a category (0 for none) and how they are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RangeKey {
+    pub(crate) label: u32,
+    pub(crate) category: u32,
+    pub(crate) style: RangeStyle,
+}
+
+/// An instance that has ended, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) place: Place,
+    pub(crate) duration: u64,
+    /// Time that ranges directly above it took on the same thread; at most `duration`.
+    pub(crate) nested: u64,
+}

@@ -1,0 +1,171 @@
+//! The durations of one row: exact sums, and a median that is exact as long as every duration was kept.
+
+use std::collections::BTreeMap;
+
+use super::histogram::middle_of;
+
+/// Durations of one range on any number of threads, in the unit they were added in.
+///
+/// [`merge`](Self::merge) is associative and does not depend on order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Distribution {
+    pub(crate) count: u64,
+    pub(crate) total: u128,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    /// Sum of the squares; saturates at `u128::MAX`.
+    pub(crate) squares: u128,
+    /// Durations kept one by one.
+    pub(crate) samples: Vec<u64>,
+    /// Counts of (octave, bucket) for the durations that were not kept.
+    pub(crate) buckets: BTreeMap<(usize, usize), u64>,
+}
+
+/// The middle of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Median {
+    pub(crate) value: f64,
+    /// Whether it comes from every single duration.
+    pub(crate) exact: bool,
+}
+
+impl Distribution {
+    #[cfg(test)]
+    pub(crate) fn of(durations: impl IntoIterator<Item = u64>) -> Self {
+        let mut all = Self::default();
+        for duration in durations {
+            all.merge(&Self {
+                count: 1,
+                total: u128::from(duration),
+                min: duration,
+                max: duration,
+                squares: u128::from(duration) * u128::from(duration),
+                samples: vec![duration],
+                buckets: BTreeMap::new(),
+            });
+        }
+        all
+    }
+
+    /// Adds what another thread measured.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.total += other.total;
+        self.squares = self.squares.saturating_add(other.squares);
+        self.samples.extend_from_slice(&other.samples);
+        for (&bucket, &count) in &other.buckets {
+            *self.buckets.entry(bucket).or_default() += count;
+        }
+    }
+
+    /// Durations that are in neither the samples nor the histogram.
+    fn missing(&self) -> u64 {
+        let kept = self.samples.len() as u64 + self.buckets.values().sum::<u64>();
+        self.count.saturating_sub(kept)
+    }
+
+    /// The middle duration, or the mean of the two middle ones. `None` without durations, or when some were not kept.
+    pub(crate) fn median(&self) -> Option<Median> {
+        if self.count == 0 || self.missing() > 0 {
+            return None;
+        }
+        let mut weighted: Vec<(u64, u64)> = self.samples.iter().map(|&sample| (sample, 1)).collect();
+        weighted.extend(self.buckets.iter().map(|(&(octave, bucket), &count)| (middle_of(octave, bucket), count)));
+        weighted.sort_unstable();
+        let (lower, upper) = ((self.count - 1) / 2, self.count / 2);
+        let at = |rank: u64| {
+            let mut before = 0;
+            weighted.iter().find_map(|&(value, count)| {
+                before += count;
+                (rank < before).then_some(value)
+            })
+        };
+        let value = (u128::from(at(lower)?) + u128::from(at(upper)?)) as f64 / 2.0;
+        Some(Median { value: value.clamp(self.min as f64, self.max as f64), exact: self.buckets.is_empty() })
+    }
+
+    /// Sample standard deviation (divisor n - 1); 0 for fewer than two durations.
+    pub(crate) fn stddev(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        let n = u128::from(self.count);
+        // n * sum(d^2) - sum(d)^2, exactly where it fits 128 bits; it does up to 10^9 durations of 1 s.
+        let spread = match (n.checked_mul(self.squares), self.total.checked_mul(self.total)) {
+            (Some(scaled), Some(square)) => scaled.saturating_sub(square) as f64,
+            _ => (n as f64 * self.squares as f64 - self.total as f64 * self.total as f64).max(0.0),
+        };
+        (spread / (n as f64 * (n - 1) as f64)).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::histogram::bucket_of;
+    use proptest::prelude::*;
+
+    fn sorted(mut distribution: Distribution) -> Distribution {
+        distribution.samples.sort_unstable();
+        distribution
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_associative_and_order_free(parts in prop::collection::vec(prop::collection::vec(0u64..1 << 40, 0..8), 3)) {
+            let [a, b, c] = [0, 1, 2].map(|i| Distribution::of(parts[i].iter().copied()));
+            let join = |x: &Distribution, y: &Distribution| { let mut z = x.clone(); z.merge(y); z };
+            let left = sorted(join(&join(&a, &b), &c));
+            prop_assert_eq!(&left, &sorted(join(&a, &join(&b, &c))));
+            prop_assert_eq!(&left, &sorted(join(&c, &join(&b, &a))));
+            prop_assert_eq!(&left, &sorted(Distribution::of(parts.concat())));
+        }
+
+        #[test]
+        fn figures_match_the_textbook(durations in prop::collection::vec(0u64..1 << 40, 1..60)) {
+            let all = Distribution::of(durations.iter().copied());
+            let mut ordered = durations.clone();
+            ordered.sort_unstable();
+            let n = ordered.len();
+            let middle = (ordered[(n - 1) / 2] + ordered[n / 2]) as f64 / 2.0;
+            prop_assert_eq!(all.median(), Some(Median { value: middle, exact: true }));
+            prop_assert_eq!((all.min, all.max), (ordered[0], ordered[n - 1]));
+            let mean = ordered.iter().sum::<u64>() as f64 / n as f64;
+            let variance = ordered.iter().map(|&d| (d as f64 - mean).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
+            prop_assert!((all.stddev() - variance.sqrt()).abs() <= 1e-6 * variance.sqrt() + 1e-3);
+        }
+
+        #[test]
+        fn a_histogram_median_is_within_a_fifth_of_a_percent(durations in prop::collection::vec(1u64..1 << 40, 1..200), kept in 0usize..50) {
+            let exact = Distribution::of(durations.iter().copied());
+            let mut mixed = exact.clone();
+            mixed.samples.truncate(kept);
+            for &duration in durations.iter().skip(kept) {
+                *mixed.buckets.entry(bucket_of(duration)).or_default() += 1;
+            }
+            let (exact, mixed) = (exact.median().unwrap().value, mixed.median().unwrap().value);
+            prop_assert!((mixed / exact - 1.0).abs() < 0.002, "{mixed} against {exact}");
+        }
+    }
+
+    #[test]
+    fn a_median_is_unknown_when_durations_were_not_kept() {
+        let mut all = Distribution::of([1, 2, 3]);
+        all.samples.pop();
+        assert_eq!(all.median(), None);
+        assert_eq!(Distribution::default().median(), None);
+    }
+
+    #[test]
+    fn large_sums_do_not_overflow() {
+        let mut all = Distribution::of([u64::MAX, u64::MAX]);
+        all.merge(&all.clone());
+        assert_eq!(all.total, u128::from(u64::MAX) * 4);
+        assert!(all.stddev().is_finite());
+    }
+}

@@ -1,0 +1,6 @@
+//! Statistics as mergeable values: what one thread measured, and what many threads measured together.
+
+pub(crate) mod distribution;
+pub(crate) mod histogram;
+
+pub(crate) use distribution::Distribution;

@@ -1,0 +1,235 @@
+//! The tier without a registry: the fastest, for programs that only profile.
+
+use std::sync::Arc;
+
+use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber, span};
+
+use crate::collect::catalog::ROOT;
+use crate::collect::core::Core;
+use crate::collect::shard::{FindValues, Shard};
+use crate::collect::slab::{Closed, SpanRef, untracked};
+use crate::collect::values::SpanValues;
+use crate::marks;
+use crate::own_values;
+use crate::record::Place;
+
+/// A [`Subscriber`] that only measures: see [`Profiler::subscriber`](crate::Profiler::subscriber).
+///
+/// Events become NVTX marks and are not printed, and other layers do not work with it: there is no registry. Being alone, it turns
+/// call sites that its filter rejects off for good.
+#[derive(Debug)]
+pub struct GpuSubscriber {
+    /// `None`: a layer of the same profiler is measuring already.
+    core: Option<&'static Core>,
+}
+
+impl GpuSubscriber {
+    pub(crate) fn new(core: Option<&'static Core>) -> Self {
+        Self { core }
+    }
+
+    #[inline(always)]
+    fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
+        let core = self.core?;
+        Some((core, core.shard()?))
+    }
+}
+
+/// A live span and the shard that it was created on.
+fn locate(core: &'static Core, id: u64) -> Option<(&'static Shard, SpanRef, Place)> {
+    let span = SpanRef::from_id(id);
+    let home = core.shard_at(span.shard)?;
+    Some((home, span, home.slab.place(span)?))
+}
+
+fn values_of(core: &'static Core, id: u64) -> Option<Arc<SpanValues>> {
+    let (home, span, place) = locate(core, id)?;
+    if place.is_none() || !place.has_own_values() { None } else { home.slab.values(span) }
+}
+
+impl Subscriber for GpuSubscriber {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.core.is_some_and(|core| core.is_running() && core.is_enabled(metadata)) {
+            Interest::always()
+        } else {
+            Interest::never()
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.core.is_some_and(|core| core.is_running() && core.is_enabled(metadata))
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        let filter = self.core?.filter();
+        let levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
+        Some(levels.max().unwrap_or(LevelFilter::OFF))
+    }
+
+    #[inline]
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        let Some((core, shard)) = self.shard() else { return untracked() };
+        let parent = match attributes.parent() {
+            None if attributes.is_contextual() => shard.current_node(),
+            None => ROOT,
+            Some(parent) => node_of(core, parent),
+        };
+        let place = shard.child(parent, attributes.metadata());
+        let span = if place.has_own_values() {
+            create_special(core, shard, parent, place, attributes)
+        } else {
+            shard.add_call(place);
+            shard.slab.create(shard.index, place, None)
+        };
+        match span {
+            Some(span) => span::Id::from_u64(span.id()),
+            None => {
+                core.drop_span();
+                untracked()
+            }
+        }
+    }
+
+    #[inline]
+    fn enter(&self, id: &span::Id) {
+        let Some((core, shard)) = self.shard() else { return };
+        let span = SpanRef::from_id(id.into_u64());
+        if span.shard == shard.index {
+            if let Some(place) = shard.slab.place(span).filter(|place| !place.has_own_values()) {
+                return shard.enter(id.into_u64(), place);
+            }
+        }
+        enter_elsewhere(core, shard, id.into_u64());
+    }
+
+    #[inline]
+    fn exit(&self, id: &span::Id) {
+        let Some((core, shard)) = self.shard() else { return };
+        if !shard.exit(id.into_u64()) {
+            exit_below(core, shard, id.into_u64());
+        }
+    }
+
+    fn clone_span(&self, id: &span::Id) -> span::Id {
+        if let Some(core) = self.core {
+            let span = SpanRef::from_id(id.into_u64());
+            if let Some(home) = core.shard_at(span.shard) {
+                home.slab.add_handle(span);
+            }
+        }
+        id.clone()
+    }
+
+    #[inline]
+    fn try_close(&self, id: span::Id) -> bool {
+        let Some(core) = self.core else { return false };
+        let span = SpanRef::from_id(id.into_u64());
+        let shard = core.shard();
+        // Closing goes on after the finish, so that slots come back; it is then nobody's own slab.
+        let (home, owner) = match shard {
+            Some(shard) if shard.index == span.shard => (shard, true),
+            _ => match core.shard_at(span.shard) {
+                Some(home) => (home, false),
+                None => return false,
+            },
+        };
+        match home.slab.drop_handle(span, owner) {
+            Closed::No => false,
+            Closed::Yes(None) => true,
+            Closed::Yes(Some(values)) => {
+                if let Some(shard) = shard {
+                    own_values::close(core, shard, &values);
+                }
+                true
+            }
+        }
+    }
+
+    fn record(&self, id: &span::Id, record: &span::Record<'_>) {
+        let Some((core, shard)) = self.shard() else { return };
+        if let Some(values) = values_of(core, id.into_u64()) {
+            own_values::record(core, shard, &values, record);
+        }
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if let Some((core, shard)) = self.shard() {
+            marks::mark(core, shard, event);
+        }
+    }
+
+    fn current_span(&self) -> span::Current {
+        let current = self.shard().and_then(|(core, shard)| {
+            let top = shard.stack.top()?;
+            locate(core, top.span())?; // its last handle may be gone while it is still entered
+            let identity = shard.identity(top.place())?;
+            Some(span::Current::new(span::Id::from_u64(top.span()), identity.metadata))
+        });
+        current.unwrap_or_else(span::Current::none)
+    }
+}
+
+/// A span that is filtered out, or that has values of its own.
+#[inline(never)]
+fn create_special(
+    core: &'static Core,
+    shard: &Shard,
+    parent: u32,
+    place: Place,
+    attributes: &span::Attributes<'_>,
+) -> Option<SpanRef> {
+    if place.is_none() {
+        return shard.slab.create(shard.index, place, None);
+    }
+    let values = own_values::create(core, shard, parent, attributes);
+    shard.slab.create(shard.index, Place::new(values.node, 0).with_own_values(), Some(values))
+}
+
+/// An entry of a span that was created on another thread, is filtered out, or has values of its own.
+#[inline(never)]
+fn enter_elsewhere(core: &'static Core, shard: &Shard, id: u64) {
+    let Some((home, span, place)) = locate(core, id) else { return };
+    if place.is_none() {
+        return;
+    }
+    if place.has_own_values() {
+        if let Some(values) = home.slab.values(span) {
+            shard.enter_with_values(id, &values);
+        }
+        return;
+    }
+    let here = shard.place_from(home, place);
+    if here.is_none() {
+        return core.drop_span();
+    }
+    shard.enter(id, here);
+}
+
+#[inline(never)]
+fn exit_below(core: &'static Core, shard: &Shard, id: u64) {
+    if shard.exit_below(id, &Values { core }) {
+        return;
+    }
+    if locate(core, id).is_some_and(|(_, _, place)| !place.is_none()) {
+        core.stray_exit(id, shard);
+    }
+}
+
+struct Values {
+    core: &'static Core,
+}
+
+impl FindValues for Values {
+    fn find(&self, span: u64) -> Option<Arc<SpanValues>> {
+        values_of(self.core, span)
+    }
+}
+
+fn node_of(core: &'static Core, parent: &span::Id) -> u32 {
+    match locate(core, parent.into_u64()) {
+        Some((_, _, place)) if !place.is_none() => place.node(),
+        _ => ROOT,
+    }
+}
