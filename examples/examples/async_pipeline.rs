@@ -26,9 +26,10 @@ use examples::network::sequential::forward;
 use examples::network::{Conv2d, Filters, Layer, Operation, nearest};
 use examples::random::Random;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::{JoinSet, spawn_blocking, yield_now};
 use tracing::level_filters::LevelFilter;
 use tracing::{Instrument, Span, debug, info_span};
+use tracing_gpu::{Profiler, Report};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -60,17 +61,19 @@ type Pieces = mpsc::Receiver<String>;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<(), Box<dyn Error>> {
+    let profiler = Profiler::builder().report([Report::Ranges, Report::Tree]).build()?;
     let queue = Targets::new().with_target("queue", LevelFilter::DEBUG);
     let fmt_layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_filter(queue);
-    tracing_subscriber::registry().with(fmt_layer).init();
+    tracing_subscriber::registry().with(profiler.layer()).with(fmt_layer).init();
 
     let network = Arc::new(network());
     let (arrivals, to_decode) = mpsc::channel(QUEUE);
     let (decoded, to_infer) = mpsc::channel(QUEUE);
     let (inferred, to_encode) = mpsc::channel(QUEUE);
-    tokio::spawn(decode_stage(to_decode, decoded));
-    tokio::spawn(infer_stage(network.clone(), to_infer, inferred));
-    tokio::spawn(encode_stage(to_encode));
+    let mut stages = JoinSet::new();
+    stages.spawn(decode_stage(to_decode, decoded));
+    stages.spawn(infer_stage(network.clone(), to_infer, inferred));
+    stages.spawn(encode_stage(to_encode));
 
     let clients: Vec<_> = (0..REQUESTS).map(|id| tokio::spawn(client(id, arrivals.clone()))).collect();
     drop(arrivals);
@@ -81,8 +84,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
         assert_eq!(answer, answer_text(id, class, confidence));
         assert_eq!(class, id as usize % CLASSES, "{answer}");
     }
+    // The stages end one after the other, as their channels close. Then all spans are closed, too.
+    while let Some(stage) = stages.join_next().await {
+        stage?;
+    }
     println!("{REQUESTS} requests answered, every image recognised");
 
+    // The figures are there for the program, not only for the report.
+    if let Some(request) = profiler.summary().ranges.iter().find(|range| range.name == "request") {
+        assert_eq!(request.times.instances, u64::from(REQUESTS));
+        println!("longest request: {:.3} ms", request.times.max_ns as f64 / 1e6);
+    }
+    profiler.finish()?;
     Ok(())
 }
 
@@ -124,6 +137,7 @@ async fn infer_stage(
     inferred: mpsc::Sender<Message<(usize, f32)>>,
 ) {
     let places = Arc::new(Semaphore::new(PLACES));
+    let mut running = JoinSet::new();
     while let Some(message) = decoded.recv().await {
         let (network, places, inferred) = (network.clone(), places.clone(), inferred.clone());
         let step = info_span!(parent: &message.span, "infer");
@@ -139,8 +153,9 @@ async fn infer_stage(
                 let _ = inferred.send(message).await;
             }
         };
-        tokio::spawn(work.instrument(step));
+        running.spawn(work.instrument(step));
     }
+    running.join_all().await;
 }
 
 async fn encode_stage(mut inferred: mpsc::Receiver<Message<(usize, f32)>>) {

@@ -17,6 +17,8 @@ use examples::network::layers::largest;
 use examples::network::{Conv2d, Filters, Layer, Operation, Tensor, nearest, reference};
 use examples::random::Random;
 use tracing::{info_span, instrument};
+use tracing_gpu::{Profiler, Report};
+use tracing_subscriber::prelude::*;
 
 const IMAGES: usize = 1_200;
 const LEARN_FROM: usize = 100;
@@ -24,6 +26,9 @@ const LEARN_FROM: usize = 100;
 const NOISE: f32 = 110.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let profiler = Profiler::builder().report([Report::Tree, Report::Categories]).build()?;
+    tracing_subscriber::registry().with(profiler.layer()).init();
+
     println!("CNN for {IMAGES} images");
     let images = load_images(IMAGES);
     let network = create_network();
@@ -32,6 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let right = images.iter().zip(&outputs).filter(|(image, output)| image.class == largest(output.data())).count();
     println!("Accuracy: {:.2} %", 100.0 * right as f64 / IMAGES as f64);
     verify(&network, &images[0], &outputs, right);
+
+    profiler.finish()?;
 
     Ok(())
 }

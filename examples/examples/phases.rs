@@ -34,6 +34,7 @@ const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = provide_weights()?;
+    let _profile = tracing_gpu::init();
 
     let network = load_module(&file)?;
     let mut checksum = Vec::new();
