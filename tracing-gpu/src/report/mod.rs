@@ -1,4 +1,4 @@
-//! Reports: plain text made from a [`Summary`](crate::Summary).
+//! Reports: plain text made from a [`Summary`].
 //!
 //! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
 //! tables of Nsight Systems, character for character, except that control characters in names are escaped (see
@@ -20,6 +20,8 @@ mod names;
 mod nsys;
 mod number;
 mod table;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::fmt;

@@ -151,19 +151,19 @@ fn ratio_tenths(numerator: u128, denominator: u128) -> Option<u128> {
 /// A double with one decimal, rounded as SQLite's `round(x, 1)` does: half away from zero, where a value that is below
 /// half by no more than 3e-16 of itself still counts as half. `None` for negative and non-finite values.
 pub(crate) fn rounded(value: f64) -> Option<String> {
-    const FRACTION_BITS: u32 = 50;
+    const FRACTION_BITS: u32 = 66;
     if !value.is_finite() || value < 0.0 {
         return None;
     }
     if value >= 4_503_599_627_370_496.0 {
         return Some(repr(value)); // 2^52: no decimals left
     }
-    // Fixed point: below 2^52 with 50 bits after the point, so that a factor of 10 still fits into 128 bits. The
+    // Fixed point: below 2^52 with 66 bits after the point, so that a factor of 10 still fits into 128 bits. The
     // product with a power of two is exact, and what the cast cuts off is below any digit printed.
-    let fixed = (value * (1_u64 << FRACTION_BITS) as f64) as u128;
+    let fixed = (value * (1_u128 << FRACTION_BITS) as f64) as u128;
     // Ten times the value and its tolerance; the tool has none from 2^42 on.
     let tolerance = if value < 4_398_046_511_104.0 { fixed * 3 / 1_000_000_000_000_000 } else { 0 };
-    let tenth = (fixed * 10 + tolerance + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS;
+    let tenth = (fixed * 10 + tolerance + (1_u128 << (FRACTION_BITS - 1))) >> FRACTION_BITS;
     // Sixteen digits are all it writes.
     Some(tenths(if tenth < 10_000_000_000_000_000 { tenth } else { tenth - tenth % 10 }))
 }

@@ -2,6 +2,8 @@
 
 mod layout;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use super::names;
 use super::number::{human, human_inline, integer, percent};

@@ -1,0 +1,198 @@
+use super::*;
+use crate::{CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, Times};
+
+fn times(durations: &[u64]) -> Times {
+    Times {
+        instances: durations.len() as u64,
+        total_ns: durations.iter().sum(),
+        min_ns: durations.iter().copied().min().unwrap_or(0),
+        max_ns: durations.iter().copied().max().unwrap_or(0),
+        median_ns: durations.get(durations.len() / 2).map(|&ns| ns as f64),
+        median_exact: true,
+        stddev_ns: 0.0,
+    }
+}
+
+fn range(name: &str, style: RangeStyle, durations: &[u64]) -> RangeStats {
+    RangeStats { domain: None, name: name.to_owned(), style, times: times(durations) }
+}
+
+fn of_ranges(ranges: impl Into<Vec<RangeStats>>) -> Summary {
+    Summary { ranges: ranges.into(), ..Summary::default() }
+}
+
+fn text(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
+    let mut out = Vec::new();
+    render(summary, reports, options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn medians_say_how_sure_they_are() {
+    let mut summary = of_ranges(["exact", "near", "lost"].map(|name| range(name, RangeStyle::PushPop, &[1_500])));
+    summary.ranges[1].times.median_exact = false;
+    summary.ranges[2].times.median_ns = None;
+    summary.losses.rows_without_median = 1;
+    let expected = "
+ ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Range
+ --------  ---------------  ---------  --------  --------  --------  --------  -----------  -----
+     33.3            1,500          1   1,500.0   1,500.0     1,500     1,500          0.0  exact
+     33.3            1,500          1   1,500.0         -     1,500     1,500          0.0  lost 
+     33.3            1,500          1   1,500.0  ~1,500.0     1,500     1,500          0.0  near 
+
+
+ ** Notes:
+
+ - 1 row has no median (-): the memory for durations was spent.
+ - ~ marks a median from a histogram: within 0.2 % of the true one.
+
+";
+    assert_eq!(text(&summary, &[Report::Ranges], &RenderOptions::default()), expected);
+    // No mark, no word about it.
+    assert!(!text(&summary, &[Report::Tree], &RenderOptions::default()).contains('~'));
+}
+
+#[test]
+fn the_legacy_style_keeps_push_pop_and_start_end_apart() {
+    let step = range("step", RangeStyle::PushPop, &[1_000]);
+    let mut summary = of_ranges([step, range("request", RangeStyle::StartEnd, &[3_000, 4_000])]);
+    let options = RenderOptions::default().style(TableStyle::Legacy).thousands(false);
+    let expected = "
+NVTX Push-Pop Range Statistics:
+
+ Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum  Range
+ -------  ---------------  ---------  -------  -------  -------  -----
+   100.0             1000          1   1000.0     1000     1000  step 
+
+
+NVTX Start-End Range Statistics:
+
+ Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum   Range 
+ -------  ---------------  ---------  -------  -------  -------  -------
+   100.0             7000          2   3500.0     3000     4000  request
+
+";
+    assert_eq!(text(&summary, &[Report::Ranges], &options), expected);
+    summary.ranges.remove(0);
+    assert!(!text(&summary, &[Report::Ranges], &options).contains("Push-Pop"));
+}
+
+#[test]
+fn categories_are_text_even_if_they_read_as_numbers() {
+    let categories = [("7", &[10][..]), ("Conv", &[3_000, 5_000]), ("1000", &[20])]
+        .map(|(category, durations)| CategoryStats { category: category.to_owned(), times: times(durations) });
+    let summary = Summary { categories: categories.into(), ..Summary::default() };
+    let expected = "
+Category Statistics:
+
+ Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum  Category
+ -------  ---------------  ---------  -------  -------  -------  --------
+    99.6            8,000          2  4,000.0    3,000    5,000  Conv    
+     0.2               20          1     20.0       20       20  1000    
+     0.1               10          1     10.0       10       10  7       
+
+";
+    let options = RenderOptions::default().style(TableStyle::Legacy);
+    assert_eq!(text(&summary, &[Report::Categories], &options), expected);
+    let none = text(&Summary::default(), &[Report::Categories], &options);
+    assert!(none.contains("`nvtx.category`"));
+}
+
+#[test]
+fn control_characters_are_escaped_unless_asked_for() {
+    let summary = of_ranges([range("a\tb\u{1b}[31m", RangeStyle::PushPop, &[1])]);
+    assert!(text(&summary, &[Report::Ranges], &RenderOptions::default()).contains("a\\tb\\x1b[31m"));
+    assert!(text(&summary, &[Report::Ranges], &RenderOptions::default().raw_names(true)).contains("a\tb\u{1b}[31m"));
+}
+
+#[test]
+fn rows_without_an_instance_are_left_out() {
+    let summary = of_ranges([range("open", RangeStyle::StartEnd, &[])]);
+    assert!(text(&summary, &[Report::Ranges], &RenderOptions::default()).contains("No range was recorded."));
+}
+
+#[test]
+fn the_footer_names_every_loss() {
+    let open = |label: &str, thread: &str, cut| OpenRange { label: label.to_owned(), thread: thread.to_owned(), cut };
+    let losses = Losses {
+        split_instances: 1,
+        stray_exits: 2_000,
+        open: vec![
+            open("step", "main", true),
+            open("poll", "w1", false),
+            open("poll", "w1", false),
+            open("poll", "w2", false),
+            open("poll", "w3", false),
+            open("poll", "w4", false),
+            open("", "", false),
+        ],
+        names_over_limit: 3,
+        nodes_over_limit: 4,
+        rows_without_median: 5,
+        spans_dropped: 6,
+    };
+    let notes = vec!["A note\nthat tries to break out.".to_owned()];
+    let summary = Summary { losses, notes, ..Summary::default() };
+    let expected = "
+ ** Notes:
+
+ - Open at the end, and counted up to then (cut): step (main).
+ - Still open, and not counted: None (unnamed thread), poll (w1 x2, w2, w3, 1
+   more thread).
+ - 1 instance was closed and opened again, because a range below it was exited
+   first: it counts as two.
+ - 2,000 exits were on a thread that had no such range open; they ended nothing
+   there.
+ - 3 values of nvtx.name were beyond the bound on distinct names; the spans' own
+   names were used.
+ - 4 spans had no room in the tree; they are in (more) rows.
+ - 6 spans could not be followed, and are in no table.
+ - 5 rows have no median (-): the memory for durations was spent.
+ - A note\\nthat tries to break out.
+
+";
+    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), expected);
+}
+
+#[test]
+fn a_clean_run_has_no_footer_and_many_open_ranges_are_counted() {
+    let mut summary = Summary::default();
+    assert_eq!(text(&summary, &[], &RenderOptions::default()), "");
+    summary.losses.open =
+        (0..25).map(|i| OpenRange { label: format!("range {i:02}"), thread: "main".to_owned(), cut: true }).collect();
+    let text = text(&summary, &[], &RenderOptions::default()).replace("\n  ", "");
+    assert!(text.contains("range 09 (main), and 15 more.") && !text.contains("range 10"), "{text}");
+}
+
+#[test]
+fn names_are_parsed_back() {
+    for report in Report::ALL {
+        assert_eq!(report.name().parse(), Ok(*report));
+        assert_eq!(report.to_string(), report.name());
+    }
+    for style in [TableStyle::Current, TableStyle::Legacy] {
+        assert_eq!(style.name().parse(), Ok(style));
+    }
+    let error = "new\n".parse::<TableStyle>().unwrap_err();
+    assert_eq!(error.to_string(), "unknown table style `new\\n`: expected current or legacy");
+}
+
+/// Everything is written at once, and what the writer says is handed on.
+#[test]
+fn errors_of_the_writer_come_through() {
+    struct Full(usize);
+    impl io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            self.0 += 1;
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut out = Full(0);
+    let error = render(&Summary::default(), Report::ALL, &RenderOptions::default(), &mut out).unwrap_err();
+    assert_eq!((error.kind(), out.0), (io::ErrorKind::StorageFull, 1));
+}
