@@ -23,6 +23,8 @@ mod slots;
 mod sync;
 pub mod text;
 pub mod tool;
+#[cfg(feature = "nvidia")]
+pub mod transport;
 
 pub use attributes::Attributes;
 pub use category::Category;

@@ -6,6 +6,9 @@ use crate::{Color, Payload, ResourceKind};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Call<'a> {
+    /// A part of the process, such as the program or a shared library, made its first NVTX call; those that follow are
+    /// received.
+    Attach,
     /// A range opened on this thread.
     Push {
         /// The domain's name.

@@ -78,7 +78,13 @@ pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
         });
         attached = tool.is_none();
         // SAFETY: this crate's own function gives out this crate's own tables.
-        if unsafe { install(client::get_export_table) } { State::Attached } else { State::NotSet }
+        if unsafe { install(client::get_export_table) } {
+            let _inside = Inside::enter();
+            deliver(&Call::Attach);
+            State::Attached
+        } else {
+            State::NotSet
+        }
     });
     if attached { Ok(()) } else { Err(AttachError::TooLate) }
 }
@@ -94,7 +100,11 @@ pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, m
     let installed = panics::contain(|| {
         INSTALLED.get_or_init(|| Installed { tool: make(), next: choose_next(own).map(load_next) });
         // SAFETY: the caller vouches for the function.
-        unsafe { install(get_export_table) }
+        let installed = unsafe { install(get_export_table) };
+        if installed {
+            deliver(&Call::Attach);
+        }
+        installed
     });
     c_int::from(installed == Some(true))
 }

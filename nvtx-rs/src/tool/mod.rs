@@ -107,9 +107,7 @@ macro_rules! export_tool {
         pub unsafe extern "system" fn InitializeInjectionNvtx2(
             get_export_table: ::core::option::Option<$crate::abi::GetExportTable>,
         ) -> ::core::ffi::c_int {
-            fn make() -> ::std::boxed::Box<dyn $crate::tool::Tool> {
-                ::std::boxed::Box::new($make())
-            }
+            let make = || -> ::std::boxed::Box<dyn $crate::tool::Tool> { ::std::boxed::Box::new($make()) };
             // SAFETY: the caller's promise is passed on.
             unsafe { $crate::tool::entry(get_export_table, InitializeInjectionNvtx2, make) }
         }

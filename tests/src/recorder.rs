@@ -1,0 +1,194 @@
+//! Runs a program under the tool `examples/recorder.rs` and reads what it wrote: the NVTX calls that a profiler would see.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One NVTX call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Call {
+    /// The thread, numbered in the order of first appearance.
+    pub thread: usize,
+    /// `attach`, `push`, `pop`, `mark`, `start`, `end`, `create_domain`, `register_string`, `name_category`,
+    /// `name_thread`, `name_object`, `create_resource`, `destroy_resource`, `sync`, ...
+    pub kind: String,
+    /// The domain's name; none for the default domain.
+    pub domain: Option<String>,
+    /// The message, or the name that is given.
+    pub message: Option<String>,
+    /// `0xAARRGGBB`.
+    pub color: Option<u32>,
+    /// 0 for none.
+    pub category: u32,
+    /// `u64:1`, `i64:-1`, `f64:0.5`, `u32:1`, `i32:-1` or `f32:0.5`.
+    pub payload: Option<String>,
+    /// Whether the message was given as a registered string.
+    pub registered: bool,
+    /// All else, such as `depth` and `id`.
+    pub rest: BTreeMap<String, String>,
+}
+
+impl Call {
+    /// The calls that say what was annotated, without those that prepare it: push, pop, mark, start and end.
+    pub fn is_event(&self) -> bool {
+        matches!(self.kind.as_str(), "push" | "pop" | "mark" | "start" | "end")
+    }
+}
+
+/// `kind message`, with the domain before it where there is one: short enough to list what is expected in a test.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        match (&self.domain, &self.message) {
+            (None, None) => Ok(()),
+            (None, Some(message)) => write!(f, " {message}"),
+            (Some(domain), None) => write!(f, " {domain}:"),
+            (Some(domain), Some(message)) => write!(f, " {domain}:{message}"),
+        }
+    }
+}
+
+/// The tool's library.
+///
+/// # Panics
+/// If it has not been built: cargo builds it with the tests of this package, but not if only one of them is asked for.
+pub fn library() -> PathBuf {
+    built_example("librecorder.so")
+}
+
+/// An example program of this package, built with the tests.
+///
+/// # Panics
+/// If it has not been built.
+pub fn example(name: &str) -> PathBuf {
+    built_example(name)
+}
+
+fn built_example(file: &str) -> PathBuf {
+    let program = std::env::current_exe().expect("the path of this program is known");
+    let found =
+        program.ancestors().skip(1).map(|folder| folder.join("examples").join(file)).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!("no examples/{file} above {}: run `cargo build -p tests --examples` first", program.display())
+    })
+}
+
+/// Runs the command to its end with the recorder as its tool; what it called.
+///
+/// # Panics
+/// If the command fails or the record cannot be read.
+pub fn run_recorded(command: &mut Command) -> Vec<Call> {
+    let (output, calls) = output_recorded(command);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed: {}\n{said}", output.status);
+    calls
+}
+
+/// As [`run_recorded`], with the output, for a command that may fail.
+///
+/// # Panics
+/// If the command cannot be started or the record cannot be read.
+pub fn output_recorded(command: &mut Command) -> (Output, Vec<Call>) {
+    let record = Record::new();
+    let output = command
+        .env("NVTX_INJECTION64_PATH", library())
+        .env("NVTX_RECORD", record.path())
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    (output, record.calls())
+}
+
+/// A file for the recorder to write to; removed when dropped.
+#[derive(Debug)]
+pub struct Record(PathBuf);
+
+impl Default for Record {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Record {
+    /// A name that no file has yet.
+    pub fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("nvtx-record-{}-{number}", std::process::id())))
+    }
+
+    /// What to set `NVTX_RECORD` to.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What has been recorded; nothing if the file is missing.
+    ///
+    /// # Panics
+    /// If there is a line that the recorder does not write.
+    pub fn calls(&self) -> Vec<Call> {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        text.lines().map(|line| parse(line).unwrap_or_else(|| panic!("not a line of the recorder: {line:?}"))).collect()
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn parse(line: &str) -> Option<Call> {
+    let (thread, rest) = line.split_once(' ')?;
+    let (kind, mut fields) = rest.split_once(' ').unwrap_or((rest, ""));
+    let mut call = Call { thread: thread.parse().ok()?, kind: kind.to_owned(), ..Call::default() };
+    while !fields.is_empty() {
+        let (name, rest) = fields.split_once('=')?;
+        let (value, rest) = split_value(rest)?;
+        fields = rest;
+        match name {
+            "domain" => call.domain = Some(value),
+            "message" => call.message = Some(value),
+            "color" => call.color = Some(u32::from_str_radix(&value, 16).ok()?),
+            "category" => call.category = value.parse().ok()?,
+            "payload" => call.payload = Some(value),
+            "registered" => call.registered = value == "true",
+            _ => drop(call.rest.insert(name.to_owned(), value)),
+        }
+    }
+    Some(call)
+}
+
+/// The value at the head, and what follows the blank after it.
+fn split_value(text: &str) -> Option<(String, &str)> {
+    let (value, rest) = if text.starts_with('"') {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        let value = values.next()?.ok()?;
+        (value, &text[values.byte_offset()..])
+    } else {
+        let end = text.find(' ').unwrap_or(text.len());
+        (text[..end].to_owned(), &text[end..])
+    };
+    Some((value, rest.strip_prefix(' ').unwrap_or(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_whole() {
+        let line = r#"3 push domain="a b" message="x=\"1\" \n" color=FF00A000 category=256 payload=f64:0.5 registered=true depth=2"#;
+        let call = parse(line).unwrap();
+        assert_eq!((call.thread, call.kind.as_str(), call.category, call.registered), (3, "push", 256, true));
+        assert_eq!(call.domain.as_deref(), Some("a b"));
+        assert_eq!(call.message.as_deref(), Some("x=\"1\" \n"));
+        assert_eq!(call.color, Some(0xFF00_A000));
+        assert_eq!(call.payload.as_deref(), Some("f64:0.5"));
+        assert_eq!(call.rest["depth"], "2");
+        assert_eq!(call.to_string(), "push a b:x=\"1\" \n");
+        assert_eq!(parse("0 pop"), Some(Call { kind: "pop".to_owned(), ..Call::default() }));
+        assert_eq!(parse("pop"), None);
+    }
+}

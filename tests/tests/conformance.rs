@@ -1,0 +1,1 @@
+//! The same program through NVIDIA's crate.
