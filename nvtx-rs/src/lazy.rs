@@ -3,6 +3,7 @@
 use crate::abi::Handle;
 use crate::client::function;
 use crate::slots::Slot;
+use crate::tool;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -37,8 +38,9 @@ impl LazyHandle {
     #[cold]
     fn make(&self, slot: &Slot, create: impl FnOnce() -> Handle) -> Handle {
         let Some(creator) = function(slot) else { return null_mut() };
-        // A tool that, asked for a handle, makes calls of its own gets along without one rather than wait for itself.
-        if self.refused_by.load(Ordering::Acquire) == creator || CREATING.get() {
+        // A tool that makes calls of its own gets along without a handle: it would wait for itself, or refuse itself.
+        let in_tool = CREATING.get() || tool::is_inside();
+        if in_tool || self.refused_by.load(Ordering::Acquire) == creator {
             return null_mut();
         }
         let _one_at_a_time = self.creating.lock();

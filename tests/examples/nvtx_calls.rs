@@ -4,7 +4,6 @@ use nvtx_rs::tool::{self, Call};
 use nvtx_rs::{Attributes, Color, Domain, PushRange, Resource, ResourceKind, StartRange, SyncObject};
 use nvtx_rs::{Payload, client, is_tool_attached, mark, naming, range};
 use std::error::Error;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
@@ -201,9 +200,8 @@ fn attach() -> Result<(), Box<dyn Error>> {
 
 /// A tool that makes calls while it is called.
 fn attach_from_tool() -> Result<(), Box<dyn Error>> {
-    static CALLS: AtomicUsize = AtomicUsize::new(0);
-    tool::attach(Box::new(|_: &Call<'_>| {
-        CALLS.fetch_add(1, Ordering::Relaxed);
+    tool::attach(Box::new(|call: &Call<'_>| {
+        println!("{call:?}");
         drop(range!("from the tool"));
         if let Ok(domain) = Domain::named("app") {
             domain.mark(&Attributes::new().registered(domain.register("from the tool")));
@@ -212,8 +210,8 @@ fn attach_from_tool() -> Result<(), Box<dyn Error>> {
     }))?;
     let domain = Domain::named("app")?;
     domain.push(&Attributes::new().registered(domain.register("range")));
+    domain.mark(&Attributes::new().registered(domain.register("from the tool")));
     domain.pop();
-    println!("{}", CALLS.load(Ordering::Relaxed));
     Ok(())
 }
 

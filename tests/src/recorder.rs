@@ -128,8 +128,13 @@ impl Record {
     /// # Panics
     /// If there is a line that the recorder does not write.
     pub fn calls(&self) -> Vec<Call> {
-        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
-        text.lines().map(|line| parse(line).unwrap_or_else(|| panic!("not a line of the recorder: {line:?}"))).collect()
+        let parse = |line: &String| parse(line).unwrap_or_else(|| panic!("not a line of the recorder: {line:?}"));
+        self.lines().iter().map(parse).collect()
+    }
+
+    /// What has been recorded, as it was written.
+    pub fn lines(&self) -> Vec<String> {
+        std::fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 }
 

@@ -36,12 +36,18 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether this thread is inside a tool of this crate.
+pub(crate) fn is_inside() -> bool {
+    BUSY.get()
+}
+
 /// Marks this thread as being inside a tool, so that calls made there are not received anew.
 pub(super) struct Inside(());
 
 impl Inside {
     pub(super) fn enter() -> Option<Self> {
-        (!BUSY.replace(true)).then_some(Self(()))
+        // No `then_some`: the value made for nothing would be dropped, and with it the mark.
+        if BUSY.replace(true) { None } else { Some(Self(())) }
     }
 }
 

@@ -22,6 +22,7 @@ mod receive;
 
 use crate::AttachError;
 pub use call::{Call, Event, NamedObject, SyncAction};
+pub(crate) use install::is_inside;
 pub use install::next_tool;
 #[doc(hidden)]
 pub use install::{entry, extension};
