@@ -51,13 +51,12 @@ impl Clock {
         Self { tsc, origin, origin_ticks }
     }
 
-    /// Whether ticks come from the time-stamp counter.
-    #[cfg(test)]
+    /// Whether ticks come from the time-stamp counter, so that [`read_tsc`] is the clock.
     pub(crate) fn is_tsc(&self) -> bool {
         self.tsc
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn now(&self) -> Ticks {
         if self.tsc { tsc::read() } else { self.instant_ticks() }
     }
@@ -85,6 +84,12 @@ impl Clock {
         let elapsed = u128::from(ticks.saturating_sub(self.origin_ticks).max(1));
         Rate { ns_per_tick_q40: u64::try_from((ns << 40) / elapsed).unwrap_or(1 << 40) }
     }
+}
+
+/// The time-stamp counter: the clock's ticks where [`Clock::is_tsc`].
+#[inline(always)]
+pub(crate) fn read_tsc() -> Ticks {
+    tsc::read()
 }
 
 /// Both clocks at one moment: the tightest of a few readings, so that a preemption between the two is not believed.

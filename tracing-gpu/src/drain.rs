@@ -77,8 +77,10 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
         total_ns: rate.ns(distribution.total),
         min_ns: rate.ns(u128::from(distribution.min)),
         max_ns: rate.ns(u128::from(distribution.max)),
-        // Each middle value is a whole number of nanoseconds, so the mean of two ends in .0 or .5.
-        median_ns: median.map(|median| (median.value * rate.factor() * 2.0).round() / 2.0),
+        // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is itself.
+        median_ns: median.map(|median| {
+            (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
+        }),
         median_exact: median.is_none_or(|median| median.exact),
         stddev_ns: distribution.stddev() * rate.factor(),
     }

@@ -1,6 +1,7 @@
 //! The tier that shares a stack with other layers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tracing_core::{Event, Interest, Metadata, Subscriber, span};
 use tracing_subscriber::layer::{Context, Layer};
@@ -12,7 +13,6 @@ use crate::collect::shard::{FindValues, Shard};
 use crate::collect::values::SpanValues;
 use crate::marks;
 use crate::own_values;
-use crate::record::Place;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///
@@ -34,6 +34,10 @@ impl GpuLayer {
     }
 
     #[inline(always)]
+    fn near_shard(&self) -> Option<&'static Shard> {
+        self.core?.near_shard()
+    }
+
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
         let core = self.core?;
         Some((core, core.shard()?))
@@ -50,51 +54,40 @@ where
 
     #[inline]
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
-        let Some((core, shard)) = self.shard() else { return };
-        let parent = match attributes.parent() {
-            None if attributes.is_contextual() => shard.current_node(),
-            None => ROOT,
-            Some(parent) => match shard.remembered(parent.into_u64()) {
-                Some(place) if !place.is_none() => place.node(),
-                _ => node_of_id(core, shard, parent, &ctx),
-            },
+        let near = || {
+            let shard = self.near_shard().filter(|_| attributes.is_contextual())?;
+            let place = shard.child_near(attributes.metadata())?;
+            shard.remember(id.into_u64(), place);
+            Some(())
         };
-        let place = shard.child(parent, attributes.metadata());
-        shard.remember(id.into_u64(), place);
-        if place.is_none() {
-            return;
-        }
-        if place.has_own_values() {
-            create_own_values(core, shard, parent, attributes, id, &ctx);
-        } else {
-            shard.add_call(place);
+        if near().is_none() {
+            new_span_far(self, attributes, id, &ctx);
         }
     }
 
     #[inline]
     fn on_enter(&self, id: &span::Id, ctx: Context<'_, S>) {
-        let Some((core, shard)) = self.shard() else { return };
-        match shard.remembered(id.into_u64()) {
-            Some(place) if !place.has_own_values() => shard.enter(id.into_u64(), place),
-            Some(place) if place.is_none() => {}
-            _ => enter_unknown(core, shard, id, &ctx),
+        let near = || {
+            let shard = self.near_shard()?;
+            let place = shard.remembered(id.into_u64()).filter(|place| !place.has_own_values())?;
+            shard.enter_near(id.into_u64(), place).then_some(())
+        };
+        if near().is_none() {
+            enter_far(self, id, &ctx);
         }
     }
 
     #[inline]
     fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
-        let Some((core, shard)) = self.shard() else { return };
-        if !shard.exit(id.into_u64()) {
-            exit_below(core, shard, id, &ctx);
+        if !self.near_shard().is_some_and(|shard| shard.exit_near(id.into_u64())) {
+            exit_far(self, id, &ctx);
         }
     }
 
     #[inline]
     fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
-        let Some((core, shard)) = self.shard() else { return };
-        match shard.remembered(id.into_u64()) {
-            Some(place) if !place.has_own_values() => {}
-            _ => close_unknown(core, shard, &id, &ctx),
+        if self.core.is_some_and(|core| core.has_lifetimes.load(Relaxed)) {
+            close(self, &id, &ctx);
         }
     }
 
@@ -133,28 +126,62 @@ fn create_own_values<S>(
     }
 }
 
-/// An entry of a span that was created on another thread, has values of its own, or is no longer remembered.
 #[inline(never)]
-fn enter_unknown<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>)
+fn new_span_far<S>(layer: &GpuLayer, attributes: &span::Attributes<'_>, id: &span::Id, ctx: &Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
+    let Some((core, shard)) = layer.shard() else { return };
+    let parent = match attributes.parent() {
+        None if attributes.is_contextual() => shard.current_node(),
+        None => ROOT,
+        Some(parent) => match shard.remembered(parent.into_u64()).filter(|place| !place.has_own_values()) {
+            Some(place) => place.node(),
+            None => ctx.span(parent).map_or(ROOT, |span| node_of(core, shard, span)),
+        },
+    };
+    let place = shard.child(parent, attributes.metadata());
+    shard.remember(id.into_u64(), place);
+    if place.is_none() {
+        return;
+    }
+    if place.has_own_values() {
+        create_own_values(core, shard, parent, attributes, id, ctx);
+    } else {
+        shard.add_call(place);
+    }
+}
+
+/// Any entry, also of a span that was created on another thread, has values of its own, or is no longer remembered.
+#[inline(never)]
+fn enter_far<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let Some((core, shard)) = layer.shard() else { return };
+    match shard.remembered(id.into_u64()) {
+        Some(place) if place.is_none() => return,
+        Some(place) if !place.has_own_values() => return shard.enter(id.into_u64(), place),
+        _ => {}
+    }
     let Some(span) = ctx.span(id) else { return };
     if let Some(values) = own_values_of(core, &span) {
         return shard.enter_with_values(id.into_u64(), &values);
     }
-    let place = place_of(core, shard, &span);
-    if !place.is_none() && !place.has_own_values() {
+    let parent = span.parent().map_or(ROOT, |parent| node_of(core, shard, parent));
+    let place = shard.child(parent, span.metadata());
+    if !place.has_own_values() {
         shard.enter(id.into_u64(), place);
     }
 }
 
 #[inline(never)]
-fn exit_below<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>)
+fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    if shard.exit_below(id.into_u64(), &Values { core, ctx }) {
+    let Some((core, shard)) = layer.shard() else { return };
+    if shard.exit(id.into_u64()) || shard.exit_below(id.into_u64(), &Values { core, ctx }) {
         return;
     }
     if ctx.span(id).is_some_and(|span| core.is_enabled(span.metadata())) {
@@ -163,10 +190,14 @@ where
 }
 
 #[inline(never)]
-fn close_unknown<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>)
+fn close<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
+    let Some((core, shard)) = layer.shard() else { return };
+    if shard.remembered(id.into_u64()).is_some_and(|place| !place.has_own_values()) {
+        return;
+    }
     if let Some(values) = ctx.span(id).and_then(|span| own_values_of(core, &span)) {
         own_values::close(core, shard, &values);
     }
@@ -193,13 +224,6 @@ fn own_values_of<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> O
     all.iter().find(|(profiler, _)| *profiler == core.id).map(|(_, values)| Arc::clone(values))
 }
 
-fn node_of_id<S>(core: &'static Core, shard: &Shard, id: &span::Id, ctx: &Context<'_, S>) -> u32
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
-    ctx.span(id).map_or(ROOT, |span| node_of(core, shard, span))
-}
-
 /// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there down.
 fn node_of<'a, S: LookupSpan<'a>>(core: &'static Core, shard: &Shard, span: SpanRef<'a, S>) -> u32 {
     let mut sites = Vec::new();
@@ -222,9 +246,4 @@ fn node_of<'a, S: LookupSpan<'a>>(core: &'static Core, shard: &Shard, span: Span
         }
     }
     node
-}
-
-fn place_of<'a, S: LookupSpan<'a>>(core: &'static Core, shard: &Shard, span: &SpanRef<'a, S>) -> Place {
-    let parent = span.parent().map_or(ROOT, |parent| node_of(core, shard, parent));
-    shard.child(parent, span.metadata())
 }

@@ -83,7 +83,11 @@ impl Stack {
     /// The innermost open range.
     #[inline(always)]
     pub(crate) fn top(&self) -> Option<&Frame> {
-        self.frames.get(self.depth.load(Relaxed).wrapping_sub(1))
+        // The check for an empty stack comes first: a wrapped index would be looked for in the chunks beyond the first.
+        match self.depth.load(Relaxed) {
+            0 => None,
+            depth => self.frames.get(depth - 1),
+        }
     }
 
     #[cfg(test)]
@@ -101,6 +105,44 @@ impl Stack {
         true
     }
 
+    /// Whether nothing is open.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.depth.load(Relaxed) == 0
+    }
+
+    /// The innermost of at most 64 open ranges.
+    #[inline(always)]
+    pub(crate) fn near_top(&self) -> Option<&Frame> {
+        self.frames.near(self.depth.load(Relaxed).wrapping_sub(1))
+    }
+
+    /// [`push`](Self::push) while fewer than 64 ranges are open; else false, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn push_near(&self, span: u64, place: Place, start: Ticks) -> bool {
+        let depth = self.depth.load(Relaxed);
+        let Some(frame) = self.frames.near(depth) else { return false };
+        frame.set(span, place, start, 0);
+        self.depth.store(depth + 1, Release);
+        true
+    }
+
+    /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
+        let depth = self.depth.load(Relaxed);
+        let top = self.frames.near(depth.wrapping_sub(1))?;
+        if top.span() != span {
+            return None;
+        }
+        let ended = top.ended(now);
+        if let Some(below) = self.frames.near(depth.wrapping_sub(2)) {
+            below.add_nested(ended.duration);
+        }
+        self.depth.store(depth - 1, Release);
+        Some(ended)
+    }
+
     /// Whether `span` is the innermost open range, which [`pop`](Self::pop) may then end.
     #[inline(always)]
     pub(crate) fn is_top(&self, span: u64) -> bool {
@@ -111,9 +153,11 @@ impl Stack {
     #[inline(always)]
     pub(crate) fn pop(&self, now: Ticks) -> Option<Ended> {
         let depth = self.depth.load(Relaxed);
-        let ended = self.frames.get(depth.wrapping_sub(1))?.ended(now);
-        if let Some(below) = self.frames.get(depth.wrapping_sub(2)) {
-            below.add_nested(ended.duration);
+        let ended = self.frames.get(depth.checked_sub(1)?)?.ended(now);
+        if depth > 1 {
+            if let Some(below) = self.frames.get(depth - 2) {
+                below.add_nested(ended.duration);
+            }
         }
         self.depth.store(depth - 1, Release);
         Some(ended)

@@ -30,6 +30,7 @@ pub(crate) fn create(core: &'static Core, shard: &Shard, parent: u32, attributes
         shard.add_call(place);
     }
     if read.lifetime {
+        core.has_lifetimes.store(true, std::sync::atomic::Ordering::Relaxed); // before this span can be closed
         begin_lifetime(core, shard, &values);
     }
     Arc::new(values)

@@ -28,10 +28,94 @@ impl GpuSubscriber {
         Self { core }
     }
 
-    #[inline(always)]
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
         let core = self.core?;
         Some((core, core.shard()?))
+    }
+
+    #[inline(always)]
+    fn near_shard(&self) -> Option<&'static Shard> {
+        self.core?.near_shard()
+    }
+
+    #[inline(never)]
+    fn new_span_far(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        let Some((core, shard)) = self.shard() else { return untracked() };
+        let parent = match attributes.parent() {
+            None if attributes.is_contextual() => shard.current_node(),
+            None => ROOT,
+            Some(parent) => node_of(core, parent),
+        };
+        let place = shard.child(parent, attributes.metadata());
+        let span = if place.has_own_values() {
+            create_special(core, shard, parent, place, attributes)
+        } else {
+            shard.add_call(place);
+            shard.slab.create(shard.index, place, None)
+        };
+        match span {
+            Some(span) => span::Id::from_u64(span.id()),
+            None => {
+                core.drop_span();
+                untracked()
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn enter_far(&self, id: u64) {
+        let Some((core, shard)) = self.shard() else { return };
+        let Some((home, span, place)) = locate(core, id) else { return };
+        if place.is_none() {
+            return;
+        }
+        if place.has_own_values() {
+            if let Some(values) = home.slab.values(span) {
+                shard.enter_with_values(id, &values);
+            }
+            return;
+        }
+        let here = if home.index == shard.index { place } else { shard.place_from(home, place) };
+        if here.is_none() {
+            return core.drop_span();
+        }
+        shard.enter(id, here);
+    }
+
+    #[inline(never)]
+    fn exit_far(&self, id: u64) {
+        let Some((core, shard)) = self.shard() else { return };
+        if shard.exit(id) || shard.exit_below(id, &Values { core }) {
+            return;
+        }
+        if locate(core, id).is_some_and(|(_, _, place)| !place.is_none()) {
+            core.stray_exit(id, shard);
+        }
+    }
+
+    #[inline(never)]
+    fn try_close_far(&self, id: u64) -> bool {
+        let Some(core) = self.core else { return false };
+        let span = SpanRef::from_id(id);
+        let shard = core.shard();
+        // Closing goes on after the finish, so that slots come back; the slab is then nobody's own.
+        let (home, owner) = match shard {
+            Some(shard) if shard.index == span.shard => (shard, true),
+            _ => match core.shard_at(span.shard) {
+                Some(home) => (home, false),
+                None => return false,
+            },
+        };
+        match home.slab.drop_handle(span, owner) {
+            Closed::No => false,
+            Closed::Yes(None) => true,
+            Closed::Yes(Some(values)) => {
+                if let Some(shard) = shard {
+                    own_values::close(core, shard, &values);
+                }
+                true
+            }
+        }
     }
 }
 
@@ -68,45 +152,33 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        let Some((core, shard)) = self.shard() else { return untracked() };
-        let parent = match attributes.parent() {
-            None if attributes.is_contextual() => shard.current_node(),
-            None => ROOT,
-            Some(parent) => node_of(core, parent),
+        let near = || {
+            let shard = self.near_shard().filter(|_| attributes.is_contextual())?;
+            let span = shard.slab.create_near(shard.index, shard.child_near(attributes.metadata())?)?;
+            Some(span::Id::from_u64(span.id()))
         };
-        let place = shard.child(parent, attributes.metadata());
-        let span = if place.has_own_values() {
-            create_special(core, shard, parent, place, attributes)
-        } else {
-            shard.add_call(place);
-            shard.slab.create(shard.index, place, None)
-        };
-        match span {
-            Some(span) => span::Id::from_u64(span.id()),
-            None => {
-                core.drop_span();
-                untracked()
-            }
+        match near() {
+            Some(id) => id,
+            None => self.new_span_far(attributes),
         }
     }
 
     #[inline]
     fn enter(&self, id: &span::Id) {
-        let Some((core, shard)) = self.shard() else { return };
-        let span = SpanRef::from_id(id.into_u64());
-        if span.shard == shard.index {
-            if let Some(place) = shard.slab.place(span).filter(|place| !place.has_own_values()) {
-                return shard.enter(id.into_u64(), place);
-            }
+        let near = || {
+            let (shard, span) = (self.near_shard()?, SpanRef::from_id(id.into_u64()));
+            let place = shard.slab.near_place(span).filter(|place| span.shard == shard.index && !place.has_own_values())?;
+            shard.enter_near(id.into_u64(), place).then_some(())
+        };
+        if near().is_none() {
+            self.enter_far(id.into_u64());
         }
-        enter_elsewhere(core, shard, id.into_u64());
     }
 
     #[inline]
     fn exit(&self, id: &span::Id) {
-        let Some((core, shard)) = self.shard() else { return };
-        if !shard.exit(id.into_u64()) {
-            exit_below(core, shard, id.into_u64());
+        if !self.near_shard().is_some_and(|shard| shard.exit_near(id.into_u64())) {
+            self.exit_far(id.into_u64());
         }
     }
 
@@ -122,27 +194,9 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn try_close(&self, id: span::Id) -> bool {
-        let Some(core) = self.core else { return false };
         let span = SpanRef::from_id(id.into_u64());
-        let shard = core.shard();
-        // Closing goes on after the finish, so that slots come back; it is then nobody's own slab.
-        let (home, owner) = match shard {
-            Some(shard) if shard.index == span.shard => (shard, true),
-            _ => match core.shard_at(span.shard) {
-                Some(home) => (home, false),
-                None => return false,
-            },
-        };
-        match home.slab.drop_handle(span, owner) {
-            Closed::No => false,
-            Closed::Yes(None) => true,
-            Closed::Yes(Some(values)) => {
-                if let Some(shard) = shard {
-                    own_values::close(core, shard, &values);
-                }
-                true
-            }
-        }
+        let near = self.near_shard().is_some_and(|shard| shard.index == span.shard && shard.slab.close_near(span));
+        near || self.try_close_far(id.into_u64())
     }
 
     fn record(&self, id: &span::Id, record: &span::Record<'_>) {
@@ -185,36 +239,6 @@ fn create_special(
     }
     let values = own_values::create(core, shard, parent, attributes);
     shard.slab.create(shard.index, Place::new(values.node, 0).with_own_values(), Some(values))
-}
-
-/// An entry of a span that was created on another thread, is filtered out, or has values of its own.
-#[inline(never)]
-fn enter_elsewhere(core: &'static Core, shard: &Shard, id: u64) {
-    let Some((home, span, place)) = locate(core, id) else { return };
-    if place.is_none() {
-        return;
-    }
-    if place.has_own_values() {
-        if let Some(values) = home.slab.values(span) {
-            shard.enter_with_values(id, &values);
-        }
-        return;
-    }
-    let here = shard.place_from(home, place);
-    if here.is_none() {
-        return core.drop_span();
-    }
-    shard.enter(id, here);
-}
-
-#[inline(never)]
-fn exit_below(core: &'static Core, shard: &Shard, id: u64) {
-    if shard.exit_below(id, &Values { core }) {
-        return;
-    }
-    if locate(core, id).is_some_and(|(_, _, place)| !place.is_none()) {
-        core.stray_exit(id, shard);
-    }
 }
 
 struct Values {

@@ -112,7 +112,7 @@ impl Contestant {
             }
             #[cfg(feature = "nvidia")]
             Self::Nvidia => {
-                tracing_subscriber::registry().with(nvtx::tracing::layer::NvtxLayer::new("app")).init();
+                tracing_subscriber::registry().with(nvtx::tracing::NvtxLayer::default()).init();
                 Box::new(())
             }
             #[cfg(feature = "nvidia")]

@@ -15,11 +15,14 @@ pub(crate) struct Chunked<T, const N: usize> {
 }
 
 impl<T: Default, const N: usize> Chunked<T, N> {
-    /// Entries the table can hold.
-    pub(crate) const CAPACITY: usize = N << CHUNKS;
-
     pub(crate) fn new() -> Self {
         Self { first: std::array::from_fn(|_| T::default()), rest: std::array::from_fn(|_| OnceCell::new()) }
+    }
+
+    /// Entry `index` if it is one of the first `N`: all that the fast paths look at, so that they call nothing.
+    #[inline(always)]
+    pub(crate) fn near(&self, index: usize) -> Option<&T> {
+        self.first.get(index)
     }
 
     /// Entry `index`, if its chunk exists.
@@ -37,7 +40,7 @@ impl<T: Default, const N: usize> Chunked<T, N> {
         self.rest.get(chunk)?.get()?.get(offset)
     }
 
-    /// Entry `index`, allocating its chunk if need be; `None` beyond [`Self::CAPACITY`].
+    /// Entry `index`, allocating its chunk if need be; `None` beyond `N << 22` entries.
     #[inline]
     pub(crate) fn get_or_grow(&self, index: usize) -> Option<&T> {
         match self.first.get(index) {
@@ -77,6 +80,6 @@ mod tests {
             assert_eq!(table.get(index).unwrap().load(Ordering::Relaxed), index + 1);
         }
         assert_eq!(first, std::ptr::from_ref(table.get(0).unwrap()));
-        assert!(table.get_or_grow(Chunked::<AtomicUsize, 4>::CAPACITY).is_none());
+        assert!(table.get_or_grow(4 << CHUNKS).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Domain};
 use once_cell::sync::OnceCell;
@@ -22,6 +22,8 @@ use crate::record::RangeKey;
 
 /// Gate of a shard whose thread is running foreign code: callbacks do nothing.
 pub(crate) const CLOSED: u64 = u64::MAX - 1;
+/// Gate of a shard that has not been used yet.
+const OPENING: u64 = u64::MAX - 2;
 /// Gate of a profiler that has finished, or never began.
 const FINISHED: u64 = u64::MAX;
 /// Open ranges of ended threads that are remembered by name.
@@ -70,8 +72,11 @@ pub(crate) struct Abandoned {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) id: u64,
-    /// Start of the window while the profiler runs, else [`FINISHED`]. Read by every callback, written at `reset` and `finish`.
+    /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
+    /// callback, written at `reset` and `finish`.
     gate: AtomicU64,
+    /// Whether a span has asked for a start/end range, so that closes must be looked at.
+    pub(crate) has_lifetimes: AtomicBool,
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
@@ -124,7 +129,8 @@ impl Core {
         let window = clock.origin();
         Self {
             id: NEXT.fetch_add(1, Relaxed),
-            gate: AtomicU64::new(if options.active { window } else { FINISHED }),
+            gate: AtomicU64::new(if options.active { next_gate() } else { FINISHED }),
+            has_lifetimes: AtomicBool::new(false),
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,
@@ -143,13 +149,16 @@ impl Core {
         }
     }
 
-    /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
+    /// The shard of this thread if it was the last one used on it and nothing has changed since.
     #[inline(always)]
+    pub(crate) fn near_shard(&self) -> Option<&'static Shard> {
+        CURRENT.get().filter(|shard| shard.gate.load(Relaxed) == self.gate.load(Relaxed))
+    }
+
+    /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
+    #[inline]
     pub(crate) fn shard(&'static self) -> Option<&'static Shard> {
-        match CURRENT.get() {
-            Some(shard) if shard.profiler == self.id && shard.gate.load(Relaxed) == self.gate.load(Relaxed) => Some(shard),
-            _ => self.find_shard(),
-        }
+        self.near_shard().or_else(|| self.find_shard())
     }
 
     #[inline(never)]
@@ -166,8 +175,9 @@ impl Core {
         if shard.gate.load(Relaxed) == CLOSED {
             return None;
         }
-        if shard.window.load(Relaxed) != gate {
-            shard.restart(gate);
+        let window = self.window();
+        if shard.window.load(Relaxed) != window {
+            shard.restart(window);
         }
         shard.gate.store(gate, Relaxed);
         CURRENT.set(Some(shard));
@@ -184,7 +194,7 @@ impl Core {
         if self.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&shard.thread.lock());
         }
-        shard.gate.store(shard.window.load(Relaxed), Relaxed);
+        shard.gate.store(OPENING, Relaxed);
         held.push(shard);
         Some(shard)
     }
@@ -254,7 +264,7 @@ impl Core {
         }
         self.threads.lock().abandoned.clear();
         self.window.store(start, Relaxed);
-        self.gate.store(start, Relaxed);
+        self.gate.store(next_gate(), Relaxed);
     }
 
     /// From now on every callback does nothing. Returns the gate as it was: true for the first caller only.
@@ -383,6 +393,11 @@ impl Names {
     pub(crate) fn domain_name(&self, domain: u32) -> Option<&'static str> {
         self.domains.get(domain as usize).and_then(|domain| domain.name())
     }
+}
+
+fn next_gate() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
 }
 
 /// The name of this thread: Rust's, else the operating system's, else its number.

@@ -32,7 +32,7 @@ pub(crate) struct RowIdentity {
 /// `begun` first and `count` last (its `Release` store pairs with the reader's `Acquire` load), so a reader that finds both equal
 /// around its copy has a copy of one moment.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(C, align(64))] // the sums of an instance share a cache line
 pub(crate) struct Row {
     calls: AtomicU64,
     begun: AtomicU64,
@@ -79,10 +79,35 @@ impl Row {
         self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above.
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns false, and has done nothing, where that
+    /// takes memory first: then [`add`](Self::add).
     #[inline(always)]
+    pub(crate) fn add_near(&self, duration: u64, nested: u64) -> bool {
+        let count = self.count.load(Relaxed);
+        if let Some(slot) = self.samples.slot(count) {
+            self.add_sums(count, duration, nested);
+            slot.store(duration, Relaxed);
+        } else if let Some(counter) = self.samples.counter(count, duration) {
+            self.add_sums(count, duration, nested);
+            counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
+        } else {
+            return false;
+        }
+        self.count.store(count + 1, Release);
+        true
+    }
+
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above.
+    #[inline(never)]
     pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) {
         let count = self.count.load(Relaxed);
+        self.add_sums(count, duration, nested);
+        self.samples.keep(count, duration, budget);
+        self.count.store(count + 1, Release);
+    }
+
+    #[inline(always)]
+    fn add_sums(&self, count: u64, duration: u64, nested: u64) {
         self.begun.store(count + 1, Relaxed);
         fence(Release); // pairs with the reader's Acquire fence: whoever sees a sum below also sees `begun`
         self.total.store(self.total.load(Relaxed).wrapping_add(duration), Relaxed);
@@ -98,8 +123,6 @@ impl Row {
         self.squares_low.store(low, Relaxed);
         let high = self.squares_high.load(Relaxed).wrapping_add((square >> 64) as u64).wrapping_add(u64::from(carry));
         self.squares_high.store(high, Relaxed);
-        self.samples.keep(count, duration, budget);
-        self.count.store(count + 1, Release);
     }
 
     /// Starts over for a new window. Called by the owning thread.

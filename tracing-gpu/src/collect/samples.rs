@@ -41,21 +41,27 @@ pub(crate) struct Samples {
 struct Pages([OnceCell<Box<[AtomicU32]>>; OCTAVES]);
 
 impl Samples {
-    /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
-    /// duration is not kept, and the median of the row is unknown from then on.
+    /// Where duration number `index` of the row is kept, if there is memory for it already.
     #[inline(always)]
-    pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
+    pub(crate) fn slot(&self, index: u64) -> Option<&AtomicU64> {
         let (chunk, offset) = place(index);
-        let slot = self.chunks.get(chunk).and_then(OnceCell::get).and_then(|samples| samples.get(offset));
-        match slot {
-            Some(slot) => slot.store(duration, Relaxed),
-            None => self.keep_elsewhere(index, duration, budget),
-        }
+        self.chunks.get(chunk)?.get()?.get(offset)
     }
 
-    /// The first duration of a chunk, or one beyond the last chunk.
+    /// Where a duration is counted that is beyond those kept one by one, if there is memory for it already.
+    #[inline(always)]
+    pub(crate) fn counter(&self, index: u64, duration: u64) -> Option<&AtomicU32> {
+        if index < KEPT {
+            return None;
+        }
+        let (octave, bucket) = bucket_of(duration);
+        self.pages.get()?.0.get(octave)?.get()?.get(bucket)
+    }
+
+    /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
+    /// duration is not kept, and the median of the row is unknown from then on.
     #[inline(never)]
-    fn keep_elsewhere(&self, index: u64, duration: u64, budget: &Budget) {
+    pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
         if index < KEPT {
             let (chunk, offset) = place(index);
             if let Some(cell) = self.chunks.get(chunk) {

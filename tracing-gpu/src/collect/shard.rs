@@ -26,24 +26,26 @@ const TOLD: usize = 1024;
 /// The state of one thread in one profiler. Only that thread writes (plain loads and stores); any thread reads for a summary. When a
 /// thread ends, its shard goes to the next new thread, statistics and all.
 #[derive(Debug)]
-#[repr(align(128))] // two shards never share a pair of cache lines, which processors fetch together
+#[repr(C, align(128))] // two shards never share a pair of cache lines, which processors fetch together; what is hot comes first
 pub(crate) struct Shard {
-    /// Profiler this belongs to.
-    pub(crate) profiler: u64,
     /// Equal to the profiler's window while callbacks may go straight on; something else while they must stop and look.
     pub(crate) gate: AtomicU64,
+    pub(crate) index: u32,
+    /// Whether the fast paths apply: durations are measured, and with the time-stamp counter.
+    plain: bool,
     nvtx: bool,
     statistics: bool,
-    pub(crate) index: u32,
-    row_count: AtomicU32,
-    /// Start of the window that the rows are of.
-    pub(crate) window: AtomicU64,
     core: &'static Core,
+    pub(crate) slab: Slab,
     pub(crate) stack: Stack,
     children: [Child; CHILDREN],
     spans: [CachedSpan; SPANS],
-    pub(crate) slab: Slab,
     rows: Chunked<Row, 64>,
+    row_count: AtomicU32,
+    /// Profiler this belongs to.
+    pub(crate) profiler: u64,
+    /// Start of the window that the rows are of.
+    pub(crate) window: AtomicU64,
     row_ids: Mutex<HashMap<(u32, RangeKey), u32>>,
     run_time_labels: Mutex<HashMap<u32, HashMap<Box<str>, u32>>>,
     told: Mutex<Vec<u64>>,
@@ -71,19 +73,20 @@ pub(crate) trait FindValues {
 impl Shard {
     pub(crate) fn new(core: &'static Core, index: u32) -> Self {
         Self {
-            profiler: core.id,
             gate: AtomicU64::new(super::core::CLOSED),
+            index,
+            plain: core.statistics && core.clock.is_tsc(),
             nvtx: core.nvtx,
             statistics: core.statistics,
-            index,
-            row_count: AtomicU32::new(0),
-            window: AtomicU64::new(core.window()),
             core,
+            slab: Slab::new(),
             stack: Stack::new(),
             children: std::array::from_fn(|_| Child::default()),
             spans: std::array::from_fn(|_| CachedSpan::default()),
-            slab: Slab::new(),
             rows: Chunked::new(),
+            row_count: AtomicU32::new(0),
+            profiler: core.id,
+            window: AtomicU64::new(core.window()),
             row_ids: Mutex::default(),
             run_time_labels: Mutex::default(),
             told: Mutex::default(),
@@ -91,18 +94,58 @@ impl Shard {
         }
     }
 
-    /// Node of the innermost open range, under which a new span without an explicit parent is.
+    /// The place of a new span under the innermost open range, if that is remembered and takes no more than counting.
     #[inline(always)]
+    pub(crate) fn child_near(&self, metadata: &'static Metadata<'static>) -> Option<Place> {
+        let parent = if self.stack.is_empty() { super::catalog::ROOT } else { self.stack.near_top()?.place().node() };
+        let (entry, site) = self.child_entry(parent, metadata);
+        let place = Place::from_bits(entry.place.load(Relaxed));
+        let known = entry.site.load(Relaxed) == site && entry.parent.load(Relaxed) == u64::from(parent);
+        if !known || place.has_own_values() {
+            return None;
+        }
+        self.rows.near(place.row())?.add_call();
+        Some(place)
+    }
+
+    #[inline(always)]
+    fn child_entry(&self, parent: u32, metadata: &'static Metadata<'static>) -> (&Child, u64) {
+        let site = site_key(metadata);
+        let hash = (site >> 4) ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        (&self.children[hash as usize % CHILDREN], site)
+    }
+
+    /// [`enter`](Self::enter) where nothing is in the way; else false, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn enter_near(&self, span: u64, place: Place) -> bool {
+        if !self.plain || nvtx_rs::is_tool_attached() {
+            return false;
+        }
+        self.stack.push_near(span, place, crate::clock::read_tsc())
+    }
+
+    /// [`exit`](Self::exit) where nothing is in the way; else false, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn exit_near(&self, span: u64) -> bool {
+        if !self.plain || nvtx_rs::is_tool_attached() {
+            return false;
+        }
+        let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return false };
+        match self.rows.near(ended.place.row()) {
+            Some(row) if row.add_near(ended.duration, ended.nested) => {}
+            _ => self.add(ended),
+        }
+        true
+    }
+
+    /// Node of the innermost open range, under which a new span without an explicit parent is.
     pub(crate) fn current_node(&self) -> u32 {
         self.stack.top().map_or(super::catalog::ROOT, |top| top.place().node())
     }
 
     /// The place of a new span of this call site under a parent; [`Place::NONE`] if it is filtered out.
-    #[inline(always)]
     pub(crate) fn child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
-        let site = site_key(metadata);
-        let hash = (site >> 4) ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let entry = &self.children[hash as usize % CHILDREN];
+        let (entry, site) = self.child_entry(parent, metadata);
         if entry.site.load(Relaxed) == site && entry.parent.load(Relaxed) == u64::from(parent) {
             return Place::from_bits(entry.place.load(Relaxed));
         }
@@ -160,7 +203,6 @@ impl Shard {
     }
 
     /// Counts the creation of a span.
-    #[inline(always)]
     pub(crate) fn add_call(&self, place: Place) {
         if let Some(row) = self.rows.get(place.row()) {
             row.add_call();
@@ -184,7 +226,6 @@ impl Shard {
     }
 
     /// Opens a range. Its place is of this thread and it has no values of its own.
-    #[inline(always)]
     pub(crate) fn enter(&self, span: u64, place: Place) {
         if self.nvtx && nvtx_rs::is_tool_attached() {
             self.enter_with_tool(span, place, None);
@@ -223,7 +264,6 @@ impl Shard {
     }
 
     /// Closes the range of `span` if it is the innermost one. Returns false if it is not.
-    #[inline(always)]
     pub(crate) fn exit(&self, span: u64) -> bool {
         let now = self.now();
         if !self.stack.is_top(span) {
@@ -323,7 +363,7 @@ impl Shard {
         if self.statistics { self.core.clock.now() } else { 0 }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn add(&self, ended: Ended) {
         if !self.statistics {
             return;

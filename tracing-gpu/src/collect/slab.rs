@@ -59,14 +59,26 @@ struct Slot {
     values: Mutex<Option<Arc<SpanValues>>>,
 }
 
+impl Slot {
+    /// Begins the next generation, with one handle.
+    #[inline(always)]
+    fn start(&self) -> u32 {
+        let last = (self.state.load(Relaxed) >> 32) as u32;
+        let generation = if last >= (1 << GENERATION_BITS) - 2 { 1 } else { last + 1 };
+        self.state.store(u64::from(generation) << 32 | 1, Release);
+        generation
+    }
+}
+
 /// The spans created on one thread.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Slab {
-    slots: Chunked<Slot, 64>,
     /// First free slot; owner only.
     free: AtomicU32,
     /// Slots never used begin here; owner only.
     unused: AtomicU32,
+    slots: Chunked<Slot, 64>,
     /// Slots closed by other threads. A push (`Release`) pairs with the owner's swap (`Acquire`).
     returned: AtomicU32,
 }
@@ -84,8 +96,42 @@ impl Slab {
         Self { slots: Chunked::new(), free: AtomicU32::new(END), unused: AtomicU32::new(0), returned: AtomicU32::new(END) }
     }
 
-    /// A new span with one handle. Owner only. `None` when the slab is full.
+    /// [`create`](Self::create) of a span without values of its own in one of the first slots; else `None`, and nothing has happened.
     #[inline(always)]
+    pub(crate) fn create_near(&self, shard: u32, place: Place) -> Option<SpanRef> {
+        let index = self.free.load(Relaxed);
+        let slot = self.slots.near(index as usize)?;
+        self.free.store(slot.next_free.load(Relaxed), Relaxed);
+        slot.place.store(place.bits(), Relaxed);
+        Some(SpanRef { generation: slot.start(), shard, slot: index })
+    }
+
+    /// Place of a live span in one of the first slots. Any thread.
+    #[inline(always)]
+    pub(crate) fn near_place(&self, span: SpanRef) -> Option<Place> {
+        let slot = self.slots.near(span.slot as usize)?;
+        let state = slot.state.load(Acquire);
+        (state >> 32 == u64::from(span.generation) && state as u32 != 0)
+            .then(|| Place::from_bits(slot.place.load(Relaxed)))
+    }
+
+    /// Closes a span in one of the first slots that has one handle and no values of its own. Owner only. Returns false, and has done
+    /// nothing, for any other.
+    #[inline(always)]
+    pub(crate) fn close_near(&self, span: SpanRef) -> bool {
+        let Some(slot) = self.slots.near(span.slot as usize) else { return false };
+        let one_handle = u64::from(span.generation) << 32 | 1;
+        if slot.state.load(Acquire) != one_handle || Place::from_bits(slot.place.load(Relaxed)).has_own_values() {
+            return false;
+        }
+        slot.state.store(one_handle - 1, Release);
+        slot.next_free.store(self.free.load(Relaxed), Relaxed);
+        self.free.store(span.slot, Relaxed);
+        true
+    }
+
+    /// A new span with one handle. Owner only. `None` when the slab is full.
+    #[inline(never)]
     pub(crate) fn create(&self, shard: u32, place: Place, values: Option<Arc<SpanValues>>) -> Option<SpanRef> {
         let free = self.free.load(Relaxed);
         let (index, slot) = match self.slots.get(free as usize) {
@@ -95,14 +141,11 @@ impl Slab {
             }
             None => self.refill()?,
         };
-        let generation = (slot.state.load(Relaxed) >> 32) as u32;
-        let generation = if generation >= (1 << GENERATION_BITS) - 2 { 1 } else { generation + 1 };
         slot.place.store(place.bits(), Relaxed);
         if place.has_own_values() && !place.is_none() {
             *slot.values.lock() = values;
         }
-        slot.state.store(u64::from(generation) << 32 | 1, Release);
-        Some(SpanRef { generation, shard, slot: index })
+        Some(SpanRef { generation: slot.start(), shard, slot: index })
     }
 
     #[inline(never)]

@@ -113,7 +113,7 @@ proptest! {
         let mut open: Vec<u64> = Vec::new();
         let mut tool_stacks: [Vec<usize>; 3] = Default::default();
         let (mut covered, mut next) = (0, 1u64);
-        let mut check = |tool: &mut Recorder, stacks: &mut [Vec<usize>; 3]| {
+        let check = |tool: &mut Recorder, stacks: &mut [Vec<usize>; 3]| {
             for line in tool.log.drain(..) {
                 let row: usize = line.split(' ').nth(1).unwrap().parse().unwrap();
                 let domain = &mut stacks[row % 3];

@@ -21,10 +21,11 @@ pub(crate) struct Distribution {
     pub(crate) buckets: BTreeMap<(usize, usize), u64>,
 }
 
-/// The middle of a distribution.
+/// The middle of a distribution: the mean of two durations, which are the same one where the count is odd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Median {
-    pub(crate) value: f64,
+    pub(crate) lower: u64,
+    pub(crate) upper: u64,
     /// Whether it comes from every single duration.
     pub(crate) exact: bool,
 }
@@ -85,8 +86,8 @@ impl Distribution {
                 (rank < before).then_some(value)
             })
         };
-        let value = (u128::from(at(lower)?) + u128::from(at(upper)?)) as f64 / 2.0;
-        Some(Median { value: value.clamp(self.min as f64, self.max as f64), exact: self.buckets.is_empty() })
+        let within = |value: u64| value.clamp(self.min, self.max);
+        Some(Median { lower: within(at(lower)?), upper: within(at(upper)?), exact: self.buckets.is_empty() })
     }
 
     /// Sample standard deviation (divisor n - 1); 0 for fewer than two durations.
@@ -132,8 +133,8 @@ mod tests {
             let mut ordered = durations.clone();
             ordered.sort_unstable();
             let n = ordered.len();
-            let middle = (ordered[(n - 1) / 2] + ordered[n / 2]) as f64 / 2.0;
-            prop_assert_eq!(all.median(), Some(Median { value: middle, exact: true }));
+            let middle = Median { lower: ordered[(n - 1) / 2], upper: ordered[n / 2], exact: true };
+            prop_assert_eq!(all.median(), Some(middle));
             prop_assert_eq!((all.min, all.max), (ordered[0], ordered[n - 1]));
             let mean = ordered.iter().sum::<u64>() as f64 / n as f64;
             let variance = ordered.iter().map(|&d| (d as f64 - mean).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
@@ -148,8 +149,9 @@ mod tests {
             for &duration in durations.iter().skip(kept) {
                 *mixed.buckets.entry(bucket_of(duration)).or_default() += 1;
             }
-            let (exact, mixed) = (exact.median().unwrap().value, mixed.median().unwrap().value);
-            prop_assert!((mixed / exact - 1.0).abs() < 0.002, "{mixed} against {exact}");
+            let (exact, mixed) = (exact.median().unwrap(), mixed.median().unwrap());
+            prop_assert!((mixed.lower as f64 / exact.lower as f64 - 1.0).abs() < 0.002, "{mixed:?} against {exact:?}");
+            prop_assert!((mixed.upper as f64 / exact.upper as f64 - 1.0).abs() < 0.002, "{mixed:?} against {exact:?}");
         }
     }
 
