@@ -84,6 +84,21 @@ pub fn is_tool_attached() -> bool {
     is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) && is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX])
 }
 
+/// Whether no tool wants ranges, as far as one load tells: false where there is a tool, and before the first NVTX call of the
+/// process, which loads one.
+///
+/// For paths on which not even the call is to be compiled in that [`is_tool_attached`] may make; that one is what to ask next.
+///
+/// ```
+/// if !nvtx_rs::is_tool_absent() && nvtx_rs::is_tool_attached() {
+///     nvtx_rs::mark!("there is a tool");
+/// }
+/// ```
+#[inline(always)]
+pub fn is_tool_absent() -> bool {
+    !is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX])
+}
+
 pub(crate) static SLOTS: Slots = Slots::fresh();
 export_tables!(crate::client::SLOTS);
 

@@ -16,6 +16,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     match scenario.as_str() {
         "all" => all()?,
         "names" => names(),
+        "ours" => ours()?,
+        #[cfg(feature = "nvidia")]
+        "theirs" => theirs(),
         "state" => state()?,
         "empty-domain" => println!("{:?}", Domain::named("")),
         "many-domains" => many_domains(),
@@ -123,6 +126,67 @@ fn all() -> Result<(), Box<dyn Error>> {
     drop(resource);
     drop(lock);
     Ok(())
+}
+
+/// What [`theirs`] calls, through this project's crate. NVIDIA's registers every string of a named domain.
+fn ours() -> Result<(), Box<dyn Error>> {
+    let domain = Domain::named("twin")?;
+    for payload in [
+        Payload::U64(u64::MAX - 1),
+        Payload::I64(i64::MIN + 1),
+        Payload::F64(1.5),
+        Payload::U32(u32::MAX - 1),
+        Payload::I32(i32::MIN + 1),
+        Payload::F32(2.5),
+    ] {
+        domain.mark(&Attributes::new().registered(domain.register("payload")).payload(payload));
+    }
+    domain.name_category(1, "io");
+    let name = domain.register("registered");
+    let full = Attributes::new().registered(name).color(Color::argb(0x1122_3344)).category(1u32).payload(7u64);
+    drop(PushRange::new(domain, &full));
+    drop(StartRange::new(domain, &full));
+    drop(PushRange::new(domain, &Attributes::new().registered(domain.register("größe"))));
+    let lock = SyncObject::new(domain, "lock");
+    lock.acquire_start();
+    lock.acquire_failed();
+    lock.acquire_start();
+    lock.acquire_success();
+    lock.releasing();
+    drop(lock);
+    Domain::DEFAULT.mark(&Attributes::new().message("default").color(Color::rgb(1, 2, 3)));
+    Ok(())
+}
+
+/// The same calls as [`ours`], through the API of NVIDIA's crate.
+#[cfg(feature = "nvidia")]
+fn theirs() {
+    use nvtx::{EventAttributes, Str};
+    let text = |text: &str| Str::from_str_lossy(text);
+    let domain = nvtx::Domain::new(text("twin"));
+    let payloads: [nvtx::Payload; 6] = [
+        (u64::MAX - 1).into(),
+        (i64::MIN + 1).into(),
+        1.5f64.into(),
+        (u32::MAX - 1).into(),
+        (i32::MIN + 1).into(),
+        2.5f32.into(),
+    ];
+    for payload in payloads {
+        domain.mark(domain.event_attributes_builder().message(text("payload")).payload(payload).build());
+    }
+    let io = domain.register_category(text("io"));
+    let name = domain.register_string(text("registered"));
+    let full = || {
+        let color = nvtx::Color::new(0x22, 0x33, 0x44, 0x11);
+        domain.event_attributes_builder().message(name).color(color).category(io).payload(7u64).build()
+    };
+    drop(domain.local_range(full()));
+    drop(domain.range(full()));
+    drop(domain.local_range(text("größe")));
+    let lock = domain.user_sync(text("lock")).acquire().failed().acquire().success().release();
+    drop(lock);
+    nvtx::mark(EventAttributes::builder().message(text("default")).color(nvtx::Color::new(1, 2, 3, 255)).build());
 }
 
 /// Names that do not fit the interface.
