@@ -115,7 +115,7 @@ impl Domain {
     #[inline]
     pub fn push(self, attributes: &Attributes<'_>) {
         if is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
-            self.push_attached(attributes);
+            self.push_attached(*attributes);
         }
     }
 
@@ -140,7 +140,7 @@ impl Domain {
     #[inline]
     pub fn mark(self, attributes: &Attributes<'_>) {
         if is_set(&SLOTS.core2[abi::core2::MARK_EX]) {
-            self.mark_attached(attributes);
+            self.mark_attached(*attributes);
         }
     }
 
@@ -155,7 +155,7 @@ impl Domain {
     /// ```
     #[inline]
     pub fn start(self, attributes: &Attributes<'_>) -> RangeId {
-        if is_set(&SLOTS.core2[abi::core2::RANGE_START_EX]) { self.start_attached(attributes) } else { RangeId(0) }
+        if is_set(&SLOTS.core2[abi::core2::RANGE_START_EX]) { self.start_attached(*attributes) } else { RangeId(0) }
     }
 
     /// Ends a range that [`start`](Self::start) started. One that was started without a tool is ignored.
@@ -249,9 +249,10 @@ impl Domain {
         (id, attached)
     }
 
+    // By value, so that a description that is made for the call is put together only while a tool is attached.
     #[cold]
     #[inline(never)]
-    fn push_attached(self, attributes: &Attributes<'_>) {
+    fn push_attached(self, attributes: Attributes<'_>) {
         if client::is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
             attributes.encode(|event| calls::push(self.handle(), event));
         }
@@ -267,7 +268,7 @@ impl Domain {
 
     #[cold]
     #[inline(never)]
-    fn mark_attached(self, attributes: &Attributes<'_>) {
+    fn mark_attached(self, attributes: Attributes<'_>) {
         if client::is_ready(&SLOTS.core2[abi::core2::MARK_EX]) {
             attributes.encode(|event| calls::mark(self.handle(), event));
         }
@@ -275,7 +276,7 @@ impl Domain {
 
     #[cold]
     #[inline(never)]
-    fn start_attached(self, attributes: &Attributes<'_>) -> RangeId {
+    fn start_attached(self, attributes: Attributes<'_>) -> RangeId {
         if client::is_ready(&SLOTS.core2[abi::core2::RANGE_START_EX]) {
             RangeId(attributes.encode(|event| calls::start(self.handle(), event)))
         } else {

@@ -1,4 +1,47 @@
-//! NVTX v3: annotate a program for NVIDIA's tools, with cargo alone.
+//! NVTX v3 for Rust: name what a program does, so that NVIDIA's tools show it; or receive those names in a tool of one's own.
+//!
+//! ```
+//! use nvtx_rs::{Color, Domain, mark, range};
+//!
+//! let solver = Domain::named("solver")?;
+//! let _solve = range!(domain: solver, "solve");
+//! for step in 0..3u32 {
+//!     let _step = range!(domain: solver, "step", payload: step, color: Color::rgb(0, 128, 255));
+//! }
+//! mark!("solved");
+//! # Ok::<(), nvtx_rs::DomainError>(())
+//! ```
+//!
+//! Run the program under `nsys profile -t nvtx` or any other tool that sets `NVTX_INJECTION64_PATH`, and the ranges are in
+//! its timeline. Without a tool a range costs about a nanosecond: one load and one branch to open it.
+//!
+//! # What it needs
+//!
+//! Cargo alone. The crate speaks the binary interface itself: no C compiler, no libclang, no CUDA, no library of NVIDIA's at
+//! build time or run time. NVIDIA's own crate `nvtx` makes its bindings while it is built and so needs libclang on every
+//! machine; the feature `nvidia` sends this crate's calls through it, see the module `transport`.
+//!
+//! # Two kinds of range
+//!
+//! | | law | guard | bare calls |
+//! |---|---|---|---|
+//! | push/pop | nested, on one thread | [`PushRange`], [`range!`] | [`Domain::push`], [`Domain::pop`] |
+//! | start/end | any thread, any order | [`StartRange`] | [`Domain::start`], [`Domain::end`] |
+//!
+//! Both carry [`Attributes`]: a message, a [`Color`], a [`Category`] and a [`Payload`]. Moments are marked with [`mark!`] or
+//! [`Domain::mark`]. [`naming`] names threads and CUDA objects, [`Resource`] other objects; [`SyncObject`] announces locks
+//! of one's own. [`tool`] is the other side of the interface.
+//!
+//! # Limits
+//!
+//! - A tool is looked for once, at the first call; [`client::state`] says what came of it.
+//! - Names are made fit for the interface: NUL becomes `␀`, and what is longer than 32 KiB is cut ([`text::sanitize`]).
+//! - Named domains, registered strings and categories are kept for the life of the process. There may be
+//!   [`Domain::LIMIT`] domains; the others are not bounded, so do not register what is made up anew each time.
+//! - Names are given on Linux and elsewhere alike, but [`naming::name_current_thread`] needs Linux's `/proc`.
+//! - Extended payloads, counters and memory naming, which the interface has as extensions, are not offered; a tool of this
+//!   crate hands them on to the tool behind it.
+//! - Nothing here panics or prints, whatever the tool or the environment.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -28,7 +71,7 @@ pub mod transport;
 
 pub use attributes::Attributes;
 pub use category::Category;
-pub use client::{is_tool_absent, is_tool_attached};
+pub use client::is_tool_attached;
 pub use color::Color;
 pub use domain::{Domain, RangeId};
 pub use error::{AttachError, DomainError, ParseColorError};
