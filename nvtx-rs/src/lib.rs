@@ -71,7 +71,7 @@ pub mod transport;
 
 pub use attributes::Attributes;
 pub use category::Category;
-pub use client::is_tool_attached;
+pub use client::{is_tool_absent, is_tool_attached};
 pub use color::Color;
 pub use domain::{Domain, RangeId};
 pub use error::{AttachError, DomainError, ParseColorError};
