@@ -58,3 +58,65 @@ impl LazyHandle {
         handle
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    /// Stands for a function or a handle: neither is called or looked into here.
+    fn pointer(number: usize) -> *mut c_void {
+        std::ptr::without_provenance_mut(number)
+    }
+
+    #[test]
+    fn a_tool_that_comes_later_is_asked_once() {
+        let (slot, handle) = (Slot::new(null_mut()), LazyHandle::new());
+        assert!(handle.get(&slot, || unreachable!("nobody to ask")).is_null());
+        slot.store(pointer(8), Ordering::Relaxed);
+        assert_eq!(handle.get(&slot, || pointer(16)), pointer(16));
+        assert_eq!(handle.get(&slot, || unreachable!("asked twice")), pointer(16));
+        // Nor when the tool goes, or another comes.
+        for creator in [null_mut(), pointer(24)] {
+            slot.store(creator, Ordering::Relaxed);
+            assert_eq!(handle.get(&slot, || unreachable!("asked twice")), pointer(16));
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_remembered_until_another_tool_comes() {
+        let (slot, handle) = (Slot::new(pointer(8)), LazyHandle::new());
+        assert!(handle.get(&slot, null_mut).is_null());
+        assert!(handle.get(&slot, || unreachable!("asked twice")).is_null());
+        slot.store(pointer(24), Ordering::Relaxed);
+        assert_eq!(handle.get(&slot, || pointer(16)), pointer(16));
+    }
+
+    #[test]
+    fn a_tool_that_calls_back_is_not_waited_for() {
+        let (slot, handle) = (Slot::new(pointer(8)), LazyHandle::new());
+        let ask_again = || handle.get(&slot, || unreachable!("asked while being asked"));
+        let create = || {
+            assert!(ask_again().is_null());
+            pointer(16)
+        };
+        assert_eq!(handle.get(&slot, create), pointer(16));
+    }
+
+    #[test]
+    fn threads_ask_once() {
+        static CREATED: AtomicUsize = AtomicUsize::new(0);
+        let (slot, handle) = (Slot::new(pointer(8)), LazyHandle::new());
+        let create = || {
+            thread::yield_now();
+            pointer(16 * (CREATED.fetch_add(1, Ordering::Relaxed) + 1))
+        };
+        thread::scope(|scope| {
+            for _ in 0..32 {
+                scope.spawn(|| assert_eq!(handle.get(&slot, create), pointer(16)));
+            }
+        });
+        assert_eq!(CREATED.load(Ordering::Relaxed), 1);
+    }
+}
