@@ -158,11 +158,13 @@ fn run_contestant(name: &str, steps: u32) {
     for (index, shape) in SHAPES.into_iter().enumerate() {
         let (ns, allocations) = match contestant {
             #[cfg(feature = "nvidia")]
-            Contestant::Fastrace => measure(shape, |shape, n| contestants::fastrace_spans(shape.depth, shape.fields, n, || {
-                if shape.body {
-                    work(steps);
-                }
-            })),
+            Contestant::Fastrace => measure(shape, |shape, n| {
+                contestants::fastrace_spans(shape.depth, shape.fields, n, || {
+                    if shape.body {
+                        work(steps);
+                    }
+                })
+            }),
             _ => measure(shape, |shape, n| spans(shape, steps, n)),
         };
         println!("RESULT {index} {ns} {allocations}");

@@ -130,7 +130,9 @@ impl Config {
         match (key, value) {
             ("off", None) => self.enabled = false,
             ("report", Some(value)) => self.reports = reports(value)?,
-            ("style", Some(value)) => self.style = value.parse().map_err(|_| refused(key, value, "current or legacy"))?,
+            ("style", Some(value)) => {
+                self.style = value.parse().map_err(|_| refused(key, value, "current or legacy"))?
+            }
             ("nvtx", Some(value)) => self.nvtx = switch(key, value)?,
             ("signals", Some(value)) => self.on_signal = signals(value)?,
             ("domain", Some("default")) => self.domain = DomainChoice::Default,
@@ -155,7 +157,9 @@ fn reports(value: &str) -> Result<Vec<Report>, String> {
     let all: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
     value
         .split('+')
-        .map(|name| name.trim().parse().map_err(|_| refused("report", name, &format!("{}, joined by +", all.join(", ")))))
+        .map(|name| {
+            name.trim().parse().map_err(|_| refused("report", name, &format!("{}, joined by +", all.join(", "))))
+        })
         .collect()
 }
 
@@ -247,7 +251,9 @@ mod tests {
     fn the_filter_has_the_grammar_of_targets() {
         let mut config = Config::default();
         assert!(config.apply_filter("warn,app=trace").is_empty());
-        assert!(config.filter.would_enable("app::x", &Level::TRACE) && !config.filter.would_enable("other", &Level::INFO));
+        assert!(
+            config.filter.would_enable("app::x", &Level::TRACE) && !config.filter.would_enable("other", &Level::INFO)
+        );
         assert_eq!(config.apply_filter("app=loud").len(), 1);
         assert!(config.filter.would_enable("app", &Level::TRACE), "a bad filter changes nothing");
     }

@@ -30,7 +30,9 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             rows.extend(shard.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
         }
         let thread = shard.thread.lock().clone();
-        open.extend(shard.stack.open().filter_map(|(_, place)| Some((shard.identity(place)?.key.label, thread.clone()))));
+        open.extend(
+            shard.stack.open().filter_map(|(_, place)| Some((shard.identity(place)?.key.label, thread.clone()))),
+        );
     }
     core.with_names(|names| {
         let merged = Merged::of(&rows);
@@ -144,8 +146,12 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
-        let Some(own) = totals.get(id).filter(|own| own.calls + own.instances > 0 || !below.is_empty()) else { continue };
-        let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else { continue };
+        let Some(own) = totals.get(id).filter(|own| own.calls + own.instances > 0 || !below.is_empty()) else {
+            continue;
+        };
+        let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else {
+            continue;
+        };
         below.sort_by_key(|child| child.first_ns);
         let tree_node = TreeNode {
             domain,

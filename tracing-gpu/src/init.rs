@@ -43,7 +43,9 @@ pub fn init() -> Guard {
     }
     if tracing::subscriber::set_global_default(profiler.subscriber()).is_err() {
         profiler.cancel();
-        complain("a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of `init()`");
+        complain(
+            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of `init()`",
+        );
         return Guard { profiler: None };
     }
     Guard { profiler: Some(profiler) }

@@ -9,7 +9,7 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
-use crate::collect::shard::{FindValues, Shard};
+use crate::collect::shard::{FindValues, NearExit, Shard};
 use crate::collect::values::SpanValues;
 use crate::marks;
 use crate::own_values;
@@ -56,7 +56,8 @@ where
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
         let near = || {
             let shard = self.near_shard().filter(|_| attributes.is_contextual())?;
-            let place = shard.child_near(attributes.metadata())?;
+            let (place, row) = shard.child_near(attributes.metadata())?;
+            row.add_call();
             shard.remember(id.into_u64(), place);
             Some(())
         };
@@ -79,8 +80,11 @@ where
 
     #[inline]
     fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
-        if !self.near_shard().is_some_and(|shard| shard.exit_near(id.into_u64())) {
-            exit_far(self, id, &ctx);
+        let Some(shard) = self.near_shard() else { return exit_far(self, id, &ctx) };
+        match shard.exit_near(id.into_u64()) {
+            NearExit::Done => {}
+            NearExit::Uncounted(ended) => shard.add_uncounted(ended.place, ended.duration, ended.nested),
+            NearExit::Not => exit_far(self, id, &ctx),
         }
     }
 

@@ -28,6 +28,4 @@ pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
 pub use report::{RenderOptions, Report, TableStyle};
 pub use subscriber::GpuSubscriber;
-pub use summary::{
-    CategoryStats, Losses, OpenRange, Process, RangeStats, RangeStyle, Summary, Times, TreeNode,
-};
+pub use summary::{CategoryStats, Losses, OpenRange, Process, RangeStats, RangeStyle, Summary, Times, TreeNode};

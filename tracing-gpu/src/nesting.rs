@@ -43,8 +43,7 @@ impl Frame {
     #[inline(always)]
     fn ended(&self, now: Ticks) -> Ended {
         let duration = now.saturating_sub(self.start.load(Relaxed));
-        let nested = self.nested.load(Relaxed).cast_signed().max(0).cast_unsigned().min(duration);
-        Ended { place: self.place(), duration, nested }
+        Ended { place: self.place(), duration, nested: self.nested.load(Relaxed) }
     }
 
     #[inline(always)]
@@ -222,8 +221,9 @@ impl Stack {
 
     fn close_and_reopen(&self, mut old: Vec<Open>, leaving: &[bool], ranges: &mut impl Ranges) -> u64 {
         let domains: Vec<u32> = old.iter().map(|frame| ranges.domain(frame.place)).collect();
-        let closes: Vec<bool> =
-            (0..old.len()).map(|index| (0..=index).any(|lower| leaving[lower] && domains[lower] == domains[index])).collect();
+        let closes: Vec<bool> = (0..old.len())
+            .map(|index| (0..=index).any(|lower| leaving[lower] && domains[lower] == domains[index]))
+            .collect();
         for index in (0..old.len()).rev().filter(|&index| closes[index]) {
             let closed_at = ranges.close(old[index].place, old[index].span);
             // A range of another domain directly above stays open: its time up to here was spent inside this one.

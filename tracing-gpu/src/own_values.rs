@@ -13,7 +13,12 @@ use crate::summary::RangeStyle;
 
 /// Reads the fields of a new span and counts its creation. `parent` is the node it is under.
 #[inline(never)]
-pub(crate) fn create(core: &'static Core, shard: &Shard, parent: u32, attributes: &span::Attributes<'_>) -> Arc<SpanValues> {
+pub(crate) fn create(
+    core: &'static Core,
+    shard: &Shard,
+    parent: u32,
+    attributes: &span::Attributes<'_>,
+) -> Arc<SpanValues> {
     let metadata = attributes.metadata();
     let read = shard.closed(|| FieldValues::of_new(attributes));
     let site = shard.closed(|| core.site(metadata));
@@ -51,7 +56,8 @@ fn lifetime_key(values: &SpanValues) -> RangeKey {
 }
 
 fn begin_lifetime(core: &'static Core, shard: &Shard, values: &SpanValues) {
-    let range = (core.nvtx && nvtx_rs::is_tool_attached()).then(|| shard.closed(|| core.nvtx_range(lifetime_key(values))));
+    let range =
+        (core.nvtx && nvtx_rs::is_tool_attached()).then(|| shard.closed(|| core.nvtx_range(lifetime_key(values))));
     let start = core.clock.now();
     let range = range.map(|range| shard.closed(|| range.domain.start(&values.now().apply(range.attributes))));
     values.begin_lifetime(Lifetime { start, range });

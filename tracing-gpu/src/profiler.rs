@@ -270,7 +270,9 @@ impl Inner {
         let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         summary.process = Process { pid: self.process, command: arguments.join(" ") };
         if self.nvtx_taken {
-            summary.notes.push("NVTX belongs to another profiler of this process: no ranges were sent to a tool.".to_owned());
+            summary
+                .notes
+                .push("NVTX belongs to another profiler of this process: no ranges were sent to a tool.".to_owned());
         }
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {

@@ -67,6 +67,7 @@ pub(crate) struct RangeKey {
 pub(crate) struct Ended {
     pub(crate) place: Place,
     pub(crate) duration: u64,
-    /// Time that ranges directly above it took on the same thread; at most `duration`.
+    /// Time that ranges directly above it took on the same thread: a two's-complement number, at most `duration` but for the time
+    /// between two readings of the clock.
     pub(crate) nested: u64,
 }

@@ -6,7 +6,7 @@ use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber, span};
 
 use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
-use crate::collect::shard::{FindValues, Shard};
+use crate::collect::shard::{FindValues, NearExit, Shard};
 use crate::collect::slab::{Closed, SpanRef, untracked};
 use crate::collect::values::SpanValues;
 use crate::marks;
@@ -154,7 +154,9 @@ impl Subscriber for GpuSubscriber {
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
         let near = || {
             let shard = self.near_shard().filter(|_| attributes.is_contextual())?;
-            let span = shard.slab.create_near(shard.index, shard.child_near(attributes.metadata())?)?;
+            let (place, row) = shard.child_near(attributes.metadata())?;
+            let span = shard.slab.create_near(shard.index, place)?;
+            row.add_call();
             Some(span::Id::from_u64(span.id()))
         };
         match near() {
@@ -167,7 +169,8 @@ impl Subscriber for GpuSubscriber {
     fn enter(&self, id: &span::Id) {
         let near = || {
             let (shard, span) = (self.near_shard()?, SpanRef::from_id(id.into_u64()));
-            let place = shard.slab.near_place(span).filter(|place| span.shard == shard.index && !place.has_own_values())?;
+            let place =
+                shard.slab.near_place(span).filter(|place| span.shard == shard.index && !place.has_own_values())?;
             shard.enter_near(id.into_u64(), place).then_some(())
         };
         if near().is_none() {
@@ -177,8 +180,11 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn exit(&self, id: &span::Id) {
-        if !self.near_shard().is_some_and(|shard| shard.exit_near(id.into_u64())) {
-            self.exit_far(id.into_u64());
+        let Some(shard) = self.near_shard() else { return self.exit_far(id.into_u64()) };
+        match shard.exit_near(id.into_u64()) {
+            NearExit::Done => {}
+            NearExit::Uncounted(ended) => shard.add_uncounted(ended.place, ended.duration, ended.nested),
+            NearExit::Not => self.exit_far(id.into_u64()),
         }
     }
 

@@ -152,7 +152,9 @@ impl Catalog {
         }
         let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth) + 1;
         if depth > DEPTH {
-            if let Some(above) = self.ancestors(parent).find(|(_, node)| node.label == key.label && node.style == key.style) {
+            if let Some(above) =
+                self.ancestors(parent).find(|(_, node)| node.label == key.label && node.style == key.style)
+            {
                 return above.0;
             }
         }

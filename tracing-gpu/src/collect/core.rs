@@ -180,7 +180,10 @@ impl Core {
             shard.restart(window);
         }
         shard.gate.store(gate, Relaxed);
-        CURRENT.set(Some(shard));
+        // Without a shard to go straight to, every callback takes the long way: the fast one only knows this clock.
+        if self.statistics && self.clock.is_tsc() {
+            CURRENT.set(Some(shard));
+        }
         Some(shard)
     }
 
@@ -226,7 +229,9 @@ impl Core {
         let labels: Vec<u32> = places.into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect();
         let mut threads = self.threads.lock();
         let room = ABANDONED.saturating_sub(threads.abandoned.len());
-        threads.abandoned.extend(labels.into_iter().take(room).map(|label| Abandoned { label, thread: thread.clone() }));
+        threads
+            .abandoned
+            .extend(labels.into_iter().take(room).map(|label| Abandoned { label, thread: thread.clone() }));
         threads.free.push(shard);
     }
 
@@ -312,7 +317,8 @@ impl Core {
             return site;
         }
         let domain = names.domain(&self.choice, metadata.target());
-        let name = if metadata.name().is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(metadata.name()) };
+        let name =
+            if metadata.name().is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(metadata.name()) };
         let site = Site {
             enabled: self.is_enabled(metadata),
             label: names.catalog.label(domain, &name),
@@ -347,7 +353,8 @@ impl Core {
         let (name, domain, category) = {
             let names = self.names.lock();
             let label = names.catalog.label_of(key.label);
-            let domain = label.and_then(|label| names.domains.get(label.domain as usize)).copied().unwrap_or(Domain::DEFAULT);
+            let domain =
+                label.and_then(|label| names.domains.get(label.domain as usize)).copied().unwrap_or(Domain::DEFAULT);
             (label.map(|label| label.name.clone()), domain, names.catalog.category_of(key.category).cloned())
         };
         let mut attributes = Attributes::new();

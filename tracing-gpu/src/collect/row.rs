@@ -38,7 +38,8 @@ pub(crate) struct Row {
     begun: AtomicU64,
     count: AtomicU64,
     total: AtomicU64,
-    min: AtomicU64,
+    /// The shortest duration with all bits inverted, so that 0 is that of no duration.
+    inverted_min: AtomicU64,
     max: AtomicU64,
     squares_low: AtomicU64,
     squares_high: AtomicU64,
@@ -111,25 +112,38 @@ impl Row {
         self.begun.store(count + 1, Relaxed);
         fence(Release); // pairs with the reader's Acquire fence: whoever sees a sum below also sees `begun`
         self.total.store(self.total.load(Relaxed).wrapping_add(duration), Relaxed);
-        self.nested.store(self.nested.load(Relaxed).wrapping_add(nested), Relaxed);
+        // What does not change is not stored: the atomics that follow in a registry wait for every store.
+        if nested != 0 {
+            self.nested.store(self.nested.load(Relaxed).wrapping_add(nested), Relaxed);
+        }
         if duration > self.max.load(Relaxed) {
             self.max.store(duration, Relaxed);
         }
-        if duration < self.min.load(Relaxed) || count == 0 {
-            self.min.store(duration, Relaxed);
+        if !duration > self.inverted_min.load(Relaxed) {
+            self.inverted_min.store(!duration, Relaxed);
         }
         let square = u128::from(duration) * u128::from(duration);
         let (low, carry) = self.squares_low.load(Relaxed).overflowing_add(square as u64);
         self.squares_low.store(low, Relaxed);
-        let high = self.squares_high.load(Relaxed).wrapping_add((square >> 64) as u64).wrapping_add(u64::from(carry));
-        self.squares_high.store(high, Relaxed);
+        let high = ((square >> 64) as u64).wrapping_add(u64::from(carry));
+        if high != 0 {
+            self.squares_high.store(self.squares_high.load(Relaxed).wrapping_add(high), Relaxed);
+        }
     }
 
     /// Starts over for a new window. Called by the owning thread.
     pub(crate) fn clear(&self) {
         self.begun.store(u64::MAX, Relaxed); // no reader takes a copy from the middle of this
         fence(Release);
-        for field in [&self.calls, &self.total, &self.nested, &self.min, &self.max, &self.squares_low, &self.squares_high] {
+        for field in [
+            &self.calls,
+            &self.total,
+            &self.nested,
+            &self.inverted_min,
+            &self.max,
+            &self.squares_low,
+            &self.squares_high,
+        ] {
             field.store(0, Relaxed);
         }
         self.samples.clear();
@@ -146,13 +160,14 @@ impl Row {
             copy = RowCopy {
                 node: self.node(),
                 calls: self.calls.load(Relaxed),
-                nested: self.nested.load(Relaxed),
+                nested: self.nested.load(Relaxed).cast_signed().max(0).cast_unsigned(),
                 times: Distribution {
                     count,
                     total: u128::from(self.total.load(Relaxed)),
-                    min: self.min.load(Relaxed),
+                    min: if count == 0 { 0 } else { !self.inverted_min.load(Relaxed) },
                     max: self.max.load(Relaxed),
-                    squares: u128::from(self.squares_high.load(Relaxed)) << 64 | u128::from(self.squares_low.load(Relaxed)),
+                    squares: u128::from(self.squares_high.load(Relaxed)) << 64
+                        | u128::from(self.squares_low.load(Relaxed)),
                     ..Distribution::default()
                 },
             };

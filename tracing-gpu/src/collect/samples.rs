@@ -32,7 +32,12 @@ struct BudgetSpent;
 
 /// Written by the thread that owns the row, read by whoever takes a summary.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Samples {
+    /// The chunk that the next duration goes to, and the number of its first one: they save the fast path the arithmetic of
+    /// `place`, and are only changed where a chunk is full.
+    chunk: AtomicUsize,
+    chunk_start: AtomicU64,
     chunks: [OnceCell<Box<[AtomicU64]>>; CHUNKS],
     pages: OnceCell<Box<Pages>>,
 }
@@ -44,8 +49,8 @@ impl Samples {
     /// Where duration number `index` of the row is kept, if there is memory for it already.
     #[inline(always)]
     pub(crate) fn slot(&self, index: u64) -> Option<&AtomicU64> {
-        let (chunk, offset) = place(index);
-        self.chunks.get(chunk)?.get()?.get(offset)
+        let offset = index.wrapping_sub(self.chunk_start.load(Relaxed));
+        self.chunks.get(self.chunk.load(Relaxed))?.get()?.get(offset as usize)
     }
 
     /// Where a duration is counted that is beyond those kept one by one, if there is memory for it already.
@@ -64,6 +69,8 @@ impl Samples {
     pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
         if index < KEPT {
             let (chunk, offset) = place(index);
+            self.chunk.store(chunk, Relaxed);
+            self.chunk_start.store(index - offset as u64, Relaxed);
             if let Some(cell) = self.chunks.get(chunk) {
                 let length = if chunk == 0 { FIRST_CHUNK } else { (FIRST_CHUNK * 3) << (2 * (chunk - 1)) };
                 let samples = cell.get_or_try_init(|| budget.take(length * 8).map(|()| zeroed_samples(length)));
@@ -90,6 +97,8 @@ impl Samples {
 
     /// Starts over; the memory is kept for the next window.
     pub(crate) fn clear(&self) {
+        self.chunk.store(0, Relaxed);
+        self.chunk_start.store(0, Relaxed);
         for page in self.pages.get().iter().flat_map(|pages| &pages.0).filter_map(OnceCell::get) {
             page.iter().for_each(|count| count.store(0, Relaxed));
         }
@@ -125,7 +134,6 @@ fn zeroed_samples(length: usize) -> Box<[AtomicU64]> {
 }
 
 /// Chunk and offset of duration number `index`; the chunk does not exist from [`KEPT`] on.
-#[inline(always)]
 fn place(index: u64) -> (usize, usize) {
     let chunk = ((index | 15).ilog2() as usize - 2) / 2;
     let start = if chunk == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (chunk - 1)) };

@@ -31,8 +31,6 @@ pub(crate) struct Shard {
     /// Equal to the profiler's window while callbacks may go straight on; something else while they must stop and look.
     pub(crate) gate: AtomicU64,
     pub(crate) index: u32,
-    /// Whether the fast paths apply: durations are measured, and with the time-stamp counter.
-    plain: bool,
     nvtx: bool,
     statistics: bool,
     core: &'static Core,
@@ -65,6 +63,16 @@ struct CachedSpan {
     place: AtomicU64,
 }
 
+/// What came of a fast exit.
+pub(crate) enum NearExit {
+    /// All is done.
+    Done,
+    /// The range is closed, and its instance is still to be counted: that takes memory.
+    Uncounted(Ended),
+    /// Nothing has happened.
+    Not,
+}
+
 /// Finds the values of a span that has its own.
 pub(crate) trait FindValues {
     fn find(&self, span: u64) -> Option<std::sync::Arc<SpanValues>>;
@@ -75,7 +83,6 @@ impl Shard {
         Self {
             gate: AtomicU64::new(super::core::CLOSED),
             index,
-            plain: core.statistics && core.clock.is_tsc(),
             nvtx: core.nvtx,
             statistics: core.statistics,
             core,
@@ -94,9 +101,9 @@ impl Shard {
         }
     }
 
-    /// The place of a new span under the innermost open range, if that is remembered and takes no more than counting.
+    /// Place and row of a new span under the innermost open range, if they are remembered and the span takes no more than counting.
     #[inline(always)]
-    pub(crate) fn child_near(&self, metadata: &'static Metadata<'static>) -> Option<Place> {
+    pub(crate) fn child_near(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { super::catalog::ROOT } else { self.stack.near_top()?.place().node() };
         let (entry, site) = self.child_entry(parent, metadata);
         let place = Place::from_bits(entry.place.load(Relaxed));
@@ -104,38 +111,39 @@ impl Shard {
         if !known || place.has_own_values() {
             return None;
         }
-        self.rows.near(place.row())?.add_call();
-        Some(place)
+        Some((place, self.rows.near(place.row())?))
     }
 
     #[inline(always)]
     fn child_entry(&self, parent: u32, metadata: &'static Metadata<'static>) -> (&Child, u64) {
         let site = site_key(metadata);
-        let hash = (site >> 4) ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let hash = (site >> 4) as u32 ^ parent.wrapping_mul(0x9e37_79b1) >> 16;
         (&self.children[hash as usize % CHILDREN], site)
     }
 
     /// [`enter`](Self::enter) where nothing is in the way; else false, and nothing has happened.
     #[inline(always)]
     pub(crate) fn enter_near(&self, span: u64, place: Place) -> bool {
-        if !self.plain || nvtx_rs::is_tool_attached() {
-            return false;
-        }
-        self.stack.push_near(span, place, crate::clock::read_tsc())
+        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, crate::clock::read_tsc())
     }
 
-    /// [`exit`](Self::exit) where nothing is in the way; else false, and nothing has happened.
+    /// [`exit`](Self::exit) where nothing is in the way.
     #[inline(always)]
-    pub(crate) fn exit_near(&self, span: u64) -> bool {
-        if !self.plain || nvtx_rs::is_tool_attached() {
-            return false;
+    pub(crate) fn exit_near(&self, span: u64) -> NearExit {
+        if !nvtx_rs::is_tool_absent() {
+            return NearExit::Not;
         }
-        let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return false };
+        let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return NearExit::Not };
         match self.rows.near(ended.place.row()) {
-            Some(row) if row.add_near(ended.duration, ended.nested) => {}
-            _ => self.add(ended),
+            Some(row) if row.add_near(ended.duration, ended.nested) => NearExit::Done,
+            _ => NearExit::Uncounted(ended),
         }
-        true
+    }
+
+    /// Counts an instance that [`exit_near`](Self::exit_near) could not.
+    #[inline(never)]
+    pub(crate) fn add_uncounted(&self, place: Place, duration: u64, nested: u64) {
+        self.add(Ended { place, duration, nested });
     }
 
     /// Node of the innermost open range, under which a new span without an explicit parent is.
@@ -254,7 +262,8 @@ impl Shard {
     #[inline(never)]
     fn enter_with_tool(&self, span: u64, place: Place, values: Option<&SpanValues>) {
         let range = self.nvtx_range(place);
-        let attributes = range.map(|range| values.map_or(range.attributes, |values| values.now().apply(range.attributes)));
+        let attributes =
+            range.map(|range| values.map_or(range.attributes, |values| values.now().apply(range.attributes)));
         if !self.stack.push(span, place, self.core.clock.now()) {
             return self.core.drop_span();
         }
@@ -363,7 +372,6 @@ impl Shard {
         if self.statistics { self.core.clock.now() } else { 0 }
     }
 
-    #[inline(never)]
     pub(crate) fn add(&self, ended: Ended) {
         if !self.statistics {
             return;

@@ -4,7 +4,9 @@
 //! closed elsewhere comes back to its owner through a lock-free stack.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 use parking_lot::Mutex;
 use tracing_core::span::Id;
@@ -41,7 +43,9 @@ impl SpanRef {
 
     #[inline(always)]
     pub(crate) fn id(self) -> u64 {
-        u64::from(self.generation) << (SLOT_BITS + SHARD_BITS) | u64::from(self.shard) << SLOT_BITS | u64::from(self.slot)
+        u64::from(self.generation) << (SLOT_BITS + SHARD_BITS)
+            | u64::from(self.shard) << SLOT_BITS
+            | u64::from(self.slot)
     }
 }
 
@@ -93,7 +97,12 @@ pub(crate) enum Closed {
 
 impl Slab {
     pub(crate) fn new() -> Self {
-        Self { slots: Chunked::new(), free: AtomicU32::new(END), unused: AtomicU32::new(0), returned: AtomicU32::new(END) }
+        Self {
+            slots: Chunked::new(),
+            free: AtomicU32::new(END),
+            unused: AtomicU32::new(0),
+            returned: AtomicU32::new(END),
+        }
     }
 
     /// [`create`](Self::create) of a span without values of its own in one of the first slots; else `None`, and nothing has happened.

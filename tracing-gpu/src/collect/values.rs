@@ -67,7 +67,8 @@ impl FieldValues {
             self.payload = Some(value.into());
         } else if COLOR.contains(&name) {
             // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
-            let argb = u32::try_from(value).ok().map(|value| if value >> 24 == 0 { value | 0xff00_0000 } else { value });
+            let argb =
+                u32::try_from(value).ok().map(|value| if value >> 24 == 0 { value | 0xff00_0000 } else { value });
             self.color = argb.map(Color::argb).or(self.color);
         } else if CATEGORY.contains(&name) {
             self.category = u32::try_from(value).ok().map(CategoryName::Number).or(self.category.take());

@@ -11,7 +11,8 @@ const BUCKET_BITS: u32 = BUCKETS.trailing_zeros();
 #[inline]
 pub(crate) fn bucket_of(duration: u64) -> (usize, usize) {
     let octave = 63 - (duration | 1).leading_zeros();
-    let bits = if octave >= BUCKET_BITS { duration >> (octave - BUCKET_BITS) } else { duration << (BUCKET_BITS - octave) };
+    let bits =
+        if octave >= BUCKET_BITS { duration >> (octave - BUCKET_BITS) } else { duration << (BUCKET_BITS - octave) };
     (octave as usize, bits as usize & (BUCKETS - 1))
 }
 
