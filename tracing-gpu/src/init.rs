@@ -25,10 +25,8 @@ impl Guard {
 /// line on standard error and returns a guard that does nothing.
 ///
 /// ```
-/// fn main() {
-///     let _profile = tracing_gpu::init();
-///     tracing::info_span!("Load Module").in_scope(|| { /* ... */ });
-/// }
+/// let _profile = tracing_gpu::init();
+/// tracing::info_span!("Load Module").in_scope(|| { /* ... */ });
 /// ```
 pub fn init() -> Guard {
     let profiler = match Profiler::builder().build() {

@@ -23,5 +23,5 @@ pub(crate) fn finish_on_signal() -> io::Result<()> {
             })?;
             Ok(())
         })
-        .map(|()| ())
+        .copied()
 }

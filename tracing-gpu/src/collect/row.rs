@@ -160,7 +160,7 @@ impl Row {
             copy = RowCopy {
                 node: self.node(),
                 calls: self.calls.load(Relaxed),
-                nested: self.nested.load(Relaxed).cast_signed().max(0).cast_unsigned(),
+                nested: (self.nested.load(Relaxed) as i64).max(0) as u64,
                 times: Distribution {
                     count,
                     total: u128::from(self.total.load(Relaxed)),
