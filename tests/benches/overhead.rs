@@ -113,14 +113,14 @@ fn spans(shape: Shape, steps: u32, iterations: u64) {
         (1, _) => (0..iterations).for_each(|i| info_span!("fields", a = i, b = "text").in_scope(|| body(shape, steps))),
         _ => {
             for _ in 0..iterations / 8 {
-                let _1 = info_span!("n1").entered();
-                let _2 = info_span!("n2").entered();
-                let _3 = info_span!("n3").entered();
-                let _4 = info_span!("n4").entered();
-                let _5 = info_span!("n5").entered();
-                let _6 = info_span!("n6").entered();
-                let _7 = info_span!("n7").entered();
-                let _8 = info_span!("n8").entered();
+                let _s1 = info_span!("n1").entered();
+                let _s2 = info_span!("n2").entered();
+                let _s3 = info_span!("n3").entered();
+                let _s4 = info_span!("n4").entered();
+                let _s5 = info_span!("n5").entered();
+                let _s6 = info_span!("n6").entered();
+                let _s7 = info_span!("n7").entered();
+                let _s8 = info_span!("n8").entered();
                 for _ in 0..8 {
                     body(shape, steps);
                 }
@@ -140,7 +140,7 @@ fn measure(shape: Shape, run: impl Fn(Shape, u64) + Sync) -> (f64, f64) {
             run(shape, ITERATIONS);
             start.elapsed().as_nanos() as f64 / ITERATIONS as f64
         });
-        let best = passes.fold(f64::MAX, f64::min);
+        let best = passes.fold(f64::MAX, f64::min); // of passes of a few milliseconds: the one that nothing interrupted
         (best, (ALLOCATIONS.get() - allocations) as f64 / (7 * ITERATIONS) as f64)
     };
     let results: Vec<(f64, f64)> = std::thread::scope(|scope| {
@@ -210,14 +210,17 @@ fn main() {
     let shapes = results.keys().map(|&(shape, _)| shape).max().unwrap_or(0);
     for index in 0..=shapes {
         println!("\n{}", SHAPES[index].title());
-        println!("  {:<34} {:>9} {:>9} {:>9} {:>12}", "", "ns/span", "min", "- floor", "allocs/span");
-        let of = |contestant| results.get(&(index, contestant)).map(|all| median(all.iter().map(|r| r.0).collect()));
-        let floor = of(Contestant::Floor).unwrap_or(f64::NAN);
+        println!("  {:<34} {:>9} {:>9} {:>9} {:>12}", "", "ns/span", "- floor", "x floor", "allocs/span");
+        let floors = results.get(&(index, Contestant::Floor)).cloned().unwrap_or_default();
         for ((_, contestant), all) in results.iter().filter(|((shape, _), _)| *shape == index) {
-            let ns = of(*contestant).unwrap_or(f64::NAN);
-            let least = all.iter().map(|r| r.0).fold(f64::MAX, f64::min);
-            let allocations = median(all.iter().map(|r| r.1).collect());
-            println!("  {:<34} {ns:>9.1} {least:>9.1} {:>+9.1} {allocations:>12.5}", contestant.title(), ns - floor);
+            // Against the floor of the same round, so that a slow spell of the machine does not count as a difference.
+            let against = |compare: fn(f64, f64) -> f64| {
+                median(all.iter().zip(&floors).map(|(own, floor)| compare(own.0, floor.0)).collect())
+            };
+            let ns = median(all.iter().map(|result| result.0).collect());
+            let allocations = median(all.iter().map(|result| result.1).collect());
+            let (above, ratio) = (against(|own, floor| own - floor), against(|own, floor| own / floor));
+            println!("  {:<34} {ns:>9.1} {above:>+9.1} {ratio:>8.2}x {allocations:>12.5}", contestant.title());
         }
     }
     println!("\nMedians of {rounds} rounds; body of {steps} steps, calibrated to 40 ns.");

@@ -8,8 +8,20 @@ use std::path::PathBuf;
 use tracing_core::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-use crate::collect::core::DomainChoice;
 use crate::report::{Report, TableStyle};
+
+/// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Domain {
+    /// The default domain: names stand alone.
+    #[default]
+    Default,
+    /// One domain of this name.
+    Named(String),
+    /// A domain for every `tracing` target; that is the module path where a span does not set one.
+    PerTarget,
+}
 
 /// Where reports are printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +74,7 @@ pub(crate) struct Config {
     pub(crate) enabled: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
-    pub(crate) domain: DomainChoice,
+    pub(crate) domain: Domain,
     pub(crate) filter: Targets,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
@@ -80,7 +92,7 @@ impl Default for Config {
             enabled: true,
             nvtx: true,
             statistics: true,
-            domain: DomainChoice::Default,
+            domain: Domain::Default,
             filter: Targets::new().with_default(LevelFilter::INFO),
             reports: vec![Report::Ranges, Report::Tree],
             style: TableStyle::Current,
@@ -93,7 +105,7 @@ impl Default for Config {
 
 impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if self.domain == DomainChoice::Named(String::new()) {
+        if self.domain == Domain::Named(String::new()) {
             return Err(ConfigError::EmptyDomain);
         }
         if self.sample_budget < LEAST_BUDGET {
@@ -135,9 +147,9 @@ impl Config {
             }
             ("nvtx", Some(value)) => self.nvtx = switch(key, value)?,
             ("signals", Some(value)) => self.on_signal = signals(value)?,
-            ("domain", Some("default")) => self.domain = DomainChoice::Default,
-            ("domain", Some("target")) => self.domain = DomainChoice::PerTarget,
-            ("domain", Some(name)) if !name.is_empty() => self.domain = DomainChoice::Named(name.to_owned()),
+            ("domain", Some("default")) => self.domain = Domain::Default,
+            ("domain", Some("target")) => self.domain = Domain::PerTarget,
+            ("domain", Some(name)) if !name.is_empty() => self.domain = Domain::Named(name.to_owned()),
             ("domain", Some(name)) => return Err(refused(key, name, "default, target or a name")),
             ("out", Some("stderr")) => self.output = Output::Stderr,
             ("out", Some("stdout")) => self.output = Output::Stdout,
@@ -222,10 +234,10 @@ mod tests {
         assert_eq!(complaints, Vec::<String>::new());
         assert_eq!(config.reports, [Report::Tree, Report::Categories]);
         assert_eq!((config.style, config.nvtx, config.on_signal), (TableStyle::Legacy, false, true));
-        assert_eq!(config.domain, DomainChoice::Named("app".into()));
+        assert_eq!(config.domain, Domain::Named("app".into()));
         assert_eq!(config.output, Output::File("a,b.txt".into()));
         assert!(config.enabled && !applied("off").0.enabled);
-        assert_eq!(applied("domain=target").0.domain, DomainChoice::PerTarget);
+        assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
         assert_eq!(applied("").1, Vec::<String>::new());
     }
 

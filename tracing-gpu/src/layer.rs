@@ -21,26 +21,24 @@ use crate::own_values;
 #[derive(Debug)]
 #[must_use = "a layer measures nothing until it is added to a subscriber"]
 pub struct GpuLayer {
-    /// `None`: another layer of the same profiler is measuring already.
-    core: Option<&'static Core>,
+    core: &'static Core,
 }
 
 /// The values of a span, one entry for each profiler that measures it.
 struct OwnValues(Vec<(u64, Arc<SpanValues>)>);
 
 impl GpuLayer {
-    pub(crate) fn new(core: Option<&'static Core>) -> Self {
+    pub(crate) fn new(core: &'static Core) -> Self {
         Self { core }
     }
 
     #[inline(always)]
     fn near_shard(&self) -> Option<&'static Shard> {
-        self.core?.near_shard()
+        self.core.near_shard()
     }
 
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
-        let core = self.core?;
-        Some((core, core.shard()?))
+        Some((self.core, self.core.shard()?))
     }
 }
 
@@ -55,7 +53,10 @@ where
     #[inline]
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
         let near = || {
-            let shard = self.near_shard().filter(|_| attributes.is_contextual())?;
+            if !attributes.is_contextual() {
+                return None;
+            }
+            let shard = self.near_shard()?;
             let (place, row) = shard.child_near(attributes.metadata())?;
             row.add_call();
             shard.remember(id.into_u64(), place);
@@ -80,17 +81,17 @@ where
 
     #[inline]
     fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
-        let Some(shard) = self.near_shard() else { return exit_far(self, id, &ctx) };
+        let Some(shard) = self.near_shard() else { return exit_far(self, id, ctx) };
         match shard.exit_near(id.into_u64()) {
             NearExit::Done => {}
             NearExit::Uncounted(ended) => shard.add_uncounted(ended.place, ended.duration, ended.nested),
-            NearExit::Not => exit_far(self, id, &ctx),
+            NearExit::Not => exit_far(self, id, ctx),
         }
     }
 
     #[inline]
     fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
-        if self.core.is_some_and(|core| core.has_lifetimes.load(Relaxed)) {
+        if self.core.has_lifetimes.load(Relaxed) {
             close(self, &id, &ctx);
         }
     }
@@ -180,15 +181,16 @@ where
 }
 
 #[inline(never)]
-fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
+fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let Some((core, shard)) = layer.shard() else { return };
-    if shard.exit(id.into_u64()) || shard.exit_below(id.into_u64(), &Values { core, ctx }) {
+    let values = Values { core, ctx };
+    if shard.exit(id.into_u64()) || shard.exit_below(id.into_u64(), &values) {
         return;
     }
-    if ctx.span(id).is_some_and(|span| core.is_enabled(span.metadata())) {
+    if values.ctx.span(id).is_some_and(|span| core.is_enabled(span.metadata())) {
         core.stray_exit(id.into_u64(), shard);
     }
 }
@@ -208,12 +210,12 @@ where
 }
 
 /// Values of spans found through the registry.
-struct Values<'a, 'c, S> {
+struct Values<'a, S> {
     core: &'static Core,
-    ctx: &'a Context<'c, S>,
+    ctx: Context<'a, S>,
 }
 
-impl<S> FindValues for Values<'_, '_, S>
+impl<S> FindValues for Values<'_, S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {

@@ -21,8 +21,7 @@ mod stats;
 mod subscriber;
 mod summary;
 
-pub use collect::core::DomainChoice as Domain;
-pub use config::{ConfigError, Output};
+pub use config::{ConfigError, Domain, Output};
 pub use init::{Guard, init};
 pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};

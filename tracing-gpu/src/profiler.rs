@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use tracing_subscriber::filter::Targets;
 
 use crate::collect::catalog::Limits;
-use crate::collect::core::{Core, CoreOptions, DomainChoice};
-use crate::config::{Config, ConfigError, Output};
+use crate::collect::core::{Core, CoreOptions};
+use crate::config::{Config, ConfigError, Domain, Output};
 use crate::drain::{self, Cut};
 use crate::layer::GpuLayer;
 use crate::process;
@@ -101,12 +101,12 @@ impl Profiler {
         self.inner.abandon();
     }
 
-    fn take_tier(&self) -> Option<&'static Core> {
+    fn take_tier(&self) -> &'static Core {
         if self.inner.has_tier.swap(true, Relaxed) {
             self.inner.extra_tiers.fetch_add(1, Relaxed);
-            return None;
+            return Core::inert();
         }
-        Some(&self.inner.core)
+        &self.inner.core
     }
 
     /// What was measured so far in the current window. Does not stop the measured threads, and does not reset. After the finish: the
@@ -158,7 +158,7 @@ impl ProfilerBuilder {
     }
 
     /// NVTX domain of the ranges. Default: the default domain.
-    pub fn domain(mut self, domain: DomainChoice) -> Self {
+    pub fn domain(mut self, domain: Domain) -> Self {
         self.config.domain = domain;
         self
     }

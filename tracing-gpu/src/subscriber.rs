@@ -19,23 +19,21 @@ use crate::record::Place;
 /// call sites that its filter rejects off for good.
 #[derive(Debug)]
 pub struct GpuSubscriber {
-    /// `None`: a layer of the same profiler is measuring already.
-    core: Option<&'static Core>,
+    core: &'static Core,
 }
 
 impl GpuSubscriber {
-    pub(crate) fn new(core: Option<&'static Core>) -> Self {
+    pub(crate) fn new(core: &'static Core) -> Self {
         Self { core }
     }
 
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
-        let core = self.core?;
-        Some((core, core.shard()?))
+        Some((self.core, self.core.shard()?))
     }
 
     #[inline(always)]
     fn near_shard(&self) -> Option<&'static Shard> {
-        self.core?.near_shard()
+        self.core.near_shard()
     }
 
     #[inline(never)]
@@ -95,7 +93,7 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn try_close_far(&self, id: u64) -> bool {
-        let Some(core) = self.core else { return false };
+        let core = self.core;
         let span = SpanRef::from_id(id);
         let shard = core.shard();
         // Closing goes on after the finish, so that slots come back; the slab is then nobody's own.
@@ -133,19 +131,15 @@ fn values_of(core: &'static Core, id: u64) -> Option<Arc<SpanValues>> {
 
 impl Subscriber for GpuSubscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if self.core.is_some_and(|core| core.is_running() && core.is_enabled(metadata)) {
-            Interest::always()
-        } else {
-            Interest::never()
-        }
+        if self.enabled(metadata) { Interest::always() } else { Interest::never() }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        self.core.is_some_and(|core| core.is_running() && core.is_enabled(metadata))
+        self.core.is_running() && self.core.is_enabled(metadata)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        let filter = self.core?.filter();
+        let filter = self.core.filter();
         let levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
         Some(levels.max().unwrap_or(LevelFilter::OFF))
     }
@@ -153,7 +147,10 @@ impl Subscriber for GpuSubscriber {
     #[inline]
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
         let near = || {
-            let shard = self.near_shard().filter(|_| attributes.is_contextual())?;
+            if !attributes.is_contextual() {
+                return None;
+            }
+            let shard = self.near_shard()?;
             let (place, row) = shard.child_near(attributes.metadata())?;
             let span = shard.slab.create_near(shard.index, place)?;
             row.add_call();
@@ -189,11 +186,9 @@ impl Subscriber for GpuSubscriber {
     }
 
     fn clone_span(&self, id: &span::Id) -> span::Id {
-        if let Some(core) = self.core {
-            let span = SpanRef::from_id(id.into_u64());
-            if let Some(home) = core.shard_at(span.shard) {
-                home.slab.add_handle(span);
-            }
+        let span = SpanRef::from_id(id.into_u64());
+        if let Some(home) = self.core.shard_at(span.shard) {
+            home.slab.add_handle(span);
         }
         id.clone()
     }

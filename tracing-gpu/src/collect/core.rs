@@ -18,6 +18,7 @@ use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
 use super::slab::MAX_SHARDS;
 use crate::clock::{Clock, Ticks};
+use crate::config::Domain as DomainChoice;
 use crate::record::RangeKey;
 
 /// Gate of a shard whose thread is running foreign code: callbacks do nothing.
@@ -28,19 +29,6 @@ const OPENING: u64 = u64::MAX - 2;
 const FINISHED: u64 = u64::MAX;
 /// Open ranges of ended threads that are remembered by name.
 const ABANDONED: usize = 256;
-
-/// Which NVTX domain ranges go to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DomainChoice {
-    /// The default domain.
-    #[default]
-    Default,
-    /// One domain of this name.
-    Named(String),
-    /// A domain for every `tracing` target.
-    PerTarget,
-}
 
 /// What a core is made with.
 pub(crate) struct CoreOptions {
@@ -105,8 +93,11 @@ struct Threads {
 }
 
 thread_local! {
-    /// The shard of the profiler that was last called on this thread. Needs no destructor, so that reading it is one load.
-    static CURRENT: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// The shard of the profiler that was last called on this thread, if the fast paths apply to it: they measure, and know one clock.
+    /// Needs no destructor, so that reading it is one load.
+    static NEAR: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// The shard of the profiler that was last called on this thread.
+    static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// All shards of this thread; gives them back when it ends.
     static HELD: Held = const { Held(RefCell::new(Vec::new())) };
 }
@@ -115,7 +106,8 @@ struct Held(RefCell<Vec<&'static Shard>>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        CURRENT.set(None);
+        NEAR.set(None);
+        LAST.set(None);
         for shard in self.0.take() {
             shard.release();
         }
@@ -149,16 +141,36 @@ impl Core {
         }
     }
 
+    /// What a layer or subscriber holds that measures nothing.
+    pub(crate) fn inert() -> &'static Self {
+        static INERT: OnceCell<Core> = OnceCell::new();
+        INERT.get_or_init(|| {
+            Self::new(CoreOptions {
+                active: false,
+                nvtx: false,
+                statistics: false,
+                domain: DomainChoice::Default,
+                filter: Targets::new(),
+                sample_budget: 0,
+                limits: Limits { nodes: 1, run_time_names: 0 },
+            })
+        })
+    }
+
     /// The shard of this thread if it was the last one used on it and nothing has changed since.
     #[inline(always)]
     pub(crate) fn near_shard(&self) -> Option<&'static Shard> {
-        CURRENT.get().filter(|shard| shard.gate.load(Relaxed) == self.gate.load(Relaxed))
+        NEAR.get().filter(|shard| self.is_open(shard))
     }
 
     /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
-    #[inline]
     pub(crate) fn shard(&'static self) -> Option<&'static Shard> {
-        self.near_shard().or_else(|| self.find_shard())
+        LAST.get().filter(|shard| self.is_open(shard)).or_else(|| self.find_shard())
+    }
+
+    #[inline(always)]
+    fn is_open(&self, shard: &Shard) -> bool {
+        shard.gate.load(Relaxed) == self.gate.load(Relaxed)
     }
 
     #[inline(never)]
@@ -180,10 +192,8 @@ impl Core {
             shard.restart(window);
         }
         shard.gate.store(gate, Relaxed);
-        // Without a shard to go straight to, every callback takes the long way: the fast one only knows this clock.
-        if self.statistics && self.clock.is_tsc() {
-            CURRENT.set(Some(shard));
-        }
+        NEAR.set(Some(shard).filter(|_| self.statistics && self.clock.is_tsc()));
+        LAST.set(Some(shard));
         Some(shard)
     }
 
