@@ -4,6 +4,7 @@
 //! [`Instant`]); elsewhere a tick is a nanosecond of [`Instant`]. The rate of the counter is measured against `Instant`
 //! (`CLOCK_MONOTONIC` on Linux) from the creation of the clock to each drain, so it grows more exact as the program runs.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A drain sooner than this after the creation of the clock waits until it is reached: with two readings some 50 ns
@@ -19,6 +20,9 @@ pub(crate) struct Clock {
     tsc: bool,
     origin: Instant,
     origin_ticks: Ticks,
+    /// The rate as last measured, 0 before the first time, and the largest change from one measurement to the next.
+    last_rate: AtomicU64,
+    worst_correction_ppm: AtomicU64,
 }
 
 /// How ticks become nanoseconds, as known at one drain.
@@ -48,7 +52,7 @@ impl Clock {
     pub(crate) fn new() -> Self {
         let tsc = tsc::is_invariant();
         let (origin, origin_ticks) = if tsc { paired_reading() } else { (Instant::now(), 0) };
-        Self { tsc, origin, origin_ticks }
+        Self { tsc, origin, origin_ticks, last_rate: AtomicU64::new(0), worst_correction_ppm: AtomicU64::new(0) }
     }
 
     /// Whether ticks come from the time-stamp counter, so that [`read_tsc`] is the clock.
@@ -82,7 +86,18 @@ impl Clock {
         let (now, ticks) = paired_reading();
         let ns = now.duration_since(self.origin).as_nanos();
         let elapsed = u128::from(ticks.saturating_sub(self.origin_ticks).max(1));
-        Rate { ns_per_tick_q40: u64::try_from((ns << 40) / elapsed).unwrap_or(1 << 40) }
+        let rate = u64::try_from((ns << 40) / elapsed).unwrap_or(1 << 40);
+        let last = self.last_rate.swap(rate, Relaxed);
+        if last != 0 {
+            let ppm = u128::from(rate.abs_diff(last)) * 1_000_000 / u128::from(last);
+            self.worst_correction_ppm.fetch_max(u64::try_from(ppm).unwrap_or(u64::MAX), Relaxed);
+        }
+        Rate { ns_per_tick_q40: rate }
+    }
+
+    /// Largest change of the rate from one measurement to the next, in parts per million.
+    pub(crate) fn worst_correction_ppm(&self) -> u64 {
+        self.worst_correction_ppm.load(Relaxed)
     }
 }
 

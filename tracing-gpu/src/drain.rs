@@ -10,6 +10,9 @@ use crate::record::RangeKey;
 use crate::stats::Distribution;
 use crate::summary::{CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
+/// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
+const WORTH_A_NOTE_PPM: u64 = 100;
+
 /// Ranges that the finish ended, by label, and the thread it ran on.
 pub(crate) struct Cut {
     pub(crate) labels: Vec<u32>,
@@ -35,15 +38,19 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
         );
     }
     core.with_names(|names| {
-        let merged = Merged::of(&rows);
+        let merged = Merged::of(&rows, names);
         let mut summary = Summary {
             elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
             ranges: ranges(&merged, names, rate),
             tree: tree(&rows, names, rate, window),
-            categories: categories(&merged, names, rate),
+            categories: categories(&merged, rate),
             losses: losses(core, names, open, cut),
             ..Summary::default()
         };
+        if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
+            let ppm = core.clock.worst_correction_ppm();
+            summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
+        }
         summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
         summary
     })
@@ -55,17 +62,24 @@ fn count<T>(items: impl Iterator<Item = T>) -> u64 {
 
 /// Distributions of all threads and parents together.
 struct Merged {
-    ranges: BTreeMap<(u32, RangeStyle), Distribution>,
-    categories: BTreeMap<u32, Distribution>,
+    /// By the name that is shown, as Nsight Systems groups: `a:b` in the default domain is `b` in the domain `a`.
+    ranges: BTreeMap<(String, RangeStyle), (u32, Distribution)>,
+    categories: BTreeMap<String, Distribution>,
 }
 
 impl Merged {
-    fn of(rows: &[(RangeKey, RowCopy)]) -> Self {
+    fn of(rows: &[(RangeKey, RowCopy)], names: &Names) -> Self {
         let mut merged = Self { ranges: BTreeMap::new(), categories: BTreeMap::new() };
         for (key, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
-            merged.ranges.entry((key.label, key.style)).or_default().merge(&row.times);
-            if key.category != 0 {
-                merged.categories.entry(key.category).or_default().merge(&row.times);
+            let range = merged.ranges.entry((label_shown(names, key.label), key.style));
+            range.or_insert_with(|| (key.label, Distribution::default())).1.merge(&row.times);
+            // A category may be written as a number here and as the same digits there: one row.
+            let category = names.catalog.category_of(key.category).map(|category| match category {
+                CategoryName::Text(text) => text.to_string(),
+                CategoryName::Number(number) => number.to_string(),
+            });
+            if let Some(category) = category {
+                merged.categories.entry(category).or_default().merge(&row.times);
             }
         }
         merged
@@ -89,37 +103,35 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
 }
 
 fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
-    let mut rows: Vec<RangeStats> = merged
-        .ranges
-        .iter()
-        .filter_map(|(&(label, style), distribution)| {
-            let (domain, name) = label_text(names, label)?;
-            Some(RangeStats { domain, name, style, times: times(distribution, rate) })
-        })
-        .collect();
-    rows.sort_by_cached_key(|row| (std::cmp::Reverse(row.times.total_ns), row.label(), row.style));
+    let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
+        let (domain, name) = label_text(names, *label)?;
+        Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
+    });
+    let mut rows: Vec<RangeStats> = rows.collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
 }
 
-fn categories(merged: &Merged, names: &Names, rate: Rate) -> Vec<CategoryStats> {
-    let mut rows: Vec<CategoryStats> = merged
-        .categories
-        .iter()
-        .filter_map(|(&category, distribution)| {
-            let category = match names.catalog.category_of(category)? {
-                CategoryName::Text(text) => text.to_string(),
-                CategoryName::Number(number) => number.to_string(),
-            };
-            Some(CategoryStats { category, times: times(distribution, rate) })
-        })
-        .collect();
-    rows.sort_by_cached_key(|row| (std::cmp::Reverse(row.times.total_ns), row.category.clone()));
+fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
+    let rows = merged.categories.iter();
+    let mut rows: Vec<CategoryStats> =
+        rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
 }
 
 fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {
     let label = names.catalog.label_of(label)?;
     Some((names.domain_name(label.domain).map(str::to_owned), label.name.to_string()))
+}
+
+/// The name as [`RangeStats::label`] gives it.
+fn label_shown(names: &Names, label: u32) -> String {
+    match label_text(names, label) {
+        Some((Some(domain), name)) => format!("{domain}:{name}"),
+        Some((None, name)) => name,
+        None => String::new(),
+    }
 }
 
 /// What all rows of one node add up to, in ticks.
@@ -174,19 +186,13 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
 
 fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
-    let text = |label: u32| {
-        let label = names.catalog.label_of(label);
-        let domain = label.and_then(|label| names.domain_name(label.domain));
-        let name = label.map_or_else(String::new, |label| label.name.to_string());
-        domain.map_or(name.clone(), |domain| format!("{domain}:{name}"))
-    };
     let cut = cut.into_iter().flat_map(|cut| cut.labels.iter().map(|&label| (label, cut.thread.clone(), true)));
     let open = cut.chain(open.into_iter().map(|(label, thread)| (label, thread, false)));
     Losses {
         split_instances: load(&core.losses.split_instances),
         stray_exits: load(&core.losses.stray_exits),
         spans_dropped: load(&core.losses.spans_dropped),
-        open: open.map(|(label, thread, cut)| OpenRange { label: text(label), thread, cut }).collect(),
+        open: open.map(|(label, thread, cut)| OpenRange { label: label_shown(names, label), thread, cut }).collect(),
         names_over_limit: names.catalog.names_over_limit,
         nodes_over_limit: names.catalog.nodes_over_limit,
         rows_without_median: 0,

@@ -9,7 +9,8 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
-use crate::collect::shard::{FindValues, NearExit, Shard};
+use crate::collect::near::NearExit;
+use crate::collect::shard::{FindValues, Shard};
 use crate::collect::values::SpanValues;
 use crate::marks;
 use crate::own_values;

@@ -6,7 +6,8 @@ use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber, span};
 
 use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
-use crate::collect::shard::{FindValues, NearExit, Shard};
+use crate::collect::near::NearExit;
+use crate::collect::shard::{FindValues, Shard};
 use crate::collect::slab::{Closed, SpanRef, untracked};
 use crate::collect::values::SpanValues;
 use crate::marks;

@@ -1,8 +1,7 @@
 //! One profiler's shared state: the window, the names, and the shards of all threads.
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use nvtx_rs::{Attributes, Domain};
 use once_cell::sync::OnceCell;
@@ -16,19 +15,16 @@ use super::row::NvtxRange;
 use super::samples::Budget;
 use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
-use super::slab::MAX_SHARDS;
 use crate::clock::{Clock, Ticks};
 use crate::config::Domain as DomainChoice;
 use crate::record::RangeKey;
 
 /// Gate of a shard whose thread is running foreign code: callbacks do nothing.
 pub(crate) const CLOSED: u64 = u64::MAX - 1;
-/// Gate of a shard that has not been used yet.
-const OPENING: u64 = u64::MAX - 2;
 /// Gate of a profiler that has finished, or never began.
-const FINISHED: u64 = u64::MAX;
+pub(super) const FINISHED: u64 = u64::MAX;
 /// Open ranges of ended threads that are remembered by name.
-const ABANDONED: usize = 256;
+pub(super) const ABANDONED: usize = 256;
 
 /// What a core is made with.
 pub(crate) struct CoreOptions {
@@ -62,7 +58,7 @@ pub(crate) struct Core {
     pub(crate) id: u64,
     /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
     /// callback, written at `reset` and `finish`.
-    gate: AtomicU64,
+    pub(super) gate: AtomicU64,
     /// Whether a span has asked for a start/end range, so that closes must be looked at.
     pub(crate) has_lifetimes: AtomicBool,
     pub(crate) clock: Clock,
@@ -74,8 +70,8 @@ pub(crate) struct Core {
     filter: Targets,
     choice: DomainChoice,
     names: Mutex<Names>,
-    threads: Mutex<Threads>,
-    shards: Chunked<OnceCell<&'static Shard>, 64>,
+    pub(super) threads: Mutex<Threads>,
+    pub(super) shards: Chunked<OnceCell<&'static Shard>, 64>,
 }
 
 #[derive(Debug)]
@@ -86,32 +82,10 @@ pub(crate) struct Names {
 }
 
 #[derive(Debug, Default)]
-struct Threads {
-    all: Vec<&'static Shard>,
-    free: Vec<&'static Shard>,
-    abandoned: Vec<Abandoned>,
-}
-
-thread_local! {
-    /// The shard of the profiler that was last called on this thread, if the fast paths apply to it: they measure, and know one clock.
-    /// Needs no destructor, so that reading it is one load.
-    static NEAR: Cell<Option<&'static Shard>> = const { Cell::new(None) };
-    /// The shard of the profiler that was last called on this thread.
-    static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
-    /// All shards of this thread; gives them back when it ends.
-    static HELD: Held = const { Held(RefCell::new(Vec::new())) };
-}
-
-struct Held(RefCell<Vec<&'static Shard>>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        NEAR.set(None);
-        LAST.set(None);
-        for shard in self.0.take() {
-            shard.release();
-        }
-    }
+pub(super) struct Threads {
+    pub(super) all: Vec<&'static Shard>,
+    pub(super) free: Vec<&'static Shard>,
+    pub(super) abandoned: Vec<Abandoned>,
 }
 
 impl Core {
@@ -157,94 +131,6 @@ impl Core {
         })
     }
 
-    /// The shard of this thread if it was the last one used on it and nothing has changed since.
-    #[inline(always)]
-    pub(crate) fn near_shard(&self) -> Option<&'static Shard> {
-        NEAR.get().filter(|shard| self.is_open(shard))
-    }
-
-    /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
-    pub(crate) fn shard(&'static self) -> Option<&'static Shard> {
-        LAST.get().filter(|shard| self.is_open(shard)).or_else(|| self.find_shard())
-    }
-
-    #[inline(always)]
-    fn is_open(&self, shard: &Shard) -> bool {
-        shard.gate.load(Relaxed) == self.gate.load(Relaxed)
-    }
-
-    #[inline(never)]
-    fn find_shard(&'static self) -> Option<&'static Shard> {
-        let gate = self.gate.load(Relaxed);
-        if gate == FINISHED {
-            return None;
-        }
-        let Ok(found) = HELD.try_with(|held| self.held_shard(held)) else {
-            self.drop_span(); // this thread is being torn down
-            return None;
-        };
-        let shard = found?;
-        if shard.gate.load(Relaxed) == CLOSED {
-            return None;
-        }
-        let window = self.window();
-        if shard.window.load(Relaxed) != window {
-            shard.restart(window);
-        }
-        shard.gate.store(gate, Relaxed);
-        NEAR.set(Some(shard).filter(|_| self.statistics && self.clock.is_tsc()));
-        LAST.set(Some(shard));
-        Some(shard)
-    }
-
-    fn held_shard(&'static self, held: &Held) -> Option<&'static Shard> {
-        let mut held = held.0.try_borrow_mut().ok()?; // borrowed: this callback comes from inside the lines below
-        if let Some(shard) = held.iter().find(|shard| shard.profiler == self.id) {
-            return Some(shard);
-        }
-        let shard = self.acquire_shard()?;
-        *shard.thread.lock() = thread_name(shard.index);
-        if self.nvtx && nvtx_rs::is_tool_attached() {
-            nvtx_rs::naming::name_current_thread(&shard.thread.lock());
-        }
-        shard.gate.store(OPENING, Relaxed);
-        held.push(shard);
-        Some(shard)
-    }
-
-    fn acquire_shard(&'static self) -> Option<&'static Shard> {
-        let mut threads = self.threads.lock();
-        if let Some(shard) = threads.free.pop() {
-            return Some(shard);
-        }
-        let index = threads.all.len();
-        if index >= MAX_SHARDS {
-            drop(threads);
-            self.drop_span();
-            return None;
-        }
-        let shard: &'static Shard = Box::leak(Box::new(Shard::new(self, index as u32)));
-        if let Some(slot) = self.shards.get_or_grow(index) {
-            let _ = slot.set(shard);
-        }
-        threads.all.push(shard);
-        Some(shard)
-    }
-
-    /// Takes a shard back from a thread that has ended.
-    pub(crate) fn release(&'static self, shard: &'static Shard) {
-        shard.gate.store(CLOSED, Relaxed);
-        let places = shard.abandon();
-        let thread = std::mem::take(&mut *shard.thread.lock());
-        let labels: Vec<u32> = places.into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect();
-        let mut threads = self.threads.lock();
-        let room = ABANDONED.saturating_sub(threads.abandoned.len());
-        threads
-            .abandoned
-            .extend(labels.into_iter().take(room).map(|label| Abandoned { label, thread: thread.clone() }));
-        threads.free.push(shard);
-    }
-
     /// A shard by its number. Any thread, no lock.
     #[inline(always)]
     pub(crate) fn shard_at(&self, index: u32) -> Option<&'static Shard> {
@@ -279,17 +165,12 @@ impl Core {
         }
         self.threads.lock().abandoned.clear();
         self.window.store(start, Relaxed);
-        self.gate.store(next_gate(), Relaxed);
+        self.gate.store(next_gate(), Release); // pairs with `find_shard`: who sees the gate sees the window
     }
 
     /// From now on every callback does nothing. Returns the gate as it was: true for the first caller only.
     pub(crate) fn close(&self) -> bool {
         self.gate.swap(FINISHED, Relaxed) != FINISHED
-    }
-
-    /// The shard of this thread after the gate was closed.
-    pub(crate) fn own_shard(&self) -> Option<&'static Shard> {
-        HELD.try_with(|held| held.0.try_borrow().ok()?.iter().find(|shard| shard.profiler == self.id).copied()).ok()?
     }
 
     pub(crate) fn drop_span(&self) {
@@ -415,15 +296,4 @@ impl Names {
 fn next_gate() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
-}
-
-/// The name of this thread: Rust's, else the operating system's, else its number.
-fn thread_name(index: u32) -> String {
-    if let Some(name) = std::thread::current().name() {
-        return name.to_owned();
-    }
-    match std::fs::read_to_string("/proc/thread-self/comm") {
-        Ok(name) if !name.trim().is_empty() => name.trim().to_owned(),
-        _ => format!("thread {index}"),
-    }
 }

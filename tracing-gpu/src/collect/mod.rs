@@ -6,9 +6,11 @@
 pub(crate) mod catalog;
 pub(crate) mod chunked;
 pub(crate) mod core;
+pub(crate) mod near;
 pub(crate) mod row;
 pub(crate) mod samples;
 pub(crate) mod shard;
 pub(crate) mod site;
 pub(crate) mod slab;
+mod threads;
 pub(crate) mod values;

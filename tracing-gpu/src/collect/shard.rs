@@ -8,6 +8,7 @@ use tracing_core::Metadata;
 
 use super::chunked::Chunked;
 use super::core::Core;
+use super::near::{CHILDREN, CachedSpan, Child, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
 use super::site::site_key;
 use super::slab::Slab;
@@ -16,10 +17,6 @@ use crate::clock::Ticks;
 use crate::nesting::{Ranges, Stack};
 use crate::record::{Ended, Place, RangeKey};
 
-/// Entries of the cache from (parent node, call site) to a place.
-const CHILDREN: usize = 256;
-/// Entries of the cache from a registry's span id to a place.
-const SPANS: usize = 1024;
 /// Exits elsewhere that a thread is told of before it looks.
 const TOLD: usize = 1024;
 
@@ -36,9 +33,9 @@ pub(crate) struct Shard {
     core: &'static Core,
     pub(crate) slab: Slab,
     pub(crate) stack: Stack,
-    children: [Child; CHILDREN],
-    spans: [CachedSpan; SPANS],
-    rows: Chunked<Row, 64>,
+    pub(super) children: [Child; CHILDREN],
+    pub(super) spans: [CachedSpan; SPANS],
+    pub(super) rows: Chunked<Row, 64>,
     row_count: AtomicU32,
     /// Profiler this belongs to.
     pub(crate) profiler: u64,
@@ -48,29 +45,6 @@ pub(crate) struct Shard {
     run_time_labels: Mutex<HashMap<u32, HashMap<Box<str>, u32>>>,
     told: Mutex<Vec<u64>>,
     pub(crate) thread: Mutex<String>,
-}
-
-#[derive(Debug, Default)]
-struct Child {
-    site: AtomicU64,
-    parent: AtomicU64,
-    place: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct CachedSpan {
-    id: AtomicU64,
-    place: AtomicU64,
-}
-
-/// What came of a fast exit.
-pub(crate) enum NearExit {
-    /// All is done.
-    Done,
-    /// The range is closed, and its instance is still to be counted: that takes memory.
-    Uncounted(Ended),
-    /// Nothing has happened.
-    Not,
 }
 
 /// Finds the values of a span that has its own.
@@ -99,51 +73,6 @@ impl Shard {
             told: Mutex::default(),
             thread: Mutex::default(),
         }
-    }
-
-    /// Place and row of a new span under the innermost open range, if they are remembered and the span takes no more than counting.
-    #[inline(always)]
-    pub(crate) fn child_near(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
-        let parent = if self.stack.is_empty() { super::catalog::ROOT } else { self.stack.near_top()?.place().node() };
-        let (entry, site) = self.child_entry(parent, metadata);
-        let place = Place::from_bits(entry.place.load(Relaxed));
-        let known = entry.site.load(Relaxed) == site && entry.parent.load(Relaxed) == u64::from(parent);
-        if !known || place.has_own_values() {
-            return None;
-        }
-        Some((place, self.rows.near(place.row())?))
-    }
-
-    #[inline(always)]
-    fn child_entry(&self, parent: u32, metadata: &'static Metadata<'static>) -> (&Child, u64) {
-        let site = site_key(metadata);
-        let hash = (site >> 4) as u32 ^ parent.wrapping_mul(0x9e37_79b1) >> 16;
-        (&self.children[hash as usize % CHILDREN], site)
-    }
-
-    /// [`enter`](Self::enter) where nothing is in the way; else false, and nothing has happened.
-    #[inline(always)]
-    pub(crate) fn enter_near(&self, span: u64, place: Place) -> bool {
-        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, crate::clock::read_tsc())
-    }
-
-    /// [`exit`](Self::exit) where nothing is in the way.
-    #[inline(always)]
-    pub(crate) fn exit_near(&self, span: u64) -> NearExit {
-        if !nvtx_rs::is_tool_absent() {
-            return NearExit::Not;
-        }
-        let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return NearExit::Not };
-        match self.rows.near(ended.place.row()) {
-            Some(row) if row.add_near(ended.duration, ended.nested) => NearExit::Done,
-            _ => NearExit::Uncounted(ended),
-        }
-    }
-
-    /// Counts an instance that [`exit_near`](Self::exit_near) could not.
-    #[inline(never)]
-    pub(crate) fn add_uncounted(&self, place: Place, duration: u64, nested: u64) {
-        self.add(Ended { place, duration, nested });
     }
 
     /// Node of the innermost open range, under which a new span without an explicit parent is.
@@ -215,22 +144,6 @@ impl Shard {
         if let Some(row) = self.rows.get(place.row()) {
             row.add_call();
         }
-    }
-
-    /// Remembers where the span with this registry id is counted. Only for spans created on this thread: the registry gives an id
-    /// again only on the thread that made it, and then this entry is written anew.
-    #[inline(always)]
-    pub(crate) fn remember(&self, id: u64, place: Place) {
-        let entry = &self.spans[id as usize % SPANS];
-        entry.id.store(id, Relaxed);
-        entry.place.store(place.bits(), Relaxed);
-    }
-
-    /// Where a span created on this thread is counted, if it is remembered.
-    #[inline(always)]
-    pub(crate) fn remembered(&self, id: u64) -> Option<Place> {
-        let entry = &self.spans[id as usize % SPANS];
-        (entry.id.load(Relaxed) == id).then(|| Place::from_bits(entry.place.load(Relaxed)))
     }
 
     /// Opens a range. Its place is of this thread and it has no values of its own.

@@ -1,0 +1,103 @@
+//! The fast paths: what a callback does where everything is warm and nothing is special.
+//!
+//! Each either does the whole thing, calling nothing, or has done nothing and says so; the general path is in `shard`. Two caches
+//! lead there: from (parent node, call site) to a place, and from a registry's span id to a place.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tracing_core::Metadata;
+
+use super::row::Row;
+use super::shard::Shard;
+use super::site::site_key;
+use crate::record::{Ended, Place};
+
+/// Entries of the cache from (parent node, call site) to a place.
+pub(super) const CHILDREN: usize = 256;
+/// Entries of the cache from a registry's span id to a place.
+pub(super) const SPANS: usize = 1024;
+#[derive(Debug, Default)]
+pub(super) struct Child {
+    pub(super) site: AtomicU64,
+    pub(super) parent: AtomicU64,
+    pub(super) place: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct CachedSpan {
+    pub(super) id: AtomicU64,
+    pub(super) place: AtomicU64,
+}
+
+/// What came of a fast exit.
+pub(crate) enum NearExit {
+    /// All is done.
+    Done,
+    /// The range is closed, and its instance is still to be counted: that takes memory.
+    Uncounted(Ended),
+    /// Nothing has happened.
+    Not,
+}
+
+impl Shard {
+    /// Place and row of a new span under the innermost open range, if they are remembered and the span takes no more than counting.
+    #[inline(always)]
+    pub(crate) fn child_near(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
+        let parent = if self.stack.is_empty() { super::catalog::ROOT } else { self.stack.near_top()?.place().node() };
+        let (entry, site) = self.child_entry(parent, metadata);
+        let place = Place::from_bits(entry.place.load(Relaxed));
+        let known = entry.site.load(Relaxed) == site && entry.parent.load(Relaxed) == u64::from(parent);
+        if !known || place.has_own_values() {
+            return None;
+        }
+        Some((place, self.rows.near(place.row())?))
+    }
+
+    #[inline(always)]
+    pub(super) fn child_entry(&self, parent: u32, metadata: &'static Metadata<'static>) -> (&Child, u64) {
+        let site = site_key(metadata);
+        let hash = (site >> 4) as u32 ^ parent.wrapping_mul(0x9e37_79b1) >> 16;
+        (&self.children[hash as usize % CHILDREN], site)
+    }
+
+    /// [`enter`](Self::enter) where nothing is in the way; else false, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn enter_near(&self, span: u64, place: Place) -> bool {
+        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, crate::clock::read_tsc())
+    }
+
+    /// [`exit`](Self::exit) where nothing is in the way.
+    #[inline(always)]
+    pub(crate) fn exit_near(&self, span: u64) -> NearExit {
+        if !nvtx_rs::is_tool_absent() {
+            return NearExit::Not;
+        }
+        let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return NearExit::Not };
+        match self.rows.near(ended.place.row()) {
+            Some(row) if row.add_near(ended.duration, ended.nested) => NearExit::Done,
+            _ => NearExit::Uncounted(ended),
+        }
+    }
+
+    /// Counts an instance that [`exit_near`](Self::exit_near) could not.
+    #[inline(never)]
+    pub(crate) fn add_uncounted(&self, place: Place, duration: u64, nested: u64) {
+        self.add(Ended { place, duration, nested });
+    }
+
+    /// Remembers where the span with this registry id is counted. Only for spans created on this thread: the registry gives an id
+    /// again only on the thread that made it, and then this entry is written anew.
+    #[inline(always)]
+    pub(crate) fn remember(&self, id: u64, place: Place) {
+        let entry = &self.spans[id as usize % SPANS];
+        entry.id.store(id, Relaxed);
+        entry.place.store(place.bits(), Relaxed);
+    }
+
+    /// Where a span created on this thread is counted, if it is remembered.
+    #[inline(always)]
+    pub(crate) fn remembered(&self, id: u64) -> Option<Place> {
+        let entry = &self.spans[id as usize % SPANS];
+        (entry.id.load(Relaxed) == id).then(|| Place::from_bits(entry.place.load(Relaxed)))
+    }
+}
