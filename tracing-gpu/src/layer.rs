@@ -100,7 +100,7 @@ where
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
         let Some((core, shard)) = self.shard() else { return };
         if let Some(values) = ctx.span(id).and_then(|span| own_values_of(core, &span)) {
-            own_values::record(core, shard, &values, record);
+            own_values::record(shard, &values, record);
         }
     }
 

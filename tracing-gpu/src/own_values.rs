@@ -21,15 +21,15 @@ pub(crate) fn create(
 ) -> Arc<SpanValues> {
     let metadata = attributes.metadata();
     let read = shard.closed(|| FieldValues::of_new(attributes));
-    let site = shard.closed(|| core.site(metadata));
+    let site = shard.site(metadata);
     let label = read.name.as_deref().and_then(|name| {
         let name = if name.is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(name) };
         shard.run_time_label(site.domain, &name)
     });
     let label = label.unwrap_or(site.label);
     let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
-    let values = SpanValues::new(metadata, core.node(parent, key), label);
-    update(core, &values, &read);
+    let values = SpanValues::new(metadata, shard.node(parent, key), label);
+    update(shard, &values, &read);
     let place = shard.place_now(&values);
     if !place.is_none() {
         shard.add_call(place);
@@ -42,13 +42,13 @@ pub(crate) fn create(
 }
 
 /// Takes over the fields of a `record`.
-pub(crate) fn record(core: &'static Core, shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
+pub(crate) fn record(shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
     let read = shard.closed(|| FieldValues::of_record(record));
-    update(core, values, &read);
+    update(shard, values, &read);
 }
 
-fn update(core: &Core, values: &SpanValues, read: &FieldValues) {
-    values.update(read, read.category.clone().map(|category| core.category(category)));
+fn update(shard: &Shard, values: &SpanValues, read: &FieldValues) {
+    values.update(read, read.category.clone().map(|category| shard.category(category)));
 }
 
 fn lifetime_key(values: &SpanValues) -> RangeKey {
@@ -71,7 +71,7 @@ pub(crate) fn close(core: &'static Core, shard: &Shard, values: &SpanValues) {
         shard.closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain
     }
     let key = lifetime_key(values);
-    let place = shard.place(core.node(ROOT, key), key, values.metadata);
+    let place = shard.place(shard.node(ROOT, key), key, values.metadata);
     if place.is_none() {
         return core.drop_span();
     }

@@ -204,7 +204,7 @@ impl Subscriber for GpuSubscriber {
     fn record(&self, id: &span::Id, record: &span::Record<'_>) {
         let Some((core, shard)) = self.shard() else { return };
         if let Some(values) = values_of(core, id.into_u64()) {
-            own_values::record(core, shard, &values, record);
+            own_values::record(shard, &values, record);
         }
     }
 

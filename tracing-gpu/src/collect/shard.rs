@@ -1,6 +1,5 @@
 //! What one thread measures: its open ranges, its rows, and the caches that lead from a callback to a row.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
@@ -8,6 +7,7 @@ use tracing_core::Metadata;
 
 use super::chunked::Chunked;
 use super::core::Core;
+use super::known::Known;
 use super::near::{CHILDREN, CachedSpan, Child, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
 use super::site::site_key;
@@ -30,19 +30,18 @@ pub(crate) struct Shard {
     pub(crate) index: u32,
     nvtx: bool,
     statistics: bool,
-    core: &'static Core,
+    pub(super) core: &'static Core,
     pub(crate) slab: Slab,
     pub(crate) stack: Stack,
     pub(super) children: [Child; CHILDREN],
     pub(super) spans: [CachedSpan; SPANS],
     pub(super) rows: Chunked<Row, 64>,
-    row_count: AtomicU32,
+    pub(super) row_count: AtomicU32,
     /// Profiler this belongs to.
     pub(crate) profiler: u64,
     /// Start of the window that the rows are of.
     pub(crate) window: AtomicU64,
-    row_ids: Mutex<HashMap<(u32, RangeKey), u32>>,
-    run_time_labels: Mutex<HashMap<u32, HashMap<Box<str>, u32>>>,
+    pub(super) known: Mutex<Known>,
     told: Mutex<Vec<u64>>,
     pub(crate) thread: Mutex<String>,
 }
@@ -68,8 +67,7 @@ impl Shard {
             row_count: AtomicU32::new(0),
             profiler: core.id,
             window: AtomicU64::new(core.window()),
-            row_ids: Mutex::default(),
-            run_time_labels: Mutex::default(),
+            known: Mutex::default(),
             told: Mutex::default(),
             thread: Mutex::default(),
         }
@@ -91,11 +89,11 @@ impl Shard {
 
     #[inline(never)]
     fn find_child(&self, parent: u32, metadata: &'static Metadata<'static>, entry: &Child) -> Place {
-        let site = self.closed(|| self.core.site(metadata));
+        let site = self.site(metadata);
         let mut place = Place::NONE;
         if site.enabled {
             let key = RangeKey { label: site.label, category: 0, style: crate::summary::RangeStyle::PushPop };
-            place = self.place(self.core.node(parent, key), key, metadata);
+            place = self.place(self.node(parent, key), key, metadata);
             if site.own_values && !place.is_none() {
                 place = place.with_own_values();
             }
@@ -104,22 +102,6 @@ impl Shard {
         entry.parent.store(u64::from(parent), Relaxed);
         entry.place.store(place.bits(), Relaxed);
         place
-    }
-
-    /// The place of a node and key on this thread, with a row of its own from the first time on.
-    #[inline(never)]
-    pub(crate) fn place(&self, node: u32, key: RangeKey, metadata: &'static Metadata<'static>) -> Place {
-        let mut ids = self.row_ids.lock();
-        if let Some(&row) = ids.get(&(node, key)) {
-            return Place::new(node, row);
-        }
-        let index = self.row_count.load(Relaxed);
-        let Some(row) = self.rows.get_or_grow(index as usize) else { return Place::NONE };
-        let nvtx = self.closed(|| self.core.nvtx_range(key));
-        row.identify(node, RowIdentity { key, metadata, nvtx });
-        self.row_count.store(index + 1, Release); // pairs with `rows`: a reader that counts the row sees its identity
-        ids.insert((node, key), index);
-        Place::new(node, index)
     }
 
     /// A place that another thread made, on this one.
@@ -292,18 +274,6 @@ impl Shard {
         if let Some(row) = self.rows.get(ended.place.row()) {
             row.add(ended.duration, ended.nested, &self.core.budget);
         }
-    }
-
-    /// Number of a run-time name, found without the profiler's lock from the second time on.
-    pub(crate) fn run_time_label(&self, domain: u32, name: &str) -> Option<u32> {
-        let mut domains = self.run_time_labels.lock();
-        let labels = domains.entry(domain).or_default();
-        if let Some(&label) = labels.get(name) {
-            return Some(label);
-        }
-        let label = self.core.run_time_label(domain, name)?; // bounded there: a name beyond the bound is not kept here either
-        labels.insert(Box::from(name), label);
-        Some(label)
     }
 
     fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {

@@ -1,0 +1,76 @@
+//! What a thread has met before: so that the profiler's lock is taken the first time only.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use tracing_core::Metadata;
+
+use super::catalog::CategoryName;
+use super::row::RowIdentity;
+use super::shard::Shard;
+use super::site::{Site, site_key};
+use crate::record::{Place, RangeKey};
+use crate::summary::RangeStyle;
+
+/// Numbers that one thread has asked for. Behind a lock of the shard's own that only this thread takes.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    sites: HashMap<u64, Site>,
+    labels: HashMap<u32, HashMap<Box<str>, u32>>,
+    categories: HashMap<CategoryName, u32>,
+    /// By parent, label and style: the catalog's rule for what is one node.
+    nodes: HashMap<(u32, u32, RangeStyle), u32>,
+    rows: HashMap<(u32, RangeKey), u32>,
+}
+
+impl Shard {
+    /// What is known of a call site.
+    pub(crate) fn site(&self, metadata: &'static Metadata<'static>) -> Site {
+        let mut known = self.known.lock();
+        *known.sites.entry(site_key(metadata)).or_insert_with(|| self.closed(|| self.core.site(metadata)))
+    }
+
+    /// Number of a name made at run time; `None` beyond the bound on such names.
+    pub(crate) fn run_time_label(&self, domain: u32, name: &str) -> Option<u32> {
+        let mut known = self.known.lock();
+        let labels = known.labels.entry(domain).or_default();
+        if let Some(&label) = labels.get(name) {
+            return Some(label);
+        }
+        let label = self.core.run_time_label(domain, name)?;
+        labels.insert(Box::from(name), label);
+        Some(label)
+    }
+
+    /// Number of a category.
+    pub(crate) fn category(&self, name: CategoryName) -> u32 {
+        let mut known = self.known.lock();
+        if let Some(&category) = known.categories.get(&name) {
+            return category;
+        }
+        let category = self.core.category(name.clone());
+        known.categories.insert(name, category);
+        category
+    }
+
+    /// Node of a range under a parent.
+    pub(crate) fn node(&self, parent: u32, key: RangeKey) -> u32 {
+        let mut known = self.known.lock();
+        *known.nodes.entry((parent, key.label, key.style)).or_insert_with(|| self.core.node(parent, key))
+    }
+
+    /// The place of a node and key on this thread, with a row of its own from the first time on.
+    pub(crate) fn place(&self, node: u32, key: RangeKey, metadata: &'static Metadata<'static>) -> Place {
+        let mut known = self.known.lock();
+        if let Some(&row) = known.rows.get(&(node, key)) {
+            return Place::new(node, row);
+        }
+        let index = self.row_count.load(Relaxed);
+        let Some(row) = self.rows.get_or_grow(index as usize) else { return Place::NONE };
+        let nvtx = self.closed(|| self.core.nvtx_range(key));
+        row.identify(node, RowIdentity { key, metadata, nvtx });
+        self.row_count.store(index + 1, Release); // pairs with `rows`: a reader that counts the row sees its identity
+        known.rows.insert((node, key), index);
+        Place::new(node, index)
+    }
+}
