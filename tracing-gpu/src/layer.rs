@@ -167,7 +167,7 @@ where
     let Some((core, shard)) = layer.shard() else { return };
     match shard.remembered(id.into_u64()) {
         Some(place) if place.is_none() => return,
-        Some(place) if !place.has_own_values() => return shard.enter(id.into_u64(), place),
+        Some(place) if !place.has_own_values() => return shard.enter(id.into_u64(), place, None),
         _ => {}
     }
     let Some(span) = ctx.span(id) else { return };
@@ -177,7 +177,7 @@ where
     let parent = span.parent().map_or(ROOT, |parent| node_of(core, shard, parent));
     let place = shard.child(parent, span.metadata());
     if !place.has_own_values() {
-        shard.enter(id.into_u64(), place);
+        shard.enter(id.into_u64(), place, None);
     }
 }
 

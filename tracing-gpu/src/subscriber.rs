@@ -78,7 +78,7 @@ impl GpuSubscriber {
         if here.is_none() {
             return core.drop_span();
         }
-        shard.enter(id, here);
+        shard.enter(id, here, None);
     }
 
     #[inline(never)]

@@ -165,7 +165,8 @@ impl Core {
         }
         self.threads.lock().abandoned.clear();
         self.window.store(start, Relaxed);
-        self.gate.store(next_gate(), Release); // pairs with `find_shard`: who sees the gate sees the window
+        // Pairs with `find_shard`: who sees the gate sees the window. A finish meanwhile stays one.
+        let _finished = self.gate.fetch_update(Release, Relaxed, |gate| (gate != FINISHED).then(next_gate));
     }
 
     /// From now on every callback does nothing. Returns the gate as it was: true for the first caller only.

@@ -128,15 +128,6 @@ impl Shard {
         }
     }
 
-    /// Opens a range. Its place is of this thread and it has no values of its own.
-    pub(crate) fn enter(&self, span: u64, place: Place) {
-        if self.nvtx && nvtx_rs::is_tool_attached() {
-            self.enter_with_tool(span, place, None);
-        } else if !self.stack.push(span, place, self.now()) {
-            self.core.drop_span();
-        }
-    }
-
     /// Opens a range of a span that has values of its own.
     #[inline(never)]
     pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues) {
@@ -144,7 +135,7 @@ impl Shard {
         if place.is_none() {
             return self.core.drop_span();
         }
-        self.enter_with_tool(span, place.with_own_values(), Some(values));
+        self.enter(span, place.with_own_values(), Some(values));
     }
 
     /// Where an entry of this span is counted now: `record` may have changed its category.
@@ -154,17 +145,22 @@ impl Shard {
         self.place(values.node, key, values.metadata)
     }
 
+    /// Opens a range. Its place is of this thread.
     #[inline(never)]
-    fn enter_with_tool(&self, span: u64, place: Place, values: Option<&SpanValues>) {
-        let range = self.nvtx_range(place);
-        let attributes =
-            range.map(|range| values.map_or(range.attributes, |values| values.now().apply(range.attributes)));
-        if !self.stack.push(span, place, self.core.clock.now()) {
+    pub(crate) fn enter(&self, span: u64, place: Place, values: Option<&SpanValues>) {
+        let range = if self.has_tool() { self.nvtx_range(place) } else { None };
+        let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
+        if !self.stack.push(span, place, self.now()) {
             return self.core.drop_span();
         }
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.closed(|| range.domain.push(&attributes));
         }
+    }
+
+    /// Whether our ranges go to a tool.
+    fn has_tool(&self) -> bool {
+        self.nvtx && nvtx_rs::is_tool_attached()
     }
 
     /// Closes the range of `span` if it is the innermost one. Returns false if it is not.
@@ -173,7 +169,7 @@ impl Shard {
         if !self.stack.is_top(span) {
             return false;
         }
-        if self.nvtx && nvtx_rs::is_tool_attached() {
+        if self.has_tool() {
             self.pop_tool();
         }
         if let Some(ended) = self.stack.pop(now) {
@@ -200,7 +196,7 @@ impl Shard {
                 true
             }
             None => {
-                *self.told.lock() = told;
+                self.told.lock().extend(told); // not for this exit
                 false
             }
         }
@@ -307,8 +303,8 @@ struct Shell<'a> {
 impl Ranges for Shell<'_> {
     fn close(&mut self, place: Place, _span: u64) -> Ticks {
         let range = self.shard.nvtx_range(place);
-        let now = self.shard.core.clock.now();
-        if let Some(range) = range.filter(|_| self.shard.nvtx && nvtx_rs::is_tool_attached()) {
+        let now = self.shard.now();
+        if let Some(range) = range.filter(|_| self.shard.has_tool()) {
             self.shard.closed(|| range.domain.pop());
         }
         now
@@ -317,8 +313,8 @@ impl Ranges for Shell<'_> {
     fn reopen(&mut self, place: Place, span: u64) -> Ticks {
         let range = self.shard.nvtx_range(place);
         let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values.find(span));
-        let now = self.shard.core.clock.now();
-        if let Some(range) = range.filter(|_| self.shard.nvtx && nvtx_rs::is_tool_attached()) {
+        let now = self.shard.now();
+        if let Some(range) = range.filter(|_| self.shard.has_tool()) {
             let attributes = own.map_or(range.attributes, |own| own.now().apply(range.attributes));
             self.shard.closed(|| range.domain.push(&attributes));
         }
