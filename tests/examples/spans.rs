@@ -1,0 +1,47 @@
+//! Programs whose spans the tests watch: `spans SCENARIO TIER`, TIER being `layer`, `subscriber` or, with the feature
+//! `nvidia`, `nvidia` for NVIDIA's own layer.
+//!
+//! A scenario prints what its profilers counted as JSON, one summary a line; what a tool was told is recorded outside.
+
+#[path = "spans/entries.rs"]
+mod entries;
+#[path = "spans/exits.rs"]
+mod exits;
+#[path = "spans/faults.rs"]
+mod faults;
+#[path = "spans/fields.rs"]
+mod fields;
+#[path = "spans/lineage.rs"]
+mod lineage;
+#[path = "spans/stage.rs"]
+mod stage;
+#[path = "spans/threads.rs"]
+mod threads;
+#[path = "spans/windows.rs"]
+mod windows;
+
+use stage::Tier;
+use std::error::Error;
+use std::time::Duration;
+
+/// What a scenario may fail with: then it is not what the test wanted to see.
+type Outcome = Result<(), Box<dyn Error>>;
+
+type Scenario = (&'static str, fn(Tier) -> Outcome);
+
+fn main() -> Outcome {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(name), Some(tier)) = (arguments.next(), arguments.next()) else {
+        return Err("spans SCENARIO TIER".into());
+    };
+    // A scenario that hangs is a failure, not a test run without end.
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(300));
+        eprintln!("the scenario hangs");
+        std::process::abort();
+    });
+    let all = [entries::ALL, exits::ALL, faults::ALL, fields::ALL, lineage::ALL, threads::ALL, windows::ALL];
+    let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
+    let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;
+    run(tier.parse()?)
+}

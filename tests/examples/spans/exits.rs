@@ -1,0 +1,211 @@
+//! Every way a program can end.
+#![allow(unsafe_code)] // fork and the like
+
+use crate::stage::{Tier, on_thread};
+use crate::{Outcome, Scenario};
+use std::io::Write as _;
+use std::sync::OnceLock;
+use tracing::info_span;
+use tracing_gpu::{Profiler, Report};
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("guard", guard),
+    ("finish", finish),
+    ("panic", panic),
+    ("panic-in-thread", panic_in_thread),
+    ("leaked-process-exit", leaked_process_exit),
+    ("leaked-process-exit-in-span", leaked_process_exit_in_span),
+    ("leaked-process-exit-in-thread", leaked_process_exit_in_thread),
+    ("leaked-return", leaked_return),
+    ("static-return", static_return),
+    ("returned-error", returned_error),
+    ("abort", abort),
+    ("wait-for-signal", wait_for_signal),
+    ("wait-for-signal-leaked", wait_for_signal_leaked),
+    ("fork", fork),
+    ("init-guard", init_guard),
+    ("init-leaked-process-exit", init_leaked_process_exit),
+    ("init-twice", init_twice),
+    ("init-beside-another", init_beside_another),
+    ("build-beside-another", build_beside_another),
+];
+
+/// A profiler that prints ranges to standard error.
+fn start(tier: Tier) -> Result<Profiler, Box<dyn std::error::Error>> {
+    let profiler = Profiler::builder().report([Report::Ranges]).build()?;
+    tier.install(&profiler)?;
+    Ok(profiler)
+}
+
+fn work() {
+    info_span!("work").in_scope(|| info_span!("step").in_scope(|| ()));
+}
+
+fn guard(tier: Tier) -> Outcome {
+    let _profiler = start(tier)?;
+    work();
+    Ok(())
+}
+
+fn finish(tier: Tier) -> Outcome {
+    let profiler = start(tier)?;
+    work();
+    profiler.finish()?;
+    Ok(())
+}
+
+fn panic(tier: Tier) -> Outcome {
+    let _profiler = start(tier)?;
+    work();
+    let _open = info_span!("unwound").entered();
+    panic!("on purpose");
+}
+
+fn panic_in_thread(tier: Tier) -> Outcome {
+    let _profiler = start(tier)?;
+    work();
+    let ended = crate::stage::thread("worker", || {
+        let _open = info_span!("unwound").entered();
+        panic!("on purpose");
+    })?
+    .join();
+    assert!(ended.is_err());
+    Ok(())
+}
+
+fn leaked_process_exit(tier: Tier) -> Outcome {
+    std::mem::forget(start(tier)?);
+    work();
+    std::process::exit(7);
+}
+
+fn leaked_process_exit_in_span(tier: Tier) -> Outcome {
+    let _profiler = start(tier)?;
+    work();
+    let _open = info_span!("open").entered();
+    std::process::exit(7);
+}
+
+fn leaked_process_exit_in_thread(tier: Tier) -> Outcome {
+    let _profiler = start(tier)?;
+    work();
+    let _open = info_span!("open").entered();
+    on_thread("worker", || -> () {
+        let _there = info_span!("there").entered();
+        std::process::exit(7);
+    });
+    Ok(())
+}
+
+fn leaked_return(tier: Tier) -> Outcome {
+    std::mem::forget(start(tier)?);
+    work();
+    Ok(())
+}
+
+fn static_return(tier: Tier) -> Outcome {
+    static PROFILER: OnceLock<Profiler> = OnceLock::new();
+    assert!(PROFILER.set(start(tier)?).is_ok());
+    work();
+    Ok(())
+}
+
+fn returned_error(tier: Tier) -> Outcome {
+    let _profiler = start(tier)?;
+    work();
+    Err("on purpose".into())
+}
+
+fn abort(tier: Tier) -> Outcome {
+    let _profiler = start(tier)?;
+    work();
+    std::process::abort();
+}
+
+/// Says that it is ready, and waits to be killed.
+fn wait_to_be_killed() -> ! {
+    let open = info_span!("open").entered();
+    let said = writeln!(std::io::stdout(), "ready");
+    assert!(said.is_ok());
+    loop {
+        std::hint::black_box(&open);
+        std::thread::park();
+    }
+}
+
+fn wait_for_signal(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
+    tier.install(&profiler)?;
+    work();
+    wait_to_be_killed()
+}
+
+/// Not asked for: the signal takes its default course at once.
+fn wait_for_signal_leaked(tier: Tier) -> Outcome {
+    let profiler = start(tier)?;
+    work();
+    std::mem::forget(profiler);
+    wait_to_be_killed()
+}
+
+/// The child ends by returning from `main`, its guard dropped and the exit hook run, and then the parent.
+fn fork(tier: Tier) -> Outcome {
+    let profiler = start(tier)?;
+    work();
+    // SAFETY: the child makes spans, drops the profiler and returns from `main`. The only other thread of this process sleeps in
+    // `sleep`, and holds no lock while the process is copied.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        work();
+        drop(profiler);
+        writeln!(std::io::stdout(), "child")?;
+        return Ok(());
+    }
+    let mut status = 0;
+    // SAFETY: `child` is a child of this process that nobody else waits for, and `status` is a live `c_int`.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+    writeln!(std::io::stdout(), "parent")?;
+    Ok(())
+}
+
+fn init_guard(_: Tier) -> Outcome {
+    let _profile = tracing_gpu::init();
+    work();
+    Ok(())
+}
+
+fn init_leaked_process_exit(_: Tier) -> Outcome {
+    std::mem::forget(tracing_gpu::init());
+    work();
+    std::process::exit(7);
+}
+
+fn init_twice(_: Tier) -> Outcome {
+    let first = tracing_gpu::init();
+    let second = tracing_gpu::init();
+    writeln!(std::io::stdout(), "{} {}", first.profiler().is_some(), second.profiler().is_some())?;
+    work();
+    drop(second);
+    work();
+    Ok(())
+}
+
+fn init_beside_another(_: Tier) -> Outcome {
+    tracing::subscriber::set_global_default(tracing_subscriber::registry())?;
+    let inert = tracing_gpu::init();
+    writeln!(std::io::stdout(), "{}", inert.profiler().is_some())?;
+    work();
+    Ok(())
+}
+
+/// The second subscriber is refused by `tracing`; the profiler goes on and says that nothing came.
+fn build_beside_another(tier: Tier) -> Outcome {
+    let first = start(tier)?;
+    let second = Profiler::builder().report([Report::Ranges]).build()?;
+    assert!(tier.install(&second).is_err());
+    work();
+    second.finish()?;
+    first.finish()?;
+    Ok(())
+}

@@ -1,0 +1,358 @@
+//! Which span is under which, and what is measured at all.
+
+use crate::stage::{measure, measure_with, on_thread, print, silent, thread};
+use crate::{Outcome, Scenario, Tier};
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::sync::mpsc::channel;
+use tracing::subscriber::{set_global_default, with_default};
+use tracing::{Instrument as _, Level, Span, debug, debug_span, info, info_span};
+use tracing_gpu::Profiler;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("parents", parents),
+    ("parents-across-threads", parents_across_threads),
+    ("tasks-on-workers", tasks_on_workers),
+    ("parent-with-values", parent_with_values),
+    ("parent-filtered-out", parent_filtered_out),
+    ("recursion", recursion),
+    ("two-layers", two_layers),
+    ("two-profilers", two_profilers),
+    ("nvtx-passes-on", nvtx_passes_on),
+    ("beside-fmt", beside_fmt),
+    ("beside-fmt-first", beside_fmt_first),
+    ("filter", filter),
+    ("ids-again", ids_again),
+    ("ids-again-elsewhere", ids_again_elsewhere),
+    ("ids-again-on-dead-threads", ids_again_on_dead_threads),
+];
+
+fn parents(tier: Tier) -> Outcome {
+    measure(tier, || {
+        let a = info_span!("a");
+        a.in_scope(|| {
+            info_span!("contextual").in_scope(|| ());
+            info_span!(parent: None, "root").in_scope(|| info_span!("under root").in_scope(|| ()));
+            let b = info_span!("b");
+            info_span!(parent: &b, "explicit").in_scope(|| ());
+            info_span!(parent: b.id(), "explicit").in_scope(|| ());
+            // Entered where it was not created: it stays under its parent.
+            b.in_scope(|| info_span!("under b").in_scope(|| ()));
+        });
+        info_span!(parent: &a, "late").in_scope(|| ());
+        let elsewhere = a.in_scope(|| info_span!("moved"));
+        info_span!("c").in_scope(|| elsewhere.in_scope(|| info_span!("under moved").in_scope(|| ())));
+        info_span!("follows").follows_from(&a);
+    })
+}
+
+fn parents_across_threads(tier: Tier) -> Outcome {
+    measure(tier, || {
+        let outer = info_span!("outer");
+        let task = outer.in_scope(|| info_span!("task"));
+        let twice = (outer.clone(), task.clone());
+        on_thread("first", move || {
+            task.in_scope(|| info_span!("step").in_scope(|| ()));
+            info_span!(parent: &outer, "explicit").in_scope(|| ());
+            info_span!("alone").in_scope(|| ());
+        });
+        on_thread("second", move || {
+            let (outer, task) = twice;
+            let below = info_span!(parent: &task, "below");
+            drop((outer, task)); // the parents' last handles
+            below.in_scope(|| info_span!("step").in_scope(|| ()));
+        });
+    })
+}
+
+/// Tokio polls where it likes; each task stays under the span that spawned it.
+fn tasks_on_workers(tier: Tier) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build()?;
+    measure_with(tier, silent(), |_| {
+        let request = info_span!("request");
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..100)
+                .map(|_| {
+                    let task = async {
+                        tokio::task::yield_now().await;
+                        let step = async {
+                            tokio::task::yield_now().await;
+                            info_span!("leaf").in_scope(|| ());
+                        };
+                        step.instrument(info_span!("step")).await;
+                    };
+                    request.in_scope(|| tokio::spawn(task.instrument(info_span!("task"))))
+                })
+                .collect();
+            for task in tasks {
+                task.await?;
+            }
+            Ok::<_, tokio::task::JoinError>(())
+        })?;
+        Ok(())
+    })
+}
+
+/// A parent whose name is made at run time.
+fn parent_with_values(tier: Tier) -> Outcome {
+    measure(tier, || {
+        for name in ["x", "y"] {
+            let outer = info_span!("outer", nvtx.name = name);
+            outer.in_scope(|| info_span!("here").in_scope(|| ()));
+            let task = outer.in_scope(|| info_span!("task"));
+            on_thread("worker", move || {
+                task.in_scope(|| info_span!("there").in_scope(|| ()));
+                info_span!(parent: &outer, "explicit", nvtx.category = "c").in_scope(|| ());
+            });
+        }
+    })
+}
+
+/// What is not measured leaves no gap: its children are under its own parent.
+fn parent_filtered_out(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        let outer = info_span!("outer");
+        let between = outer.in_scope(|| debug_span!("between"));
+        outer.in_scope(|| between.in_scope(|| info_span!("nested").in_scope(|| ())));
+        let elsewhere = between.clone();
+        let created = info_span!(parent: &between, "explicit");
+        created.in_scope(|| ());
+        on_thread("worker", move || {
+            created.in_scope(|| ());
+            elsewhere.in_scope(|| info_span!("contextual").in_scope(|| ()));
+        });
+        Ok(())
+    })
+}
+
+fn recursion(tier: Tier) -> Outcome {
+    fn down(depth: usize) {
+        let _span = info_span!("recursive").entered();
+        if depth > 1 {
+            down(depth - 1);
+        } else {
+            info_span!("bottom").in_scope(|| ());
+        }
+    }
+    measure(tier, || down(2_000))
+}
+
+fn two_layers(tier: Tier) -> Outcome {
+    #[cfg(feature = "nvidia")]
+    if tier == Tier::Nvidia {
+        let theirs = nvtx::tracing::NvtxLayer::default;
+        set_global_default(tracing_subscriber::registry().with(theirs()).with(theirs()))?;
+        info_span!("once").in_scope(|| ());
+        return Ok(());
+    }
+    let profiler = silent().build()?;
+    match tier {
+        Tier::Layer => {
+            set_global_default(tracing_subscriber::registry().with(profiler.layer()).with(profiler.layer()))?;
+        }
+        _ => set_global_default(profiler.subscriber())?,
+    }
+    let span = info_span!("span", nvtx.name = "once", nvtx.lifetime = true);
+    span.in_scope(|| info!("event"));
+    drop(span);
+    if tier == Tier::Subscriber {
+        with_default(profiler.subscriber(), || info_span!("second").in_scope(|| info!("event")));
+    }
+    print(&profiler.summary())?;
+    profiler.finish()?;
+    Ok(())
+}
+
+fn two_profilers(tier: Tier) -> Outcome {
+    let (first, second) = (silent().build()?, silent().build()?);
+    match tier {
+        Tier::Layer => {
+            set_global_default(tracing_subscriber::registry().with(second.layer()).with(first.layer()))?;
+            let span = info_span!("both", nvtx.name = "both", nvtx.lifetime = true);
+            span.in_scope(|| info_span!("inner").in_scope(|| info!("event")));
+        }
+        _ => {
+            set_global_default(first.subscriber())?;
+            let both = || {
+                let span = info_span!("both", nvtx.name = "both", nvtx.lifetime = true);
+                span.in_scope(|| info_span!("inner").in_scope(|| info!("event")));
+            };
+            both();
+            with_default(second.subscriber(), both);
+        }
+    }
+    print(&first.summary())?;
+    print(&second.summary())?;
+    first.finish()?;
+    second.finish()?;
+    Ok(())
+}
+
+/// When the first profiler finishes, NVTX is free for the next one that is built.
+fn nvtx_passes_on(tier: Tier) -> Outcome {
+    let run = |name: &'static str, profiler: Profiler| -> Outcome {
+        let body = || info_span!("span", nvtx.name = name).in_scope(|| ());
+        match tier {
+            Tier::Layer => with_default(tracing_subscriber::registry().with(profiler.layer()), body),
+            _ => with_default(profiler.subscriber(), body),
+        }
+        print(&profiler.summary())?;
+        profiler.finish()?;
+        Ok(())
+    };
+    let first = silent().build()?;
+    let without = silent().build()?;
+    run("first", first)?;
+    run("without NVTX", without)?;
+    run("next", silent().build()?)
+}
+
+/// What a program logs does not depend on what is measured.
+fn log() {
+    debug_span!("debug span").in_scope(|| debug!("debug event"));
+    info_span!("info span").in_scope(|| {
+        debug!("debug inside");
+        info_span!("below").in_scope(|| info!("info event"));
+    });
+}
+
+fn beside_fmt(_: Tier) -> Outcome {
+    let profiler = silent().build()?;
+    let fmt = tracing_subscriber::fmt::layer().without_time().with_ansi(false).with_writer(std::io::stderr);
+    let fmt = fmt.with_filter(LevelFilter::DEBUG);
+    set_global_default(tracing_subscriber::registry().with(profiler.layer()).with(fmt))?;
+    log();
+    print(&profiler.summary())?;
+    profiler.finish()?;
+    debug!("debug after");
+    Ok(())
+}
+
+fn beside_fmt_first(_: Tier) -> Outcome {
+    let profiler = silent().build()?;
+    let fmt = tracing_subscriber::fmt::layer().without_time().with_ansi(false).with_writer(std::io::stderr);
+    set_global_default(tracing_subscriber::registry().with(fmt).with(profiler.layer()).with(LevelFilter::DEBUG))?;
+    log();
+    print(&profiler.summary())?;
+    profiler.finish()?;
+    debug!("debug after");
+    Ok(())
+}
+
+fn filter(tier: Tier) -> Outcome {
+    let filter = Targets::new().with_default(LevelFilter::WARN).with_target("app", Level::DEBUG);
+    measure_with(tier, silent().filter(filter), |_| {
+        info_span!("below the default").in_scope(|| {
+            debug_span!(target: "app::part", "of the target").in_scope(|| {
+                tracing::trace_span!(target: "app", "below the target").in_scope(|| ());
+            });
+            tracing::warn_span!("warn").in_scope(|| info!("event below"));
+        });
+        Ok(())
+    })
+}
+
+/// Enters spans of two call sites, and knows how often, and which ids came back under the other call site.
+#[derive(Default)]
+struct Ids {
+    last: HashMap<u64, &'static str>,
+    entries: HashMap<&'static str, u64>,
+    changed_hands: u64,
+}
+
+impl Ids {
+    /// Not in turns: an id comes back after 8,191 others of its slot, an odd number.
+    fn create(number: usize) -> Span {
+        if number % 3 == 0 { info_span!("third") } else { info_span!("other") }
+    }
+
+    fn name(span: &Span) -> &'static str {
+        span.metadata().map_or("", |metadata| metadata.name())
+    }
+
+    fn saw(&mut self, span: &Span) {
+        let id = span.id().map_or(0, |id| id.into_u64());
+        let before = self.last.insert(id, Self::name(span));
+        self.changed_hands += u64::from(before.is_some_and(|before| before != Self::name(span)));
+    }
+
+    fn counts(&mut self, span: &Span, entries: u64) {
+        *self.entries.entry(Self::name(span)).or_default() += entries;
+    }
+
+    /// One line: ids that changed hands, entries of `other` and of `third`.
+    fn print(&self) -> Outcome {
+        let entries = |name| self.entries.get(name).copied().unwrap_or(0);
+        writeln!(std::io::stderr(), "{} {} {}", self.changed_hands, entries("other"), entries("third"))?;
+        Ok(())
+    }
+}
+
+fn ids_again(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        let mut ids = Ids::default();
+        for number in 0..30_000 {
+            let span = Ids::create(number);
+            ids.saw(&span);
+            ids.counts(&span, 1);
+            span.in_scope(|| ());
+        }
+        ids.print()
+    })
+}
+
+/// The same, each span entered here, then entered and closed on another thread.
+fn ids_again_elsewhere(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        let (to_worker, spans) = channel::<Span>();
+        let (closed, to_main) = channel::<()>();
+        let worker = thread("worker", move || {
+            for span in spans {
+                span.in_scope(|| ());
+                drop(span);
+                if closed.send(()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        // The registry has 32 slots at first, and takes in turn what other threads give back: with one slot left its ids come back.
+        let taken: Vec<Span> = (0..31).map(|_| info_span!("taken")).collect();
+        let mut ids = Ids::default();
+        for number in 0..30_000 {
+            let span = Ids::create(number);
+            ids.saw(&span);
+            ids.counts(&span, 2);
+            span.in_scope(|| ());
+            to_worker.send(span)?;
+            to_main.recv()?;
+        }
+        drop((to_worker, taken));
+        worker.join().map_err(|_| "the worker failed")?;
+        ids.print()
+    })
+}
+
+/// Threads end and others begin: what a thread remembered of its spans is nobody else's.
+fn ids_again_on_dead_threads(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        let mut kept: Vec<Span> = Vec::new();
+        let mut ids = Ids::default();
+        for round in 0..300 {
+            let created = on_thread("creator", move || {
+                let spans: Vec<Span> = (0..100).map(|number| Ids::create(number + round)).collect();
+                spans.iter().for_each(|span| span.in_scope(|| ()));
+                spans
+            });
+            created.iter().for_each(|span| ids.counts(span, 1));
+            kept.extend(created);
+            for span in &kept {
+                ids.counts(span, 1);
+                span.in_scope(|| ());
+            }
+            kept.truncate(kept.len() / 2);
+        }
+        ids.print()
+    })
+}

@@ -1,0 +1,149 @@
+//! The report is printed once, however the program ends.
+
+mod scenario;
+
+use scenario::{BOTH, Ran, SUBSCRIBER, command, notes, outcome, printed, rows};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Stdio};
+
+const REFUSED: &str = "tracing-gpu: a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it \
+                       instead of `init()`";
+
+/// Ends with this code, has printed `work` and `step` once, and nothing else.
+fn assert_reported(scenario: &str, tier: &str, code: i32) -> Ran {
+    let ran = outcome(&mut command(scenario, tier));
+    assert_eq!(ran.status.code(), Some(code), "{scenario} {tier}\n{}", ran.stderr);
+    assert_eq!(printed(&ran.stderr), rows([("step", 1), ("work", 1)]), "{scenario} {tier}");
+    assert_eq!(ran.stdout, "", "{scenario} {tier}");
+    ran
+}
+
+#[test]
+fn the_guard_prints_when_it_is_dropped() {
+    for tier in BOTH {
+        for scenario in ["guard", "finish"] {
+            let ran = assert_reported(scenario, tier, 0);
+            assert_eq!(notes(&ran.stderr), "");
+        }
+    }
+}
+
+#[test]
+fn an_error_from_main_prints_too() {
+    for tier in BOTH {
+        let ran = assert_reported("returned-error", tier, 1);
+        assert!(ran.stderr.ends_with("Error: \"on purpose\"\n"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_panic_prints_while_it_unwinds() {
+    for tier in BOTH {
+        let ran = outcome(&mut command("panic", tier));
+        assert_eq!(ran.status.code(), Some(101));
+        assert!(ran.stderr.contains("on purpose"), "{}", ran.stderr);
+        // The span was exited by the unwinding, before the guard below it was dropped.
+        assert_eq!(printed(&ran.stderr), rows([("step", 1), ("unwound", 1), ("work", 1)]), "{tier}");
+        assert_eq!(notes(&ran.stderr), "");
+
+        let ran = outcome(&mut command("panic-in-thread", tier));
+        assert_eq!(ran.status.code(), Some(0));
+        assert_eq!(printed(&ran.stderr), rows([("step", 1), ("unwound", 1), ("work", 1)]), "{tier}");
+        assert_eq!(notes(&ran.stderr), "");
+    }
+}
+
+#[test]
+fn a_profiler_that_is_never_dropped_prints_at_the_exit() {
+    for tier in BOTH {
+        assert_reported("leaked-process-exit", tier, 7);
+        assert_reported("leaked-return", tier, 0);
+        assert_reported("static-return", tier, 0);
+    }
+    for (scenario, code) in [("init-guard", 0), ("init-leaked-process-exit", 7)] {
+        let ran = outcome(&mut command(scenario, SUBSCRIBER));
+        assert_eq!(ran.status.code(), Some(code), "{scenario}");
+        let (ranges, tree) = ran.stderr.split_once(" ** Phase Tree").expect("ranges and tree by default");
+        assert_eq!(printed(ranges), rows([("step", 1), ("work", 1)]), "{scenario}");
+        assert!(tree.contains("work") && tree.contains("  step"), "{tree}");
+    }
+}
+
+#[test]
+fn an_abort_prints_nothing() {
+    for tier in BOTH {
+        let ran = outcome(&mut command("abort", tier));
+        assert_eq!((ran.status.signal(), ran.stderr.as_str()), (Some(libc::SIGABRT), ""), "{tier}");
+    }
+}
+
+/// Starts a scenario that waits, and sends this signal once it says that it does.
+fn killed_by(signal: &str, scenario: &str, tier: &str) -> (Option<i32>, String) {
+    let spawned = command(scenario, tier).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child: Child = spawned.expect("the scenario can be started");
+    let mut line = String::new();
+    let said = BufReader::new(child.stdout.take().expect("its output is piped")).read_line(&mut line);
+    assert!(said.is_ok() && line == "ready\n", "{line:?}");
+    let kill = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(kill.expect("`kill` is in every shell's path: install procps or util-linux").success());
+    let mut text = String::new();
+    let read = child.stderr.take().expect("its errors are piped").read_to_string(&mut text);
+    assert!(read.is_ok(), "{read:?}");
+    (child.wait().expect("the scenario ends").signal(), text)
+}
+
+#[test]
+fn a_signal_prints_when_asked_for_and_takes_its_course() {
+    for tier in BOTH {
+        for (name, number) in [("-INT", libc::SIGINT), ("-TERM", libc::SIGTERM)] {
+            let (status, text) = killed_by(name, "wait-for-signal", tier);
+            assert_eq!(status, Some(number), "{tier} {name}");
+            assert_eq!(printed(&text), rows([("step", 1), ("work", 1)]), "{tier} {name}");
+            assert_eq!(notes(&text), "- Still open, and not counted: open (main).");
+
+            let (status, text) = killed_by(name, "wait-for-signal-leaked", tier);
+            assert_eq!((status, text.as_str()), (Some(number), ""), "{tier} {name}: not asked for");
+        }
+        let (status, text) = killed_by("-KILL", "wait-for-signal", tier);
+        assert_eq!((status, text.as_str()), (Some(libc::SIGKILL), ""), "{tier}");
+    }
+}
+
+#[test]
+fn after_a_fork_only_the_parent_prints() {
+    for tier in BOTH {
+        let ran = outcome(&mut command("fork", tier));
+        assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "child\nparent\n", "{tier}");
+        assert_eq!(printed(&ran.stderr), rows([("step", 1), ("work", 1)]), "{tier}");
+    }
+}
+
+#[test]
+fn a_second_start_is_one_line_and_an_inert_guard() {
+    let ran = outcome(&mut command("init-twice", SUBSCRIBER));
+    assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "true false\n"));
+    let (said, report) = ran.stderr.split_once('\n').expect("a line");
+    assert_eq!(said, REFUSED);
+    let (ranges, _) = report.split_once(" ** Phase Tree").expect("ranges and tree by default");
+    // The second guard is dropped between two pieces of work: the first goes on.
+    assert_eq!(printed(ranges), rows([("step", 2), ("work", 2)]));
+    assert!(!report.contains("Notes:"), "{report}");
+
+    let ran = outcome(&mut command("init-beside-another", SUBSCRIBER));
+    assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "false\n"));
+    assert_eq!(ran.stderr, format!("{REFUSED}\n"));
+}
+
+#[test]
+fn a_second_global_subscriber_is_refused_and_the_first_goes_on() {
+    for tier in BOTH {
+        let ran = outcome(&mut command("build-beside-another", tier));
+        assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
+        let second = ran.stderr.rfind("Range Summary (").expect("two tables");
+        let (empty, full) = ran.stderr.split_at(second);
+        assert!(empty.contains("No range was recorded."), "{empty}");
+        assert_eq!(printed(full), rows([("step", 1), ("work", 1)]), "{tier}");
+    }
+}

@@ -1,0 +1,314 @@
+//! Bad input has a stated outcome: no panic, no lost statistics, no other exit code.
+
+mod scenario;
+
+use scenario::{
+    BOTH, Ran, TemporaryFile, assert_whole, command, instances, outcome, outcome_recorded, recorded, rows, tree, untold,
+};
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tests::recorder::library;
+use tracing_gpu::{Losses, Summary};
+
+const INJECTION_PATH: &str = "NVTX_INJECTION64_PATH";
+
+/// What does not change from run to run.
+fn counts(summary: &Summary) -> (BTreeMap<String, u64>, Vec<String>, Losses, Vec<String>) {
+    (instances(summary), tree(summary), summary.losses.clone(), summary.notes.clone())
+}
+
+fn steady() -> BTreeMap<String, u64> {
+    rows([("inner", 20), ("named", 1), ("outer", 10), ("request", 10), ("request (start/end)", 10), ("step", 10)])
+}
+
+#[test]
+fn a_tool_that_cannot_be_loaded_changes_nothing() {
+    let text = TemporaryFile::new("text.so");
+    std::fs::write(&text.0, "not a library\n").expect("a file can be written");
+    for tier in BOTH {
+        let expected = counts(&untold("steady", tier).summary());
+        assert_eq!(expected.0, steady());
+        // The recorder's entry point fails where there is no file to record to, and says why.
+        for tool in [Path::new("/no/such/tool.so"), &text.0, Path::new("libm.so.6"), Path::new(""), &library()] {
+            let ran = outcome(command("steady", tier).env(INJECTION_PATH, tool));
+            assert_eq!(ran.status.code(), Some(0), "{tier} {}", tool.display());
+            assert!(ran.stderr.is_empty() || tool == library(), "{tier} {}: {}", tool.display(), ran.stderr);
+            assert_eq!(counts(&ran.summary()), expected, "{tier} {}", tool.display());
+            assert_whole(&ran.summary());
+        }
+        let told = recorded("steady", tier);
+        assert_eq!(counts(&told.summary()), expected, "{tier} with a tool");
+        assert_eq!((told.count("push"), told.count("pop")), (51, 51), "{tier}");
+    }
+}
+
+/// With this in the environment, to its end, the program going on.
+fn went_on(tier: &str, variables: &[(&str, &str)]) -> Ran {
+    let ran = outcome(command("defaults", tier).envs(variables.iter().copied()));
+    assert!(ran.status.success() && ran.stdout.starts_with("went on\n"), "{}\n{}", ran.status, ran.stderr);
+    ran
+}
+
+#[test]
+fn each_bad_setting_is_one_line_and_the_rest_counts() {
+    for tier in BOTH {
+        let settings =
+            "report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,signals=maybe,out=,,style=legacy,report=ranges";
+        let ran = went_on(tier, &[("TRACING_GPU", settings)]);
+        let complaints: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
+        let allowed = "allowed are off, report, style, nvtx, domain, out and signals";
+        let expected = [
+            "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, joined by +"
+                .to_owned(),
+            "tracing-gpu: TRACING_GPU: `style` cannot be `old`: allowed is current or legacy".to_owned(),
+            "tracing-gpu: TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off".to_owned(),
+            format!("tracing-gpu: TRACING_GPU: `wat` is not known: {allowed}"),
+            "tracing-gpu: TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name".to_owned(),
+            format!("tracing-gpu: TRACING_GPU: `gpu=on` is not known: {allowed}"),
+            "tracing-gpu: TRACING_GPU: `out` needs a value: write out=...".to_owned(),
+            "tracing-gpu: TRACING_GPU: `signals` cannot be `maybe`: allowed is on or off".to_owned(),
+            "tracing-gpu: TRACING_GPU: `out` cannot be ``: allowed is stderr, stdout, none or a path".to_owned(),
+        ];
+        assert_eq!(complaints, expected, "{tier}");
+        assert!(ran.stderr.contains("Range Statistics:"), "the legacy style: {}", ran.stderr);
+        assert!(!ran.stderr.contains("Phase Tree"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_environment_wins_over_the_program() {
+    for tier in BOTH {
+        let ran = went_on(tier, &[("TRACING_GPU", "off")]);
+        assert_eq!(ran.stderr, "", "{tier}");
+        let off = outcome_recorded(command("defaults", tier).env("TRACING_GPU", "off"));
+        assert!(off.calls.iter().all(|call| !call.is_event()), "{:?}", off.calls);
+
+        let ran = went_on(tier, &[("TRACING_GPU", "out=stdout,report=categories")]);
+        assert_eq!(ran.stderr, "");
+        assert!(ran.stdout.contains("net") && !ran.stdout.contains("Phase Tree"), "{}", ran.stdout);
+
+        let ran = went_on(tier, &[("TRACING_GPU", "out=none")]);
+        assert_eq!((ran.stderr.as_str(), ran.stdout.as_str()), ("", "went on\n"));
+
+        let file = TemporaryFile::new("a,b.txt");
+        let path = file.0.display().to_string().replace(',', "\\,");
+        let ran = went_on(tier, &[("TRACING_GPU", &format!("out={path},report=ranges"))]);
+        assert_eq!(ran.stderr, "");
+        assert!(file.text().contains("Range Summary"), "{}", file.text());
+
+        let ran = outcome_recorded(command("defaults", tier).env("TRACING_GPU", "nvtx=off,out=none"));
+        assert!(ran.calls.iter().all(|call| !call.is_event()), "{:?}", ran.calls);
+        let ran = outcome_recorded(command("defaults", tier).env("TRACING_GPU", "domain=app,out=none"));
+        assert!(ran.calls.iter().filter(|call| call.kind == "push").all(|call| call.domain.as_deref() == Some("app")));
+        assert_eq!(ran.count("push"), 51);
+
+        let ran = went_on(tier, &[("TRACING_GPU_FILTER", "spans=loud")]);
+        let lines: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
+        assert_eq!(lines.len(), 1, "{}", ran.stderr);
+        assert!(lines[0].starts_with("tracing-gpu: TRACING_GPU_FILTER=`spans=loud` is not a filter"), "{}", lines[0]);
+        assert!(ran.stderr.contains("request"), "{}", ran.stderr);
+        let ran = went_on(tier, &[("TRACING_GPU_FILTER", "warn")]);
+        assert!(ran.stderr.contains("No range was recorded."), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_setting_that_is_not_utf8_is_one_line() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    for tier in BOTH {
+        let ran = outcome(command("defaults", tier).env("TRACING_GPU", OsStr::from_bytes(b"style=\xff,report=ranges")));
+        assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "went on\n"), "{}", ran.stderr);
+        let lines: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
+        let said = "tracing-gpu: TRACING_GPU: `style` cannot be `\u{fffd}`: allowed is current or legacy";
+        assert_eq!(lines, [said], "{tier}");
+    }
+}
+
+#[test]
+fn ten_thousand_names_are_ten_thousand_rows() {
+    for tier in BOTH {
+        let summary = untold("many-names", tier).summary();
+        assert_eq!(summary.ranges.len(), 10_000, "{tier}");
+        assert!(summary.ranges.iter().all(|row| row.times.instances == 2 && row.times.median_exact));
+        assert_eq!(summary.tree.len(), 10_000);
+        assert_eq!(summary.losses, Losses::default());
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn names_beyond_the_bound_are_counted_under_the_spans_own() {
+    for tier in BOTH {
+        let summary = untold("too-many-names", tier).summary();
+        assert_eq!(summary.ranges.len(), 65_536 + 1, "{tier}");
+        let own = summary.ranges.iter().find(|row| row.name == "span").expect("the span's own name");
+        assert_eq!(
+            (own.times.instances, summary.losses.names_over_limit),
+            (70_000 - 65_536, 70_000 - 65_536),
+            "{tier}"
+        );
+        // 10 names that fitted came again.
+        assert_eq!(summary.ranges.iter().filter(|row| row.times.instances == 2).count(), 10);
+        assert_eq!(summary.ranges.iter().map(|row| row.times.instances).sum::<u64>(), 70_010);
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn names_of_a_megabyte_are_cut() {
+    for tier in BOTH {
+        let summary = untold("long-names", tier).summary();
+        // Those that differ only at their end are one row.
+        assert_eq!(summary.ranges.len(), 201, "{tier}");
+        assert!(summary.ranges.iter().all(|row| row.name.len() == 32_768 && row.name.ends_with('…')));
+        assert_eq!(summary.ranges.iter().map(|row| row.times.instances).sum::<u64>(), 400);
+        assert_eq!(summary.losses, Losses::default());
+    }
+}
+
+#[test]
+fn nodes_beyond_the_bound_are_in_more() {
+    for tier in BOTH {
+        let summary = untold("too-many-nodes", tier).summary();
+        assert_eq!(summary.ranges.iter().map(|row| row.times.instances).sum::<u64>(), 300 * 301, "{tier}");
+        // 65,536 nodes; every span beyond is in a `(more)` row, and counted.
+        let nodes = tree(&summary);
+        let (more, own): (Vec<&String>, Vec<&String>) =
+            nodes.iter().partition(|line| line.trim_start().starts_with("(more) "));
+        let calls = |line: &String| -> u64 {
+            line.rsplit_once(' ')
+                .and_then(|(_, counts)| counts.split_once('/')?.0.parse().ok())
+                .expect("calls/instances")
+        };
+        let sum = |lines: Vec<&String>| lines.into_iter().map(calls).sum::<u64>();
+        assert!(own.len() > 65_000 && own.len() < 65_536, "{tier}: {}", own.len());
+        assert_eq!(sum(own) + sum(more), 300 * 301, "{tier}");
+        assert!(summary.losses.nodes_over_limit > 0, "{tier}");
+        // Rows are by name, whatever became of their nodes.
+        let named = |name: &str| summary.ranges.iter().find(|row| row.name == name).map(|row| row.times.instances);
+        assert_eq!(named("0"), Some(301), "{tier}: once as an outer span, 300 times as an inner one");
+        assert_eq!(named("299"), Some(301), "{tier}");
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn a_domain_that_does_not_fit_is_the_default_one() {
+    for tier in BOTH {
+        let ran = recorded("too-many-domains", tier);
+        assert_eq!(ran.told_on_main(), ["push domain 7:fits", "pop domain 7:", "push left over", "mark event", "pop"]);
+        assert_eq!(instances(&ran.summary()), rows([("domain 7:fits", 1), ("left over", 1)]), "{tier}");
+    }
+}
+
+#[test]
+fn a_crowd_of_names_stays_within_the_budget() {
+    for tier in BOTH {
+        let summary = untold("crowded-budget", tier).summary();
+        assert_eq!(summary.ranges.len(), 1_000, "{tier}");
+        for row in &summary.ranges {
+            let times = &row.times;
+            assert_eq!(times.instances, 128, "{tier} {}", row.name);
+            assert!(times.min_ns > 0 && times.min_ns <= times.max_ns && times.total_ns >= times.max_ns, "{row:?}");
+        }
+        let without = summary.ranges.iter().filter(|row| row.times.median_ns.is_none()).count() as u64;
+        // 1 MiB is room for the durations of 8,192 of 64,000 rows at the most.
+        assert!(without > 0, "{tier}");
+        assert_eq!(summary.losses, Losses { rows_without_median: without, ..Losses::default() }, "{tier}");
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn a_spent_budget_takes_medians_and_nothing_else() {
+    for tier in BOTH {
+        let ran = untold("spent-budget", tier);
+        let summary = ran.summary();
+        let row = |name: &str| &summary.ranges.iter().find(|row| row.name == name).expect("a row").times;
+        assert_eq!((row("first").instances, row("last").instances), (100_000, 3), "{tier}");
+        let last = row("last");
+        // The bodies take 2, 30 and 10 ms.
+        assert!(last.min_ns >= 2_000_000 && last.max_ns >= 30_000_000 && last.total_ns >= 42_000_000, "{last:?}");
+        assert!(last.total_ns >= last.max_ns + last.min_ns && last.stddev_ns > 0.0, "{last:?}");
+        assert_eq!(last.median_ns, None, "{tier}");
+        assert_eq!(summary.ranges.len(), 1_002);
+        let without = summary.losses.rows_without_median;
+        assert_eq!(without, summary.ranges.iter().filter(|row| row.times.median_ns.is_none()).count() as u64);
+        let printed = ran.stderr.lines().find(|line| line.split_whitespace().last() == Some("last")).expect("a row");
+        assert_eq!(printed.split_whitespace().nth(4), Some("-"), "{printed}");
+        let thousands = format!("{},{:03}", without / 1_000, without % 1_000);
+        let count = if without < 1_000 { without.to_string() } else { thousands };
+        let said = format!("{count} rows have no median (-): the memory for durations was spent.");
+        assert!(scenario::notes(&ran.stderr).contains(&said), "{said}\n{}", scenario::notes(&ran.stderr));
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_errors_of_build() {
+    for tier in BOTH {
+        assert_eq!(untold("empty-domain", tier).stdout, "Err(EmptyDomain)\n");
+        let said = untold("tiny-budget", tier).stdout;
+        assert!(said.starts_with("Err(SampleBudget { bytes: 1000, least: "), "{said}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
+    let said = "cannot write the report to `/no/such/folder/report.txt`: No such file or directory (os error 2)";
+    for tier in BOTH {
+        let ran = outcome(&mut command("unwritable-finish", tier));
+        assert_eq!((ran.status.code(), ran.stdout, ran.stderr.as_str()), (Some(0), format!("{said}\n"), ""), "{tier}");
+        for scenario in ["unwritable-drop", "unwritable-exit"] {
+            let ran = outcome(&mut command(scenario, tier));
+            assert_eq!(
+                (ran.status.code(), ran.stderr),
+                (Some(7), format!("tracing-gpu: {said}\n")),
+                "{scenario} {tier}"
+            );
+        }
+        let full = outcome(command("defaults", tier).env("TRACING_GPU", "out=/dev/full"));
+        assert_eq!(full.status.code(), Some(0));
+        let said = "tracing-gpu: cannot write the report to `/dev/full`: No space left on device (os error 28)\n";
+        assert_eq!(full.stderr, said, "{tier}");
+    }
+}
+
+/// Runs a shell that starts the scenario with its standard error somewhere odd.
+fn through_shell(script: &str, scenario: &str, tier: &str) -> std::process::Output {
+    let inner = command(scenario, tier);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script).arg("sh").arg(inner.get_program()).args(inner.get_args()).arg0("sh");
+    for variable in ["TRACING_GPU", "TRACING_GPU_FILTER", INJECTION_PATH] {
+        shell.env_remove(variable);
+    }
+    shell.stdin(Stdio::null()).output().expect("sh can be started")
+}
+
+#[test]
+fn standard_error_may_be_closed_or_full() {
+    for tier in BOTH {
+        for script in [r#""$@" 2>&-"#, r#""$@" 2>/dev/full"#, r#"{ "$@"; echo $? >&3; } 2>&1 >/dev/null 3>&1 | true"#] {
+            for (scenario, code) in [("defaults", 0), ("leaked-process-exit", 7), ("unwritable-drop", 7)] {
+                if script.ends_with("true") && scenario != "defaults" {
+                    continue; // the pipe's own status
+                }
+                let output = through_shell(script, scenario, tier);
+                assert_eq!(output.status.code(), Some(code), "{tier} {scenario} {script}");
+                assert!(!output.stdout.starts_with(b"thread"), "{tier} {scenario} {script}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_and_messages_may_be_anything() {
+    for tier in BOTH {
+        let (told, untold) = (recorded("odd-names", tier), untold("odd-names", tier));
+        assert_eq!(counts(&told.summary()), counts(&untold.summary()), "{tier}");
+        assert_eq!(told.summary().losses, Losses::default());
+    }
+}

@@ -1,0 +1,55 @@
+//! The rules of the profiler, each for both tiers: the calls that a tool sees and what the summary says, in a process of its own.
+
+#[path = "semantics/entries.rs"]
+mod entries;
+#[path = "semantics/fields.rs"]
+mod fields;
+#[path = "semantics/lineage.rs"]
+mod lineage;
+mod scenario;
+#[path = "semantics/threads.rs"]
+mod threads;
+#[path = "semantics/windows.rs"]
+mod windows;
+
+use scenario::{
+    BOTH, LAYER, SUBSCRIBER, TemporaryFile, assert_whole, command, instances, outcome_recorded, recorded, rows, tree,
+    untold,
+};
+use std::collections::BTreeMap;
+use tests::recorder::Call;
+use tracing_gpu::{Losses, OpenRange, RangeStyle, Summary};
+
+const CATEGORY_COUNT_FROM: u32 = 256;
+
+fn row<'a>(summary: &'a Summary, label: &str) -> &'a tracing_gpu::Times {
+    let row = summary.ranges.iter().find(|row| row.label() == label && row.style == RangeStyle::PushPop);
+    &row.unwrap_or_else(|| panic!("no row {label} in {:?}", summary.ranges)).times
+}
+
+fn categories(summary: &Summary) -> BTreeMap<&str, u64> {
+    summary.categories.iter().map(|row| (row.category.as_str(), row.times.instances)).collect()
+}
+
+fn open(label: &str, thread: &str) -> OpenRange {
+    OpenRange { label: label.to_owned(), thread: thread.to_owned(), cut: false }
+}
+
+/// The events that begin something, with the category, colour and payload that they carry.
+fn carried(calls: &[Call]) -> Vec<String> {
+    let begins = |call: &&Call| call.is_event() && call.kind != "pop" && call.kind != "end";
+    let describe = |call: &Call| {
+        let mut text = call.to_string();
+        if call.category != 0 {
+            text += &format!(" category={}", call.category);
+        }
+        if let Some(color) = call.color {
+            text += &format!(" color={color:08X}");
+        }
+        if let Some(payload) = &call.payload {
+            text += &format!(" payload={payload}");
+        }
+        text
+    };
+    calls.iter().filter(begins).map(describe).collect()
+}

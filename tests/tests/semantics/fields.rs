@@ -1,0 +1,315 @@
+//! What spans carry, and events.
+
+use super::*;
+
+#[test]
+fn a_name_made_at_run_time_is_the_name_of_the_row() {
+    for tier in BOTH {
+        let ran = recorded("names", tier);
+        let expected = [
+            "str",
+            "String",
+            "conv1",
+            "conv2",
+            "conv1",
+            "Some(1)",
+            "\"a/b\"",
+            "7",
+            "-7",
+            "340282366920938463463374607431768211455",
+            "0.5",
+            "span",
+            "span",
+            "conv1",
+        ];
+        let pushed: Vec<String> = expected.iter().map(|name| format!("push {name}")).collect();
+        assert_eq!(carried(&ran.calls), pushed, "{tier}");
+        let mut counted = BTreeMap::new();
+        expected.iter().for_each(|name| *counted.entry((*name).to_owned()).or_default() += 1);
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), counted);
+        assert_whole(&summary);
+        // One registration a name: two call sites and a name made at run time share `conv1`.
+        assert_eq!(ran.count("register_string"), counted.len());
+    }
+}
+
+#[test]
+fn odd_names_are_the_same_in_the_table_and_for_a_tool() {
+    for tier in BOTH {
+        let ran = recorded("odd-names", tier);
+        let summary = ran.summary();
+        let pushed: Vec<&str> =
+            ran.calls.iter().filter(|call| call.kind == "push").map(|call| call.message.as_deref().unwrap()).collect();
+        let fixed = ["a␀b", "(unnamed)", "größe 名前 😀", "a␀b", "(unnamed)", "größe 名前 😀", "line\nfeed\u{1b}[31m"];
+        assert_eq!(pushed[..7], fixed, "{tier}");
+        let marked = ran.calls.iter().filter(|call| call.kind == "mark");
+        let marked: Vec<&str> = marked.map(|call| call.message.as_deref().unwrap()).collect();
+        assert_eq!(marked, pushed[7..], "{tier}");
+        for (name, unit) in pushed[7..].iter().zip(["x", "é", "é", "€", "😀", "␀"]) {
+            assert!(name.len() <= 32_768 && name.len() > 32_768 - 4, "{}", name.len());
+            let kept = name.strip_suffix('…').expect("a mark where it was cut").trim_start_matches('p');
+            assert_eq!(kept.replace(unit, ""), "");
+        }
+        let mut counted: BTreeMap<String, u64> = BTreeMap::new();
+        pushed.iter().for_each(|name| *counted.entry((*name).to_owned()).or_default() += 1);
+        assert_eq!(instances(&summary), counted);
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn colors_are_read_in_every_form() {
+    for tier in BOTH {
+        let expected = [
+            "push name color=FFFF6347",
+            "push hex color=FF0088FF",
+            "push hex text color=800088FF",
+            "push rgb color=FF0088FF",
+            "push argb color=800088FF",
+            "push display color=FFFF0000",
+            "push no color",
+            "push negative",
+            "push too large",
+            "push none",
+        ];
+        let ran = recorded("colors", tier);
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        assert_eq!(ran.summary().ranges.len(), expected.len());
+    }
+}
+
+#[test]
+fn a_category_is_a_name_or_a_number() {
+    for tier in BOTH {
+        let ran = recorded("categories", tier);
+        let id = |name: &str| {
+            let named = |call: &&Call| call.kind == "name_category" && call.message.as_deref() == Some(name);
+            let mut ids = ran.calls.iter().filter(named).map(|call| call.category);
+            let id = ids.next().unwrap_or_else(|| panic!("no category {name}"));
+            assert!(id >= CATEGORY_COUNT_FROM && ids.next().is_none(), "{tier}: {name} is named once");
+            id
+        };
+        let (conv, pool) = (id("Conv"), id("Pool"));
+        let expected = [
+            format!("push conv1 category={conv}"),
+            format!("push conv2 category={conv}"),
+            format!("push pool category={pool}"),
+            "push seven category=7".to_owned(),
+            "push seven too category=7".to_owned(),
+            "push negative".to_owned(),
+            "push empty".to_owned(),
+            "push none".to_owned(),
+            format!("push pool category={conv}"),
+        ];
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        let summary = ran.summary();
+        assert_eq!(categories(&summary), BTreeMap::from([("7", 2), ("Conv", 3), ("Pool", 1)]));
+        assert_eq!(row(&summary, "pool").instances, 2);
+        let sum =
+            |category: &str| summary.categories.iter().find(|row| row.category == category).unwrap().times.total_ns;
+        let pools = row(&summary, "pool").total_ns;
+        let convs = row(&summary, "conv1").total_ns + row(&summary, "conv2").total_ns;
+        assert!((convs + pools).abs_diff(sum("Conv") + sum("Pool")) <= 5, "rounded five times");
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn a_payload_keeps_its_type() {
+    for tier in BOTH {
+        // What `tracing` makes of a number: 64 bits, signed, unsigned or floating.
+        let expected = [
+            "push u64 payload=u64:18446744073709551615",
+            "push i64 payload=i64:-9223372036854775808",
+            "push f64 payload=f64:-0.1",
+            "push u32 payload=u64:5",
+            "push i32 payload=i64:-5",
+            "push f32 payload=f64:0.5",
+            "push bool payload=u32:1",
+            "push text",
+            "push none",
+        ];
+        assert_eq!(carried(&recorded("payloads", tier).calls), expected, "{tier}");
+    }
+}
+
+#[test]
+fn the_fields_of_nvidias_layer_are_read_too() {
+    for tier in BOTH {
+        let ran = recorded("nvidia-fields", tier);
+        let expected = [
+            "push span category=256 color=FFFF0000 payload=u64:3",
+            "push hex color=FFFF0000",
+            "push display category=256",
+            "mark event category=3",
+        ];
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        assert_eq!(categories(&ran.summary()), BTreeMap::from([("cool", 2)]));
+    }
+}
+
+#[test]
+fn what_is_recorded_counts_from_the_next_entry_and_never_renames() {
+    for tier in BOTH {
+        let ran = recorded("record", tier);
+        let expected = [
+            "push span",
+            "push span category=256 color=FFFF0000 payload=u64:1",
+            "push span category=256 color=FFFF0000 payload=i64:-2",
+            "push span category=9 color=FFFF0000 payload=i64:-2",
+        ];
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), rows([("span", 4)]));
+        assert_eq!(categories(&summary), BTreeMap::from([("9", 1), ("late", 2)]));
+        assert_eq!(tree(&summary), ["span 1/4"]);
+        assert_whole(&summary);
+
+        let expected = [
+            "push span category=256 color=FFFF0000 payload=u64:2",
+            "push span category=256 color=FFFF0000 payload=u64:3",
+        ];
+        assert_eq!(carried(&recorded("record-before-entry", tier).calls), expected, "{tier}");
+    }
+}
+
+#[test]
+fn a_record_on_another_thread_counts_there_and_here() {
+    for tier in BOTH {
+        let ran = recorded("record-elsewhere", tier);
+        let expected = ["push span", "push span category=256 payload=u64:4", "push span category=256 payload=u64:4"];
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        let summary = ran.summary();
+        assert_eq!(categories(&summary), BTreeMap::from([("late", 2)]));
+        assert_eq!(tree(&summary), ["span 1/3"]);
+    }
+}
+
+#[test]
+fn a_range_that_is_opened_again_carries_the_same() {
+    for tier in BOTH {
+        let ran = recorded("reopened-with-values", tier);
+        let named = "push named category=256 color=FFFF0000 payload=u64:5";
+        assert_eq!(carried(&ran.calls), ["push outer", named, named], "{tier}");
+        let summary = ran.summary();
+        assert_eq!(categories(&summary), BTreeMap::from([("cool", 2)]));
+        assert_eq!(instances(&summary), rows([("named", 2), ("outer", 1)]));
+    }
+}
+
+#[test]
+fn a_lifetime_is_a_range_of_its_own_counted_once_a_call() {
+    for tier in BOTH {
+        let ran = recorded("lifetimes", tier);
+        let mut expected = Vec::new();
+        for _ in 0..3 {
+            expected.extend([
+                "start app:request",
+                "push app:request",
+                "pop app:",
+                "push app:request",
+                "push app:step",
+                "pop app:",
+                "pop app:",
+                "end",
+            ]);
+        }
+        expected.extend(["push app:request", "pop app:"]);
+        assert_eq!(ran.told_on_main(), expected, "{tier}");
+        let starts: Vec<String> = carried(&ran.calls).into_iter().filter(|call| call.starts_with("start")).collect();
+        let carries = |number: u32| format!("start app:request category=256 color=FFFF0000 payload=u64:{number}");
+        assert_eq!(starts, [carries(0), carries(1), carries(2)]);
+        let id = |kind: &str| -> Vec<String> {
+            ran.calls.iter().filter(|call| call.kind == kind).map(|call| call.rest["id"].clone()).collect()
+        };
+        assert_eq!(id("start"), id("end"));
+        let summary = ran.summary();
+        let counted = rows([("app:request", 7), ("app:request (start/end)", 3), ("app:step", 3)]);
+        assert_eq!(instances(&summary), counted);
+        assert_eq!(tree(&summary), ["request 4/7", "  step 3/3"], "the lifetime is no node");
+        let total = |style: RangeStyle| -> u64 {
+            let rows = summary.ranges.iter().filter(|row| row.style == style && row.name == "request");
+            rows.map(|row| row.times.total_ns).sum()
+        };
+        assert!(total(RangeStyle::StartEnd) > 0);
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn a_lifetime_may_end_on_another_thread() {
+    for tier in BOTH {
+        let ran = recorded("lifetime-elsewhere", tier);
+        assert_eq!(ran.told_on_main(), ["start request", "start never entered", "end", "start alive"], "{tier}");
+        assert_eq!(ran.told_on("worker"), ["push request", "pop", "end"], "{tier}");
+        let summary = ran.summary();
+        let counted = rows([("never entered (start/end)", 1), ("request", 1), ("request (start/end)", 1)]);
+        assert_eq!(instances(&summary), counted);
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn an_event_is_a_mark_with_its_message_and_its_level_and_is_not_printed() {
+    for tier in BOTH {
+        let ran = recorded("events", tier);
+        let expected = [
+            "mark failed: disk category=1",
+            "mark slow category=2",
+            "mark plain category=3",
+            "mark size 5 category=4",
+            "mark size=5 name=\"x\" category=5",
+            "mark as a field category=3",
+            "mark conv3 category=3",
+            "mark the message wins category=3",
+            "mark size=5 category=3",
+            "mark only a name category=3",
+            "push around",
+            "mark inside category=3",
+        ];
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        let named: BTreeMap<u32, &str> = ran
+            .calls
+            .iter()
+            .filter(|call| call.kind == "name_category")
+            .map(|call| (call.category, call.message.as_deref().unwrap()))
+            .collect();
+        let levels = BTreeMap::from([(1, "ERROR"), (2, "WARN"), (3, "INFO"), (4, "DEBUG"), (5, "TRACE")]);
+        assert_eq!(named, levels);
+        assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (1, ""), "only the summary is printed");
+        assert_eq!(instances(&ran.summary()), rows([("around", 1)]));
+
+        let ran = recorded("events-per-target", tier);
+        assert_eq!(ran.told_on_main(), ["mark a:in a", "mark b:in b"], "{tier}");
+    }
+}
+
+#[test]
+fn spans_made_while_a_value_is_formatted_are_ignored() {
+    for tier in BOTH {
+        let ran = recorded("values-that-trace", tier);
+        let expected =
+            ["push formatted", "mark event formatted category=3", "push formatted category=256", "push after"];
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), rows([("after", 1), ("formatted", 2)]));
+        assert_eq!(summary.losses, Losses::default());
+
+        // Without a tool no event is formatted; the names are.
+        let summary = untold("values-that-trace", tier).summary();
+        assert_eq!(instances(&summary), rows([("after", 1), ("formatted", 2)]));
+        assert_eq!(summary.losses, Losses::default());
+    }
+}
+
+#[test]
+fn a_value_that_panics_leaves_the_measuring_as_it_was() {
+    for tier in BOTH {
+        let ran = recorded("values-that-panic", tier);
+        assert_eq!(ran.told_on_main(), ["push outer", "push after", "mark mark", "pop", "pop"], "{tier}");
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), rows([("after", 1), ("outer", 1)]));
+        assert_eq!(summary.losses, Losses::default());
+    }
+}

@@ -1,0 +1,204 @@
+//! Which span is under which, and what is measured at all.
+
+use super::*;
+
+#[test]
+fn a_span_is_under_its_parent_however_it_got_it() {
+    for tier in BOTH {
+        let ran = recorded("parents", tier);
+        let expected = [
+            "a 1/2",
+            "  contextual 1/1",
+            "  b 1/1",
+            "    explicit 2/2",
+            "    under b 1/1",
+            "  late 1/1",
+            "  moved 1/1",
+            "    under moved 1/1",
+            "root 1/1",
+            "  under root 1/1",
+            "c 1/1",
+            "follows 1/0",
+        ];
+        assert_eq!(tree(&ran.summary()), expected, "{tier}");
+        assert_whole(&ran.summary());
+    }
+}
+
+#[test]
+fn a_task_on_a_worker_stays_under_its_parent() {
+    for tier in BOTH {
+        let ran = recorded("parents-across-threads", tier);
+        let summary = ran.summary();
+        let mut shown = tree(&summary);
+        assert_eq!(shown.pop().as_deref(), Some("alone 1/1"));
+        let expected = ["outer 1/1", "  task 1/1", "    step 1/1", "    below 1/1", "      step 1/1", "  explicit 1/1"];
+        assert_eq!(shown, expected, "{tier}");
+        assert_eq!(ran.told_on_main(), ["push outer", "pop"]);
+        let first = ["push task", "push step", "pop", "pop", "push explicit", "pop", "push alone", "pop"];
+        assert_eq!(ran.told_on("first"), first);
+        assert_eq!(ran.told_on("second"), ["push below", "push step", "pop", "pop"]);
+        // Time on other threads is nobody's nested time.
+        assert_eq!(summary.tree[0].self_ns, summary.tree[0].total_ns);
+        assert_whole(&summary);
+
+        for ran in [recorded("tasks-on-workers", tier), untold("tasks-on-workers", tier)] {
+            let summary = ran.summary();
+            let calls: Vec<(String, u64)> = tree(&summary)
+                .iter()
+                .map(|line| line.rsplit_once(' ').unwrap())
+                .map(|(name, counts)| (name.to_owned(), counts.split_once('/').unwrap().0.parse().unwrap()))
+                .collect();
+            let tasks = [("request", 1), ("  task", 100), ("    step", 100), ("      leaf", 100)];
+            assert_eq!(calls, tasks.map(|(name, calls)| (name.to_owned(), calls)), "{tier}");
+            // Each task is polled at least three times, and each step twice; both once more when they are dropped.
+            assert_eq!(row(&summary, "leaf").instances, 100);
+            assert!(row(&summary, "task").instances >= 400 && row(&summary, "step").instances >= 300);
+            assert_eq!(summary.losses, Losses::default());
+            assert_whole(&summary);
+        }
+    }
+}
+
+#[test]
+fn a_parent_may_have_been_named_at_run_time() {
+    for tier in BOTH {
+        let summary = recorded("parent-with-values", tier).summary();
+        let below = |name: &str| {
+            let lines = ["", "  here 1/1", "  task 1/1", "    there 1/1", "  explicit 1/1"];
+            let mut lines = lines.map(str::to_owned).to_vec();
+            lines[0] = format!("{name} 1/2");
+            lines
+        };
+        assert_eq!(tree(&summary), [below("x"), below("y")].concat(), "{tier}");
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn a_parent_that_is_filtered_out_leaves_no_gap() {
+    let ran = recorded("parent-filtered-out", LAYER);
+    let shown = tree(&ran.summary());
+    assert_eq!(shown[..3], ["outer 1/2", "  nested 1/1", "  explicit 1/2"]);
+    assert_whole(&ran.summary());
+
+    // Here such a span does not exist: to `tracing` it is no parent at all, and a span made inside it on another thread has none.
+    let summary = recorded("parent-filtered-out", SUBSCRIBER).summary();
+    assert_eq!(tree(&summary), ["outer 1/2", "  nested 1/1", "explicit 1/2", "contextual 1/1"]);
+    assert_whole(&summary);
+}
+
+#[test]
+fn recursion_shares_its_node_past_64_levels() {
+    for tier in BOTH {
+        let ran = untold("recursion", tier);
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), rows([("bottom", 1), ("recursive", 2_000)]), "{tier}");
+        let shown = tree(&summary);
+        let levels = shown.iter().filter(|line| line.contains("recursive")).count();
+        assert!(levels <= 64, "{levels}");
+        let calls =
+            |line: &String| -> u64 { line.rsplit_once(' ').unwrap().1.split_once('/').unwrap().0.parse().unwrap() };
+        let recursive = shown.iter().filter(|line| line.contains("recursive"));
+        assert_eq!(recursive.map(calls).sum::<u64>(), 2_000);
+        assert_whole(&summary);
+        let depths = recorded("recursion", tier);
+        assert_eq!((depths.count("push"), depths.count("pop")), (2_001, 2_001));
+    }
+}
+
+#[test]
+fn a_second_layer_of_one_profiler_counts_nothing_and_says_so() {
+    for (tier, told) in [
+        (LAYER, ["start once", "push once", "mark event", "pop", "end"]),
+        (SUBSCRIBER, ["start once", "push once", "mark event", "pop", "end"]),
+    ] {
+        let ran = recorded("two-layers", tier);
+        assert_eq!(ran.told_on_main(), told, "{tier}");
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), rows([("once", 1), ("once (start/end)", 1)]));
+        assert_eq!(summary.notes, ["1 further layer or subscriber of this profiler measured nothing."]);
+        assert_eq!(summary.losses, Losses::default());
+    }
+}
+
+#[test]
+fn of_two_profilers_both_count_and_the_first_has_nvtx() {
+    for tier in BOTH {
+        let ran = recorded("two-profilers", tier);
+        let told = ["start both", "push both", "push inner", "mark event", "pop", "pop", "end"];
+        assert_eq!(ran.told_on_main(), told, "{tier}");
+        let [first, second] = <[Summary; 2]>::try_from(ran.summaries()).unwrap();
+        let counted = rows([("both", 1), ("both (start/end)", 1), ("inner", 1)]);
+        assert_eq!((instances(&first), instances(&second)), (counted.clone(), counted));
+        assert_eq!(tree(&second), ["both 1/1", "  inner 1/1"]);
+        assert_eq!(first.notes, Vec::<String>::new());
+        let said = "NVTX belongs to another profiler of this process: no ranges were sent to a tool.";
+        assert_eq!(second.notes, [said]);
+    }
+}
+
+#[test]
+fn nvtx_goes_to_the_next_profiler_that_is_built() {
+    for tier in BOTH {
+        let ran = recorded("nvtx-passes-on", tier);
+        assert_eq!(ran.told_on_main(), ["push first", "pop", "push next", "pop"], "{tier}");
+        let counted: Vec<_> = ran.summaries().iter().map(instances).collect();
+        assert_eq!(counted, [rows([("first", 1)]), rows([("without NVTX", 1)]), rows([("next", 1)])]);
+    }
+}
+
+#[test]
+fn the_filter_decides_for_nobody_else() {
+    for scenario in ["beside-fmt", "beside-fmt-first"] {
+        let ran = recorded(scenario, LAYER);
+        let printed: Vec<&str> =
+            ran.stderr.lines().map(|line| line.split_once("lineage: ").map_or(line, |(_, text)| text)).collect();
+        assert_eq!(printed, ["debug event", "debug inside", "info event", "debug after"], "{scenario}");
+        let spans: Vec<bool> = ["debug span:", "info span:", "info span:below:"]
+            .into_iter()
+            .map(|spans| ran.stderr.contains(spans))
+            .collect();
+        assert_eq!(spans, [true; 3], "{scenario}: {}", ran.stderr);
+        let told = ["push info span", "push below", "mark info event", "pop", "pop"];
+        assert_eq!(ran.told_on_main(), told, "{scenario}");
+        assert_eq!(tree(&ran.summary()), ["info span 1/1", "  below 1/1"]);
+    }
+    for tier in BOTH {
+        let ran = recorded("filter", tier);
+        let told = ["push of the target", "pop", "push warn", "pop"];
+        assert_eq!(ran.told_on_main(), told, "{tier}");
+        assert_eq!(tree(&ran.summary()), ["of the target 1/1", "warn 1/1"]);
+    }
+}
+
+#[test]
+fn an_id_that_comes_back_is_of_its_new_span() {
+    for (scenario, names) in
+        [("ids-again", &["main"][..]), ("ids-again-elsewhere", &["main", "worker"]), ("ids-again-on-dead-threads", &[])]
+    {
+        for tier in BOTH {
+            let ran = recorded(scenario, tier);
+            let said: Vec<u64> = ran.stderr.split_whitespace().map(|word| word.parse().unwrap()).collect();
+            let &[changed_hands, other, third] = said.as_slice() else { panic!("{}", ran.stderr) };
+            if tier == LAYER && !names.is_empty() {
+                assert!(changed_hands > 1_000, "{scenario}: the registry gave {changed_hands} ids again");
+            }
+            let summary = ran.summary();
+            assert_eq!(instances(&summary), rows([("other", other), ("third", third)]), "{scenario} {tier}");
+            assert_eq!(summary.losses, Losses::default(), "{scenario} {tier}");
+            let pushes = |name: &str| {
+                let of = |call: &&Call| call.kind == "push" && call.message.as_deref() == Some(name);
+                ran.calls.iter().filter(of).count() as u64
+            };
+            assert_eq!((pushes("other"), pushes("third")), (other, third), "{scenario} {tier}");
+            for name in names {
+                let expected = (0..30_000).map(|number| if number % 3 == 0 { "push third" } else { "push other" });
+                assert!(ran.told_on(name).iter().step_by(2).eq(expected), "{scenario} {tier} on {name}");
+            }
+            let without_a_tool = untold(scenario, tier).summary();
+            assert_eq!(instances(&without_a_tool), instances(&summary), "{scenario} {tier}");
+            assert_whole(&summary);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Threads that begin and end, and tools that trace.
+
+use super::*;
+
+#[test]
+fn threads_are_named_on_first_use() {
+    for tier in BOTH {
+        let ran = recorded("thread-names", tier);
+        let named: Vec<&str> = ran
+            .calls
+            .iter()
+            .filter(|call| call.kind == "name_thread")
+            .map(|call| call.message.as_deref().unwrap())
+            .collect();
+        // A thread without a name of its own has that of the one that started it.
+        assert_eq!(named, ["main", "worker one", "größe", "spans"], "{tier}");
+        assert_eq!(ran.told_on("worker one"), ["push there", "pop"]);
+        assert_eq!(ran.told_on("größe"), ["mark only an event"]);
+    }
+}
+
+/// Only the subscriber: a registry panics when a span is entered on a thread that is torn down, with or without layers.
+#[test]
+fn spans_of_a_dying_thread_are_counted_one_way_or_the_other() {
+    for ran in [recorded("dying-threads", SUBSCRIBER), untold("dying-threads", SUBSCRIBER)] {
+        let summary = ran.summary();
+        assert_eq!(row(&summary, "alive").instances, 11);
+        assert!(summary.losses.open.is_empty() && summary.losses.stray_exits == 0, "{:?}", summary.losses);
+        // 21 destructors with three ranges and two lifetimes each; what is not in the table was counted as dropped.
+        let measured = summary.ranges.iter().map(|row| row.times.instances).sum::<u64>() - 11;
+        assert!(measured == 105 || measured < 105 && summary.losses.spans_dropped > 0, "{summary:?}");
+        assert_eq!(ran.count("push"), ran.count("pop"));
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn guards_of_a_dying_thread_do_no_harm() {
+    for tier in BOTH {
+        for ran in [recorded("dying-threads-with-guards", tier), untold("dying-threads-with-guards", tier)] {
+            let summary = ran.summary();
+            assert_eq!(row(&summary, "alive").instances, 2, "{tier}");
+            assert!(summary.losses.open.contains(&open("left open", "leaving")), "{:?}", summary.losses);
+            // Each guard was dropped in time, or its range is named as open.
+            for name in ["before", "after"] {
+                let counted = instances(&summary).contains_key(name);
+                let named = summary.losses.open.contains(&open(name, "dying"));
+                assert!(counted || named, "{tier} {name}: {summary:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_threads_take_the_memory_of_a_few() {
+    for tier in BOTH {
+        let ran = untold("churn", tier);
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), rows([("inside", 10_000), ("short", 10_000)]), "{tier}");
+        assert_eq!(tree(&summary), ["short 10000/10000", "  inside 10000/10000"]);
+        let grown: u64 = ran.stderr.trim().parse().unwrap();
+        // A thread's state alone is some 30 KiB: if it were not used again, 9,900 threads would take 300 MiB.
+        assert!(grown < 8 << 20, "{tier}: {grown} bytes");
+        assert_eq!(summary.losses, Losses::default());
+    }
+}
+
+#[test]
+fn a_crowd_of_threads_loses_nothing() {
+    for tier in BOTH {
+        for ran in [recorded("crowd", tier), untold("crowd", tier)] {
+            let summary = ran.summary();
+            // Each round: `shared` twice and one half of it again, `own` twice, `leaf` once.
+            let rounds = 32 * 200;
+            let counted = rows([("leaf", rounds), ("own", 2 * rounds), ("shared", 3 * rounds)]);
+            assert_eq!(instances(&summary), counted, "{tier}");
+            assert_eq!(summary.losses, Losses { split_instances: rounds, ..Losses::default() });
+            let nodes = [
+                format!("shared 1/{}", 3 * rounds),
+                format!("  own {rounds}/{}", 2 * rounds),
+                format!("    leaf {rounds}/{rounds}"),
+            ];
+            assert_eq!(tree(&summary), nodes, "{tier}");
+            assert_whole(&summary);
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_traces_is_not_measured() {
+    for tier in BOTH {
+        let ran = recorded("tool-that-traces", tier);
+        let told = [
+            "start request",
+            "push request",
+            "pop",
+            "end",
+            "push outer",
+            "push inner",
+            "mark event",
+            "pop",
+            "pop",
+            "push inner",
+            "pop",
+        ];
+        assert_eq!(ran.told_on_main(), told, "{tier}");
+        assert_eq!(ran.told_on("worker"), ["push there", "pop"], "{tier}");
+        let summary = ran.summary();
+        let counted = rows([("inner", 2), ("outer", 1), ("request", 1), ("request (start/end)", 1), ("there", 1)]);
+        assert_eq!(instances(&summary), counted);
+        assert_eq!(summary.losses, Losses { split_instances: 1, ..Losses::default() });
+    }
+}

@@ -1,0 +1,97 @@
+//! `reset`, `finish`, and what is open then.
+
+use super::*;
+
+#[test]
+fn what_is_open_at_the_end_is_cut_here_and_named_elsewhere() {
+    for tier in BOTH {
+        let report = TemporaryFile::new("report");
+        let ran = outcome_recorded(command("open-at-the-end", tier).env("SPANS_REPORT", &report.0));
+        assert!(ran.status.success(), "{}", ran.stderr);
+        assert_eq!(ran.told_on_main(), ["push outer", "push named", "pop", "pop"], "{tier}");
+        assert_eq!(ran.told_on("worker"), ["push elsewhere"], "{tier}");
+        let text = report.text();
+        let counted = |name: &str| text.lines().filter(|line| line.trim_end().ends_with(name)).count();
+        assert_eq!((counted(":PushPop  outer"), counted(":PushPop  named")), (0, 0)); // no style is printed
+        let table = text.split(" ** Notes:").next().unwrap();
+        for (name, rows) in [("outer", 1), ("named", 1), ("elsewhere", 0), ("after", 0)] {
+            let found = table.lines().filter(|line| line.split_whitespace().last() == Some(name)).count();
+            assert_eq!(found, rows, "{tier} {name}\n{text}");
+        }
+        let footer = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            footer.contains("Open at the end, and counted up to then (cut): named (main), outer (main)."),
+            "{text}"
+        );
+        assert!(footer.contains("Still open, and not counted: elsewhere (worker)."), "{text}");
+    }
+}
+
+#[test]
+fn a_summary_names_what_is_open_and_changes_nothing() {
+    for tier in BOTH {
+        let ran = recorded("open-in-a-summary", tier);
+        let summaries = ran.summaries();
+        let left = open("left open", "leaving");
+        assert_eq!(summaries[0].losses.open, [left.clone(), open("outer", "main"), open("inner", "main")], "{tier}");
+        assert_eq!(summaries[0].ranges, []);
+        assert_eq!(summaries[1].losses.open, [left, open("outer", "main")], "{tier}");
+        assert_eq!(instances(&summaries[1]), rows([("inner", 1)]));
+        assert_eq!(tree(&summaries[0]), ["outer 1/0", "  inner 1/0", "left open 1/0"]);
+    }
+}
+
+#[test]
+fn after_the_finish_nothing_is_told() {
+    for tier in BOTH {
+        let ran = recorded("after-finish", tier);
+        assert_eq!(ran.told_on_main(), ["start span", "push plain", "pop"], "{tier}");
+        assert_eq!(ran.told_on("worker"), Vec::<String>::new());
+        assert_eq!(ran.summary().losses.open, [open("plain", "main")]);
+    }
+}
+
+#[test]
+fn a_reset_forgets() {
+    for tier in BOTH {
+        let [empty, after] = <[Summary; 2]>::try_from(untold("reset", tier).summaries()).unwrap();
+        assert_eq!((empty.ranges, empty.tree, empty.categories), (vec![], vec![], vec![]), "{tier}");
+        assert_eq!(instances(&after), rows([("both", 3), ("child", 3)]), "{tier}");
+        assert_eq!(tree(&after), ["both 3/3", "  child 3/3"]);
+        assert_eq!(after.categories, []);
+        assert!(after.ranges.iter().all(|row| row.times.median_exact && row.times.median_ns.is_some()));
+        assert!(after.ranges.iter().all(|row| row.times.total_ns <= after.elapsed_ns));
+        assert_whole(&after);
+    }
+}
+
+#[test]
+fn what_is_open_at_a_reset_counts_from_then() {
+    for tier in BOTH {
+        for ran in [recorded("reset-open", tier), untold("reset-open", tier)] {
+            let summary = ran.summary();
+            let counted = rows([("elsewhere", 1), ("inside", 1), ("outer", 1), ("request (start/end)", 1)]);
+            assert_eq!(instances(&summary), counted, "{tier}");
+            for row in &summary.ranges {
+                assert!(row.times.max_ns <= summary.elapsed_ns, "{tier}: {row:?} in {} ns", summary.elapsed_ns);
+            }
+            assert_eq!(summary.losses, Losses::default());
+            assert_whole(&summary);
+        }
+    }
+}
+
+#[test]
+fn a_reset_forgets_losses() {
+    for tier in BOTH {
+        let ran = untold("reset-losses", tier);
+        let [before, after] = <[Summary; 2]>::try_from(ran.summaries()).unwrap();
+        assert_eq!(before.losses.split_instances, 1, "{tier}");
+        assert_eq!(before.losses.stray_exits, 1, "{tier}");
+        assert_eq!(before.losses.open, [open("left open", "leaving")], "{tier}");
+        assert_eq!(before.losses.names_over_limit, 4, "{tier}");
+        assert!(before.losses.nodes_over_limit > 0, "{tier}");
+        let Losses { split_instances, stray_exits, ref open, spans_dropped, .. } = after.losses;
+        assert_eq!((split_instances, stray_exits, open.len(), spans_dropped), (0, 0, 0, 0), "{tier}");
+    }
+}
