@@ -1,3 +1,5 @@
 //! Cross-crate tests.
 
+#[cfg(feature = "nsight")]
+pub mod nsight;
 pub mod recorder;

@@ -1,0 +1,100 @@
+//! Programs of our own, `examples/workload.rs`: generated ones, short bodies, ranges open at the end.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tests::nsight::{Recording, Row, Table, profile, release_example};
+use tracing_gpu::Summary;
+
+use crate::compare::{agree, printed_rows, rows};
+
+/// Runs a workload under Nsight Systems: what it recorded, and our summary of the same process.
+pub(crate) fn workload(kind: &str, tier: &str, domain: &str, seed: u64) -> (Recording, Summary) {
+    let (recording, summary, _) = workload_with_table(kind, tier, domain, seed);
+    (recording, summary)
+}
+
+fn workload_with_table(kind: &str, tier: &str, domain: &str, seed: u64) -> (Recording, Summary, String) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let out = std::env::temp_dir().join(format!("nsight-workload-{}-{number}.json", std::process::id()));
+    let table = PathBuf::from(format!("{}.txt", out.display()));
+    let mut command = Command::new(release_example("workload"));
+    command.arg(kind).arg(&out).args([tier, domain, &seed.to_string()]);
+    command.env("TRACING_GPU", format!("out={}", table.display()));
+    let (recording, output) = profile(&command);
+    let json = std::fs::read(&out).unwrap_or_else(|error| panic!("{command:?} wrote no summary: {error}\n{output:?}"));
+    let printed = std::fs::read_to_string(&table).expect("the workload's table");
+    let _ = std::fs::remove_file(&out);
+    let _ = std::fs::remove_file(&table);
+    (recording, serde_json::from_slice(&json).expect("a summary"), printed)
+}
+
+/// The bodies in which it shows whether the clock is read before the push or after it.
+#[test]
+fn short_bodies() {
+    for tier in ["layer", "subscriber"] {
+        agree(&format!("bodies, {tier}"), || {
+            let (recording, summary) = workload("bodies", tier, "default", 0);
+            (recording, rows(&summary))
+        });
+    }
+}
+
+/// A name that is new is told to the tool, which takes time: outside of the range, or the only duration it has is wrong.
+#[test]
+fn names_used_once() {
+    for tier in ["layer", "subscriber"] {
+        agree(&format!("names used once, {tier}"), || {
+            let (recording, summary) = workload("once", tier, "default", 0);
+            (recording, rows(&summary))
+        });
+    }
+}
+
+/// Random nesting, threads, names, domains, re-entry, exits out of order and lifetimes.
+#[test]
+fn generated_programs() {
+    let (mut split, mut threads) = (0, 0);
+    for seed in 0..16 {
+        let tier = ["layer", "subscriber"][seed as usize % 2];
+        let domain = ["default", "target", "named: domain", "target"][seed as usize / 2 % 4];
+        agree(&format!("seed {seed}, {tier}, {domain}"), || {
+            let (recording, summary) = workload("random", tier, domain, seed);
+            assert_eq!(summary.losses.open, [], "seed {seed}");
+            assert_eq!(summary.losses.stray_exits, 0, "seed {seed}");
+            split += summary.losses.split_instances;
+            let tids: std::collections::BTreeSet<i64> = recording.events().iter().map(|event| event.tid).collect();
+            threads += tids.len();
+            (recording, rows(&summary))
+        });
+    }
+    assert!(split > 1_000, "hardly an exit out of order: {split} instances were split");
+    assert!(threads > 24, "hardly a program with threads: {threads} in all");
+}
+
+/// What is open on the finishing thread is ended by the finish, and counted. What is open on others cannot be ended: the footer names
+/// it, and Nsight Systems has one more instance of it, which lasts as long as the recording.
+#[test]
+fn open_at_the_end() {
+    for tier in ["layer", "subscriber"] {
+        let (recording, before, printed) = workload_with_table("open", tier, "default", 0);
+        let elsewhere = before.losses.open.iter().filter(|open| open.thread != "main");
+        let mut expected: Vec<(String, u64)> =
+            printed_rows(&printed).into_iter().map(|row| (row.label, row.instances)).collect();
+        for open in elsewhere {
+            match expected.iter_mut().find(|(label, _)| *label == open.label) {
+                Some((_, instances)) => *instances += 1,
+                None => expected.push((open.label.clone(), 1)),
+            }
+        }
+        expected.sort();
+        let mut recorded: Vec<(String, u64)> =
+            recording.table(Table::Both).into_iter().map(|Row { label, instances, .. }| (label, instances)).collect();
+        recorded.sort();
+        assert_eq!(recorded, expected, "{tier}\n{printed}");
+        let all = [("closed", 2), ("open here and there", 3), ("open on an ended thread", 1), ("open on main", 1)];
+        assert_eq!(recorded, all.map(|(label, instances)| (label.to_owned(), instances)));
+    }
+}
