@@ -36,7 +36,7 @@ fn main() -> Outcome {
     };
     // A scenario that hangs is a failure, not a test run without end.
     std::thread::spawn(|| {
-        std::thread::sleep(Duration::from_secs(300));
+        std::thread::sleep(Duration::from_secs(120));
         eprintln!("the scenario hangs");
         std::process::abort();
     });

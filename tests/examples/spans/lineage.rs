@@ -26,6 +26,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("filter", filter),
     ("ids-again", ids_again),
     ("ids-again-elsewhere", ids_again_elsewhere),
+    ("ids-again-elsewhere-only", ids_again_elsewhere_only),
     ("ids-again-on-dead-threads", ids_again_on_dead_threads),
 ];
 
@@ -330,6 +331,36 @@ fn ids_again_elsewhere(tier: Tier) -> Outcome {
         }
         drop((to_worker, taken));
         worker.join().map_err(|_| "the worker failed")?;
+        ids.print()
+    })
+}
+
+/// The worker sees a span only when its id is that of the first one: nothing else makes it forget what that was.
+fn ids_again_elsewhere_only(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        let (to_worker, spans) = channel::<Span>();
+        let (entered, to_main) = channel::<()>();
+        let worker = thread("worker", move || {
+            spans.into_iter().all(|span| {
+                span.in_scope(|| ());
+                drop(span); // the last handle is the creator's
+                entered.send(()).is_ok()
+            })
+        })?;
+        let mut ids = Ids::default();
+        let mut first = None;
+        for number in 0..30_000 {
+            let span = Ids::create(number);
+            ids.saw(&span);
+            let is_first = span.id() == *first.get_or_insert(span.id());
+            if is_first {
+                ids.counts(&span, 1);
+                to_worker.send(span.clone())?;
+                to_main.recv()?;
+            }
+        }
+        drop(to_worker);
+        assert!(worker.join().map_err(|_| "the worker failed")?);
         ids.print()
     })
 }

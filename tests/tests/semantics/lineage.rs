@@ -202,3 +202,17 @@ fn an_id_that_comes_back_is_of_its_new_span() {
         }
     }
 }
+
+#[test]
+fn an_id_that_comes_back_is_of_its_new_span_where_it_was_only_entered() {
+    let ran = recorded("ids-again-elsewhere-only", LAYER);
+    // Numbers 0, 8,191, 16,382 and 24,573 have the id of the first span; every third is named so.
+    let told = ["push third", "pop", "push other", "pop", "push other", "pop", "push third", "pop"];
+    assert_eq!(ran.told_on("worker"), told);
+    for ran in [ran, untold("ids-again-elsewhere-only", LAYER)] {
+        assert_eq!(instances(&ran.summary()), rows([("other", 2), ("third", 2)]));
+        assert_eq!(tree(&ran.summary()), ["third 10000/2", "other 20000/2"]);
+    }
+    // Here no id comes back so soon.
+    assert_eq!(instances(&untold("ids-again-elsewhere-only", SUBSCRIBER).summary()), rows([("third", 1)]));
+}
