@@ -1,10 +1,11 @@
 //! Programs of our own, `examples/workload.rs`: generated ones, short bodies, ranges open at the end.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tests::nsight::{Recording, Row, Table, profile, release_example};
+use tests::nsight::{Event, Recording, Row, Table, profile, release_example};
 use tracing_gpu::Summary;
 
 use crate::compare::{agree, printed_rows, rows};
@@ -65,13 +66,55 @@ fn generated_programs() {
             assert_eq!(summary.losses.open, [], "seed {seed}");
             assert_eq!(summary.losses.stray_exits, 0, "seed {seed}");
             split += summary.losses.split_instances;
-            let tids: std::collections::BTreeSet<i64> = recording.events().iter().map(|event| event.tid).collect();
-            threads += tids.len();
+            let events = recording.events();
+            threads += events.iter().map(|event| event.tid).collect::<BTreeSet<_>>().len();
+            assert_names_and_domains(domain, &events);
             (recording, rows(&summary))
         });
     }
     assert!(split > 1_000, "hardly an exit out of order: {split} instances were split");
     assert!(threads > 24, "hardly a program with threads: {threads} in all");
+}
+
+/// What the call sites of the generated programs say, without our own table: a domain or a name that is changed in both would agree.
+fn assert_names_and_domains(domain: &str, events: &[Event]) {
+    let targets = ["app", "app::io", "app::net", "app::net:x", "größe", "long", "quotes", "solver", "x"];
+    let domains: BTreeSet<Option<&str>> = match domain {
+        "default" => [None].into(),
+        "target" => targets.map(Some).into_iter().chain([None]).collect(),
+        name => [Some(name)].into(),
+    };
+    assert_eq!(events.iter().map(|event| event.domain.as_deref()).collect::<BTreeSet<_>>(), domains);
+
+    let mut names: BTreeSet<String> = (0..12).map(|number| format!("layer {number}")).collect();
+    for (letter, cut) in [("x", 32_765), ("ä", 16_382), ("日", 10_921)] {
+        names.extend([letter.repeat(100), letter.repeat(cut) + "…"]);
+    }
+    let written = [
+        "load",
+        "step",
+        "Step",
+        "read",
+        "(unnamed)",
+        "x:load",
+        "iterate",
+        "iterate ",
+        "  blanks  ",
+        "1000",
+        "0.5",
+        "a \"b\", 'c' and a comma",
+        "tab\there, \u{1b}[31m",
+        "%s %d {} \\",
+        "日本語 😀 e\u{301}",
+        "nul␀inside",
+        "no target",
+        "None",
+        "coloured",
+        "request",
+    ];
+    names.extend(written.map(str::to_owned));
+    assert_eq!(events.iter().filter_map(|event| event.text.clone()).collect::<BTreeSet<_>>(), names);
+    assert!(events.iter().all(|event| event.text.is_some()));
 }
 
 /// What is open on the finishing thread is ended by the finish, and counted. What is open on others cannot be ended: the footer names
