@@ -2,7 +2,7 @@
 
 mod scenario;
 
-use scenario::{BOTH, Ran, SUBSCRIBER, command, notes, outcome, printed, rows};
+use scenario::{BOTH, Ran, SUBSCRIBER, command, notes, outcome, outcome_recorded, printed, rows};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Stdio};
@@ -67,6 +67,24 @@ fn a_profiler_that_is_never_dropped_prints_at_the_exit() {
         let (ranges, tree) = ran.stderr.split_once(" ** Phase Tree").expect("ranges and tree by default");
         assert_eq!(printed(ranges), rows([("step", 1), ("work", 1)]), "{scenario}");
         assert!(tree.contains("work") && tree.contains("  step"), "{tree}");
+    }
+}
+
+#[test]
+fn what_is_open_where_the_program_exits_is_cut() {
+    for tier in BOTH {
+        let ran = outcome_recorded(&mut command("leaked-process-exit-in-span", tier));
+        assert_eq!(ran.status.code(), Some(7));
+        assert_eq!(printed(&ran.stderr), rows([("open", 1), ("step", 1), ("work", 1)]), "{tier}\n{}", ran.stderr);
+        assert_eq!(notes(&ran.stderr), "- Open at the end, and counted up to then (cut): open (main).");
+        assert_eq!(ran.told_on_main(), ["push work", "push step", "pop", "pop", "push open", "pop"], "{tier}");
+
+        let ran = outcome_recorded(&mut command("leaked-process-exit-in-thread", tier));
+        assert_eq!(ran.status.code(), Some(7));
+        assert_eq!(printed(&ran.stderr), rows([("step", 1), ("there", 1), ("work", 1)]), "{tier}\n{}", ran.stderr);
+        let said = "- Open at the end, and counted up to then (cut): there (worker). - Still open, and not counted: open (main).";
+        assert_eq!(notes(&ran.stderr), said);
+        assert_eq!(ran.told_on("worker"), ["push there", "pop"], "{tier}");
     }
 }
 

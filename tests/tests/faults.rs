@@ -196,6 +196,21 @@ fn nodes_beyond_the_bound_are_in_more() {
 }
 
 #[test]
+fn each_span_in_more_is_counted_in_the_footer() {
+    for tier in BOTH {
+        let summary = untold("too-many-nodes", tier).summary();
+        let calls = |line: &String| -> u64 {
+            line.rsplit_once(' ')
+                .and_then(|(_, counts)| counts.split_once('/')?.0.parse().ok())
+                .expect("calls/instances")
+        };
+        let more =
+            tree(&summary).iter().filter(|line| line.trim_start().starts_with("(more) ")).map(calls).sum::<u64>();
+        assert_eq!(summary.losses.nodes_over_limit, more, "{tier}");
+    }
+}
+
+#[test]
 fn a_domain_that_does_not_fit_is_the_default_one() {
     for tier in BOTH {
         let ran = recorded("too-many-domains", tier);
@@ -219,6 +234,16 @@ fn a_crowd_of_names_stays_within_the_budget() {
         assert!(without > 0, "{tier}");
         assert_eq!(summary.losses, Losses { rows_without_median: without, ..Losses::default() }, "{tier}");
         assert_whole(&summary);
+    }
+}
+
+#[test]
+fn a_spent_budget_saves_memory() {
+    for tier in BOTH {
+        let peak = |scenario: &str| -> u64 { untold(scenario, tier).stderr.trim().parse().expect("a number of KiB") };
+        let (spent, roomy) = (peak("crowded-budget"), peak("crowded-roomy-budget"));
+        // Two durations are kept for each of 64,000 rows, or not: 8 MiB in chunks of 16.
+        assert!(spent < roomy, "{tier}: {spent} KiB without room for the durations, {roomy} KiB with it");
     }
 }
 

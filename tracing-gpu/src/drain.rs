@@ -44,7 +44,7 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             ranges: ranges(&merged, names, rate),
             tree: tree(&rows, names, rate, window),
             categories: categories(&merged, rate),
-            losses: losses(core, names, open, cut),
+            losses: losses(core, names, open, cut, spans_in_more(&rows, names)),
             ..Summary::default()
         };
         if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
@@ -141,6 +141,8 @@ struct NodeTotals {
     instances: u64,
     total: u128,
     nested: u128,
+    /// First creation of such a span in the window.
+    first: Option<u64>,
 }
 
 fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) -> Vec<TreeNode> {
@@ -152,6 +154,9 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
             node.instances += row.times.count;
             node.total += row.times.total;
             node.nested += u128::from(row.nested);
+            if row.calls > 0 {
+                node.first = Some(node.first.map_or(row.first, |first| first.min(row.first)));
+            }
         }
     }
     // A parent has a lower number than its children: from the last node to the first, every node is complete when it is handed up.
@@ -165,6 +170,12 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
             continue;
         };
         below.sort_by_key(|child| child.first_ns);
+        // Spans of an earlier window were there from the start; a node without any is as old as what is below it.
+        let first_ns = match own.first {
+            Some(first) => rate.ns(u128::from(first.saturating_sub(window))),
+            None if own.instances > 0 => 0,
+            None => below.first().map_or(0, |child| child.first_ns),
+        };
         let tree_node = TreeNode {
             domain,
             name,
@@ -172,7 +183,7 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
             instances: own.instances,
             total_ns: rate.ns(own.total),
             self_ns: rate.ns(own.total.saturating_sub(own.nested)),
-            first_ns: rate.ns(u128::from(node.first.saturating_sub(window))),
+            first_ns,
             children: below,
         };
         if let Some(siblings) = children.get_mut(node.parent as usize) {
@@ -184,7 +195,15 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
     roots
 }
 
-fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut>) -> Losses {
+/// Spans counted in the tree under another name than their own: those in `(more)` rows.
+fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
+    let nodes = names.catalog.nodes();
+    let in_more =
+        |(key, row): &&(RangeKey, RowCopy)| nodes.get(row.node as usize).is_some_and(|node| node.label != key.label);
+    rows.iter().filter(in_more).map(|(_, row)| row.calls).sum()
+}
+
+fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut>, nodes_over_limit: u64) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let cut = cut.into_iter().flat_map(|cut| cut.labels.iter().map(|&label| (label, cut.thread.clone(), true)));
     let open = cut.chain(open.into_iter().map(|(label, thread)| (label, thread, false)));
@@ -194,7 +213,7 @@ fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut
         spans_dropped: load(&core.losses.spans_dropped),
         open: open.map(|(label, thread, cut)| OpenRange { label: label_shown(names, label), thread, cut }).collect(),
         names_over_limit: names.catalog.names_over_limit,
-        nodes_over_limit: names.catalog.nodes_over_limit,
+        nodes_over_limit,
         rows_without_median: 0,
     }
 }

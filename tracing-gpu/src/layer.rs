@@ -14,6 +14,7 @@ use crate::collect::shard::{FindValues, Shard};
 use crate::collect::values::SpanValues;
 use crate::marks;
 use crate::own_values;
+use crate::record::Place;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///
@@ -59,7 +60,7 @@ where
             }
             let shard = self.near_shard()?;
             let (place, row) = shard.child_near(attributes.metadata())?;
-            row.add_call();
+            row.add_call(&self.core.clock);
             shard.remember(id.into_u64(), place);
             Some(())
         };
@@ -178,6 +179,9 @@ where
     let place = shard.child(parent, span.metadata());
     if !place.has_own_values() {
         shard.enter(id.into_u64(), place, None);
+    } else if place.is_none() && parent != ROOT && shard.stack.is_empty() {
+        // Filtered out, and entered on another thread than its parent: what is created inside belongs under that parent.
+        shard.enter(id.into_u64(), Place::stand_in(parent), None);
     }
 }
 

@@ -24,9 +24,11 @@ fn mark_with_tool(core: &'static Core, shard: &Shard, event: &Event<'_>) {
         return;
     }
     shard.closed(|| {
-        let domain = core.domain_of_target(metadata.target());
         let category = category(*metadata.level());
-        domain.name_category(category, metadata.level().as_str());
+        let (domain, first) = core.domain_of_mark(metadata.target(), category);
+        if first {
+            domain.name_category(category, metadata.level().as_str());
+        }
         let mut text = Message::default();
         event.record(&mut text);
         let text = text.finish(metadata.name());

@@ -174,15 +174,23 @@ impl Stack {
         (0..depth).filter_map(|index| self.frames.get(index)).map(|frame| (frame.span(), frame.place()))
     }
 
-    /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`. Returns the number of instances
+    /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`: each a span, and when it was
+    /// exited elsewhere, so that an entry made since is not meant. Returns the number of instances
     /// that were closed and opened again, or `None` if `span` is not open here.
-    pub(crate) fn exit_below(&self, span: u64, ended_elsewhere: &[u64], ranges: &mut impl Ranges) -> Option<u64> {
+    pub(crate) fn exit_below(
+        &self,
+        span: u64,
+        ended_elsewhere: &[(u64, Ticks)],
+        ranges: &mut impl Ranges,
+    ) -> Option<u64> {
         let old = self.snapshot();
         let target = old.iter().rposition(|frame| frame.span == span)?;
         let mut leaving = vec![false; old.len()];
         leaving[target] = true;
-        for &elsewhere in ended_elsewhere {
-            if let Some(index) = (0..old.len()).rev().find(|&index| old[index].span == elsewhere && !leaving[index]) {
+        for &(elsewhere, when) in ended_elsewhere {
+            let is_meant =
+                |index: &usize| old[*index].span == elsewhere && old[*index].start <= when && !leaving[*index];
+            if let Some(index) = (0..old.len()).rev().find(is_meant) {
                 leaving[index] = true;
             }
         }

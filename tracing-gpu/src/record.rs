@@ -19,6 +19,12 @@ impl Place {
         Self(u64::from(node) << 32 | u64::from(row))
     }
 
+    /// The place of a span that is not measured and stands for its nearest measured ancestor: spans created inside are under that. It
+    /// has no row, so nothing is counted.
+    pub(crate) fn stand_in(node: u32) -> Self {
+        Self::new(node, (Self::OWN_VALUES - 1) as u32)
+    }
+
     #[inline(always)]
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self(bits)

@@ -154,7 +154,7 @@ impl Subscriber for GpuSubscriber {
             let shard = self.near_shard()?;
             let (place, row) = shard.child_near(attributes.metadata())?;
             let span = shard.slab.create_near(shard.index, place)?;
-            row.add_call();
+            row.add_call(&self.core.clock);
             Some(span::Id::from_u64(span.id()))
         };
         match near() {

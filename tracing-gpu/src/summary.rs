@@ -3,6 +3,9 @@
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
 //! nanoseconds. With the feature `serde` every type here can be serialised and read back.
 
+#[cfg(feature = "serde")]
+mod flat_tree;
+
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -80,6 +83,7 @@ pub struct TreeNode {
     /// First creation of such a span, from the start of the window: the order of siblings.
     pub first_ns: u64,
     /// Children, in order of first creation.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub children: Vec<TreeNode>,
 }
 
@@ -115,9 +119,10 @@ pub struct Losses {
     pub stray_exits: u64,
     /// Ranges open at the time of the summary.
     pub open: Vec<OpenRange>,
-    /// Values of `nvtx.name` beyond the bound on distinct names; the span's own name was used.
+    /// Values of `nvtx.name` beyond the bound on distinct names, for which the span's own name was used, and of `nvtx.category` beyond the
+    /// same bound, which have no row.
     pub names_over_limit: u64,
-    /// Spans whose own tree node did not fit the bound on nodes; they are in a `(more)` row.
+    /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)` row.
     pub nodes_over_limit: u64,
     /// Rows whose durations were not all kept because the sample budget was spent: their median is unknown.
     pub rows_without_median: u64,
@@ -146,7 +151,8 @@ pub struct Summary {
     pub elapsed_ns: u64,
     /// Range statistics, by total time descending, then by label.
     pub ranges: Vec<RangeStats>,
-    /// Root phases, in order of first creation.
+    /// Root phases, in order of first creation. Serialised as a flat list of nodes, each with its `depth`, in the order of printing.
+    #[cfg_attr(feature = "serde", serde(with = "flat_tree"))]
     pub tree: Vec<TreeNode>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
     pub categories: Vec<CategoryStats>,

@@ -85,6 +85,18 @@ fn a_thousand_exits_after_one_exit_elsewhere_split_once() {
 }
 
 #[test]
+fn an_entry_that_is_over_is_not_ended_again_by_the_exit_elsewhere() {
+    for tier in BOTH {
+        let ran = recorded("exit-elsewhere-forgotten", tier);
+        let expected = ["push span", "pop", "push outer", "push span", "pop", "pop", "push span", "pop"];
+        assert_eq!(ran.told_on_main(), expected, "{tier}");
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), rows([("outer", 1), ("span", 3)]));
+        assert_eq!(summary.losses, Losses { stray_exits: 1, split_instances: 1, ..Losses::default() });
+    }
+}
+
+#[test]
 fn an_entry_that_was_exited_elsewhere_is_closed_at_the_finish() {
     for tier in BOTH {
         let ran = recorded("exit-elsewhere-left-open", tier);

@@ -59,6 +59,20 @@ fn odd_names_are_the_same_in_the_table_and_for_a_tool() {
 }
 
 #[test]
+fn odd_categories_are_the_same_in_the_table_and_for_a_tool() {
+    for tier in BOTH {
+        let ran = recorded("odd-names", tier);
+        let named =
+            ran.calls.iter().filter(|call| call.kind == "name_category" && call.category >= CATEGORY_COUNT_FROM);
+        let mut told: Vec<String> = named.filter_map(|call| call.message.clone()).collect();
+        let mut counted: Vec<String> = ran.summary().categories.into_iter().map(|row| row.category).collect();
+        told.sort();
+        counted.sort();
+        assert!(told == counted, "{tier}: {:?} bytes", counted.iter().map(String::len).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn colors_are_read_in_every_form() {
     for tier in BOTH {
         let expected = [
@@ -282,6 +296,13 @@ fn an_event_is_a_mark_with_its_message_and_its_level_and_is_not_printed() {
 
         let ran = recorded("events-per-target", tier);
         assert_eq!(ran.told_on_main(), ["mark a:in a", "mark b:in b"], "{tier}");
+    }
+}
+
+#[test]
+fn the_category_of_a_level_is_named_once() {
+    for tier in BOTH {
+        assert_eq!(recorded("events", tier).count("name_category"), 5, "{tier}");
     }
 }
 

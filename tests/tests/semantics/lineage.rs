@@ -89,6 +89,12 @@ fn a_parent_that_is_filtered_out_leaves_no_gap() {
 }
 
 #[test]
+fn a_parent_that_is_filtered_out_leaves_no_gap_on_another_thread() {
+    let summary = recorded("parent-filtered-out", LAYER).summary();
+    assert_eq!(tree(&summary), ["outer 1/2", "  nested 1/1", "  explicit 1/2", "  contextual 1/1"]);
+}
+
+#[test]
 fn recursion_shares_its_node_past_64_levels() {
     for tier in BOTH {
         let ran = untold("recursion", tier);
@@ -105,6 +111,13 @@ fn recursion_shares_its_node_past_64_levels() {
         let depths = recorded("recursion", tier);
         assert_eq!((depths.count("push"), depths.count("pop")), (2_001, 2_001));
     }
+}
+
+#[test]
+fn a_summary_of_64_levels_can_be_read_back_as_any_other() {
+    let said = untold("recursion", LAYER).stdout;
+    let read: Result<Summary, _> = serde_json::from_str(&said);
+    assert!(read.is_ok(), "{read:?}");
 }
 
 #[test]

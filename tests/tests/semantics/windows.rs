@@ -82,6 +82,31 @@ fn what_is_open_at_a_reset_counts_from_then() {
 }
 
 #[test]
+fn what_is_open_at_a_reset_is_cut_by_a_finish_right_after() {
+    for tier in BOTH {
+        let report = TemporaryFile::new("report");
+        let ran = outcome_recorded(command("reset-then-finish", tier).env("SPANS_REPORT", &report.0));
+        assert!(ran.status.success(), "{}", ran.stderr);
+        assert_eq!(ran.told_on_main(), ["push outer", "pop"], "{tier}");
+        let text = report.text();
+        let table = text.split(" ** Notes:").next().unwrap();
+        let row = table.lines().find(|line| line.split_whitespace().last() == Some("outer"));
+        let row = row.unwrap_or_else(|| panic!("{tier}: no row\n{text}"));
+        assert_eq!(row.split_whitespace().nth(2), Some("1"), "{text}");
+    }
+}
+
+#[test]
+fn siblings_are_in_the_order_of_the_window() {
+    for tier in BOTH {
+        let summary = untold("reset-order", tier).summary();
+        assert_eq!(tree(&summary), ["c 1/1", "a 1/1", "d 1/1", "b 1/1"], "{tier}");
+        let firsts: Vec<u64> = summary.tree.iter().map(|node| node.first_ns).collect();
+        assert!(firsts[0] > 0 && firsts.is_sorted(), "{tier}: {firsts:?}");
+    }
+}
+
+#[test]
 fn a_reset_forgets_losses() {
     for tier in BOTH {
         let ran = untold("reset-losses", tier);
@@ -93,5 +118,13 @@ fn a_reset_forgets_losses() {
         assert!(before.losses.nodes_over_limit > 0, "{tier}");
         let Losses { split_instances, stray_exits, ref open, spans_dropped, .. } = after.losses;
         assert_eq!((split_instances, stray_exits, open.len(), spans_dropped), (0, 0, 0, 0), "{tier}");
+    }
+}
+
+#[test]
+fn a_reset_forgets_names_and_nodes_that_did_not_fit() {
+    for tier in BOTH {
+        let summaries = untold("reset-losses", tier).summaries();
+        assert_eq!(summaries[1].losses, Losses::default(), "{tier}");
     }
 }

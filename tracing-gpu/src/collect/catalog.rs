@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::clock::Ticks;
 use crate::record::RangeKey;
 use crate::summary::RangeStyle;
 
@@ -44,8 +43,6 @@ pub(crate) struct Node {
     pub(crate) label: u32,
     pub(crate) style: RangeStyle,
     depth: u32,
-    /// When the first such span was created.
-    pub(crate) first: Ticks,
 }
 
 /// Everything interned so far. Numbers count up from 0 and are never taken back.
@@ -58,7 +55,6 @@ pub(crate) struct Catalog {
     node_ids: HashMap<(u32, u32, RangeStyle), u32>,
     run_time_names: usize,
     pub(crate) names_over_limit: u64,
-    pub(crate) nodes_over_limit: u64,
 }
 
 #[derive(Debug)]
@@ -91,7 +87,7 @@ impl Catalog {
     pub(crate) fn new(limits: Limits) -> Self {
         let mut labels = Interner::new();
         let label = labels.intern(Label { domain: 0, name: Arc::from("") });
-        let root = Node { parent: ROOT, label, style: RangeStyle::PushPop, depth: 0, first: 0 };
+        let root = Node { parent: ROOT, label, style: RangeStyle::PushPop, depth: 0 };
         let mut categories = Interner::new();
         categories.intern(CategoryName::Text(Arc::from(""))); // number 0: no category
         Self {
@@ -102,7 +98,6 @@ impl Catalog {
             node_ids: HashMap::new(),
             run_time_names: 0,
             names_over_limit: 0,
-            nodes_over_limit: 0,
         }
     }
 
@@ -125,8 +120,12 @@ impl Catalog {
         Some(self.labels.intern(label))
     }
 
-    /// Number of a category; from 1 up, 0 being none.
+    /// Number of a category; from 1 up. 0, which is none, and counted, when the bound on run-time names is reached.
     pub(crate) fn category(&mut self, name: CategoryName) -> u32 {
+        if self.categories.get(&name).is_none() && self.categories.values.len() > self.limits.run_time_names {
+            self.names_over_limit += 1;
+            return 0;
+        }
         self.categories.intern(name)
     }
 
@@ -145,8 +144,8 @@ impl Catalog {
     }
 
     /// The node of a range under a parent. Beyond 64 levels recursion shares the node of the same label above it. Whatever else is
-    /// as deep, or beyond the bound on nodes, goes to the parent's `(more)` node, counted.
-    pub(crate) fn child(&mut self, parent: u32, key: RangeKey, now: Ticks) -> u32 {
+    /// as deep, or beyond the bound on nodes, goes to the parent's `(more)` node.
+    pub(crate) fn child(&mut self, parent: u32, key: RangeKey) -> u32 {
         if let Some(&node) = self.node_ids.get(&(parent, key.label, key.style)) {
             return node;
         }
@@ -159,27 +158,26 @@ impl Catalog {
             }
         }
         if depth > DEPTH || self.nodes.len() >= self.limits.nodes {
-            self.nodes_over_limit += 1;
-            return self.more_under(parent, key.style, now);
+            return self.more_under(parent, key.style);
         }
-        self.insert(parent, key.label, key.style, now)
+        self.insert(parent, key.label, key.style)
     }
 
-    fn more_under(&mut self, parent: u32, style: RangeStyle, now: Ticks) -> u32 {
+    fn more_under(&mut self, parent: u32, style: RangeStyle) -> u32 {
         let label = self.label(0, MORE);
         if self.nodes.get(parent as usize).is_some_and(|node| node.label == label) {
             return parent;
         }
         match self.node_ids.get(&(parent, label, style)) {
             Some(&node) => node,
-            None => self.insert(parent, label, style, now),
+            None => self.insert(parent, label, style),
         }
     }
 
-    fn insert(&mut self, parent: u32, label: u32, style: RangeStyle, first: Ticks) -> u32 {
+    fn insert(&mut self, parent: u32, label: u32, style: RangeStyle) -> u32 {
         let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth) + 1;
         let id = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
-        self.nodes.push(Node { parent, label, style, depth, first });
+        self.nodes.push(Node { parent, label, style, depth });
         self.node_ids.insert((parent, label, style), id);
         id
     }
@@ -210,10 +208,9 @@ mod tests {
         let (a, b) = (catalog.label(0, "a"), catalog.label(0, "b"));
         assert_eq!(catalog.label(0, "a"), a);
         assert_ne!(catalog.label(1, "a"), a, "another domain");
-        let first = catalog.child(ROOT, key(a), 5);
-        assert_eq!(catalog.child(ROOT, key(a), 9), first);
-        assert_ne!(catalog.child(first, key(b), 9), catalog.child(ROOT, key(b), 9));
-        assert_eq!(catalog.nodes()[first as usize].first, 5);
+        let first = catalog.child(ROOT, key(a));
+        assert_eq!(catalog.child(ROOT, key(a)), first);
+        assert_ne!(catalog.child(first, key(b)), catalog.child(ROOT, key(b)));
     }
 
     #[test]
@@ -222,11 +219,10 @@ mod tests {
         let (a, b) = (catalog.label(0, "a"), catalog.label(0, "b"));
         let mut node = ROOT;
         for _ in 0..1_000 {
-            node = catalog.child(node, key(a), 0);
-            node = catalog.child(node, key(b), 0);
+            node = catalog.child(node, key(a));
+            node = catalog.child(node, key(b));
         }
         assert!(catalog.nodes().len() <= 66, "{}", catalog.nodes().len());
-        assert_eq!(catalog.nodes_over_limit, 0);
     }
 
     #[test]
@@ -235,22 +231,20 @@ mod tests {
         let mut node = ROOT;
         for level in 0..1_000 {
             let label = catalog.label(0, &format!("level {level}"));
-            node = catalog.child(node, key(label), 0);
+            node = catalog.child(node, key(label));
         }
         assert_eq!(catalog.nodes().len(), 1 + 64 + 1, "the root, 64 levels, and (more)");
-        assert_eq!(catalog.nodes_over_limit, 1_000 - 64);
     }
 
     #[test]
     fn nodes_beyond_the_bound_go_to_more() {
         let mut catalog = Catalog::new(Limits { nodes: 3, run_time_names: 10 });
         let labels: Vec<u32> = (0..5).map(|n| catalog.label(0, &format!("n{n}"))).collect();
-        let nodes: Vec<u32> = labels.iter().map(|&label| catalog.child(ROOT, key(label), 0)).collect();
+        let nodes: Vec<u32> = labels.iter().map(|&label| catalog.child(ROOT, key(label))).collect();
         assert_eq!(nodes[2], nodes[3]);
-        assert_eq!(catalog.child(nodes[3], key(labels[0]), 0), nodes[3], "(more) holds its own children too");
+        assert_eq!(catalog.child(nodes[3], key(labels[0])), nodes[3], "(more) holds its own children too");
         let more = catalog.nodes()[nodes[3] as usize].label;
         assert_eq!(&*catalog.label_of(more).unwrap().name, MORE);
-        assert_eq!(catalog.nodes_over_limit, 4);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One profiler's shared state: the window, the names, and the shards of all threads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use nvtx_rs::{Attributes, Domain};
@@ -79,6 +79,8 @@ pub(crate) struct Names {
     pub(crate) catalog: Catalog,
     sites: HashMap<u64, Site>,
     domains: Vec<Domain>,
+    /// Levels whose category has been named in a tool, by domain.
+    named_levels: HashSet<(Domain, u32)>,
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +88,8 @@ pub(super) struct Threads {
     pub(super) all: Vec<&'static Shard>,
     pub(super) free: Vec<&'static Shard>,
     pub(super) abandoned: Vec<Abandoned>,
+    /// Shards of ended threads whose ranges are still open, by thread.
+    pub(super) orphans: Vec<(u64, &'static Shard)>,
 }
 
 impl Core {
@@ -109,6 +113,7 @@ impl Core {
                 catalog: Catalog::new(options.limits),
                 sites: HashMap::new(),
                 domains: vec![Domain::DEFAULT],
+                named_levels: HashSet::new(),
             }),
             threads: Mutex::default(),
             shards: Chunked::new(),
@@ -138,7 +143,10 @@ impl Core {
     }
 
     pub(crate) fn all_shards(&self) -> Vec<&'static Shard> {
-        self.threads.lock().all.clone()
+        let threads = self.threads.lock();
+        let mut all = threads.all.clone();
+        all.sort_by_key(|shard| !threads.orphans.iter().any(|(_, orphan)| orphan.index == shard.index)); // ended threads first
+        all
     }
 
     pub(crate) fn abandoned(&self) -> Vec<Abandoned> {
@@ -163,7 +171,8 @@ impl Core {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
-        self.threads.lock().abandoned.clear();
+        self.forget_ended_threads();
+        self.names.lock().catalog.names_over_limit = 0;
         self.window.store(start, Relaxed);
         // Pairs with `find_shard`: who sees the gate sees the window. A finish meanwhile stays one.
         let _finished = self.gate.fetch_update(Release, Relaxed, |gate| (gate != FINISHED).then(next_gate));
@@ -223,14 +232,14 @@ impl Core {
 
     /// Node of a range under a parent.
     pub(crate) fn node(&self, parent: u32, key: RangeKey) -> u32 {
-        let now = self.clock.now();
-        self.names.lock().catalog.child(parent, key, now)
+        self.names.lock().catalog.child(parent, key)
     }
 
     pub(crate) fn run_time_label(&self, domain: u32, name: &str) -> Option<u32> {
         self.names.lock().catalog.run_time_label(domain, name)
     }
 
+    /// Number of a category; 0, and counted, beyond the bound.
     pub(crate) fn category(&self, name: CategoryName) -> u32 {
         self.names.lock().catalog.category(name)
     }
@@ -263,11 +272,13 @@ impl Core {
         NvtxRange { domain, attributes }
     }
 
-    /// The domain that marks of this target go to.
-    pub(crate) fn domain_of_target(&self, target: &str) -> Domain {
+    /// The domain that marks of this target go to, and whether a mark of this category is the first one there.
+    pub(crate) fn domain_of_mark(&self, target: &str, category: u32) -> (Domain, bool) {
         let mut names = self.names.lock();
         let domain = names.domain(&self.choice, target);
-        names.domains.get(domain as usize).copied().unwrap_or(Domain::DEFAULT)
+        let domain = names.domains.get(domain as usize).copied().unwrap_or(Domain::DEFAULT);
+        let first = names.named_levels.insert((domain, category));
+        (domain, first)
     }
 }
 

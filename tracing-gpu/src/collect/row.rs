@@ -7,6 +7,7 @@ use once_cell::sync::OnceCell;
 use tracing_core::Metadata;
 
 use super::samples::{Budget, Samples};
+use crate::clock::{Clock, Ticks};
 use crate::record::RangeKey;
 use crate::stats::Distribution;
 
@@ -45,6 +46,8 @@ pub(crate) struct Row {
     squares_high: AtomicU64,
     nested: AtomicU64,
     node: AtomicU32,
+    /// When the first span of the window was created; 0 before.
+    first: AtomicU64,
     identity: OnceCell<RowIdentity>,
     samples: Samples,
 }
@@ -54,6 +57,8 @@ pub(crate) struct Row {
 pub(crate) struct RowCopy {
     pub(crate) node: u32,
     pub(crate) calls: u64,
+    /// When the first span of the window was created; 0 where none was, and only earlier ones were entered.
+    pub(crate) first: Ticks,
     /// Sum over all instances of the time that ranges directly above them took on the same thread.
     pub(crate) nested: u64,
     pub(crate) times: Distribution,
@@ -76,8 +81,12 @@ impl Row {
     }
 
     #[inline(always)]
-    pub(crate) fn add_call(&self) {
-        self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
+    pub(crate) fn add_call(&self, clock: &Clock) {
+        let calls = self.calls.load(Relaxed);
+        if calls == 0 {
+            self.first.store(clock.now(), Relaxed);
+        }
+        self.calls.store(calls + 1, Relaxed);
     }
 
     /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns false, and has done nothing, where that
@@ -137,6 +146,7 @@ impl Row {
         fence(Release);
         for field in [
             &self.calls,
+            &self.first,
             &self.total,
             &self.nested,
             &self.inverted_min,
@@ -160,6 +170,7 @@ impl Row {
             copy = RowCopy {
                 node: self.node(),
                 calls: self.calls.load(Relaxed),
+                first: self.first.load(Relaxed),
                 nested: (self.nested.load(Relaxed) as i64).max(0) as u64,
                 times: Distribution {
                     count,

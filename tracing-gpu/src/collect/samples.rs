@@ -85,8 +85,11 @@ impl Samples {
 
     fn count(&self, duration: u64, budget: &Budget) {
         let (octave, bucket) = bucket_of(duration);
-        let pages = self.pages.get_or_init(|| Box::new(Pages(std::array::from_fn(|_| OnceCell::new()))));
-        let Some(cell) = pages.0.get(octave) else { return };
+        let pages = self.pages.get_or_try_init(|| {
+            let directory = || Box::new(Pages(std::array::from_fn(|_| OnceCell::new())));
+            budget.take(size_of::<Pages>()).map(|()| directory())
+        });
+        let Some(cell) = pages.ok().and_then(|pages| pages.0.get(octave)) else { return };
         let page = cell.get_or_try_init(|| {
             budget.take(BUCKETS * 4).map(|()| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>())
         });

@@ -42,7 +42,7 @@ pub(crate) struct Shard {
     /// Start of the window that the rows are of.
     pub(crate) window: AtomicU64,
     pub(super) known: Mutex<Known>,
-    told: Mutex<Vec<u64>>,
+    told: Mutex<Vec<(u64, Ticks)>>,
     pub(crate) thread: Mutex<String>,
 }
 
@@ -93,10 +93,11 @@ impl Shard {
         let mut place = Place::NONE;
         if site.enabled {
             let key = RangeKey { label: site.label, category: 0, style: crate::summary::RangeStyle::PushPop };
-            place = self.place(self.node(parent, key), key, metadata);
-            if site.own_values && !place.is_none() {
-                place = place.with_own_values();
-            }
+            place = if site.own_values {
+                Place::new(parent, 0).with_own_values() // its name, and so its node, is known only when it is created
+            } else {
+                self.place(self.node(parent, key), key, metadata)
+            };
         }
         entry.site.store(site_key(metadata), Relaxed);
         entry.parent.store(u64::from(parent), Relaxed);
@@ -124,7 +125,7 @@ impl Shard {
     /// Counts the creation of a span.
     pub(crate) fn add_call(&self, place: Place) {
         if let Some(row) = self.rows.get(place.row()) {
-            row.add_call();
+            row.add_call(&self.core.clock);
         }
     }
 
@@ -239,7 +240,7 @@ impl Shard {
     pub(crate) fn tell(&self, span: u64) {
         let mut told = self.told.lock();
         if told.len() < TOLD {
-            told.push(span);
+            told.push((span, self.now()));
         }
     }
 

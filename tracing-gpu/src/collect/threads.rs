@@ -1,7 +1,7 @@
 //! Which shard a thread writes: handed out at its first span, found again by a thread-local, given back when the thread ends.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 
 use super::core::{ABANDONED, Abandoned, CLOSED, Core, FINISHED};
 use super::shard::Shard;
@@ -9,6 +9,8 @@ use super::slab::MAX_SHARDS;
 
 /// Gate of a shard that has not been used yet.
 const OPENING: u64 = u64::MAX - 2;
+/// Shards with open ranges of ended threads that are kept.
+const ORPHANS: usize = 64;
 
 thread_local! {
     /// The shard of the profiler that was last called on this thread, if the fast paths apply to it: they measure, and know one clock.
@@ -16,6 +18,8 @@ thread_local! {
     static NEAR: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// The shard of the profiler that was last called on this thread.
     static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a shard.
+    static THREAD: Cell<u64> = const { Cell::new(0) };
     /// All shards of this thread; gives them back when it ends.
     static HELD: Held = const { Held(RefCell::new(Vec::new())) };
 }
@@ -79,6 +83,10 @@ impl Core {
             return Some(shard);
         }
         let shard = self.acquire_shard()?;
+        if THREAD.get() == 0 {
+            static NEXT: AtomicU64 = AtomicU64::new(1);
+            THREAD.set(NEXT.fetch_add(1, Relaxed));
+        }
         *shard.thread.lock() = thread_name(shard.index);
         if self.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&shard.thread.lock());
@@ -107,9 +115,17 @@ impl Core {
         Some(shard)
     }
 
-    /// Takes a shard back from a thread that has ended.
+    /// Takes a shard back from a thread that has ended. One with open ranges is kept as it is for a while: `process::exit` runs the
+    /// destructors of thread-locals first and the exit hook after them, on the same thread, and the hook ends those ranges.
     pub(crate) fn release(&'static self, shard: &'static Shard) {
         shard.gate.store(CLOSED, Relaxed);
+        if !shard.stack.is_empty() {
+            let mut threads = self.threads.lock();
+            if threads.orphans.len() < ORPHANS {
+                threads.orphans.push((THREAD.get(), shard));
+                return;
+            }
+        }
         let places = shard.abandon();
         let thread = std::mem::take(&mut *shard.thread.lock());
         let labels: Vec<u32> = places.into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect();
@@ -121,9 +137,30 @@ impl Core {
         threads.free.push(shard);
     }
 
-    /// The shard of this thread after the gate was closed.
+    /// Forgets what ended threads have left open.
+    pub(super) fn forget_ended_threads(&self) {
+        let mut threads = self.threads.lock();
+        threads.abandoned.clear();
+        for (_, shard) in std::mem::take(&mut threads.orphans) {
+            shard.abandon();
+            threads.free.push(shard);
+        }
+    }
+
+    /// The shard of this thread after the gate was closed, in the current window.
     pub(crate) fn own_shard(&self) -> Option<&'static Shard> {
-        HELD.try_with(|held| held.0.try_borrow().ok()?.iter().find(|shard| shard.profiler == self.id).copied()).ok()?
+        let held =
+            HELD.try_with(|held| held.0.try_borrow().ok()?.iter().find(|shard| shard.profiler == self.id).copied());
+        let orphan = || {
+            let threads = self.threads.lock();
+            let of_this_thread = threads.orphans.iter().find(|(thread, _)| *thread == THREAD.get());
+            of_this_thread.map(|&(_, shard)| shard)
+        };
+        let shard = held.ok().flatten().or_else(orphan)?;
+        if shard.window.load(Relaxed) != self.window() {
+            shard.restart(self.window());
+        }
+        Some(shard)
     }
 }
 

@@ -52,7 +52,7 @@ impl FieldValues {
         } else if COLOR.contains(&name) {
             self.color = text.parse().ok().or(self.color);
         } else if CATEGORY.contains(&name) {
-            self.category = Some(CategoryName::Text(Arc::from(text)));
+            self.category = Some(CategoryName::Text(Arc::from(&*nvtx_rs::text::sanitize(text))));
         }
     }
 

@@ -88,10 +88,19 @@ fn a_range_ended_elsewhere_is_closed_once_and_not_reopened() {
     stack.push(1, name(1), 100);
     stack.push(2, name(2), 110);
     assert!(stack.holds(2));
-    assert_eq!(stack.exit_below(1, &[2], &mut tool), Some(0));
+    assert_eq!(stack.exit_below(1, &[(2, 140)], &mut tool), Some(0));
     assert_eq!(tool.log, ["pop 2", "pop 1"]);
     assert_eq!((stack.depth(), stack.holds(2)), (0, false));
     assert_eq!(stack.exit_below(5, &[], &mut tool), None);
+}
+
+#[test]
+fn an_entry_made_after_an_exit_elsewhere_is_not_meant_by_it() {
+    let (stack, mut tool) = (Stack::new(), Recorder { now: 150, ..Recorder::default() });
+    stack.push(1, name(1), 100);
+    stack.push(2, name(2), 130);
+    assert_eq!(stack.exit_below(1, &[(2, 120)], &mut tool), Some(1));
+    assert!(stack.is_top(2), "it was entered at 130, and goes on");
 }
 
 #[test]
