@@ -111,6 +111,11 @@ mod clock;
 mod collect;
 mod config;
 mod drain;
+#[cfg(feature = "cudarc")]
+mod gpu;
+#[cfg(not(feature = "cudarc"))]
+#[path = "gpu/none.rs"]
+mod gpu;
 mod init;
 mod layer;
 mod marks;
@@ -126,10 +131,15 @@ mod stats;
 mod subscriber;
 mod summary;
 
-pub use config::{ConfigError, Domain, Output};
+pub use config::{ConfigError, Domain, Gpu, Output};
+#[cfg(feature = "cudarc")]
+pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
 pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
 pub use report::{RenderOptions, Report, TableStyle};
 pub use subscriber::GpuSubscriber;
-pub use summary::{CategoryStats, Losses, OpenRange, Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
+pub use summary::{
+    CategoryStats, Losses, OpenRange, Process, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
+    TreeNode,
+};
