@@ -191,13 +191,13 @@ fn read_finished(driver: &Driver, stream: &NamedStream, pairs: &mut std::collect
 fn prepare(driver: &Driver, context: &NamedContext) -> Result<(), CudaError> {
     context.facts.get_or_try_init(|| {
         let (device, device_name) = driver.current_device()?;
-        Ok(ContextFacts { device, device_name, floor_ns: measure_floor(driver)? })
+        Ok(ContextFacts { device, device_name, floor_ns: measure_floor(driver, context.handle)? })
     })?;
     Ok(())
 }
 
-/// What a pair reads with nothing between its events, on a stream of our own.
-fn measure_floor(driver: &Driver) -> Result<u64, CudaError> {
+/// What a pair reads with nothing between its events, on an idle stream of our own, recorded as entries and exits record them.
+fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
     const PAIRS: usize = 64;
     let stream = driver.create_stream()?;
     let mut events = Vec::with_capacity(2 * PAIRS);
@@ -205,14 +205,19 @@ fn measure_floor(driver: &Driver) -> Result<u64, CudaError> {
         for _ in 0..2 * PAIRS {
             events.push(driver.create_event()?);
         }
-        for &event in &events {
-            driver.record(event, stream)?;
+        let mut readings = Vec::with_capacity(PAIRS);
+        for pair in events.chunks_exact(2) {
+            for &event in pair {
+                driver.relaxed(|| {
+                    driver.capture(stream)?;
+                    driver.in_context(context, || driver.record(event, stream))
+                })?;
+            }
+            driver.wait(pair[1])?;
+            readings.push(driver.elapsed_ns(pair[0], pair[1])?);
         }
-        driver.wait(events.last().copied().unwrap_or_default())?;
-        let mut readings =
-            events.chunks_exact(2).map(|pair| driver.elapsed_ns(pair[0], pair[1])).collect::<Result<Vec<u64>, _>>()?;
         readings.sort_unstable();
-        Ok(readings[readings.len() / 2])
+        Ok(readings[PAIRS * 9 / 10])
     })();
     events.iter().for_each(|&event| driver.destroy_event(event));
     driver.destroy_stream(stream);

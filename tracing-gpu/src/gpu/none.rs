@@ -11,6 +11,7 @@ pub(crate) type StreamId = u32;
 pub(crate) enum Mark {}
 
 #[derive(Clone, Copy, Debug)]
+#[allow(dead_code)] // made for a port that nobody reads here
 pub(crate) struct Target {
     pub(crate) core: &'static Core,
     pub(crate) node: u32,

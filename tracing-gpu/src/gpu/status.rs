@@ -56,8 +56,8 @@ pub(crate) fn notes() -> Vec<String> {
     for facts in streams::all().filter_map(|stream| stream.context.facts.get()) {
         let floor = facts.floor_ns as f64 / 1e3;
         let line = format!(
-            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, idle included. An empty \
-             pair reads {floor:.2} us.",
+            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, idle included. With \
+             nothing enqueued between them they read up to {floor:.2} us.",
             facts.device, facts.device_name
         );
         if !lines.contains(&line) {
