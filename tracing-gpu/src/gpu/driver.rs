@@ -31,14 +31,14 @@ pub(crate) enum DriverMissing {
     /// The library cannot be opened: what the system said.
     Library(String),
     /// The library lacks a function.
-    Function(&'static str),
+    Function(&'static CStr),
 }
 
 impl fmt::Display for DriverMissing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Library(reason) => write!(f, "the CUDA driver cannot be loaded: {reason}"),
-            Self::Function(name) => write!(f, "the CUDA driver has no `{name}`: it is older than CUDA 11.4"),
+            Self::Function(name) => write!(f, "the CUDA driver has no `{}`: it is older than CUDA 11.4", name.to_string_lossy()),
         }
     }
 }
@@ -62,7 +62,7 @@ macro_rules! driver {
                     let $name = [$($symbol),+].iter().find_map(|symbol: &&CStr| unsafe {
                         library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(symbol.to_bytes_with_nul()).ok().map(|found| *found)
                     });
-                    let Some($name) = $name else { return Err(DriverMissing::Function(stringify!($name))) };
+                    let Some($name) = $name else { return Err(DriverMissing::Function([$($symbol),+][0])) };
                 )*
                 Ok(Self { $($name),* })
             }
