@@ -63,7 +63,9 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             let ppm = core.clock.worst_correction_ppm();
             summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
         }
-        summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
+        let times =
+            summary.ranges.iter().map(|row| &row.times).chain(summary.stream_ranges.iter().map(|row| &row.times));
+        summary.losses.rows_without_median = count(times.filter(|times| times.median_ns.is_none()));
         summary
     })
 }
@@ -204,8 +206,10 @@ fn tree(
         }
     }
     for (key, row) in stream_rows {
-        if let Some(node) = totals.get_mut(key.node as usize) {
-            node.stream = Some(node.stream.unwrap_or(0) + row.times.total);
+        // What enqueued nothing has no time on the GPU; what its markers read is not made up into one.
+        let node = totals.get_mut(key.node as usize).filter(|_| row.empty < row.times.count);
+        if let Some(node) = node {
+            node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
         }
     }
     // A parent has a lower number than its children: from the last node to the first, every node is complete when it is handed up.

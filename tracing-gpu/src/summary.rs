@@ -115,9 +115,9 @@ pub struct OpenRange {
 pub struct StreamLosses {
     /// Pairs of events that are recorded and had not been read.
     pub pending: u64,
-    /// Entries during a capture of their stream: nothing is recorded into a graph.
+    /// Entries or exits during a capture of their stream: nothing is recorded into a graph.
     pub captured: u64,
-    /// Entries on a stream that was gone, or that the driver refused.
+    /// Entries or exits on a stream that was gone, or that the driver refused.
     pub refused: u64,
     /// Pairs beyond the bound on those that wait.
     pub dropped: u64,

@@ -23,6 +23,8 @@ pub(crate) struct StreamTime {
     pub(crate) times: Distribution,
     /// Instances that read no more than two events with nothing between them.
     pub(crate) empty: u64,
+    /// What those read together: the time of nothing.
+    pub(crate) empty_ns: u128,
 }
 
 /// All rows. Behind a lock, taken where pairs of events are read: away from entries and exits.
@@ -34,7 +36,10 @@ impl StreamTimes {
     pub(crate) fn add(&self, key: StreamKey, ns: u64, is_empty: bool, budget: &Budget) {
         let mut rows = self.0.lock();
         let row = rows.entry(key).or_default();
-        row.empty += u64::from(is_empty);
+        if is_empty {
+            row.empty += 1;
+            row.empty_ns += u128::from(ns);
+        }
         row.times.add(ns, |kept| kept < KEPT && budget.covers(kept));
     }
 

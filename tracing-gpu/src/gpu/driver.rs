@@ -38,7 +38,9 @@ impl fmt::Display for DriverMissing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Library(reason) => write!(f, "the CUDA driver cannot be loaded: {reason}"),
-            Self::Function(name) => write!(f, "the CUDA driver has no `{}`: it is older than CUDA 11.4", name.to_string_lossy()),
+            Self::Function(name) => {
+                write!(f, "the CUDA driver has no `{}`: it is older than CUDA 11.4", name.to_string_lossy())
+            }
         }
     }
 }
