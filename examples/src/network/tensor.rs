@@ -101,20 +101,19 @@ impl Tensor {
         &mut self.data[index * length..][..length]
     }
 
-    /// The largest difference between two batches of the same extent, relative to the largest number in either. NaN where
-    /// there is a number that is none: then no bound holds.
+    /// The largest difference between two batches of the same extent, relative to the largest number in either; NaN, which
+    /// is within no bound, where one of them has a NaN.
     ///
     /// # Panics
     /// If the extents differ.
     pub fn relative_difference(&self, other: &Self) -> f32 {
         assert_eq!(self.shape, other.shape);
-        // Not `f32::max`, which drops a NaN.
-        let larger = |largest: f32, number: &f32| if number.abs() <= largest { largest } else { number.abs() };
-        let largest = |numbers: &[f32]| {
-            numbers
-                .iter()
-                .fold(0.0, |largest: f32, number| if largest.is_nan() { largest } else { larger(largest, number) })
+        // Not `f32::max`, which drops a NaN; this keeps the first.
+        let larger = |largest: f32, number: &f32| match number.abs() {
+            size if size.is_nan() || size > largest => size,
+            _ => largest,
         };
+        let largest = |numbers: &[f32]| numbers.iter().fold(0.0, larger);
         let scale = largest(&self.data).max(largest(&other.data));
         let differences: Vec<f32> = self.data.iter().zip(&other.data).map(|(a, b)| a - b).collect();
         if scale == 0.0 { 0.0 } else { largest(&differences) / scale }
