@@ -23,7 +23,7 @@ use examples::base64;
 use examples::images::{BYTES, CLASSES, Camera, to_tensor};
 use examples::network::layers::largest;
 use examples::network::sequential::forward;
-use examples::network::{Conv2d, Filters, Layer, Operation, nearest};
+use examples::network::{Conv2d, Cpu, Filters, Layer, Operation, nearest};
 use examples::random::Random;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinSet, spawn_blocking, yield_now};
@@ -178,7 +178,7 @@ async fn decode(pieces: &mut Pieces) -> Option<Vec<u8>> {
 }
 
 fn classify(network: &[Layer], pixels: &[u8]) -> (usize, f32) {
-    let output = forward(network, to_tensor(pixels));
+    let output = forward(&Cpu, network, to_tensor(pixels));
     let class = largest(output.data());
     (class, output.data()[class])
 }

@@ -1,29 +1,33 @@
 //! Where the time of a network goes, layer by layer and kind by kind.
 //!
 //! A CIFAR-10-sized network (three times convolution, ReLU, pooling; then a fully connected layer and softmax) classifies
-//! 1,200 images one by one. Its layers come from a list, so one call site makes all their spans: the field `nvtx.name`
-//! gives each its name at run time, and `nvtx.category` the kind to sum by. The report is a tree of the layers and the
-//! sums of the categories `Conv`, `ReLU`, `Pool`, `FC` and `Softmax`.
+//! 1,200 images one by one, on the GPU if there is one. Its layers come from a list, so one call site makes all their
+//! spans: the field `nvtx.name` gives each its name at run time, and `nvtx.category` the kind to sum by. The report is a
+//! tree of the layers, with the stream time of each where the GPU computed it, and the sums of the categories `Conv`,
+//! `ReLU`, `Pool`, `FC` and `Softmax`.
 //!
 //! ```text
-//! cargo run --release --example cnn_layers
+//! cargo run --release --example cnn_layers        # or, with a GPU and without using it: cnn_layers -- --cpu
 //! nsys profile -t nvtx target/release/examples/cnn_layers
 //! ```
 
 use std::error::Error;
 
+use examples::gpu::Gpu;
 use examples::images::{CLASSES, Camera, LabelledImage, to_tensor};
 use examples::network::layers::largest;
-use examples::network::{Conv2d, Filters, Layer, Operation, Tensor, nearest, reference};
+use examples::network::{Conv2d, Cpu, Device, Filters, Layer, Operation, Tensor, nearest, reference, sequential};
 use examples::random::Random;
 use tracing::{info_span, instrument};
-use tracing_gpu::{Profiler, Report};
+use tracing_gpu::{Profiler, Report, with_stream};
 use tracing_subscriber::prelude::*;
 
 const IMAGES: usize = 1_200;
 const LEARN_FROM: usize = 100;
 /// Strong enough that some images are mistaken.
 const NOISE: f32 = 110.0;
+/// How far probabilities may be from those computed otherwise, relative to the largest.
+const TOLERANCE: f32 = 1e-3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let profiler = Profiler::builder().report([Report::Tree, Report::Categories]).build()?;
@@ -32,11 +36,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("CNN for {IMAGES} images");
     let images = load_images(IMAGES);
     let network = create_network();
-    let outputs = run(&network, &images);
+    let gpu = Gpu::open_or_explain().map(|gpu| (upload(&gpu, &network), gpu));
+    let outputs = match &gpu {
+        Some((network, gpu)) => with_stream(gpu.stream(), || run(gpu, network, &images)),
+        None => run(&Cpu, &network, &images),
+    };
 
     let right = images.iter().zip(&outputs).filter(|(image, output)| image.class == largest(output.data())).count();
     println!("Accuracy: {:.2} %", 100.0 * right as f64 / IMAGES as f64);
-    verify(&network, &images[0], &outputs, right);
+    verify(&network, &images[0], &outputs);
+    if gpu.is_some() {
+        verify_gpu(&network, &images, &outputs);
+    } else {
+        assert_eq!(right, 916, "images classified rightly");
+    }
 
     profiler.finish()?;
 
@@ -66,31 +79,51 @@ fn create_network() -> Vec<Layer> {
     layers
 }
 
-#[instrument(name = "Net forward", skip_all)]
-fn run(network: &[Layer], images: &[LabelledImage]) -> Vec<Tensor> {
-    images.iter().map(|image| run_image(network, image)).collect()
+#[instrument(name = "Upload network", skip_all)]
+fn upload(gpu: &Gpu, network: &[Layer]) -> Vec<Layer<Gpu>> {
+    network.iter().map(|layer| layer.on(gpu)).collect()
 }
 
+#[instrument(name = "Net forward", skip_all)]
+fn run<D: Device>(device: &D, network: &[Layer<D>], images: &[LabelledImage]) -> Vec<Tensor> {
+    images.iter().map(|image| run_image(device, network, image)).collect()
+}
+
+/// On a GPU the time of its own is that of the copies: the image in, the probabilities out.
+
 #[instrument(name = "image", skip_all, fields(nvtx.payload = image.class))]
-fn run_image(network: &[Layer], image: &LabelledImage) -> Tensor {
-    network.iter().fold(to_tensor(&image.pixels), |input, layer| {
+fn run_image<D: Device>(device: &D, network: &[Layer<D>], image: &LabelledImage) -> Tensor {
+    let input = device.upload(to_tensor(&image.pixels));
+    let output = network.iter().fold(input, |input, layer| {
         let _span = info_span!("layer", nvtx.name = %layer.name, nvtx.category = layer.kind()).entered();
-        layer.forward(input)
-    })
+        layer.forward(device, input)
+    });
+    device.download(output)
 }
 
 /// Checks the first image against the definitions of its layers, and what all must have in common.
-fn verify(network: &[Layer], first: &LabelledImage, outputs: &[Tensor], right: usize) {
+fn verify(network: &[Layer], first: &LabelledImage, outputs: &[Tensor]) {
     let expected = network.iter().fold(to_tensor(&first.pixels), |input, layer| match &layer.operation {
         Operation::Conv(conv) => reference::convolve(conv.filters(), &input),
-        _ => layer.forward(input),
+        _ => layer.forward(&Cpu, input),
     });
     let difference = outputs[0].relative_difference(&expected);
-    assert!(difference < 1e-3, "the first image's probabilities are off by {difference}");
+    assert!(difference < TOLERANCE, "the first image's probabilities are off by {difference}");
 
     for output in outputs {
         let sum: f32 = output.data().iter().sum();
         assert!((sum - 1.0).abs() < 1e-5, "probabilities sum to {sum}");
     }
-    assert_eq!(right, 916, "images classified rightly");
+}
+
+/// Checks every image against the CPU.
+fn verify_gpu(network: &[Layer], images: &[LabelledImage], outputs: &[Tensor]) {
+    let mut worst = 0.0_f32;
+    for (image, output) in images.iter().zip(outputs) {
+        let expected = sequential::forward(&Cpu, network, to_tensor(&image.pixels));
+        let difference = output.relative_difference(&expected);
+        assert!(difference < TOLERANCE, "the probabilities of an image are off by {difference}");
+        worst = worst.max(difference);
+    }
+    println!("Computed on the GPU, probabilities within {worst:.1e} of the CPU's");
 }

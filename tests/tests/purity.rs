@@ -27,6 +27,8 @@ const IMPURE: [&str; 13] = [
 /// Where `unsafe` is allowed; `ARCHITECTURE.md` says the same.
 const UNSAFE: [&str; 10] = [
     "tracing-gpu/src/clock.rs",
+    "tracing-gpu/src/gpu/driver.rs",
+    "tracing-gpu/src/gpu/mod.rs",
     "tracing-gpu/src/process.rs",
     "nvtx-rs/src/calls.rs",
     "nvtx-rs/src/client.rs",

@@ -23,6 +23,19 @@ pub enum Domain {
     PerTarget,
 }
 
+/// How GPU time is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Gpu {
+    /// With CUDA events, from the first stream that the program names on. CUDA is not touched before.
+    #[default]
+    Auto,
+    /// Not at all.
+    Off,
+    /// With CUDA events; the report says so where no stream was named.
+    Events,
+}
+
 /// Where reports are printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,6 +87,7 @@ pub(crate) struct Config {
     pub(crate) enabled: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
+    pub(crate) gpu: Gpu,
     pub(crate) domain: Domain,
     pub(crate) filter: Targets,
     pub(crate) reports: Vec<Report>,
@@ -92,6 +106,7 @@ impl Default for Config {
             enabled: true,
             nvtx: true,
             statistics: true,
+            gpu: Gpu::Auto,
             domain: Domain::Default,
             filter: Targets::new().with_default(LevelFilter::INFO),
             reports: vec![Report::Ranges, Report::Tree],
@@ -146,6 +161,7 @@ impl Config {
                 self.style = value.parse().map_err(|_| refused(key, value, "current or legacy"))?
             }
             ("nvtx", Some(value)) => self.nvtx = switch(key, value)?,
+            ("gpu", Some(value)) => self.gpu = gpu(value)?,
             ("signals", Some(value)) => self.on_signal = signals(value)?,
             ("domain", Some("default")) => self.domain = Domain::Default,
             ("domain", Some("target")) => self.domain = Domain::PerTarget,
@@ -156,7 +172,7 @@ impl Config {
             ("out", Some("none")) => self.output = Output::None,
             ("out", Some(path)) if !path.is_empty() => self.output = Output::File(PathBuf::from(path)),
             ("out", Some(path)) => return Err(refused(key, path, "stderr, stdout, none or a path")),
-            ("report" | "style" | "nvtx" | "signals" | "domain" | "out", None) => {
+            ("report" | "style" | "nvtx" | "gpu" | "signals" | "domain" | "out", None) => {
                 return Err(format!("TRACING_GPU: `{key}` needs a value: write {key}=..."));
             }
             _ => return Err(refused_key(item)),
@@ -183,6 +199,16 @@ fn switch(key: &str, value: &str) -> Result<bool, String> {
     }
 }
 
+fn gpu(value: &str) -> Result<Gpu, String> {
+    match value {
+        "off" => Ok(Gpu::Off),
+        "auto" => Ok(Gpu::Auto),
+        "events" if cfg!(feature = "cudarc") => Ok(Gpu::Events),
+        "events" => Err("TRACING_GPU: `gpu=events` needs the feature `cudarc` of the crate tracing-gpu".to_owned()),
+        _ => Err(refused("gpu", value, "auto, events or off")),
+    }
+}
+
 fn signals(value: &str) -> Result<bool, String> {
     let on = switch("signals", value)?;
     if on && !cfg!(feature = "signals") {
@@ -196,7 +222,7 @@ fn refused(key: &str, value: &str, allowed: &str) -> String {
 }
 
 fn refused_key(item: &str) -> String {
-    let allowed = "off, report, style, nvtx, domain, out and signals";
+    let allowed = "off, report, style, nvtx, gpu, domain, out and signals";
     format!("TRACING_GPU: `{}` is not known: allowed are {allowed}", item.escape_debug())
 }
 
@@ -251,9 +277,9 @@ mod tests {
                 "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, joined by +",
                 "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
                 "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
-                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, domain, out and signals",
+                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, domain, out and signals",
                 "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
-                "TRACING_GPU: `gpu=on` is not known: allowed are off, report, style, nvtx, domain, out and signals",
+                "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events or off",
                 "TRACING_GPU: `out` needs a value: write out=...",
             ]
         );

@@ -6,9 +6,13 @@ use crate::clock::Rate;
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
 use crate::collect::row::RowCopy;
+use crate::collect::stream_times::{StreamKey, StreamTime};
+use crate::gpu;
 use crate::record::RangeKey;
 use crate::stats::Distribution;
-use crate::summary::{CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, Summary, Times, TreeNode};
+use crate::summary::{
+    CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
+};
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;
@@ -21,6 +25,9 @@ pub(crate) struct Cut {
 
 /// Everything measured so far in the current window.
 pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
+    if core.gpu {
+        gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
+    }
     let now = core.clock.now();
     let rate = core.clock.calibrate();
     let window = core.window();
@@ -37,21 +44,28 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             shard.stack.open().filter_map(|(_, place)| Some((shard.identity(place)?.key.label, thread.clone()))),
         );
     }
+    let stream_rows = core.stream_times.rows();
     core.with_names(|names| {
         let merged = Merged::of(&rows, names);
         let mut summary = Summary {
             elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
             ranges: ranges(&merged, names, rate),
-            tree: tree(&rows, names, rate, window),
+            stream_ranges: stream_ranges(&stream_rows, names),
+            tree: tree(&rows, &stream_rows, names, rate, window),
             categories: categories(&merged, rate),
             losses: losses(core, names, open, cut, spans_in_more(&rows, names)),
             ..Summary::default()
         };
+        if core.gpu {
+            summary.notes.extend(gpu::notes());
+        }
         if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = core.clock.worst_correction_ppm();
             summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
         }
-        summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
+        let times =
+            summary.ranges.iter().map(|row| &row.times).chain(summary.stream_ranges.iter().map(|row| &row.times));
+        summary.losses.rows_without_median = count(times.filter(|times| times.median_ns.is_none()));
         summary
     })
 }
@@ -134,6 +148,35 @@ fn label_shown(names: &Names, label: u32) -> String {
     }
 }
 
+/// Rows of stream time: one a name and stream.
+fn stream_ranges(rows: &[(StreamKey, StreamTime)], names: &Names) -> Vec<StreamStats> {
+    let mut merged: BTreeMap<(String, u32), (u32, StreamTime)> = BTreeMap::new();
+    for (key, row) in rows {
+        let (_, all) = merged
+            .entry((label_shown(names, key.range.label), key.stream))
+            .or_insert((key.range.label, StreamTime::default()));
+        all.times.merge(&row.times);
+        all.empty += row.empty;
+    }
+    let mut stats: Vec<StreamStats> = merged
+        .into_iter()
+        .filter_map(|((_, stream), (label, row))| {
+            let (domain, name) = label_text(names, label)?;
+            let (stream, floor_ns) = gpu::stream_facts(stream);
+            Some(StreamStats {
+                domain,
+                name,
+                stream,
+                times: times(&row.times, Rate::IDENTITY),
+                empty: row.empty,
+                floor_ns,
+            })
+        })
+        .collect();
+    stats.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
+    stats
+}
+
 /// What all rows of one node add up to, in ticks.
 #[derive(Clone, Default)]
 struct NodeTotals {
@@ -143,9 +186,17 @@ struct NodeTotals {
     nested: u128,
     /// First creation of such a span in the window.
     first: Option<u64>,
+    /// In nanoseconds, where any instance was timed on a stream.
+    stream: Option<u128>,
 }
 
-fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) -> Vec<TreeNode> {
+fn tree(
+    rows: &[(RangeKey, RowCopy)],
+    stream_rows: &[(StreamKey, StreamTime)],
+    names: &Names,
+    rate: Rate,
+    window: u64,
+) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
     let mut totals = vec![NodeTotals::default(); nodes.len()];
     for (_, row) in rows {
@@ -157,6 +208,13 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
             if row.calls > 0 {
                 node.first = Some(node.first.map_or(row.first, |first| first.min(row.first)));
             }
+        }
+    }
+    for (key, row) in stream_rows {
+        // What enqueued nothing has no time on the GPU; what its markers read is not made up into one.
+        let node = totals.get_mut(key.node as usize).filter(|_| row.empty < row.times.count);
+        if let Some(node) = node {
+            node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
         }
     }
     // A parent has a lower number than its children: from the last node to the first, every node is complete when it is handed up.
@@ -176,6 +234,9 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
             None if own.instances > 0 => 0,
             None => below.first().map_or(0, |child| child.first_ns),
         };
+        let below_stream =
+            below.iter().filter_map(|child| child.stream_total_ns).reduce(|sum, child| sum.saturating_add(child));
+        let own_stream = own.stream.map(|total| u64::try_from(total).unwrap_or(u64::MAX));
         let tree_node = TreeNode {
             domain,
             name,
@@ -183,6 +244,10 @@ fn tree(rows: &[(RangeKey, RowCopy)], names: &Names, rate: Rate, window: u64) ->
             instances: own.instances,
             total_ns: rate.ns(own.total),
             self_ns: rate.ns(own.total.saturating_sub(own.nested)),
+            stream_total_ns: own_stream.or(below_stream),
+            stream_self_ns: own_stream
+                .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
+                .or(below_stream.map(|_| 0)),
             first_ns,
             children: below,
         };
@@ -212,6 +277,7 @@ fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut
         stray_exits: load(&core.losses.stray_exits),
         spans_dropped: load(&core.losses.spans_dropped),
         open: open.map(|(label, thread, cut)| OpenRange { label: label_shown(names, label), thread, cut }).collect(),
+        streams: if core.gpu { gpu::losses() } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         nodes_over_limit,
         rows_without_median: 0,

@@ -12,6 +12,7 @@ use crate::collect::core::Core;
 use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::values::SpanValues;
+use crate::gpu::StreamId;
 use crate::marks;
 use crate::own_values;
 use crate::record::Place;
@@ -101,7 +102,7 @@ where
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
         let Some((core, shard)) = self.shard() else { return };
         if let Some(values) = ctx.span(id).and_then(|span| own_values_of(core, &span)) {
-            own_values::record(shard, &values, record);
+            own_values::record(core, shard, &values, record);
         }
     }
 
@@ -168,20 +169,26 @@ where
     let Some((core, shard)) = layer.shard() else { return };
     match shard.remembered(id.into_u64()) {
         Some(place) if place.is_none() => return,
-        Some(place) if !place.has_own_values() => return shard.enter(id.into_u64(), place, None),
+        Some(place) if !place.has_own_values() => {
+            let stream =
+                own_values::stream_of_entry(core, 0, || ctx.span(id).map_or(0, |span| inherited_stream(core, &span)));
+            return shard.enter(id.into_u64(), place, None, stream);
+        }
         _ => {}
     }
     let Some(span) = ctx.span(id) else { return };
     if let Some(values) = own_values_of(core, &span) {
-        return shard.enter_with_values(id.into_u64(), &values);
+        let stream = own_values::stream_of_entry(core, values.now().stream, || inherited_stream(core, &span));
+        return shard.enter_with_values(id.into_u64(), &values, stream);
     }
     let parent = span.parent().map_or(ROOT, |parent| node_of(core, shard, parent));
     let place = shard.child(parent, span.metadata());
     if !place.has_own_values() {
-        shard.enter(id.into_u64(), place, None);
+        let stream = own_values::stream_of_entry(core, 0, || inherited_stream(core, &span));
+        shard.enter(id.into_u64(), place, None, stream);
     } else if place.is_none() && parent != ROOT && shard.stack.is_empty() {
         // Filtered out, and entered on another thread than its parent: what is created inside belongs under that parent.
-        shard.enter(id.into_u64(), Place::stand_in(parent), None);
+        shard.enter(id.into_u64(), Place::stand_in(parent), None, 0);
     }
 }
 
@@ -233,6 +240,12 @@ fn own_values_of<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> O
     let extensions = span.extensions();
     let OwnValues(all) = extensions.get()?;
     all.iter().find(|(profiler, _)| *profiler == core.id).map(|(_, values)| Arc::clone(values))
+}
+
+/// The stream of the nearest parent that names one; 0 for none.
+fn inherited_stream<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> StreamId {
+    let streams = span.scope().skip(1).filter_map(|parent| Some(own_values_of(core, &parent)?.now().stream));
+    streams.into_iter().find(|&stream| stream != 0).unwrap_or(0)
 }
 
 /// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there down.

@@ -8,6 +8,7 @@ use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
 use crate::collect::shard::Shard;
 use crate::collect::values::{FieldValues, Lifetime, SpanValues};
+use crate::gpu::{self, StreamId};
 use crate::record::{Ended, RangeKey};
 use crate::summary::RangeStyle;
 
@@ -29,7 +30,7 @@ pub(crate) fn create(
     let label = label.unwrap_or(site.label);
     let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
     let values = SpanValues::new(metadata, shard.node(parent, key), label);
-    update(shard, &values, &read);
+    update(core, shard, &values, &read);
     let place = shard.place_now(&values);
     if !place.is_none() {
         shard.add_call(place);
@@ -42,13 +43,27 @@ pub(crate) fn create(
 }
 
 /// Takes over the fields of a `record`.
-pub(crate) fn record(shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
+pub(crate) fn record(core: &Core, shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
     let read = shard.closed(|| FieldValues::of_record(record));
-    update(shard, values, &read);
+    update(core, shard, values, &read);
 }
 
-fn update(shard: &Shard, values: &SpanValues, read: &FieldValues) {
+fn update(core: &Core, shard: &Shard, values: &SpanValues, read: &FieldValues) {
     values.update(read, read.category.clone().map(|category| shard.category(category)));
+    if read.stream.is_some() {
+        core.announce_streams();
+    }
+}
+
+/// The stream that an entry is timed on, 0 for none: the span's own, else the thread's, else that of the nearest parent that names one.
+pub(crate) fn stream_of_entry(core: &Core, own: StreamId, inherited: impl FnOnce() -> StreamId) -> StreamId {
+    if !core.gpu || own != 0 {
+        return if core.gpu { own } else { 0 };
+    }
+    match gpu::current() {
+        0 if core.has_streams() => inherited(),
+        current => current,
+    }
 }
 
 fn lifetime_key(values: &SpanValues) -> RangeKey {

@@ -10,7 +10,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
-use crate::config::{Config, ConfigError, Domain, Output};
+use crate::config::{Config, ConfigError, Domain, Gpu, Output};
 use crate::drain::{self, Cut};
 use crate::layer::GpuLayer;
 use crate::process;
@@ -157,6 +157,12 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Whether spans entered under a named stream are timed on the GPU. Default: [`Gpu::Auto`].
+    pub fn gpu(mut self, gpu: Gpu) -> Self {
+        self.config.gpu = gpu;
+        self
+    }
+
     /// NVTX domain of the ranges. Default: the default domain.
     pub fn domain(mut self, domain: Domain) -> Self {
         self.config.domain = domain;
@@ -235,6 +241,7 @@ impl Inner {
             active: config.enabled,
             nvtx,
             statistics: config.statistics,
+            gpu: config.gpu != Gpu::Off,
             domain: config.domain.clone(),
             filter: config.filter.clone(),
             sample_budget: config.sample_budget,
@@ -268,6 +275,11 @@ impl Inner {
     fn summarise(&'static self, cut: Option<&Cut>) -> Summary {
         let mut summary = drain::summarise(&self.core, cut);
         let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        if self.config.gpu == Gpu::Events && summary.stream_ranges.is_empty() && summary.notes.is_empty() {
+            summary
+                .notes
+                .push("GPU timing: no span was entered under a named stream (`with_stream`, `gpu.stream`).".to_owned());
+        }
         summary.process = Process { pid: self.process, command: arguments.join(" ") };
         if self.nvtx_taken {
             summary

@@ -10,6 +10,7 @@ use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::slab::{Closed, SpanRef, untracked};
 use crate::collect::values::SpanValues;
+use crate::gpu::StreamId;
 use crate::marks;
 use crate::own_values;
 use crate::record::Place;
@@ -52,6 +53,9 @@ impl GpuSubscriber {
             shard.add_call(place);
             shard.slab.create(shard.index, place, None)
         };
+        if let Some(span) = span.filter(|_| core.has_streams()) {
+            shard.slab.inherit_stream(span, parent_stream(core, shard, attributes));
+        }
         match span {
             Some(span) => span::Id::from_u64(span.id()),
             None => {
@@ -70,7 +74,9 @@ impl GpuSubscriber {
         }
         if place.has_own_values() {
             if let Some(values) = home.slab.values(span) {
-                shard.enter_with_values(id, &values);
+                let stream =
+                    own_values::stream_of_entry(core, values.now().stream, || home.slab.inherited_stream(span));
+                shard.enter_with_values(id, &values, stream);
             }
             return;
         }
@@ -78,7 +84,8 @@ impl GpuSubscriber {
         if here.is_none() {
             return core.drop_span();
         }
-        shard.enter(id, here, None);
+        let stream = own_values::stream_of_entry(core, 0, || home.slab.inherited_stream(span));
+        shard.enter(id, here, None, stream);
     }
 
     #[inline(never)]
@@ -123,6 +130,20 @@ fn locate(core: &'static Core, id: u64) -> Option<(&'static Shard, SpanRef, Plac
     let span = SpanRef::from_id(id);
     let home = core.shard_at(span.shard)?;
     Some((home, span, home.slab.place(span)?))
+}
+
+/// The stream that the parent of a new span names or has inherited; 0 for none.
+fn parent_stream(core: &'static Core, shard: &Shard, attributes: &span::Attributes<'_>) -> StreamId {
+    let parent = match attributes.parent() {
+        Some(parent) => Some(parent.into_u64()),
+        None if attributes.is_contextual() => shard.stack.top().map(|top| top.span()),
+        None => None,
+    };
+    let Some((home, span, _)) = parent.and_then(|parent| locate(core, parent)) else { return 0 };
+    match home.slab.values(span).map_or(0, |values| values.now().stream) {
+        0 => home.slab.inherited_stream(span),
+        own => own,
+    }
 }
 
 fn values_of(core: &'static Core, id: u64) -> Option<Arc<SpanValues>> {
@@ -204,7 +225,7 @@ impl Subscriber for GpuSubscriber {
     fn record(&self, id: &span::Id, record: &span::Record<'_>) {
         let Some((core, shard)) = self.shard() else { return };
         if let Some(values) = values_of(core, id.into_u64()) {
-            own_values::record(shard, &values, record);
+            own_values::record(core, shard, &values, record);
         }
     }
 

@@ -80,6 +80,10 @@ pub struct TreeNode {
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
+    /// Stream time of these instances, or, where they were not timed themselves, of what is below them. `None` where nothing was.
+    pub stream_total_ns: Option<u64>,
+    /// `stream_total_ns` without that of the children.
+    pub stream_self_ns: Option<u64>,
     /// First creation of such a span, from the start of the window: the order of siblings.
     pub first_ns: u64,
     /// Children, in order of first creation.
@@ -109,6 +113,40 @@ pub struct OpenRange {
     pub cut: bool,
 }
 
+/// Stream times that are missing. All zero in a clean run, and where no stream was named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StreamLosses {
+    /// Pairs of events that are recorded and had not been read.
+    pub pending: u64,
+    /// Entries or exits during a capture of their stream: nothing is recorded into a graph.
+    pub captured: u64,
+    /// Entries or exits on a stream that was gone, or that the driver refused.
+    pub refused: u64,
+    /// Pairs beyond the bound on those that wait.
+    pub dropped: u64,
+    /// Pairs that could not be read, because their context failed or is gone.
+    pub unreadable: u64,
+}
+
+/// One row of stream time: the instances of one name on one stream, timed there with CUDA events, idle included.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StreamStats {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// The stream: its device, and its number among the named streams there.
+    pub stream: String,
+    /// Stream times.
+    pub times: Times,
+    /// Instances that read no more than two events with nothing between them: nothing was enqueued.
+    pub empty: u64,
+    /// What two events with nothing between them read on that device: times of that size say nothing.
+    pub floor_ns: u64,
+}
+
 /// What was not measured, or not as the program wrote it. All zero and empty in a clean run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -126,6 +164,8 @@ pub struct Losses {
     pub nodes_over_limit: u64,
     /// Rows whose durations were not all kept because the sample budget was spent: their median is unknown.
     pub rows_without_median: u64,
+    /// What could not be timed on the GPU.
+    pub streams: StreamLosses,
     /// Spans that could not be followed: entered while their thread was being torn down, or beyond the bounds on threads.
     pub spans_dropped: u64,
 }
@@ -151,6 +191,8 @@ pub struct Summary {
     pub elapsed_ns: u64,
     /// Range statistics, by total time descending, then by label.
     pub ranges: Vec<RangeStats>,
+    /// Stream times, by total time descending, then by name and stream.
+    pub stream_ranges: Vec<StreamStats>,
     /// Root phases, in order of first creation. Serialised as a flat list of nodes, each with its `depth`, in the order of printing.
     #[cfg_attr(feature = "serde", serde(with = "flat_tree"))]
     pub tree: Vec<TreeNode>,

@@ -1,5 +1,6 @@
 //! The simplest classifier that can be learnt.
 
+use super::device::Cpu;
 use super::layers::FullyConnected;
 use super::sequential::{Layer, forward};
 use crate::images::{CLASSES, Camera, to_tensor};
@@ -12,7 +13,7 @@ pub fn learn(layers: &[Layer], camera: &mut Camera, images_per_class: usize) -> 
     for class in 0..CLASSES {
         let mut sums: Vec<f32> = Vec::new();
         for _ in 0..images_per_class {
-            let features = forward(layers, to_tensor(&camera.photograph(class).pixels));
+            let features = forward(&Cpu, layers, to_tensor(&camera.photograph(class).pixels));
             sums.resize(features.data().len(), 0.0);
             sums.iter_mut().zip(features.data()).for_each(|(sum, feature)| *sum += feature);
         }
@@ -28,6 +29,7 @@ pub fn learn(layers: &[Layer], camera: &mut Camera, images_per_class: usize) -> 
 mod tests {
     use super::learn;
     use crate::images::{CLASSES, Camera, to_tensor};
+    use crate::network::device::Cpu;
     use crate::network::layers::largest;
     use crate::network::sequential::{Layer, Operation, forward};
 
@@ -38,7 +40,7 @@ mod tests {
         layers.push(Layer::new("fc", Operation::FullyConnected(classifier)));
         let mut camera = Camera::new(2, 20.0);
         for class in 0..CLASSES {
-            let logits = forward(&layers, to_tensor(&camera.photograph(class).pixels));
+            let logits = forward(&Cpu, &layers, to_tensor(&camera.photograph(class).pixels));
             assert_eq!(largest(logits.data()), class);
         }
     }

@@ -3,8 +3,9 @@
 //! It has a quarter of ResNet-18's parameters, since every stage has half the channels, and takes images of 64 by 64.
 
 use super::conv::{BatchNorm, Conv2d, Filters};
-use super::layers::{self, FullyConnected};
-use super::tensor::{Shape, Tensor};
+use super::device::{Cpu, Device};
+use super::layers::FullyConnected;
+use super::tensor::Shape;
 use super::weights::{Weights, WeightsError};
 use crate::random::Random;
 
@@ -16,46 +17,55 @@ const STEM_CHANNELS: usize = 32;
 const FEATURES: usize = 256;
 
 /// The network, ready to run.
-#[derive(Debug, Clone)]
-pub struct ResidualNetwork {
+pub struct ResidualNetwork<D: Device = Cpu> {
     /// From RGB to the channels of the first stage.
-    pub stem: Conv2d,
+    pub stem: D::Conv,
     /// The stages, each at half the resolution of the one before.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<Stage<D>>,
     /// From the mean of every channel to a number a class.
-    pub classifier: FullyConnected,
+    pub classifier: D::FullyConnected,
 }
 
 /// Blocks at one resolution.
-#[derive(Debug, Clone)]
-pub struct Stage {
+pub struct Stage<D: Device = Cpu> {
     /// `stage1` to `stage4`.
     pub name: &'static str,
     /// The blocks, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<Block<D>>,
 }
 
 /// Two convolutions, and a way around them.
-#[derive(Debug, Clone)]
-pub struct Block {
-    first: Conv2d,
-    second: Conv2d,
+pub struct Block<D: Device = Cpu> {
+    first: D::Conv,
+    second: D::Conv,
     /// The identity, where there is none.
-    shortcut: Option<Conv2d>,
+    shortcut: Option<D::Conv>,
 }
 
-impl Block {
+impl<D: Device> Block<D> {
     /// Computes the block for every image.
-    pub fn forward(&self, input: &Tensor) -> Tensor {
-        let mut inner = self.first.forward(input);
-        layers::relu(&mut inner);
-        let mut output = self.second.forward(&inner);
+    pub fn forward(&self, device: &D, input: &D::Tensor) -> D::Tensor {
+        let mut inner = device.convolve(&self.first, input);
+        device.relu(&mut inner);
+        let mut output = device.convolve(&self.second, &inner);
         match &self.shortcut {
-            Some(shortcut) => layers::add(&mut output, &shortcut.forward(input)),
-            None => layers::add(&mut output, input),
+            Some(shortcut) => device.add(&mut output, &device.convolve(shortcut, input)),
+            None => device.add(&mut output, input),
         }
-        layers::relu(&mut output);
+        device.relu(&mut output);
         output
+    }
+}
+
+impl<D: Device> ResidualNetwork<D> {
+    /// The logits of every image.
+    pub fn forward(&self, device: &D, input: &D::Tensor) -> D::Tensor {
+        let mut activations = device.convolve(&self.stem, input);
+        device.relu(&mut activations);
+        for block in self.stages.iter().flat_map(|stage| &stage.blocks) {
+            activations = block.forward(device, &activations);
+        }
+        device.fully_connected(&self.classifier, &device.global_average_pool(&activations))
     }
 }
 
@@ -92,14 +102,19 @@ impl ResidualNetwork {
         })
     }
 
-    /// The logits of every image.
-    pub fn forward(&self, input: &Tensor) -> Tensor {
-        let mut activations = self.stem.forward(input);
-        layers::relu(&mut activations);
-        for block in self.stages.iter().flat_map(|stage| &stage.blocks) {
-            activations = block.forward(&activations);
+    /// The network on another machine.
+    pub fn on<D: Device>(&self, device: &D) -> ResidualNetwork<D> {
+        let block = |block: &Block| Block {
+            first: device.load_conv(&block.first),
+            second: device.load_conv(&block.second),
+            shortcut: block.shortcut.as_ref().map(|conv| device.load_conv(conv)),
+        };
+        let stage = |stage: &Stage| Stage { name: stage.name, blocks: stage.blocks.iter().map(block).collect() };
+        ResidualNetwork {
+            stem: device.load_conv(&self.stem),
+            stages: self.stages.iter().map(stage).collect(),
+            classifier: device.load_fully_connected(&self.classifier),
         }
-        self.classifier.forward(&layers::global_average_pool(&activations))
     }
 
     /// Weights of the right extents, spread as an untrained network's are.
@@ -197,6 +212,7 @@ impl ConvPlan {
 mod tests {
     use super::{Block, ResidualNetwork};
     use crate::network::conv::{Conv2d, Filters};
+    use crate::network::device::Cpu;
     use crate::network::tensor::{Shape, Tensor};
     use crate::network::weights::{Weights, WeightsError};
 
@@ -209,13 +225,13 @@ mod tests {
     #[test]
     fn a_block_adds_its_input_to_its_result() {
         let input = Tensor::new(Shape { images: 1, channels: 1, height: 1, width: 2 }, vec![1.0, -1.0]);
-        let mut block = Block { first: times(3.0), second: times(-0.5), shortcut: None };
+        let mut block: Block = Block { first: times(3.0), second: times(-0.5), shortcut: None };
         // relu(1 - 0.5 * relu(3)) and relu(-1 - 0.5 * relu(-3))
-        assert_eq!(block.forward(&input).data(), [0.0, 0.0]);
+        assert_eq!(block.forward(&Cpu, &input).data(), [0.0, 0.0]);
         block.shortcut = Some(times(-4.0));
-        assert_eq!(block.forward(&input).data(), [0.0, 4.0]);
+        assert_eq!(block.forward(&Cpu, &input).data(), [0.0, 4.0]);
         block.shortcut = Some(times(4.0));
-        assert_eq!(block.forward(&input).data(), [2.5, 0.0]);
+        assert_eq!(block.forward(&Cpu, &input).data(), [2.5, 0.0]);
     }
 
     #[test]
@@ -224,14 +240,14 @@ mod tests {
         let mut activations = Tensor::zeros(Shape { images: 1, channels: 3, height: 16, width: 16 });
         activations = network.stem.forward(&activations);
         for (stage, (channels, extent)) in network.stages.iter().zip([(32, 16), (64, 8), (128, 4), (256, 2)]) {
-            activations = stage.blocks.iter().fold(activations, |input, block| block.forward(&input));
+            activations = stage.blocks.iter().fold(activations, |input, block| block.forward(&Cpu, &input));
             assert_eq!(activations.shape(), Shape { images: 1, channels, height: extent, width: extent });
         }
     }
 
     #[test]
     fn weights_of_another_network_are_refused() {
-        let error = ResidualNetwork::from_weights(&Weights::default()).unwrap_err();
-        assert_eq!(error, WeightsError::Missing("stage1.0.first.weight".to_owned()));
+        let error = ResidualNetwork::from_weights(&Weights::default()).err();
+        assert_eq!(error, Some(WeightsError::Missing("stage1.0.first.weight".to_owned())));
     }
 }

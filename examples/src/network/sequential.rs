@@ -1,36 +1,46 @@
 //! Networks whose layers run one after the other.
 
-use super::conv::Conv2d;
-use super::layers::{self, FullyConnected};
-use super::tensor::Tensor;
+use super::device::{Cpu, Device};
 
 /// A layer with the name it has in the description of its network: `conv1`, `relu1`, `fc`.
-#[derive(Debug, Clone)]
-pub struct Layer {
+pub struct Layer<D: Device = Cpu> {
     /// The name, known only at run time.
     pub name: String,
     /// What the layer computes.
-    pub operation: Operation,
+    pub operation: Operation<D>,
 }
 
 /// What a [`Layer`] computes.
-#[derive(Debug, Clone)]
-pub enum Operation {
-    /// A convolution.
-    Conv(Conv2d),
-    /// [`layers::relu`].
+pub enum Operation<D: Device = Cpu> {
+    /// [`Device::convolve`].
+    Conv(D::Conv),
+    /// [`Device::relu`].
     Relu,
-    /// [`layers::max_pool`].
+    /// [`Device::max_pool`].
     Pool,
-    /// A fully connected layer.
-    FullyConnected(FullyConnected),
-    /// [`layers::softmax`].
+    /// [`Device::fully_connected`].
+    FullyConnected(D::FullyConnected),
+    /// [`Device::softmax`].
     Softmax,
 }
 
 impl Layer {
+    /// The layer on another machine.
+    pub fn on<D: Device>(&self, device: &D) -> Layer<D> {
+        let operation = match &self.operation {
+            Operation::Conv(conv) => Operation::Conv(device.load_conv(conv)),
+            Operation::Relu => Operation::Relu,
+            Operation::Pool => Operation::Pool,
+            Operation::FullyConnected(layer) => Operation::FullyConnected(device.load_fully_connected(layer)),
+            Operation::Softmax => Operation::Softmax,
+        };
+        Layer { name: self.name.clone(), operation }
+    }
+}
+
+impl<D: Device> Layer<D> {
     /// A layer called `name`.
-    pub fn new(name: impl Into<String>, operation: Operation) -> Self {
+    pub fn new(name: impl Into<String>, operation: Operation<D>) -> Self {
         Self { name: name.into(), operation }
     }
 
@@ -46,17 +56,14 @@ impl Layer {
     }
 
     /// Computes the layer for every image.
-    pub fn forward(&self, mut input: Tensor) -> Tensor {
+    pub fn forward(&self, device: &D, mut input: D::Tensor) -> D::Tensor {
         match &self.operation {
-            Operation::Conv(conv) => conv.forward(&input),
-            Operation::Pool => layers::max_pool(&input),
-            Operation::FullyConnected(layer) => layer.forward(&input),
+            Operation::Conv(conv) => device.convolve(conv, &input),
+            Operation::Pool => device.max_pool(&input),
+            Operation::FullyConnected(layer) => device.fully_connected(layer, &input),
+            Operation::Softmax => device.softmax(&input),
             Operation::Relu => {
-                layers::relu(&mut input);
-                input
-            }
-            Operation::Softmax => {
-                layers::softmax(&mut input);
+                device.relu(&mut input);
                 input
             }
         }
@@ -64,13 +71,14 @@ impl Layer {
 }
 
 /// Computes all `layers`, the first one on `input`.
-pub fn forward(layers: &[Layer], input: Tensor) -> Tensor {
-    layers.iter().fold(input, |input, layer| layer.forward(input))
+pub fn forward<D: Device>(device: &D, layers: &[Layer<D>], input: D::Tensor) -> D::Tensor {
+    layers.iter().fold(input, |input, layer| layer.forward(device, input))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Layer, Operation, forward};
+    use crate::network::device::Cpu;
     use crate::network::tensor::{Shape, Tensor};
 
     #[test]
@@ -78,7 +86,7 @@ mod tests {
         let layers = [Layer::new("relu", Operation::Relu), Layer::new("pool", Operation::Pool)];
         let shape = Shape { images: 1, channels: 1, height: 2, width: 4 };
         let input = Tensor::new(shape, vec![-1.0, -2.0, 3.0, 1.0, -4.0, -3.0, 5.0, 0.0]);
-        assert_eq!(forward(&layers, input).data(), [0.0, 5.0]);
+        assert_eq!(forward(&Cpu, &layers, input).data(), [0.0, 5.0]);
         assert_eq!(layers.each_ref().map(Layer::kind), ["ReLU", "Pool"]);
     }
 }

@@ -101,13 +101,19 @@ impl Tensor {
         &mut self.data[index * length..][..length]
     }
 
-    /// The largest difference between two batches of the same extent, relative to the largest number in either.
+    /// The largest difference between two batches of the same extent, relative to the largest number in either; NaN, which
+    /// is within no bound, where one of them has a NaN.
     ///
     /// # Panics
     /// If the extents differ.
     pub fn relative_difference(&self, other: &Self) -> f32 {
         assert_eq!(self.shape, other.shape);
-        let largest = |numbers: &[f32]| numbers.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+        // Not `f32::max`, which drops a NaN; this keeps the first.
+        let larger = |largest: f32, number: &f32| match number.abs() {
+            size if size.is_nan() || size > largest => size,
+            _ => largest,
+        };
+        let largest = |numbers: &[f32]| numbers.iter().fold(0.0, larger);
         let scale = largest(&self.data).max(largest(&other.data));
         let differences: Vec<f32> = self.data.iter().zip(&other.data).map(|(a, b)| a - b).collect();
         if scale == 0.0 { 0.0 } else { largest(&differences) / scale }
@@ -143,5 +149,7 @@ mod tests {
         let other = Tensor::new(shape, vec![2.0, -10.0]);
         assert!((one.relative_difference(&other) - 0.1).abs() < 1e-6);
         assert_eq!(one.relative_difference(&one), 0.0);
+        let broken = Tensor::new(shape, vec![f32::NAN, -10.0]);
+        assert!(broken.relative_difference(&one).is_nan() && one.relative_difference(&broken).is_nan());
     }
 }

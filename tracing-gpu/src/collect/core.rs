@@ -15,8 +15,13 @@ use super::row::NvtxRange;
 use super::samples::Budget;
 use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
+#[cfg(feature = "cudarc")]
+use super::stream_times::StreamKey;
+use super::stream_times::StreamTimes;
 use crate::clock::{Clock, Ticks};
 use crate::config::Domain as DomainChoice;
+#[cfg(feature = "cudarc")]
+use crate::gpu::{StreamId, Target};
 use crate::record::RangeKey;
 
 /// Gate of a shard whose thread is running foreign code: callbacks do nothing.
@@ -31,6 +36,7 @@ pub(crate) struct CoreOptions {
     pub(crate) active: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
+    pub(crate) gpu: bool,
     pub(crate) domain: DomainChoice,
     pub(crate) filter: Targets,
     pub(crate) sample_budget: usize,
@@ -64,6 +70,10 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
+    pub(crate) gpu: bool,
+    pub(crate) stream_times: StreamTimes,
+    /// Whether a span has named a stream by its field, so that those below it must look for it.
+    has_streams: AtomicBool,
     pub(crate) budget: Budget,
     pub(crate) losses: LossCounters,
     window: AtomicU64,
@@ -104,6 +114,9 @@ impl Core {
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,
+            gpu: options.gpu,
+            stream_times: StreamTimes::default(),
+            has_streams: AtomicBool::new(false),
             budget: Budget::new(options.sample_budget),
             losses: LossCounters::default(),
             window: AtomicU64::new(window),
@@ -128,6 +141,7 @@ impl Core {
                 active: false,
                 nvtx: false,
                 statistics: false,
+                gpu: false,
                 domain: DomainChoice::Default,
                 filter: Targets::new(),
                 sample_budget: 0,
@@ -173,9 +187,39 @@ impl Core {
         }
         self.forget_ended_threads();
         self.names.lock().catalog.names_over_limit = 0;
+        self.stream_times.clear();
         self.window.store(start, Relaxed);
-        // Pairs with `find_shard`: who sees the gate sees the window. A finish meanwhile stays one.
+        self.change_gate();
+    }
+
+    /// Has every thread look again before it goes on.
+    fn change_gate(&self) {
+        // Pairs with `find_shard`: who sees the gate sees what was stored before. A finish meanwhile stays one.
         let _finished = self.gate.fetch_update(Release, Relaxed, |gate| (gate != FINISHED).then(next_gate));
+    }
+
+    pub(crate) fn has_streams(&self) -> bool {
+        self.has_streams.load(Relaxed)
+    }
+
+    /// A span has named a stream by its field: from now on all threads look for it.
+    pub(crate) fn announce_streams(&self) {
+        if self.gpu && !self.has_streams.swap(true, Relaxed) {
+            self.change_gate();
+        }
+    }
+
+    /// Counts the stream time of an instance. Any thread.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn add_stream_time(&self, stream: StreamId, target: &Target, ns: u64, is_empty: bool) {
+        if target.window == self.window() {
+            self.stream_times.add(
+                StreamKey { stream, node: target.node, range: target.key },
+                ns,
+                is_empty,
+                &self.budget,
+            );
+        }
     }
 
     /// From now on every callback does nothing. Returns the gate as it was: true for the first caller only.

@@ -22,6 +22,12 @@ impl Budget {
         Self(AtomicUsize::new(bytes))
     }
 
+    /// Whether there is memory for one more of the durations that a vector keeps, `kept` of them already: taken as it doubles.
+    pub(crate) fn covers(&self, kept: u64) -> bool {
+        let grows = kept == 0 || kept.is_power_of_two();
+        !grows || self.take(kept.max(1) as usize * 8).is_ok()
+    }
+
     fn take(&self, bytes: usize) -> Result<(), BudgetSpent> {
         self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).map(drop).map_err(|_| BudgetSpent)
     }

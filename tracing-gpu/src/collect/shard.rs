@@ -8,12 +8,14 @@ use tracing_core::Metadata;
 use super::chunked::Chunked;
 use super::core::Core;
 use super::known::Known;
+use super::marks::Marks;
 use super::near::{CHILDREN, CachedSpan, Child, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
 use super::site::site_key;
 use super::slab::Slab;
 use super::values::SpanValues;
 use crate::clock::Ticks;
+use crate::gpu::{self, StreamId};
 use crate::nesting::{Ranges, Stack};
 use crate::record::{Ended, Place, RangeKey};
 
@@ -43,6 +45,7 @@ pub(crate) struct Shard {
     pub(crate) window: AtomicU64,
     pub(super) known: Mutex<Known>,
     told: Mutex<Vec<(u64, Ticks)>>,
+    pub(super) marks: Marks,
     pub(crate) thread: Mutex<String>,
 }
 
@@ -69,6 +72,7 @@ impl Shard {
             window: AtomicU64::new(core.window()),
             known: Mutex::default(),
             told: Mutex::default(),
+            marks: Marks::default(),
             thread: Mutex::default(),
         }
     }
@@ -131,12 +135,12 @@ impl Shard {
 
     /// Opens a range of a span that has values of its own.
     #[inline(never)]
-    pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues) {
+    pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues, stream: StreamId) {
         let place = self.place_now(values);
         if place.is_none() {
             return self.core.drop_span();
         }
-        self.enter(span, place.with_own_values(), Some(values));
+        self.enter(span, place.with_own_values(), Some(values), stream);
     }
 
     /// Where an entry of this span is counted now: `record` may have changed its category.
@@ -146,16 +150,22 @@ impl Shard {
         self.place(values.node, key, values.metadata)
     }
 
-    /// Opens a range. Its place is of this thread.
+    /// Opens a range, timed on `stream` if that is not 0. Its place is of this thread.
     #[inline(never)]
-    pub(crate) fn enter(&self, span: u64, place: Place, values: Option<&SpanValues>) {
+    pub(crate) fn enter(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
+        // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
+        let mark = if stream == 0 { None } else { gpu::begin(stream) };
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         if !self.stack.push(span, place, self.now()) {
+            mark.into_iter().for_each(gpu::abandon);
             return self.core.drop_span();
         }
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.closed(|| range.domain.push(&attributes));
+        }
+        if let Some(mark) = mark {
+            self.keep_mark(span, place, mark);
         }
     }
 
@@ -176,6 +186,7 @@ impl Shard {
         if let Some(ended) = self.stack.pop(now) {
             self.add(ended);
         }
+        self.end_mark(span);
         true
     }
 
@@ -194,6 +205,8 @@ impl Shard {
         match self.stack.exit_below(span, &told, &mut shell) {
             Some(reopened) => {
                 self.core.losses.split_instances.fetch_add(reopened, Relaxed);
+                self.end_mark(span);
+                self.abandon_marks(|span| !self.stack.holds(span)); // of those that ended elsewhere
                 true
             }
             None => {
@@ -206,7 +219,9 @@ impl Shard {
     /// Ends every range that is open on this thread. Returns their places, innermost first.
     pub(crate) fn unwind(&self) -> Vec<Place> {
         self.told.lock().clear();
-        self.stack.unwind(&mut Shell { shard: self, values: None })
+        let places = self.stack.unwind(&mut Shell { shard: self, values: None });
+        self.end_all_marks();
+        places
     }
 
     /// Back to the profiler: the thread has ended.
@@ -233,6 +248,7 @@ impl Shard {
             entry.id.store(0, Relaxed);
         }
         self.told.lock().clear();
+        self.abandon_marks(|_| true);
         self.stack.unwind(&mut Nothing)
     }
 

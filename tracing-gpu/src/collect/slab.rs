@@ -13,6 +13,7 @@ use tracing_core::span::Id;
 
 use super::chunked::Chunked;
 use super::values::SpanValues;
+use crate::gpu::StreamId;
 use crate::record::Place;
 
 const SLOT_BITS: u32 = 24;
@@ -60,6 +61,8 @@ struct Slot {
     state: AtomicU64,
     place: AtomicU64,
     next_free: AtomicU32,
+    /// Stream that a parent names; meaningful only while any span names one, and then written at creation.
+    stream: AtomicU32,
     values: Mutex<Option<Arc<SpanValues>>>,
 }
 
@@ -190,6 +193,18 @@ impl Slab {
     /// The values of a live span that has its own. Any thread.
     pub(crate) fn values(&self, span: SpanRef) -> Option<Arc<SpanValues>> {
         self.live(span).and_then(|(slot, _)| slot.values.lock().clone())
+    }
+
+    /// Stream that a parent of a live span names; 0 for none. Any thread.
+    pub(crate) fn inherited_stream(&self, span: SpanRef) -> StreamId {
+        self.live(span).map_or(0, |(slot, _)| slot.stream.load(Relaxed))
+    }
+
+    /// Sets the stream that a parent of a new span names. Owner only.
+    pub(crate) fn inherit_stream(&self, span: SpanRef, stream: StreamId) {
+        if let Some((slot, _)) = self.live(span) {
+            slot.stream.store(stream, Relaxed);
+        }
     }
 
     /// One more handle. Any thread.

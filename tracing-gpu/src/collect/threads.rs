@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use super::core::{ABANDONED, Abandoned, CLOSED, Core, FINISHED};
 use super::shard::Shard;
 use super::slab::MAX_SHARDS;
+use crate::gpu;
 
 /// Gate of a shard that has not been used yet.
 const OPENING: u64 = u64::MAX - 2;
@@ -34,6 +35,11 @@ impl Drop for Held {
             shard.release();
         }
     }
+}
+
+/// Has the fast paths switched on or off again on this thread, after something they depend on has changed.
+pub(crate) fn look_again() {
+    NEAR.set(LAST.get().filter(|shard| shard.core.is_plain(shard)));
 }
 
 impl Core {
@@ -72,9 +78,15 @@ impl Core {
             shard.restart(window);
         }
         shard.gate.store(gate, Relaxed);
-        NEAR.set(Some(shard).filter(|_| self.statistics && self.clock.is_tsc()));
+        NEAR.set(Some(shard).filter(|shard| self.is_plain(shard)));
         LAST.set(Some(shard));
         Some(shard)
+    }
+
+    /// Whether the fast paths apply to this thread: durations are measured, with the one clock they know, and no stream is in play.
+    fn is_plain(&self, shard: &Shard) -> bool {
+        let streams = self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks());
+        self.statistics && self.clock.is_tsc() && !streams
     }
 
     fn held_shard(&'static self, held: &Held) -> Option<&'static Shard> {

@@ -10,6 +10,7 @@ use tracing_core::{Metadata, span};
 
 use super::catalog::CategoryName;
 use crate::clock::Ticks;
+use crate::gpu::StreamId;
 
 /// Fields of NVIDIA's own layer come without a prefix, so that code written for it works unchanged.
 const NAME: &str = "nvtx.name";
@@ -17,9 +18,14 @@ const COLOR: [&str; 2] = ["nvtx.color", "color"];
 const CATEGORY: [&str; 2] = ["nvtx.category", "category"];
 const PAYLOAD: [&str; 2] = ["nvtx.payload", "payload"];
 const LIFETIME: &str = "nvtx.lifetime";
+/// A number that `stream_id` gave.
+const STREAM: &str = "gpu.stream";
 
 pub(crate) fn is_own_field(name: &str) -> bool {
-    name == NAME || name == LIFETIME || COLOR.contains(&name) || CATEGORY.contains(&name) || PAYLOAD.contains(&name)
+    [NAME, LIFETIME, STREAM].contains(&name)
+        || COLOR.contains(&name)
+        || CATEGORY.contains(&name)
+        || PAYLOAD.contains(&name)
 }
 
 /// What was read from the fields of a span, at its creation or in one `record`.
@@ -30,6 +36,7 @@ pub(crate) struct FieldValues {
     pub(crate) category: Option<CategoryName>,
     pub(crate) payload: Option<Payload>,
     pub(crate) lifetime: bool,
+    pub(crate) stream: Option<StreamId>,
 }
 
 impl FieldValues {
@@ -70,6 +77,8 @@ impl FieldValues {
             let argb =
                 u32::try_from(value).ok().map(|value| if value >> 24 == 0 { value | 0xff00_0000 } else { value });
             self.color = argb.map(Color::argb).or(self.color);
+        } else if name == STREAM {
+            self.stream = u32::try_from(value).ok().or(self.stream);
         } else if CATEGORY.contains(&name) {
             self.category = u32::try_from(value).ok().map(CategoryName::Number).or(self.category.take());
         }
@@ -135,6 +144,8 @@ pub(crate) struct Changing {
     pub(crate) category: u32,
     color: Option<Color>,
     payload: Option<Payload>,
+    /// Stream that the span names; 0 for none.
+    pub(crate) stream: StreamId,
 }
 
 impl Changing {
@@ -172,6 +183,7 @@ impl SpanValues {
         changing.category = category.unwrap_or(changing.category);
         changing.color = recorded.color.or(changing.color);
         changing.payload = recorded.payload.or(changing.payload);
+        changing.stream = recorded.stream.unwrap_or(changing.stream);
     }
 
     pub(crate) fn begin_lifetime(&self, lifetime: Lifetime) {

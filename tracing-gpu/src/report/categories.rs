@@ -25,7 +25,7 @@ pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
         .into_iter()
         .map(|row| {
             let name = if options.raw_names { row.category.as_str().into() } else { names::escaped(&row.category) };
-            Row { times: &row.times, names: vec![Cell::text(name)] }
+            Row { times: &row.times, below: None, names: vec![Cell::text(name)] }
         })
         .collect();
     section(title, &statistics(&rows, &["Category"], options))

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::number::integer;
 use super::table::{chars, clip};
-use super::{RenderOptions, Report, TableStyle, names, section};
+use super::{RenderOptions, Report, TableStyle, names, section, streams};
 use crate::{OpenRange, Summary, Times};
 
 /// Names of open ranges printed before the rest is only counted.
@@ -21,7 +22,7 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
     let mut counted = |count: u64, one: &str, many: &str| match count {
         0 => {}
         1 => lines.push(format!("1 {one}")),
-        n => lines.push(format!("{} {many}", super::number::integer(n, options.thousands))),
+        n => lines.push(format!("{} {many}", integer(n, options.thousands))),
     };
     counted(
         losses.split_instances,
@@ -49,12 +50,40 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
         "spans could not be followed, and are in no table.",
     );
     counted(
+        losses.streams.pending,
+        "stream time was still pending, and is not counted.",
+        "stream times were still pending, and are not counted.",
+    );
+    counted(
+        losses.streams.captured,
+        "instance has no stream time, because its stream was being captured into a graph.",
+        "instances have no stream time, because their stream was being captured into a graph.",
+    );
+    counted(
+        losses.streams.refused,
+        "instance has no stream time, because its stream was gone or the driver refused.",
+        "instances have no stream time, because their stream was gone or the driver refused.",
+    );
+    counted(
+        losses.streams.dropped,
+        "stream time was dropped, because too many waited on its stream to be read.",
+        "stream times were dropped, because too many waited on their stream to be read.",
+    );
+    counted(
+        losses.streams.unreadable,
+        "stream time could not be read, because its context failed or is gone.",
+        "stream times could not be read, because their context failed or is gone.",
+    );
+    counted(
         losses.rows_without_median,
         "row has no median (-): the memory for durations was spent.",
         "rows have no median (-): the memory for durations was spent.",
     );
     if shows_approximate_median(summary, reports, options) {
         lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
+    }
+    if reports.contains(&Report::Ranges) {
+        floor_lines(summary, options, &mut lines);
     }
     lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
     if lines.is_empty() {
@@ -108,11 +137,44 @@ fn open_range(label: &str, threads: &BTreeMap<&str, usize>) -> String {
     format!("{name} ({})", named.join(", "))
 }
 
+/// What reads below the floor: in part of a row, where the figures do not show it, and in all of one, where a mark does.
+fn floor_lines(summary: &Summary, options: &RenderOptions, lines: &mut Vec<String>) {
+    let (all, some): (Vec<_>, Vec<_>) =
+        summary.stream_ranges.iter().filter(|row| row.empty > 0).partition(|row| streams::is_empty(row));
+    let instances = some.iter().fold(0_u64, |sum, row| sum.saturating_add(row.empty));
+    let rows = match some.len() {
+        1 => "1 row".to_owned(),
+        count => format!("{} rows", integer(count as u64, options.thousands)),
+    };
+    match instances {
+        0 => {}
+        1 => lines.push(format!(
+            "1 instance in {rows} of stream time read no more than an empty pair of events: nothing was enqueued in \
+             it, and it is counted as it read."
+        )),
+        n => lines.push(format!(
+            "{} instances in {rows} of stream time read no more than an empty pair of events: nothing was enqueued \
+             in them, and they are counted as they read.",
+            integer(n, options.thousands)
+        )),
+    }
+    if all.iter().any(|row| row.floor_ns > 0) {
+        lines.push(
+            "< marks what an empty pair of events reads: nothing was enqueued in any instance of the row, which has no \
+             part in the percentages."
+                .to_owned(),
+        );
+    }
+}
+
 fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &RenderOptions) -> bool {
     let approximate = |times: &Times| times.median_ns.is_some() && !times.median_exact && times.instances > 0;
     options.style == TableStyle::Current
         && reports.iter().any(|report| match report {
-            Report::Ranges => summary.ranges.iter().any(|row| approximate(&row.times)),
+            Report::Ranges => {
+                summary.ranges.iter().any(|row| approximate(&row.times))
+                    || summary.stream_ranges.iter().any(|row| !streams::is_empty(row) && approximate(&row.times))
+            }
             Report::Categories => summary.categories.iter().any(|row| approximate(&row.times)),
             Report::Tree => false,
         })

@@ -19,6 +19,7 @@ mod footer;
 mod names;
 mod nsys;
 mod number;
+mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -47,9 +48,9 @@ lets them through (by default INFO and above), and that `TRACING_GPU` does not s
 #[non_exhaustive]
 pub enum Report {
     /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
-    /// ranges too, the table of both.
+    /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
     Ranges,
-    /// Nested phases in order of first entry, with the time that each spent itself.
+    /// Nested phases in order of first entry, with the time that each spent itself, on streams too where they were timed.
     Tree,
     /// Sums over the span field `nvtx.category`.
     Categories,
@@ -313,7 +314,7 @@ pub fn render_one(
 
 fn report_text(summary: &Summary, report: Report, options: &RenderOptions) -> String {
     match report {
-        Report::Ranges => nsys::ranges(summary, options),
+        Report::Ranges => nsys::ranges(summary, options) + &streams::streams(summary, options),
         Report::Tree => tree::tree(summary, options),
         Report::Categories => categories::categories(summary, options),
     }

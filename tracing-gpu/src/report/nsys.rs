@@ -46,11 +46,13 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
 /// A row of a statistics table: the durations, and the cells that say whose they are.
 pub(crate) struct Row<'a> {
     pub(crate) times: &'a Times,
+    /// Where the durations say nothing: what they are all below. Such a row has no share, and no part in those of others.
+    pub(crate) below: Option<u64>,
     pub(crate) names: Vec<Cell>,
 }
 
 fn name_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &RenderOptions) -> Row<'a> {
-    Row { times: &range.times, names: vec![name_cell(label.as_deref(), options)] }
+    Row { times: &range.times, below: None, names: vec![name_cell(label.as_deref(), options)] }
 }
 
 fn style_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &RenderOptions) -> Row<'a> {
@@ -58,11 +60,11 @@ fn style_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &Re
         RangeStyle::PushPop => "PushPop",
         RangeStyle::StartEnd => "StartEnd",
     };
-    Row { times: &range.times, names: vec![Cell::text(style), name_cell(label.as_deref(), options)] }
+    Row { times: &range.times, below: None, names: vec![Cell::text(style), name_cell(label.as_deref(), options)] }
 }
 
 /// The tool tests names for being numbers like any other cell, and so do we.
-fn name_cell(label: Option<&str>, options: &RenderOptions) -> Cell {
+pub(crate) fn name_cell(label: Option<&str>, options: &RenderOptions) -> Cell {
     let label = label.unwrap_or("None");
     if options.raw_names { Cell::tested(label) } else { Cell::tested(names::escaped(label)) }
 }
@@ -83,25 +85,54 @@ pub(crate) fn statistics(rows: &[Row], names: &[&str], options: &RenderOptions) 
         }
         TableStyle::Legacy => &["Time(%)", "Total Time (ns)", "Instances", "Average", "Minimum", "Maximum"],
     };
-    let base = rows.iter().map(|row| u128::from(row.times.total_ns)).sum();
+    let base = rows.iter().filter(|row| row.below.is_none()).map(|row| u128::from(row.times.total_ns)).sum();
     let mut table = Table::new(numbers.iter().chain(names).copied());
     for row in rows {
-        let times = row.times;
-        let share = Cell::tested(percent(times.total_ns, base).unwrap_or_else(|| "None".to_owned()));
-        let total = whole(times.total_ns);
-        let instances = whole(times.instances);
-        let mean = known(average(times.total_ns, times.instances));
-        let (min, max) = (whole(times.min_ns), whole(times.max_ns));
+        let Figures { share, total, mean, median, min, max, stddev } = match row.below {
+            None => Figures::of(row.times, base),
+            Some(floor) => Figures::below(floor),
+        };
+        let instances = whole(row.times.instances);
         let mut cells = match options.style {
-            TableStyle::Current => {
-                vec![share, total, instances, mean, median(times), min, max, known(rounded(times.stddev_ns))]
-            }
+            TableStyle::Current => vec![share, total, instances, mean, median, min, max, stddev],
             TableStyle::Legacy => vec![share, total, instances, mean, min, max],
         };
         cells.extend(row.names.iter().cloned());
         table.push(cells);
     }
     table.render(&layout)
+}
+
+/// The cells of a row that are made from its times.
+struct Figures {
+    share: Cell,
+    total: Cell,
+    mean: Cell,
+    median: Cell,
+    min: Cell,
+    max: Cell,
+    stddev: Cell,
+}
+
+impl Figures {
+    fn of(times: &Times, base: u128) -> Self {
+        Self {
+            share: Cell::tested(percent(times.total_ns, base).unwrap_or_else(|| "None".to_owned())),
+            total: whole(times.total_ns),
+            mean: known(average(times.total_ns, times.instances)),
+            median: median(times),
+            min: whole(times.min_ns),
+            max: whole(times.max_ns),
+            stddev: known(rounded(times.stddev_ns)),
+        }
+    }
+
+    /// All that is known is a bound; of a sum or a spread not even that. A bound of 0 is none.
+    fn below(floor: u64) -> Self {
+        let bound = if floor > 0 { Cell::below(integer(floor, false)) } else { Cell::unknown() };
+        let (share, total, stddev) = (Cell::unknown(), Cell::unknown(), Cell::unknown());
+        Self { share, total, mean: bound.clone(), median: bound.clone(), min: bound.clone(), max: bound, stddev }
+    }
 }
 
 fn whole(value: u64) -> Cell {

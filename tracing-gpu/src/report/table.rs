@@ -27,8 +27,8 @@ enum Kind {
     Tested,
     /// Text, whatever it reads as.
     Text,
-    /// A number that is only approximately right; printed with a leading `~`.
-    Approximate,
+    /// A number that is not quite what it says; printed with the mark before it.
+    Marked(char),
     /// The place of a number that is not known; printed as `-`.
     Unknown,
 }
@@ -46,7 +46,12 @@ impl Cell {
 
     /// A number with a `~` before it. The mark stands left of the number, so decimal points stay in line.
     pub(crate) fn approximate(number: impl Into<String>) -> Self {
-        Self { text: number.into(), kind: Kind::Approximate }
+        Self { text: number.into(), kind: Kind::Marked('~') }
+    }
+
+    /// A bound with a `<` before it, where the number itself says nothing.
+    pub(crate) fn below(bound: impl Into<String>) -> Self {
+        Self { text: bound.into(), kind: Kind::Marked('<') }
     }
 
     /// A `-` where a number is not known. It does not turn a column of numbers into one of text.
@@ -196,7 +201,7 @@ enum Vote {
 impl Printed {
     fn new(cell: &Cell, thousands: bool) -> Self {
         let number = match cell.kind {
-            Kind::Tested | Kind::Approximate => Number::parse(&cell.text),
+            Kind::Tested | Kind::Marked(_) => Number::parse(&cell.text),
             Kind::Text | Kind::Unknown => None,
         };
         let Some(number) = number else {
@@ -208,8 +213,8 @@ impl Printed {
             return Self { text: cell.text.clone(), parts: None, vote };
         };
         let mut text = number.to_text(thousands);
-        if cell.kind == Kind::Approximate {
-            text.insert(0, '~');
+        if let Kind::Marked(mark) = cell.kind {
+            text.insert(0, mark);
         }
         let parts = number.has_point_position().then(|| {
             let whole = text.find('.').map_or(chars(&text), |at| chars(&text[..at]));
@@ -288,11 +293,21 @@ mod tests {
         let mut table = Table::new(["Med (ns)"]);
         table.push(vec![Cell::tested("1234.5")]);
         table.push(vec![Cell::approximate("7654321.0")]);
+        table.push(vec![Cell::below("1280")]);
         table.push(vec![Cell::unknown()]);
         table.push(vec![Cell::unknown()]);
         let layout = Layout { thousands: true, ..Layout::default() };
         let lines: Vec<String> = table.render(&layout).lines().map(str::to_owned).collect();
-        assert_eq!(lines[2..], ["      1,234.5", " ~7,654,321.0", "            -", "            -"]);
+        let expected = ["      1,234.5", " ~7,654,321.0", "     <1,280  ", "            -", "            -"];
+        assert_eq!(lines[2..], expected);
+    }
+
+    #[test]
+    fn a_column_of_nothing_but_bounds_is_one_of_numbers() {
+        let mut table = Table::new(["Avg (ns)"]);
+        table.push(vec![Cell::below("1280")]);
+        table.push(vec![Cell::below("900")]);
+        assert_eq!(table.render(&Layout::default()).lines().nth(2), Some("    <1280"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, Times};
+use crate::{CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Times};
 
 fn times(durations: &[u64]) -> Times {
     Times {
@@ -79,6 +79,140 @@ NVTX Start-End Range Statistics:
     assert!(!text(&summary, &[Report::Ranges], &options).contains("Push-Pop"));
 }
 
+fn stream_range(name: &str, stream: &str, durations: &[u64], empty: u64) -> StreamStats {
+    let (name, stream) = (name.to_owned(), stream.to_owned());
+    StreamStats { domain: None, name, stream, times: times(durations), empty, floor_ns: 1_280 }
+}
+
+/// One range on two streams, a row in which nothing was enqueued, and one where that holds for some instances.
+fn of_streams() -> Summary {
+    let mut stream_ranges = vec![
+        stream_range("empty", "GPU 0 #2", &[1_280; 20_000], 20_000),
+        stream_range("none", "GPU 0 #1", &[1_152, 1_216], 2),
+        stream_range("open", "GPU 0 #1", &[], 0),
+        stream_range("copy", "GPU 1 #1", &[250_000], 0),
+        stream_range("conv", "GPU 0 #2", &[1_248, 500_000, 600_000, 1_280], 2),
+        stream_range("copy", "GPU 0 #1", &[250_000], 0),
+        stream_range("bias", "GPU 0 #1", &[250_000], 0),
+    ];
+    stream_ranges[3].times.median_exact = false;
+    Summary { stream_ranges, ..of_ranges([range("conv", RangeStyle::PushPop, &[1_000])]) }
+}
+
+#[test]
+fn stream_times_have_a_table_of_their_own() {
+    let expected = "
+ ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Range
+ --------  ---------------  ---------  --------  --------  --------  --------  -----------  -----
+    100.0            1,000          1   1,000.0   1,000.0     1,000     1,000          0.0  conv 
+
+
+ ** Stream Time Summary (CUDA events):
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)    Med (ns)   Min (ns)  Max (ns)  StdDev (ns)  Range   Stream 
+ --------  ---------------  ---------  ---------  ----------  --------  --------  -----------  -----  --------
+     59.5        1,102,528          4  275,632.0   600,000.0     1,248   600,000          0.0  conv   GPU 0 #2
+     13.5          250,000          1  250,000.0   250,000.0   250,000   250,000          0.0  bias   GPU 0 #1
+     13.5          250,000          1  250,000.0   250,000.0   250,000   250,000          0.0  copy   GPU 0 #1
+     13.5          250,000          1  250,000.0  ~250,000.0   250,000   250,000          0.0  copy   GPU 1 #1
+        -                -     20,000   <1,280      <1,280      <1,280    <1,280            -  empty  GPU 0 #2
+        -                -          2   <1,280      <1,280      <1,280    <1,280            -  none   GPU 0 #1
+
+
+ ** Notes:
+
+ - ~ marks a median from a histogram: within 0.2 % of the true one.
+ - 2 instances in 1 row of stream time read no more than an empty pair of
+   events: nothing was enqueued in them, and they are counted as they read.
+ - < marks what an empty pair of events reads: nothing was enqueued in any
+   instance of the row, which has no part in the percentages.
+
+";
+    assert_eq!(text(&of_streams(), &[Report::Ranges], &RenderOptions::default().width(80)), expected);
+    let wide = text(&of_streams(), &[Report::Ranges], &RenderOptions::default().width(200));
+    let tables = |text: &str| text.split(" ** Notes").next().map(str::to_owned);
+    assert_eq!(tables(&wide), tables(expected));
+    // Explained where they are printed.
+    assert_eq!(text(&of_streams(), &[Report::Categories], &RenderOptions::default()).find('<'), None);
+}
+
+#[test]
+fn stream_times_in_the_legacy_style() {
+    let expected = "
+NVTX Push-Pop Range Statistics:
+
+ Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum  Range
+ -------  ---------------  ---------  -------  -------  -------  -----
+   100.0             1000          1   1000.0     1000     1000  conv 
+
+
+Stream Time Statistics (CUDA events):
+
+ Time(%)  Total Time (ns)  Instances  Average   Minimum  Maximum  Range   Stream 
+ -------  ---------------  ---------  --------  -------  -------  -----  --------
+    59.5          1102528          4  275632.0     1248   600000  conv   GPU 0 #2
+    13.5           250000          1  250000.0   250000   250000  bias   GPU 0 #1
+    13.5           250000          1  250000.0   250000   250000  copy   GPU 0 #1
+    13.5           250000          1  250000.0   250000   250000  copy   GPU 1 #1
+       -                -      20000   <1280      <1280    <1280  empty  GPU 0 #2
+       -                -          2   <1280      <1280    <1280  none   GPU 0 #1
+
+
+Notes:
+
+ - 2 instances in 1 row of stream time read no more than an empty pair of events: nothing was enqueued in them, and they are counted as they read.
+ - < marks what an empty pair of events reads: nothing was enqueued in any instance of the row, which has no part in the percentages.
+
+";
+    let options = RenderOptions::default().style(TableStyle::Legacy).thousands(false).width(200);
+    assert_eq!(text(&of_streams(), &[Report::Ranges], &options), expected);
+}
+
+#[test]
+fn rows_in_which_nothing_was_enqueued_have_no_figures() {
+    let only = |rows: &[StreamStats]| {
+        let summary = Summary { stream_ranges: rows.to_vec(), ..Summary::default() };
+        text(&summary, &[Report::Ranges], &RenderOptions::default().width(200))
+    };
+    let expected = "
+ ** Stream Time Summary (CUDA events):
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Range   Stream 
+ --------  ---------------  ---------  --------  --------  --------  --------  -----------  -----  --------
+        -                -          2    <1,280    <1,280    <1,280    <1,280            -  none   GPU 0 #1
+
+
+ ** Notes:
+
+ - < marks what an empty pair of events reads: nothing was enqueued in any instance of the row, which has no part in the percentages.
+
+";
+    let text = only(&[stream_range("none", "GPU 0 #1", &[1_152, 1_216], 2)]);
+    assert!(text.ends_with(expected), "{text}");
+    // Where the floor is not known it is not said to be 0.
+    let unknown = only(&[StreamStats { floor_ns: 0, ..stream_range("none", "GPU 0 #1", &[0], 1) }]);
+    assert!(unknown.contains("Stream Time") && !unknown.contains('<'), "{unknown}");
+    // A single one in a single row.
+    let partly = only(&[stream_range("conv", "GPU 0 #1", &[1_152, 90_000], 1)]);
+    assert!(partly.contains(" - 1 instance in 1 row of stream time read no more than"), "{partly}");
+    assert!(partly.contains("in it, and it is counted as it read.") && !partly.contains('<'), "{partly}");
+    // Nothing to print, nothing to say.
+    assert!(!only(&[stream_range("open", "GPU 0 #1", &[], 0)]).contains("Stream Time"));
+}
+
+#[test]
+fn names_of_streams_are_escaped_unless_asked_for() {
+    let odd = stream_range("a\tb", "c\u{1b}[2J", &[5_000], 0);
+    let summary = Summary { stream_ranges: vec![odd], ..Summary::default() };
+    let escaped = text(&summary, &[Report::Ranges], &RenderOptions::default());
+    assert!(escaped.contains("a\\tb   c\\x1b[2J"), "{escaped}");
+    assert!(
+        text(&summary, &[Report::Ranges], &RenderOptions::default().raw_names(true)).contains("a\tb    c\u{1b}[2J")
+    );
+}
+
 #[test]
 fn categories_are_text_even_if_they_read_as_numbers() {
     let categories = [("7", &[10][..]), ("Conv", &[3_000, 5_000]), ("1000", &[20])]
@@ -131,6 +265,7 @@ fn the_footer_names_every_loss() {
         names_over_limit: 3,
         nodes_over_limit: 4,
         rows_without_median: 5,
+        streams: StreamLosses { pending: 7, captured: 8_000, refused: 9, dropped: 10, unreadable: 11 },
         spans_dropped: 6,
     };
     let notes = vec!["A note\nthat tries to break out.".to_owned()];
@@ -149,11 +284,36 @@ fn the_footer_names_every_loss() {
    names were used.
  - 4 spans had no room in the tree; they are in (more) rows.
  - 6 spans could not be followed, and are in no table.
+ - 7 stream times were still pending, and are not counted.
+ - 8,000 instances have no stream time, because their stream was being captured
+   into a graph.
+ - 9 instances have no stream time, because their stream was gone or the driver
+   refused.
+ - 10 stream times were dropped, because too many waited on their stream to be
+   read.
+ - 11 stream times could not be read, because their context failed or is gone.
  - 5 rows have no median (-): the memory for durations was spent.
  - A note\\nthat tries to break out.
 
 ";
     assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), expected);
+}
+
+#[test]
+fn a_single_stream_time_that_is_missing_is_one() {
+    let streams = StreamLosses { pending: 1, captured: 1, refused: 1, dropped: 1, unreadable: 1 };
+    let summary = Summary { losses: Losses { streams, ..Losses::default() }, ..Summary::default() };
+    let expected = "
+ ** Notes:
+
+ - 1 stream time was still pending, and is not counted.
+ - 1 instance has no stream time, because its stream was being captured into a graph.
+ - 1 instance has no stream time, because its stream was gone or the driver refused.
+ - 1 stream time was dropped, because too many waited on its stream to be read.
+ - 1 stream time could not be read, because its context failed or is gone.
+
+";
+    assert_eq!(text(&summary, &[], &RenderOptions::default()), expected);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::histogram::middle_of;
+use super::histogram::{bucket_of, middle_of};
 
 /// Durations of one range on any number of threads, in the unit they were added in.
 ///
@@ -35,17 +35,23 @@ impl Distribution {
     pub(crate) fn of(durations: impl IntoIterator<Item = u64>) -> Self {
         let mut all = Self::default();
         for duration in durations {
-            all.merge(&Self {
-                count: 1,
-                total: u128::from(duration),
-                min: duration,
-                max: duration,
-                squares: u128::from(duration) * u128::from(duration),
-                samples: vec![duration],
-                buckets: BTreeMap::new(),
-            });
+            all.add(duration, |_| true);
         }
         all
+    }
+
+    /// Adds one duration. `keep` says, by the number of durations kept so far, whether it is kept by itself or counted in its bucket.
+    pub(crate) fn add(&mut self, duration: u64, keep: impl FnOnce(u64) -> bool) {
+        self.min = if self.count == 0 { duration } else { self.min.min(duration) };
+        self.max = self.max.max(duration);
+        self.count += 1;
+        self.total += u128::from(duration);
+        self.squares = self.squares.saturating_add(u128::from(duration) * u128::from(duration));
+        if self.buckets.is_empty() && keep(self.samples.len() as u64) {
+            self.samples.push(duration);
+        } else {
+            *self.buckets.entry(bucket_of(duration)).or_default() += 1;
+        }
     }
 
     /// Adds what another thread measured.
@@ -108,7 +114,6 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::histogram::bucket_of;
     use proptest::prelude::*;
 
     fn sorted(mut distribution: Distribution) -> Distribution {

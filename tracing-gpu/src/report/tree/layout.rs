@@ -7,8 +7,8 @@ use crate::report::table::{chars, shorten};
 pub(super) struct Line {
     /// Two columns before everything.
     pub(super) margin: &'static str,
-    /// Total, self, share of the parent, calls, average per call, instances.
-    pub(super) cells: [String; 6],
+    /// Total, self, both on streams, share of the parent, calls, average per call, instances.
+    pub(super) cells: [String; COLUMNS],
     /// Whether the share is marked.
     pub(super) beside: bool,
     pub(super) depth: usize,
@@ -17,14 +17,24 @@ pub(super) struct Line {
     pub(super) whole: u128,
 }
 
-const HEADERS: [&str; 6] = ["Total", "Self", "% Parent", "Calls", "Avg/Call", "Instances"];
-const SHORT_HEADERS: [&str; 6] = ["Total", "Self", "Parent", "Calls", "Avg/Call", "Inst."];
+/// Columns of figures.
+pub(super) const COLUMNS: usize = 8;
+const HEADERS: [&str; COLUMNS] =
+    ["Total", "Self", "GPU total", "GPU self", "% Parent", "Calls", "Avg/Call", "Instances"];
+const SHORT_HEADERS: [&str; COLUMNS] =
+    ["Total", "Self", "GPU tot.", "GPU self", "Parent", "Calls", "Avg/Call", "Inst."];
 /// From this width on headers are written out.
 const ROOMY: usize = 100;
+/// The columns that only a tree with stream times has.
+const ON_STREAMS: [usize; 2] = [2, 3];
 /// The column whose cells may carry a `*`.
-const SHARE_OF_PARENT: usize = 2;
+const SHARE_OF_PARENT: usize = 4;
+/// The columns that make room for those on streams: first instances, which mostly are the calls, then what others imply.
+const DISPENSABLE: [usize; 2] = [7, 6];
 /// What a phase gets however narrow it is.
 const MIN_PHASE: usize = 12;
+/// What phases get, if they need it, before columns that can be dispensed with.
+const GOOD_PHASE: usize = 24;
 
 const BAR_HEADER: &str = "Self, of all";
 /// `100.0% ` before the bar.
@@ -32,8 +42,9 @@ const BAR_LABEL: usize = 7;
 const MAX_BAR: usize = 30;
 
 pub(super) struct Layout {
-    headers: [&'static str; 6],
-    widths: [usize; 6],
+    headers: [&'static str; COLUMNS],
+    widths: [usize; COLUMNS],
+    shown: [bool; COLUMNS],
     any_beside: bool,
     /// Width of the phase column.
     phase: usize,
@@ -46,7 +57,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn fitting(lines: &[Line], width: usize) -> Self {
+    pub(super) fn fitting(lines: &[Line], on_streams: bool, width: usize) -> Self {
         let headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
         let any_beside = lines.iter().any(|line| line.beside);
         let mut widths = headers.map(chars);
@@ -56,12 +67,24 @@ impl Layout {
                 widths[column] = widths[column].max(chars(cell) + mark);
             }
         }
-        let fixed = 3 + widths.iter().sum::<usize>() + 2 * widths.len();
-        let room = width.saturating_sub(fixed).max(MIN_PHASE);
+        let mut shown = [true; COLUMNS];
+        let room_beside = |shown: &[bool; COLUMNS]| {
+            let columns = widths.iter().zip(shown).filter(|(_, shown)| **shown);
+            width.saturating_sub(3 + columns.map(|(width, _)| width + 2).sum::<usize>())
+        };
+        if on_streams {
+            let longest = lines.iter().map(|line| 2 * line.depth + chars(&line.phase)).max().unwrap_or(0);
+            for column in DISPENSABLE {
+                shown[column] = room_beside(&shown) >= longest.clamp("Phase".len(), GOOD_PHASE);
+            }
+        } else {
+            ON_STREAMS.iter().for_each(|&column| shown[column] = false);
+        }
+        let room = room_beside(&shown).max(MIN_PHASE);
         let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);
         let step = if 2 * deepest <= room / 2 { 2 } else { 1 };
         let max_indent = room / 2;
-        let mut layout = Self { headers, widths, any_beside, phase: room, step, max_indent, bar: 0 };
+        let mut layout = Self { headers, widths, shown, any_beside, phase: room, step, max_indent, bar: 0 };
 
         let needed = lines.iter().map(|line| chars(&layout.lead(line.depth)) + chars(&line.phase)).max().unwrap_or(0);
         layout.phase = needed.clamp("Phase".len(), room);
@@ -90,10 +113,13 @@ impl Layout {
         out
     }
 
-    fn push(&self, out: &mut String, margin: &str, cells: &[String; 6], phase: &str, bar: &str) {
+    fn push(&self, out: &mut String, margin: &str, cells: &[String; COLUMNS], phase: &str, bar: &str) {
         let mut text = margin.to_owned();
-        for (i, (cell, width)) in cells.iter().zip(self.widths).enumerate() {
-            text.push_str(if i == 0 { " " } else { "  " });
+        for (column, (cell, width)) in cells.iter().zip(self.widths).enumerate() {
+            if !self.shown[column] {
+                continue;
+            }
+            text.push_str(if column == 0 { " " } else { "  " });
             text.push_str(&" ".repeat(width.saturating_sub(chars(cell))));
             text.push_str(cell);
         }

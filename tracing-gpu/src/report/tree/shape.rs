@@ -11,6 +11,8 @@ const FOLD_BELOW: u128 = 1_000;
 pub(super) struct Shape<'a> {
     nodes: Vec<Flat<'a>>,
     whole: u128,
+    /// All stream time; `None` where no node was timed on a stream.
+    stream_whole: Option<u128>,
     /// The node with the most self time.
     slowest: Option<usize>,
 }
@@ -25,6 +27,10 @@ struct Flat<'a> {
     self_below: u128,
     /// Longest total in the subtree. A child on another thread may be longer than its parent.
     peak: u64,
+    /// Stream time of its own of the whole subtree; `None` where nothing in it was timed on a stream.
+    stream_self_below: Option<u128>,
+    /// Longest stream total in the subtree.
+    stream_peak: u64,
 }
 
 /// The figures of a line.
@@ -32,6 +38,9 @@ struct Flat<'a> {
 pub(super) struct Figures {
     pub(super) total_ns: u64,
     pub(super) self_ns: u64,
+    /// `None` where nothing was timed on a stream.
+    pub(super) stream_total_ns: Option<u64>,
+    pub(super) stream_self_ns: Option<u64>,
     pub(super) calls: u64,
     pub(super) instances: u64,
 }
@@ -87,10 +96,13 @@ impl<'a> Shape<'a> {
         let mut nodes = flatten(roots);
         for i in (0..nodes.len()).rev() {
             let (end, self_below, peak) = (nodes[i].end, nodes[i].self_below, nodes[i].peak);
+            let (stream_self_below, stream_peak) = (nodes[i].stream_self_below, nodes[i].stream_peak);
             if let Some(parent) = nodes[i].parent.map(|parent| &mut nodes[parent]) {
                 parent.end = parent.end.max(end);
                 parent.self_below += self_below;
                 parent.peak = parent.peak.max(peak);
+                parent.stream_self_below = either(parent.stream_self_below, stream_self_below, u128::saturating_add);
+                parent.stream_peak = parent.stream_peak.max(stream_peak);
             }
         }
         // Self times add up to the covered time, on however many threads. Totals would count nested roots twice.
@@ -99,10 +111,13 @@ impl<'a> Shape<'a> {
             0 => roots.iter().map(|root| u128::from(root.total_ns)).sum(),
             covered => covered,
         };
+        let on_streams = nodes.iter().any(|flat| flat.node.stream_total_ns.is_some());
+        let stream_whole =
+            on_streams.then(|| nodes.iter().filter_map(|flat| flat.node.stream_self_ns).map(u128::from).sum());
         let slowest = (0..nodes.len())
             .filter(|&i| nodes[i].node.self_ns > 0)
             .max_by_key(|&i| (nodes[i].node.self_ns, std::cmp::Reverse(i)));
-        Self { nodes, whole, slowest }
+        Self { nodes, whole, stream_whole, slowest }
     }
 
     /// The time that shares are of: what all threads spent inside spans.
@@ -110,19 +125,33 @@ impl<'a> Shape<'a> {
         self.whole
     }
 
+    /// The time that shares of stream time are of: all that the spans took on streams themselves. `None` where none was timed.
+    pub(super) fn stream_whole(&self) -> Option<u128> {
+        self.stream_whole
+    }
+
     pub(super) fn node(&self, index: usize) -> &'a TreeNode {
         self.nodes[index].node
     }
 
     /// Up to `count` nodes with the most self time, none below the bound for folding.
-    pub(super) fn slowest(&self, count: usize) -> Vec<&'a TreeNode> {
-        let mut nodes: Vec<&TreeNode> = self
+    pub(super) fn slowest(&self, count: usize) -> Vec<(&'a TreeNode, u64)> {
+        self.most(count, self.whole, |node| node.self_ns)
+    }
+
+    /// The same for stream time.
+    pub(super) fn slowest_on_streams(&self, count: usize) -> Vec<(&'a TreeNode, u64)> {
+        self.most(count, self.stream_whole.unwrap_or(0), |node| node.stream_self_ns.unwrap_or(0))
+    }
+
+    fn most(&self, count: usize, whole: u128, own: impl Fn(&TreeNode) -> u64) -> Vec<(&'a TreeNode, u64)> {
+        let mut nodes: Vec<(&TreeNode, u64)> = self
             .nodes
             .iter()
-            .map(|flat| flat.node)
-            .filter(|node| node.self_ns > 0 && !self.is_below_bound(node.self_ns))
+            .map(|flat| (flat.node, own(flat.node)))
+            .filter(|(_, ns)| *ns > 0 && !is_below_bound(*ns, whole))
             .collect();
-        nodes.sort_by_key(|node| std::cmp::Reverse(node.self_ns));
+        nodes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         nodes.truncate(count);
         nodes
     }
@@ -200,16 +229,19 @@ impl<'a> Shape<'a> {
             folded: 0,
         });
         entry.folded += 1;
-        let below = u64::try_from(flat.self_below).unwrap_or(u64::MAX);
-        entry.figures.add(&Figures { self_ns: below, ..Figures::of(flat.node) });
+        let saturated = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
+        entry.figures.add(&Figures {
+            self_ns: saturated(flat.self_below),
+            stream_self_ns: flat.stream_self_below.map(saturated),
+            ..Figures::of(flat.node)
+        });
     }
 
+    /// Small in both: a long kernel is launched in next to no time.
     fn is_small(&self, index: usize) -> bool {
-        self.is_below_bound(self.nodes[index].peak)
-    }
-
-    fn is_below_bound(&self, ns: u64) -> bool {
-        u128::from(ns) * FOLD_BELOW < self.whole
+        let flat = &self.nodes[index];
+        let on_streams = self.stream_whole.filter(|_| flat.stream_peak > 0);
+        is_below_bound(flat.peak, self.whole) && on_streams.is_none_or(|whole| is_below_bound(flat.stream_peak, whole))
     }
 
     fn marks(&self) -> Vec<Mark> {
@@ -225,14 +257,35 @@ impl<'a> Shape<'a> {
     }
 }
 
+fn is_below_bound(ns: u64, whole: u128) -> bool {
+    u128::from(ns) * FOLD_BELOW < whole
+}
+
+/// The sum of those that there are.
+fn either<T>(a: Option<T>, b: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(add(a, b)),
+        (a, b) => a.or(b),
+    }
+}
+
 impl Figures {
     fn of(node: &TreeNode) -> Self {
-        Self { total_ns: node.total_ns, self_ns: node.self_ns, calls: node.calls, instances: node.instances }
+        Self {
+            total_ns: node.total_ns,
+            self_ns: node.self_ns,
+            stream_total_ns: node.stream_total_ns,
+            stream_self_ns: node.stream_self_ns,
+            calls: node.calls,
+            instances: node.instances,
+        }
     }
 
     fn add(&mut self, other: &Self) {
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.self_ns = self.self_ns.saturating_add(other.self_ns);
+        self.stream_total_ns = either(self.stream_total_ns, other.stream_total_ns, u64::saturating_add);
+        self.stream_self_ns = either(self.stream_self_ns, other.stream_self_ns, u64::saturating_add);
         self.calls = self.calls.saturating_add(other.calls);
         self.instances = self.instances.saturating_add(other.instances);
     }
@@ -250,6 +303,8 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
             end: index + 1,
             self_below: u128::from(node.self_ns),
             peak: node.total_ns,
+            stream_self_below: node.stream_self_ns.map(u128::from),
+            stream_peak: node.stream_total_ns.unwrap_or(0),
         });
         waiting.extend(node.children.iter().rev().map(|child| (child, Some(index), depth + 1)));
     }
@@ -300,7 +355,10 @@ mod tests {
         assert_eq!(lines(&roots)[1], ("big".to_owned(), 1, Mark::None, 0));
         assert_eq!(entries.len(), 3);
         assert_eq!(entries[2].folded, 3);
-        assert_eq!(entries[2].figures, Figures { total_ns: 297, self_ns: 297, calls: 3, instances: 3 });
+        assert_eq!(
+            entries[2].figures,
+            Figures { total_ns: 297, self_ns: 297, calls: 3, instances: 3, ..Figures::default() }
+        );
     }
 
     #[test]
@@ -308,6 +366,45 @@ mod tests {
         let roots = [leaf("load", 1_000_000), leaf("set", 10)];
         assert_eq!(lines(&roots)[1].0, "set");
         assert_eq!(lines(&roots)[1].3, 0);
+    }
+
+    #[test]
+    fn stream_time_keeps_a_name_and_is_folded_with_it() {
+        let on_stream = |name: &str, ns: u64, stream_ns: u64| {
+            let stream_ns = Some(stream_ns);
+            TreeNode { stream_total_ns: stream_ns, stream_self_ns: stream_ns, ..leaf(name, ns) }
+        };
+        let parent = TreeNode {
+            stream_total_ns: Some(90),
+            stream_self_ns: Some(40),
+            ..node("parent", 10, 5, vec![on_stream("child", 5, 50)])
+        };
+        let launch = node("launch", 10, 5, vec![on_stream("kernel", 5, 99_600)]);
+        let children =
+            vec![parent, on_stream("at the bound", 10, 100), launch, on_stream("below", 10, 99), leaf("host", 10)];
+        let roots = [node("run", 100_000, 99_950, children), on_stream("rest", 1_000, 111)];
+        let shape = Shape::of(&roots);
+        assert_eq!(shape.stream_whole(), Some(100_000));
+        let names: Vec<String> = lines(&roots).into_iter().map(|line| line.0).collect();
+        assert_eq!(names, ["run", "at the bound", "launch", "kernel", "parent", "rest"]);
+        let entries = shape.entries();
+        let stream = |index: usize| (entries[index].figures.stream_total_ns, entries[index].figures.stream_self_ns);
+        assert_eq!(entries[4].folded, 3);
+        assert_eq!(stream(4), (Some(189), Some(189)));
+        assert_eq!(stream(0), (None, None));
+        let most: Vec<&str> = shape.slowest_on_streams(3).iter().map(|(node, _)| node.name.as_str()).collect();
+        assert_eq!(most, ["kernel", "rest", "at the bound"]);
+    }
+
+    /// Where every stream time is 0, or there is none, only time decides.
+    #[test]
+    fn no_stream_time_keeps_nothing() {
+        let mut roots = [node("run", 100_000, 99_980, vec![leaf("a", 10), leaf("b", 10)])];
+        assert_eq!((lines(&roots).len(), Shape::of(&roots).stream_whole()), (2, None));
+        roots[0].children[0].stream_total_ns = Some(0);
+        roots[0].children[0].stream_self_ns = Some(0);
+        assert_eq!((lines(&roots).len(), Shape::of(&roots).stream_whole()), (2, Some(0)));
+        assert!(Shape::of(&roots).slowest_on_streams(3).is_empty());
     }
 
     #[test]

@@ -66,6 +66,91 @@ fn a_wide_one_has_bars() {
     assert!(bars.iter().all(|bar| bar.is_ascii()));
 }
 
+/// A network whose layers are launched at once and waited for at the end, and host phases without a stream.
+fn layers() -> Summary {
+    let timed = |mut node: TreeNode, total_ns: u64, self_ns: u64| {
+        (node.stream_total_ns, node.stream_self_ns) = (Some(total_ns), Some(self_ns));
+        node
+    };
+    let launched = |name: &str, host_ns: u64, stream_ns: u64| {
+        timed(node(name, 100, host_ns, host_ns, vec![]), stream_ns, stream_ns)
+    };
+    let running = vec![
+        launched("conv1", 400_000, 3_100_000),
+        launched("conv2", 40_000, 12_300_000),
+        launched("relu", 30_000, 9_000),
+        launched("flatten", 20_000, 8_000),
+        node("wait", 100, 18_000_000, 18_000_000, vec![]),
+    ];
+    summary(vec![
+        node("Load Module", 1, 30_000_000, 30_000_000, vec![]),
+        timed(node("Module running", 100, 20_000_000, 1_510_000, running), 17_325_000, 1_908_000),
+    ])
+}
+
+#[test]
+fn stream_times_at_80_columns() {
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self  GPU tot.  GPU self  Parent  Calls  Phase
+   --------  --------  --------  --------  ------  -----  ----------------------
+>> 30.00 ms  30.00 ms      -         -      60.0%      1  Load Module
+   20.00 ms  1.510 ms  17.33 ms  1.908 ms   40.0%    100  Module running
+   400.0 us  400.0 us  3.100 ms  3.100 ms    2.0%    100    conv1
+   40.00 us  40.00 us  12.30 ms  12.30 ms    0.2%    100    conv2
+   18.00 ms  18.00 ms      -         -      90.0%    100    wait
+   50.00 us  50.00 us  17.00 us  17.00 us    0.3%    200    (2 more under 0.1 %)
+
+ >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%)
+ GPU: most stream time of its own: conv2 12.30 ms (71.0%)
+
+";
+    assert_eq!(tree(&layers(), &RenderOptions::default().width(80)), expected);
+}
+
+#[test]
+fn stream_times_at_200_columns() {
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self  GPU total  GPU self  % Parent  Calls  Avg/Call  Instances  Phase                   Self, of all
+   --------  --------  ---------  --------  --------  -----  --------  ---------  ----------------------  -------------------------------------
+>> 30.00 ms  30.00 ms       -         -        60.0%      1  30.00 ms          1  Load Module              60.0% ##################
+   20.00 ms  1.510 ms   17.33 ms  1.908 ms     40.0%    100  200.0 us        100  Module running            3.0% #
+   400.0 us  400.0 us   3.100 ms  3.100 ms      2.0%    100  4.000 us        100    conv1                   0.8%
+   40.00 us  40.00 us   12.30 ms  12.30 ms      0.2%    100    400 ns        100    conv2                   0.1%
+   18.00 ms  18.00 ms       -         -        90.0%    100  180.0 us        100    wait                   36.0% ###########
+   50.00 us  50.00 us   17.00 us  17.00 us      0.3%    200                  200    (2 more under 0.1 %)    0.1%
+
+ >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%), Module running 1.510 ms (3.0%)
+ GPU: most stream time of its own: conv2 12.30 ms (71.0%), conv1 3.100 ms (17.9%), Module running 1.908 ms (11.0%)
+
+";
+    assert_eq!(tree(&layers(), &RenderOptions::default().width(200)), expected);
+}
+
+#[test]
+fn stream_times_at_100_columns() {
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self  GPU total  GPU self  % Parent  Calls  Avg/Call  Phase
+   --------  --------  ---------  --------  --------  -----  --------  ----------------------
+>> 30.00 ms  30.00 ms       -         -        60.0%      1  30.00 ms  Load Module
+   20.00 ms  1.510 ms   17.33 ms  1.908 ms     40.0%    100  200.0 us  Module running
+   400.0 us  400.0 us   3.100 ms  3.100 ms      2.0%    100  4.000 us    conv1
+   40.00 us  40.00 us   12.30 ms  12.30 ms      0.2%    100    400 ns    conv2
+   18.00 ms  18.00 ms       -         -        90.0%    100  180.0 us    wait
+   50.00 us  50.00 us   17.00 us  17.00 us      0.3%    200              (2 more under 0.1 %)
+
+ >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%)
+ GPU: most stream time of its own: conv2 12.30 ms (71.0%), conv1 3.100 ms (17.9%)
+
+";
+    assert_eq!(tree(&layers(), &RenderOptions::default().width(100)), expected);
+}
+
 #[test]
 fn empty() {
     let text = tree(&Summary::default(), &RenderOptions::default().style(TableStyle::Legacy));
@@ -91,18 +176,92 @@ fn deep_phases_say_how_deep_they_are() {
     assert!(line.contains("+300 ") && line.ends_with("them all") && chars(line) <= 80, "{line}");
 }
 
-fn any_tree() -> impl Strategy<Value = Vec<TreeNode>> {
-    let figures = (0_u64..5, 0_u64..2_000_000_000, 0_u64..2_000_000_000, "[a-z: é日]{0,60}");
-    let leaf = figures.clone().prop_map(|(calls, total, own, name)| node(&name, calls, total, own, vec![]));
-    let nested = leaf.prop_recursive(5, 40, 6, move |inner| {
-        (figures.clone(), prop::collection::vec(inner, 0..6))
-            .prop_map(|((calls, total, own, name), children)| node(&name, calls, total, own, children))
-    });
-    prop::collection::vec(nested, 1..5)
+/// Columns make room for long names where there are more than without stream times.
+#[test]
+fn names_that_need_it_get_the_room_of_columns() {
+    let nested = |name: &str, stream_ns: Option<u64>, width, depth| {
+        let mut root = node(name, 1, 5_000, 5_000, vec![]);
+        (root.stream_total_ns, root.stream_self_ns) = (stream_ns, stream_ns);
+        for _ in 0..depth {
+            root = node("a", 1, 5_000, 0, vec![root]);
+        }
+        let text = tree(&summary(vec![root]), &RenderOptions::default().width(width));
+        let table = text.split("\n\n").nth(1).unwrap();
+        ["GPU", "Avg/Call", "Inst", name].map(|word| table.contains(word))
+    };
+    let headers = |name, stream_ns, width| nested(name, stream_ns, width, 0);
+    let (wide, narrow) = ("a name of 24 columns....", "a name");
+    assert_eq!(headers(wide, Some(1), 110), [true, true, true, true]);
+    assert_eq!(headers(wide, Some(1), 100), [true, true, false, true]);
+    assert_eq!(headers(narrow, Some(1), 100), [true, true, true, true]);
+    assert_eq!(headers(narrow, Some(1), 80), [true, true, false, true]);
+    assert_eq!(headers("1234567890123", Some(1), 80), [true, false, false, true]);
+    assert_eq!(headers("b", Some(1), 78), [true, true, false, true]);
+    assert_eq!(nested("at depth", Some(1), 100, 5), [true, true, true, true]);
+    assert_eq!(nested("at depth 6", Some(1), 100, 6), [true, true, false, true]);
+    assert_eq!(headers(wide, None, 80), [false, true, true, true]);
+    assert_eq!(headers(wide, None, 76), [false, true, true, false]);
 }
 
-fn self_time(nodes: &[TreeNode]) -> u128 {
-    nodes.iter().map(|node| u128::from(node.self_ns) + self_time(&node.children)).sum()
+#[test]
+fn the_sentence_on_stream_time_is_limited_to_the_width() {
+    let named = |name: &str, stream_ns: u64| TreeNode {
+        stream_total_ns: Some(stream_ns),
+        stream_self_ns: Some(stream_ns),
+        ..node(name, 1, 1, 1, vec![])
+    };
+    let long = "a long name that goes on and on until it ends";
+    let roots = summary(vec![named(long, 600), named("b", 390), named("c", 10)]);
+    let sentence = |width| {
+        let text = tree(&roots, &RenderOptions::default().width(width));
+        text.lines().find(|line| line.starts_with(" GPU:")).map(str::to_owned).unwrap()
+    };
+    assert_eq!(sentence(60), " GPU: most stream time of its own: … 600 ns (60.0%)");
+    assert_eq!(sentence(80), " GPU: most stream time of its own: a long nam…il it ends 600 ns (60.0%)");
+    assert_eq!(
+        sentence(140),
+        " GPU: most stream time of its own: a long name that go…and on until it ends 600 ns (60.0%), b 390 ns (39.0%), \
+         c 10 ns (1.0%)"
+    );
+}
+
+/// Without a single stream time nothing tells that there could be one.
+#[test]
+fn no_word_of_streams_without_stream_time() {
+    assert!(!tree(&phases(), &RenderOptions::default().width(200)).contains("GPU"));
+    let mut timed = phases();
+    timed.tree[1].children[0].stream_total_ns = Some(0);
+    let text = tree(&timed, &RenderOptions::default().width(200));
+    assert!(text.contains("GPU total  GPU self") && !text.contains("GPU: most"), "{text}");
+}
+
+fn any_tree() -> impl Strategy<Value = Vec<TreeNode>> {
+    let stream = prop::option::weighted(0.7, (0_u64..2_000_000_000, 0_u64..2_000_000_000));
+    let figures = (0_u64..5, 0_u64..2_000_000_000, 0_u64..2_000_000_000, stream, "[a-z]{0,3}|[a-z: é日]{0,60}");
+    let any_node = |(calls, total, own, stream, name): (u64, u64, u64, Option<(u64, u64)>, String), children| {
+        let (stream_total_ns, stream_self_ns) = stream.unzip();
+        TreeNode { stream_total_ns, stream_self_ns, ..node(&name, calls, total, own, children) }
+    };
+    let leaf = figures.clone().prop_map(move |figures| any_node(figures, vec![]));
+    let nested = leaf.prop_recursive(5, 40, 6, move |inner| {
+        (figures.clone(), prop::collection::vec(inner, 0..6))
+            .prop_map(move |(figures, children)| any_node(figures, children))
+    });
+    (prop::collection::vec(nested, 1..5), any::<bool>()).prop_map(|(mut roots, on_streams)| {
+        if !on_streams {
+            roots.iter_mut().for_each(forget_streams);
+        }
+        roots
+    })
+}
+
+fn forget_streams(node: &mut TreeNode) {
+    (node.stream_total_ns, node.stream_self_ns) = (None, None);
+    node.children.iter_mut().for_each(forget_streams);
+}
+
+fn self_time(nodes: &[TreeNode], own: fn(&TreeNode) -> u64) -> u128 {
+    nodes.iter().map(|node| u128::from(own(node)) + self_time(&node.children, own)).sum()
 }
 
 proptest! {
@@ -120,6 +279,10 @@ proptest! {
     fn self_times_of_the_lines_add_up(roots in any_tree()) {
         let shape = Shape::of(&roots);
         let shown: u128 = shape.entries().iter().map(|entry| u128::from(entry.figures.self_ns)).sum();
-        prop_assert_eq!(shown, self_time(&roots));
+        prop_assert_eq!(shown, self_time(&roots, |node| node.self_ns));
+        let own = |ns: Option<u64>| ns.unwrap_or(0);
+        let shown: u128 = shape.entries().iter().map(|entry| u128::from(own(entry.figures.stream_self_ns))).sum();
+        prop_assert_eq!(shown, self_time(&roots, |node| node.stream_self_ns.unwrap_or(0)));
+        prop_assert_eq!(shown, shape.stream_whole().unwrap_or(0));
     }
 }

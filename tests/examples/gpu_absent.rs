@@ -1,0 +1,20 @@
+//! A program that names a stream by handles on a machine where there can be none; a child of `tests/gpu_absent.rs`.
+//!
+//! Prints its summary as JSON. The handles are made up: without a device no driver looks at them.
+
+use tracing::info_span;
+use tracing_gpu::{Output, Profiler, stream_id_raw};
+
+fn main() {
+    let profiler = Profiler::builder().output(Output::Stderr).build().expect("a profiler");
+    tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
+    let (context, stream) = (std::ptr::without_provenance_mut(0x1000), std::ptr::without_provenance_mut(0x2000));
+    #[allow(unsafe_code)]
+    // SAFETY: not kept, on purpose: there is no device, so no driver gets as far as to look at a handle.
+    let stream = unsafe { stream_id_raw(context, stream) };
+    for _ in 0..3 {
+        info_span!("on a stream", gpu.stream = stream).in_scope(|| info_span!("below").in_scope(|| ()));
+    }
+    info_span!("plain").in_scope(|| ());
+    println!("{}", serde_json::to_string(&profiler.summary()).expect("json"));
+}

@@ -1,0 +1,85 @@
+//! No GPU, a broken driver, a driver that lacks functions: the same program, the same CPU summary, one line that says why, no panic.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tracing_gpu::Summary;
+
+/// Runs the child with `folder` first on the loader's path.
+fn run(folder: Option<&Path>, configuration: &str) -> (Summary, String) {
+    let mut command = Command::new(tests::recorder::example("gpu_absent"));
+    command.env("TRACING_GPU", configuration).env_remove("NVTX_INJECTION64_PATH");
+    if let Some(folder) = folder {
+        command.env("LD_LIBRARY_PATH", folder);
+    }
+    let output = command.output().expect("the child");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
+    (serde_json::from_slice(&output.stdout).expect("a summary"), stderr)
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn assert_cpu_summary(summary: &Summary) {
+    let mut rows: Vec<(&str, u64)> =
+        summary.ranges.iter().map(|row| (row.name.as_str(), row.times.instances)).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, [("below", 3), ("on a stream", 3), ("plain", 1)]);
+    assert!(summary.stream_ranges.is_empty());
+    assert!(summary.tree.iter().all(|node| node.stream_total_ns.is_none()));
+}
+
+/// The one line of the notes that says why nothing was timed.
+fn reason(summary: &Summary) -> &str {
+    let [reason] = summary.notes.as_slice() else { panic!("one reason is wanted: {:?}", summary.notes) };
+    reason
+}
+
+#[test]
+fn a_driver_without_a_device() {
+    let (summary, stderr) = run(None, "");
+    assert_cpu_summary(&summary);
+    let reason = reason(&summary);
+    assert!(
+        reason.starts_with("GPU timing is off: the driver answered CUDA error "),
+        "{reason}\nThis wants a CUDA driver without a GPU, as Debian's libcuda1 gives: run tests/install"
+    );
+    assert_eq!(summary.losses.streams.refused, 6, "each entry is counted, those below too");
+    assert!(stderr.contains("GPU timing is off"), "{stderr}");
+}
+
+#[test]
+fn a_broken_driver_first_on_the_path() {
+    let folder = folder("broken-driver");
+    std::fs::write(folder.join("libcuda.so.1"), "this is no library").expect("the file");
+    let (summary, _) = run(Some(&folder), "");
+    assert_cpu_summary(&summary);
+    assert!(
+        reason(&summary).starts_with("GPU timing is off: the CUDA driver cannot be loaded: "),
+        "{}",
+        reason(&summary)
+    );
+}
+
+#[test]
+fn a_driver_that_lacks_functions() {
+    let folder = folder("old-driver");
+    std::fs::copy(tests::recorder::library(), folder.join("libcuda.so.1")).expect("a library that is not the driver");
+    let (summary, _) = run(Some(&folder), "");
+    assert_cpu_summary(&summary);
+    assert_eq!(
+        reason(&summary),
+        "GPU timing is off: the CUDA driver has no `cuDriverGetVersion`: it is older than CUDA 11.4."
+    );
+}
+
+#[test]
+fn switched_off_it_says_nothing() {
+    let (summary, _) = run(None, "gpu=off");
+    assert_cpu_summary(&summary);
+    assert_eq!((summary.notes.as_slice(), summary.losses.streams.refused), (&[] as &[String], 0));
+}

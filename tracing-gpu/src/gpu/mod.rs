@@ -1,0 +1,98 @@
+//! Which stream a range is timed on, and the one port through which ranges are timed.
+//!
+//! A range is timed on the stream of its span's field `gpu.stream`, else on that of the innermost [`with_stream`] of the thread, else on that
+//! of the nearest parent with the field, else on none. There is no default stream: events on the legacy stream would make other streams wait.
+
+mod driver;
+mod events;
+mod future;
+mod queue;
+mod status;
+mod streams;
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{CUcontext, CUstream};
+
+pub(crate) use events::{Mark, abandon, begin, end, read_all};
+pub use future::{OnStream, WithStream};
+pub(crate) use queue::Target;
+pub(crate) use status::{losses, notes, stream_facts};
+pub(crate) use streams::StreamId;
+
+use crate::collect::threads;
+
+thread_local! {
+    /// The stream of the innermost `with_stream` on this thread; 0 for none.
+    static CURRENT: Cell<StreamId> = const { Cell::new(0) };
+}
+
+/// The stream of the innermost [`with_stream`] on this thread; 0 for none.
+pub(crate) fn current() -> StreamId {
+    CURRENT.get()
+}
+
+/// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.
+///
+/// What is measured is *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit, waiting and idling included. It
+/// is read later, without stopping the program. May be nested, with any streams; a span's own `gpu.stream` goes first. A span that was
+/// entered before is not timed.
+///
+/// ```no_run
+/// use cudarc::driver::CudaContext;
+///
+/// let stream = CudaContext::new(0)?.new_stream()?;
+/// tracing_gpu::with_stream(&stream, || {
+///     tracing::info_span!("copy in").in_scope(|| stream.clone_htod(&[1.0f32; 1024]))
+/// })?;
+/// # Ok::<(), cudarc::driver::DriverError>(())
+/// ```
+pub fn with_stream<T>(stream: &Arc<CudaStream>, body: impl FnOnce() -> T) -> T {
+    with_id(streams::name(stream), body)
+}
+
+/// [`with_stream`] by number.
+fn with_id<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
+    struct Restore(StreamId);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+            threads::look_again(); // the fast paths, which know no streams, may apply again
+        }
+    }
+    let _restore = Restore(CURRENT.replace(stream));
+    threads::look_again();
+    body()
+}
+
+/// A number for a stream, to be used as the span field `gpu.stream`: the span, and those below it that name no stream, are timed on it.
+///
+/// The same stream has the same number as long as it lives. The number does not keep it alive; a span entered when the stream is gone is
+/// not timed, and counted in the footer.
+///
+/// ```no_run
+/// use cudarc::driver::CudaContext;
+///
+/// let stream = CudaContext::new(0)?.new_stream()?;
+/// let span = tracing::info_span!("copy", gpu.stream = tracing_gpu::stream_id(&stream));
+/// # drop(span);
+/// # Ok::<(), cudarc::driver::DriverError>(())
+/// ```
+#[must_use = "the number does something as the span field `gpu.stream`"]
+pub fn stream_id(stream: &Arc<CudaStream>) -> u64 {
+    u64::from(streams::name(stream))
+}
+
+/// [`stream_id`] for a stream that cudarc did not create, by the raw handles of any binding.
+///
+/// # Safety
+///
+/// `stream` must be a stream of `context`, and both must stay alive for as long as spans are entered with this number, and until a summary
+/// has been taken after the last of them.
+#[allow(unsafe_code)]
+#[must_use = "the number does something as the span field `gpu.stream`"]
+pub unsafe fn stream_id_raw(context: CUcontext, stream: CUstream) -> u64 {
+    u64::from(streams::name_raw(context.expose_provenance(), stream.expose_provenance()))
+}

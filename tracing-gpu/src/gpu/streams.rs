@@ -1,0 +1,144 @@
+//! The streams that a program has named, each under a number that a span field can hold.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use cudarc::driver::{CudaContext, CudaStream};
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use super::driver::Handle;
+use super::queue::Queue;
+use crate::collect::chunked::Chunked;
+
+/// Number of a named stream; 0 for none.
+pub(crate) type StreamId = u32;
+
+/// A stream that was named. Lives as long as the process; what it names may be gone.
+#[derive(Debug)]
+pub(crate) struct NamedStream {
+    pub(crate) id: StreamId,
+    pub(crate) context: &'static NamedContext,
+    pub(crate) handle: Handle,
+    owner: Owner,
+    pub(crate) queue: Mutex<Queue>,
+}
+
+/// A context that a named stream belongs to.
+#[derive(Debug)]
+pub(crate) struct NamedContext {
+    pub(crate) handle: Handle,
+    alive: Option<Weak<CudaContext>>,
+    pub(crate) events: Mutex<Vec<Handle>>,
+    pub(crate) facts: OnceCell<ContextFacts>,
+}
+
+/// What is measured and asked once a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContextFacts {
+    pub(crate) device: i32,
+    pub(crate) device_name: String,
+    /// What two events read with nothing between them: nine in ten of 64 pairs on an idle stream read at most this.
+    pub(crate) floor_ns: u64,
+}
+
+#[derive(Debug)]
+enum Owner {
+    /// cudarc's: gone with its last `Arc`.
+    Cudarc(Weak<CudaStream>),
+    /// The default streams of a context, which are there as long as it is.
+    Context,
+    /// Another binding's: alive by the contract of `stream_id_raw`.
+    Caller,
+}
+
+/// A guarantee that the handle is of a live stream, for as long as it is held.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alive {
+    _stream: Option<Arc<CudaStream>>,
+    _context: Option<Arc<CudaContext>>,
+}
+
+impl NamedStream {
+    /// Holds the stream alive; `None` when it is gone.
+    pub(crate) fn hold(&self) -> Option<Alive> {
+        match &self.owner {
+            Owner::Cudarc(stream) => Some(Alive { _stream: Some(stream.upgrade()?), _context: None }),
+            Owner::Context => Some(Alive { _stream: None, _context: Some(self.context.alive.as_ref()?.upgrade()?) }),
+            Owner::Caller => Some(Alive::default()), // by contract
+        }
+    }
+}
+
+#[derive(Default)]
+struct Names {
+    streams: HashMap<(Handle, Handle), StreamId>,
+    contexts: HashMap<Handle, &'static NamedContext>,
+    next: StreamId,
+}
+
+static NAMES: OnceCell<Mutex<Names>> = OnceCell::new();
+static STREAMS: OnceCell<Chunked<OnceCell<&'static NamedStream>, 64>> = OnceCell::new();
+
+/// The stream of a number. Any thread, no lock.
+pub(crate) fn get(id: StreamId) -> Option<&'static NamedStream> {
+    STREAMS.get()?.get(id as usize)?.get().copied()
+}
+
+/// All streams named so far, in the order of their numbers.
+pub(crate) fn all() -> impl Iterator<Item = &'static NamedStream> {
+    (1..).map_while(get)
+}
+
+/// Names a stream of cudarc's.
+pub(crate) fn name(stream: &Arc<CudaStream>) -> StreamId {
+    let handle = stream.cu_stream().addr();
+    // 0, 1 and 2 are the default streams, legacy and per thread. cudarc makes a new wrapper of them at each call.
+    let owner = if handle <= 2 { Owner::Context } else { Owner::Cudarc(Arc::downgrade(stream)) };
+    let context = stream.context();
+    register(context.cu_ctx().addr(), Some(Arc::downgrade(context)), handle, owner)
+}
+
+/// Names a stream of another binding's.
+pub(crate) fn name_raw(context: Handle, stream: Handle) -> StreamId {
+    register(context, None, stream, Owner::Caller)
+}
+
+fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, owner: Owner) -> StreamId {
+    let mut names = NAMES.get_or_init(Mutex::default).lock();
+    if let Some(&id) = names.streams.get(&(context, handle)) {
+        // The same handle is the same stream only while the first one lives: then it cannot have been given again.
+        if get(id).is_some_and(|known| {
+            known.hold().is_some() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
+        }) {
+            return id;
+        }
+    }
+    let context = names.context(context, alive);
+    let id = names.next + 1;
+    let table = STREAMS.get_or_init(Chunked::new);
+    let Some(slot) = table.get_or_grow(id as usize) else { return 0 };
+    let stream = NamedStream { id, context, handle, owner, queue: Mutex::default() };
+    if slot.set(Box::leak(Box::new(stream))).is_err() {
+        return 0; // not reached: numbers are given once, under the lock
+    }
+    names.next = id;
+    names.streams.insert((context.handle, handle), id);
+    id
+}
+
+impl Names {
+    fn context(&mut self, handle: Handle, alive: Option<Weak<CudaContext>>) -> &'static NamedContext {
+        if let Some(known) = self.contexts.get(&handle) {
+            let lives = known.alive.as_ref().is_none_or(|context| context.strong_count() > 0);
+            if lives {
+                return known;
+            }
+        }
+        // A context that is gone took its events along; one with the same handle starts with none.
+        let context: &'static NamedContext =
+            Box::leak(Box::new(NamedContext { handle, alive, events: Mutex::default(), facts: OnceCell::new() }));
+        self.contexts.insert(handle, context);
+        context
+    }
+}

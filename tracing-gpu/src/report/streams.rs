@@ -1,0 +1,45 @@
+//! The times on streams, in the table the range statistics have.
+
+use std::cmp::Reverse;
+
+use super::nsys::{Row, name_cell, statistics};
+use super::table::Cell;
+use super::{RenderOptions, TableStyle, names, section};
+use crate::{StreamStats, Summary};
+
+/// The second table of `Ranges`: one row a range and stream, by total time. Nothing where no range was timed on a stream.
+pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
+    let mut rows: Vec<(Option<String>, &StreamStats)> = summary
+        .stream_ranges
+        .iter()
+        .filter(|row| row.times.instances > 0)
+        .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    // A row that shows no total comes after all that do.
+    let total = |row: &StreamStats| (!is_empty(row)).then_some(row.times.total_ns);
+    rows.sort_by(|(a, x), (b, y)| (Reverse(total(x)), a, &x.stream).cmp(&(Reverse(total(y)), b, &y.stream)));
+    let rows: Vec<Row> = rows
+        .iter()
+        .map(|(label, row)| {
+            let stream = if options.raw_names { row.stream.as_str().into() } else { names::escaped(&row.stream) };
+            Row {
+                times: &row.times,
+                below: is_empty(row).then_some(row.floor_ns),
+                names: vec![name_cell(label.as_deref(), options), Cell::text(stream)],
+            }
+        })
+        .collect();
+    let title = match options.style {
+        TableStyle::Current => " ** Stream Time Summary (CUDA events):",
+        TableStyle::Legacy => "Stream Time Statistics (CUDA events):",
+    };
+    section(title, &statistics(&rows, &["Range", "Stream"], options))
+}
+
+/// Whether no instance enqueued anything, so that all its times are those of the events themselves.
+pub(crate) fn is_empty(row: &StreamStats) -> bool {
+    row.times.instances > 0 && row.empty >= row.times.instances
+}
