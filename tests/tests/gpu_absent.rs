@@ -39,6 +39,7 @@ fn reason(summary: &Summary) -> &str {
     reason
 }
 
+#[cfg(feature = "nsight")] // with what that needs, tests/install brings a driver
 #[test]
 fn a_driver_without_a_device() {
     let (summary, stderr) = run(None, "");
