@@ -26,8 +26,11 @@ const IMAGES: usize = 1_200;
 const LEARN_FROM: usize = 100;
 /// Strong enough that some images are mistaken.
 const NOISE: f32 = 110.0;
-/// How far probabilities may be from those computed otherwise, relative to the largest.
-const TOLERANCE: f32 = 1e-3;
+/// How far probabilities may be from those by definition, relative to the largest. Sums are rounded: of logits in the
+/// hundreds that are off by a millionth the softmax makes probabilities that are off by a thousandth.
+const CPU_TOLERANCE: f32 = 1e-3;
+/// How far a GPU's may be from the CPU's: it sums in another order.
+const GPU_TOLERANCE: f32 = 5e-3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let profiler = Profiler::builder().report([Report::Tree, Report::Categories]).build()?;
@@ -44,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let right = images.iter().zip(&outputs).filter(|(image, output)| image.class == largest(output.data())).count();
     println!("Accuracy: {:.2} %", 100.0 * right as f64 / IMAGES as f64);
-    verify(&network, &images[0], &outputs);
+    verify(&network, &images[0], &outputs, if gpu.is_some() { GPU_TOLERANCE } else { CPU_TOLERANCE });
     if gpu.is_some() {
         verify_gpu(&network, &images, &outputs);
     } else {
@@ -102,13 +105,13 @@ fn run_image<D: Device>(device: &D, network: &[Layer<D>], image: &LabelledImage)
 }
 
 /// Checks the first image against the definitions of its layers, and what all must have in common.
-fn verify(network: &[Layer], first: &LabelledImage, outputs: &[Tensor]) {
+fn verify(network: &[Layer], first: &LabelledImage, outputs: &[Tensor], tolerance: f32) {
     let expected = network.iter().fold(to_tensor(&first.pixels), |input, layer| match &layer.operation {
         Operation::Conv(conv) => reference::convolve(conv.filters(), &input),
         _ => layer.forward(&Cpu, input),
     });
     let difference = outputs[0].relative_difference(&expected);
-    assert!(difference < TOLERANCE, "the first image's probabilities are off by {difference}");
+    assert!(difference < tolerance, "the first image's probabilities are off by {difference}");
 
     for output in outputs {
         let sum: f32 = output.data().iter().sum();
@@ -122,7 +125,7 @@ fn verify_gpu(network: &[Layer], images: &[LabelledImage], outputs: &[Tensor]) {
     for (image, output) in images.iter().zip(outputs) {
         let expected = sequential::forward(&Cpu, network, to_tensor(&image.pixels));
         let difference = output.relative_difference(&expected);
-        assert!(difference < TOLERANCE, "the probabilities of an image are off by {difference}");
+        assert!(difference < GPU_TOLERANCE, "the probabilities of an image are off by {difference}");
         worst = worst.max(difference);
     }
     println!("Computed on the GPU, probabilities within {worst:.1e} of the CPU's");

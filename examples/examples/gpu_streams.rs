@@ -30,8 +30,8 @@ use tracing_gpu::{stream_id, with_stream};
 const CHUNKS: usize = 32;
 /// 32-bit words in a chunk.
 const WORDS: usize = 1 << 20;
-/// Enough for the kernel to take about as long as a copy.
-const ROUNDS: u32 = 128;
+/// Enough for the kernel to take a good part of the time of a copy.
+const ROUNDS: u32 = 64;
 const THREADS: u32 = 256;
 
 /// What [`scramble`] computes, for each of `count` words.
@@ -78,7 +78,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut lanes = [Lane::new(&context)?, Lane::new(&context)?];
     let mut chunks = (0..CHUNKS).map(|_| Chunk::new(&context)).collect::<Result<Vec<_>, _>>()?;
 
-    // Not profiled: everything on the first stream, to compare with, and to warm up.
+    // Not profiled: a chunk for each stream, to warm up, and everything on the first stream, to compare with.
+    measure(&mut lanes, &kernel, &mut chunks[..2], 0)?;
     let one_stream = measure(&mut lanes[..1], &kernel, &mut chunks, 1)?;
 
     let _profile = tracing_gpu::init();
