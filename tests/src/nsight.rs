@@ -120,8 +120,9 @@ fn record(command: &Command) -> Result<(Recording, Output), String> {
 /// show in a comparison of durations.
 ///
 /// # Panics
-/// If it cannot be built.
+/// If it cannot be built, or if there is no Nsight Systems to run it under.
 pub fn release_example(name: &str) -> PathBuf {
+    check_installed();
     static BUILT: OnceLock<Vec<PathBuf>> = OnceLock::new();
     let programs = BUILT.get_or_init(|| {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
