@@ -172,7 +172,7 @@ impl Domain {
         }
     }
 
-    /// The string, known to the tool by a handle from its first use on. The same text gives the same handle. Strings
+    /// The string, known to a tool that is attached by a handle from here on. The same text gives the same handle. Strings
     /// are kept for the life of the process, so do not register what is made up anew each time.
     ///
     /// ```
@@ -191,6 +191,10 @@ impl Domain {
         }
         let string = RegisteredString::leak(self, &clean);
         strings.insert(string.as_str(), string);
+        drop(strings);
+        if client::is_tool_attached() {
+            let _handle = string.message(); // now, so that the first range of this name does not pay for it inside
+        }
         string
     }
 

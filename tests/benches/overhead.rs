@@ -207,9 +207,8 @@ fn main() {
         }
     }
     eprintln!("\r");
-    let shapes = results.keys().map(|&(shape, _)| shape).max().unwrap_or(0);
-    for index in 0..=shapes {
-        println!("\n{}", SHAPES[index].title());
+    for (index, shape) in SHAPES.iter().enumerate() {
+        println!("\n{}", shape.title());
         println!("  {:<34} {:>9} {:>9} {:>9} {:>12}", "", "ns/span", "- floor", "x floor", "allocs/span");
         let floors = results.get(&(index, Contestant::Floor)).cloned().unwrap_or_default();
         for ((_, contestant), all) in results.iter().filter(|((shape, _), _)| *shape == index) {

@@ -116,6 +116,13 @@ impl Stack {
         self.frames.near(self.depth.load(Relaxed).wrapping_sub(1))
     }
 
+    /// Has the innermost range start at another time.
+    pub(crate) fn start_top(&self, start: Ticks) {
+        if let Some(top) = self.top() {
+            top.start.store(start, Relaxed);
+        }
+    }
+
     /// [`push`](Self::push) while fewer than 64 ranges are open; else false, and nothing has happened.
     #[inline(always)]
     pub(crate) fn push_near(&self, span: u64, place: Place, start: Ticks) -> bool {

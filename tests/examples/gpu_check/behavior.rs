@@ -51,7 +51,7 @@ pub(crate) fn run() {
         "a child inherits its parent's stream",
         stream_of("child of field") == stream_of("on b") && near(total("child of field"), 200.0),
     );
-    check("nothing enqueued reads as below the floor", row(&summary, "context").empty == 2);
+    check("nothing enqueued reads as below the floor", row(&summary, "reader").empty >= 120);
     check("no stream, no time", !summary.stream_ranges.iter().any(|row| row.name == "untimed"));
     check("two threads, two streams, one name: a row a stream", {
         let rows = summary.stream_ranges.iter().filter(|row| row.name == "threaded");

@@ -15,9 +15,9 @@ fn main() {
         Some("accuracy") => accuracy::run(arguments.get(1).map(std::path::Path::new)),
         Some("behavior") => behavior::run(),
         Some("error") => behavior::run_error(),
-        Some("cost") => cost::run(),
+        Some("cost") => cost::run(arguments.get(1).is_some_and(|word| word == "quick")),
         _ => {
-            eprintln!("usage: gpu_check accuracy [SUMMARY.json] | behavior | error | cost");
+            eprintln!("usage: gpu_check accuracy [SUMMARY.json] | behavior | error | cost [quick]");
             std::process::exit(2);
         }
     }

@@ -162,7 +162,10 @@ impl Shard {
             return self.core.drop_span();
         }
         if let (Some(range), Some(attributes)) = (range, attributes) {
-            self.closed(|| range.domain.push(&attributes));
+            self.closed(|| {
+                self.stack.start_top(self.now()); // once more, with nothing left between the clock and the tool
+                range.domain.push(&attributes);
+            });
         }
         if let Some(mark) = mark {
             self.keep_mark(span, place, mark);
@@ -176,13 +179,10 @@ impl Shard {
 
     /// Closes the range of `span` if it is the innermost one. Returns false if it is not.
     pub(crate) fn exit(&self, span: u64) -> bool {
-        let now = self.now();
         if !self.stack.is_top(span) {
             return false;
         }
-        if self.has_tool() {
-            self.pop_tool();
-        }
+        let now = if self.has_tool() { self.pop_tool() } else { self.now() };
         if let Some(ended) = self.stack.pop(now) {
             self.add(ended);
         }
@@ -191,10 +191,15 @@ impl Shard {
     }
 
     #[inline(never)]
-    fn pop_tool(&self) {
-        if let Some(range) = self.stack.top().and_then(|top| self.nvtx_range(top.place())) {
-            self.closed(|| range.domain.pop());
-        }
+    fn pop_tool(&self) -> Ticks {
+        let range = self.stack.top().and_then(|top| self.nvtx_range(top.place()));
+        self.closed(|| {
+            let now = self.now();
+            if let Some(range) = range {
+                range.domain.pop();
+            }
+            now
+        })
     }
 
     /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
@@ -320,22 +325,28 @@ struct Shell<'a> {
 impl Ranges for Shell<'_> {
     fn close(&mut self, place: Place, _span: u64) -> Ticks {
         let range = self.shard.nvtx_range(place);
-        let now = self.shard.now();
-        if let Some(range) = range.filter(|_| self.shard.has_tool()) {
-            self.shard.closed(|| range.domain.pop());
-        }
-        now
+        let range = range.filter(|_| self.shard.has_tool());
+        self.shard.closed(|| {
+            let now = self.shard.now();
+            if let Some(range) = range {
+                range.domain.pop();
+            }
+            now
+        })
     }
 
     fn reopen(&mut self, place: Place, span: u64) -> Ticks {
         let range = self.shard.nvtx_range(place);
         let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values.find(span));
-        let now = self.shard.now();
-        if let Some(range) = range.filter(|_| self.shard.has_tool()) {
-            let attributes = own.map_or(range.attributes, |own| own.now().apply(range.attributes));
-            self.shard.closed(|| range.domain.push(&attributes));
-        }
-        now
+        let range = range.filter(|_| self.shard.has_tool());
+        let attributes = range.map(|range| own.map_or(range.attributes, |own| own.now().apply(range.attributes)));
+        self.shard.closed(|| {
+            let now = self.shard.now();
+            if let (Some(range), Some(attributes)) = (range, attributes) {
+                range.domain.push(&attributes);
+            }
+            now
+        })
     }
 
     fn ended(&mut self, ended: Ended) {

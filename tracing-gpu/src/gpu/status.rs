@@ -57,7 +57,7 @@ pub(crate) fn notes() -> Vec<String> {
         let floor = facts.floor_ns as f64 / 1e3;
         let line = format!(
             "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, idle included. With \
-             nothing enqueued between them they read up to {floor:.2} us.",
+             nothing enqueued between them they may read up to {floor:.2} us.",
             facts.device, facts.device_name
         );
         if !lines.contains(&line) {

@@ -38,7 +38,7 @@ pub(crate) struct NamedContext {
 pub(crate) struct ContextFacts {
     pub(crate) device: i32,
     pub(crate) device_name: String,
-    /// What two events read with nothing between them: nine in ten of 64 pairs on an idle stream read at most this.
+    /// Readings up to this say nothing: two events with nothing between them may read as much.
     pub(crate) floor_ns: u64,
 }
 
