@@ -5,15 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaStream, PushKernelArg, result};
-use tracing::info_span;
-use tracing_gpu::{stream_id, stream_id_raw, with_stream};
+use tracing::{Instrument as _, info_span};
+use tracing_gpu::{OnStream as _, stream_id, stream_id_raw, with_stream};
 
-use super::device::{Device, ONE, profiler, row, us};
-
-fn check(name: &str, holds: bool) {
-    println!("{} {name}", if holds { "ok    " } else { "FAILED" });
-    assert!(holds, "{name}");
-}
+use super::device::{Device, ONE, check, profiler, row, us};
 
 fn near(ns: f64, expected_us: f64) -> bool {
     let us = ns / 1e3;
@@ -30,6 +25,7 @@ pub(crate) fn run() {
 
     nesting_and_streams(&device, &a, &b);
     threads(&device, &a, &b);
+    futures(&device, &a, &b);
     captures(&device, &a);
     captures_of_others(&device, &a);
     contexts(&device, &a);
@@ -56,6 +52,11 @@ pub(crate) fn run() {
     check("two threads, two streams, one name: a row a stream", {
         let rows = summary.stream_ranges.iter().filter(|row| row.name == "threaded");
         rows.clone().count() == 2 && rows.clone().all(|row| row.times.instances == 50)
+    });
+    check("a stream goes with a future across await and threads", {
+        let rows = summary.stream_ranges.iter().filter(|row| row.name == "step");
+        let whole = |row: &tracing_gpu::StreamStats| row.times.total_ns >= 600_000 && row.times.instances == 2 * 4;
+        rows.clone().count() == 2 && rows.clone().all(whole)
     });
     check(
         "captured entries are counted",
@@ -115,6 +116,36 @@ fn threads(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
                     }
                 });
             });
+        }
+    });
+    device.context.synchronize().expect("the device");
+}
+
+/// Two tasks a stream, each polled four times on whichever worker is free. The entry when it is dropped is outside of any poll, and not timed.
+fn futures(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().expect("a runtime");
+    runtime.block_on(async {
+        let step = |stream: Arc<CudaStream>| {
+            let spin = device.spin.clone();
+            async move {
+                for _ in 0..3 {
+                    let ns = 100_000_u64;
+                    // SAFETY: the kernel takes one 64-bit integer by value and touches no memory.
+                    #[allow(unsafe_code)]
+                    unsafe { stream.launch_builder(&spin).arg(&ns).launch(ONE) }.expect("a launch");
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        let mut tasks = Vec::new();
+        for stream in [a, b] {
+            device.spin(stream, us(2_000)); // all of it is enqueued while this runs
+            for _ in 0..2 {
+                tasks.push(tokio::spawn(step(stream.clone()).instrument(info_span!("step")).on_stream(stream)));
+            }
+        }
+        for task in tasks {
+            task.await.expect("the task");
         }
     });
     device.context.synchronize().expect("the device");

@@ -28,7 +28,15 @@ pub(crate) const ONE: LaunchConfig = LaunchConfig { grid_dim: (1, 1, 1), block_d
 
 impl Device {
     pub(crate) fn open() -> Self {
-        let context = CudaContext::new(0).expect("a CUDA device");
+        Self::open_number(0)
+    }
+
+    pub(crate) fn count() -> usize {
+        CudaContext::device_count().expect("the number of devices") as usize
+    }
+
+    pub(crate) fn open_number(number: usize) -> Self {
+        let context = CudaContext::new(number).expect("a CUDA device");
         let ptx = cudarc::nvrtc::compile_ptx(SOURCE).expect("NVRTC");
         let module = context.load_module(ptx).expect("the module");
         let function = |name| module.load_function(name).expect("the kernel");
@@ -61,4 +69,10 @@ pub(crate) fn row<'a>(summary: &'a Summary, name: &str) -> &'a StreamStats {
 
 pub(crate) const fn us(us: u64) -> Duration {
     Duration::from_micros(us)
+}
+
+/// Prints what was looked at, and ends the program where it does not hold.
+pub(crate) fn check(name: &str, holds: bool) {
+    println!("{} {name}", if holds { "ok    " } else { "FAILED" });
+    assert!(holds, "{name}");
 }
