@@ -128,6 +128,16 @@ fn a_signal_prints_when_asked_for_and_takes_its_course() {
     }
 }
 
+/// Whoever of the two comes first prints, and the other waits for it: the report is whole, and printed once.
+#[test]
+fn a_signal_that_meets_the_end_cuts_no_report() {
+    for tier in BOTH.into_iter().cycle().take(10) {
+        let ran = outcome(&mut command("signal-meets-end", tier));
+        assert_eq!(printed(&ran.stderr).len(), 2_000, "{tier}: {}", ran.status);
+        assert_eq!(ran.stderr.matches("Range Summary (").count(), 1, "{tier}");
+    }
+}
+
 #[test]
 fn after_a_fork_only_the_parent_prints() {
     for tier in BOTH {

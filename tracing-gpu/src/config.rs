@@ -136,6 +136,9 @@ impl Config {
 
     /// Applies the text of `TRACING_GPU_FILTER`.
     pub(crate) fn apply_filter(&mut self, text: &str) -> Vec<String> {
+        if text.trim().is_empty() {
+            return Vec::new(); // set to nothing is nothing said
+        }
         match text.parse() {
             Ok(filter) => {
                 self.filter = filter;
@@ -155,7 +158,10 @@ impl Config {
         }
         let (key, value) = item.split_once('=').map_or((item, None), |(key, value)| (key.trim(), Some(value.trim())));
         match (key, value) {
-            ("off", None) => self.enabled = false,
+            ("0", None) => self.enabled = false,
+            ("1", None) => {}
+            (off, None) if off.eq_ignore_ascii_case("off") => self.enabled = false,
+            (on, None) if on.eq_ignore_ascii_case("on") => {}
             ("report", Some(value)) => self.reports = reports(value)?,
             ("style", Some(value)) => {
                 self.style = value.parse().map_err(|_| refused(key, value, "current or legacy"))?
@@ -265,6 +271,12 @@ mod tests {
         assert!(config.enabled && !applied("off").0.enabled);
         assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
         assert_eq!(applied("").1, Vec::<String>::new());
+        assert!(
+            !applied("OFF").0.enabled
+                && !applied("0").0.enabled
+                && applied("1").0.enabled
+                && applied("on").1.is_empty()
+        );
     }
 
     #[test]
@@ -292,6 +304,7 @@ mod tests {
         assert!(
             config.filter.would_enable("app::x", &Level::TRACE) && !config.filter.would_enable("other", &Level::INFO)
         );
+        assert_eq!(config.apply_filter(" "), Vec::<String>::new());
         assert_eq!(config.apply_filter("app=loud").len(), 1);
         assert!(config.filter.would_enable("app", &Level::TRACE), "a bad filter changes nothing");
     }

@@ -28,7 +28,6 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
     if core.gpu {
         gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
-    let now = core.clock.now();
     let rate = core.clock.calibrate();
     let window = core.window();
     let shards = core.all_shards();
@@ -44,6 +43,7 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             shard.stack.open().filter_map(|(_, place)| Some((shard.identity(place)?.key.label, thread.clone()))),
         );
     }
+    let now = core.clock.now(); // after the rows: none of their durations is longer than the window
     let stream_rows = core.stream_times.rows();
     core.with_names(|names| {
         let merged = Merged::of(&rows, names);

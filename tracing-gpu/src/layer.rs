@@ -139,7 +139,7 @@ fn new_span_far<S>(layer: &GpuLayer, attributes: &span::Attributes<'_>, id: &spa
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    let Some((core, shard)) = layer.shard() else { return };
+    let Some((core, shard)) = layer.shard() else { return layer.core.count_unfollowed() };
     let parent = match attributes.parent() {
         None if attributes.is_contextual() => shard.current_node(),
         None => ROOT,

@@ -2,14 +2,17 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::filter::Targets;
 
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
+use crate::collect::threads;
 use crate::config::{Config, ConfigError, Domain, Gpu, Output};
 use crate::drain::{self, Cut};
 use crate::layer::GpuLayer;
@@ -63,7 +66,21 @@ struct Inner {
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
     last: OnceCell<Summary>,
+    phase: Mutex<Phase>,
+    done: Condvar,
 }
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// A thread, by its number, is at it.
+    Finishing(u64),
+    Done,
+}
+
+/// A finish waits no longer than this for another thread's.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Sets up a [`Profiler`].
 #[derive(Clone, Debug)]
@@ -130,7 +147,7 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// When the report cannot be written to its file.
+    /// When the report cannot be written to its file; it is then printed to standard error.
     pub fn finish(self) -> io::Result<()> {
         self.inner.finish()
     }
@@ -257,6 +274,8 @@ impl Inner {
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
             last: OnceCell::new(),
+            phase: Mutex::new(Phase::Running),
+            done: Condvar::new(),
             config,
         }));
         if inner.config.enabled {
@@ -295,24 +314,52 @@ impl Inner {
     }
 
     /// Stops measuring and takes it off the exit hook's list, so that nothing is printed.
-    fn abandon(&'static self) -> bool {
-        let first = self.core.close();
+    fn abandon(&'static self) {
+        self.core.close();
+        self.end();
+    }
+
+    /// Gives up what a live profiler has, and wakes whoever waits for the end.
+    fn end(&'static self) {
         LIVE.lock().retain(|live| live.core.id != self.core.id);
         let _not_ours = NVTX_OWNER.compare_exchange(self.core.id, 0, AcqRel, Acquire);
-        first
+        *self.phase.lock() = Phase::Done;
+        self.done.notify_all();
+    }
+
+    /// Whether it falls to this thread to finish. Where another one is at it, this waits until it has printed: the process may be about
+    /// to end here, with the report half written there.
+    fn begins_to_finish(&self) -> bool {
+        let mut phase = self.phase.lock();
+        match *phase {
+            Phase::Running => {
+                *phase = Phase::Finishing(threads::number());
+                return true;
+            }
+            Phase::Finishing(thread) if thread != threads::number() => {
+                self.done.wait_while_for(&mut phase, |phase| *phase != Phase::Done, LONGEST_WAIT);
+            }
+            Phase::Finishing(_) | Phase::Done => {}
+        }
+        false
     }
 
     /// Ends the measurement once; later calls do nothing.
     fn finish(&'static self) -> io::Result<()> {
         // After a fork the child has no part in what was measured: it prints nothing.
-        if std::process::id() != self.process || !self.core.close() {
+        if std::process::id() != self.process || !self.begins_to_finish() {
             return Ok(());
         }
+        let printed = if self.core.close() { self.finish_now() } else { Ok(()) };
+        self.end();
+        printed
+    }
+
+    fn finish_now(&'static self) -> io::Result<()> {
         let cut = self.core.own_shard().map(|shard| Cut {
             labels: shard.unwind().into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect(),
             thread: shard.thread.lock().clone(),
         });
-        self.abandon();
         let summary = self.summarise(cut.as_ref());
         let printed = self.print(&summary);
         let _first = self.last.set(summary);
@@ -338,7 +385,9 @@ impl Inner {
     fn print_to(&self, path: &PathBuf, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
         let mut text = Vec::new();
         report::render(summary, &self.config.reports, options, &mut text)?;
-        std::fs::write(path, text).map_err(|error| {
+        std::fs::write(path, &text).map_err(|error| {
+            // What was measured is worth more than where it was to go.
+            let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
             io::Error::new(error.kind(), format!("cannot write the report to `{}`: {error}", path.display()))
         })
     }
@@ -346,7 +395,8 @@ impl Inner {
 
 /// Finishes every profiler that has not finished. For exits that drop no guard.
 pub(crate) extern "C" fn finish_all() {
-    let live = std::mem::take(&mut *LIVE.lock());
+    // In a forked child a thread that is not there may have held the lock: nothing is to be printed then anyway.
+    let Some(live) = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone()) else { return };
     for inner in live {
         if let Err(error) = inner.finish() {
             complain(&error.to_string());

@@ -40,7 +40,10 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn new_span_far(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        let Some((core, shard)) = self.shard() else { return untracked() };
+        let Some((core, shard)) = self.shard() else {
+            self.core.count_unfollowed();
+            return untracked();
+        };
         let parent = match attributes.parent() {
             None if attributes.is_contextual() => shard.current_node(),
             None => ROOT,

@@ -113,7 +113,7 @@ pub struct OpenRange {
     pub cut: bool,
 }
 
-/// Stream times that are missing. All zero in a clean run, and where no stream was named.
+/// Stream times that are missing, of all profilers of the process and since it began. All zero in a clean run, and where no stream was named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StreamLosses {

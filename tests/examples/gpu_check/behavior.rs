@@ -25,6 +25,7 @@ pub(crate) fn run() {
 
     nesting_and_streams(&device, &a, &b);
     threads(&device, &a, &b);
+    default_streams(&device);
     futures(&device, &a, &b);
     captures(&device, &a);
     captures_of_others(&device, &a);
@@ -52,6 +53,10 @@ pub(crate) fn run() {
     check("two threads, two streams, one name: a row a stream", {
         let rows = summary.stream_ranges.iter().filter(|row| row.name == "threaded");
         rows.clone().count() == 2 && rows.clone().all(|row| row.times.instances == 50)
+    });
+    check("the default streams are timed", {
+        let rows = summary.stream_ranges.iter().filter(|row| row.name == "default");
+        rows.clone().count() == 2 && rows.clone().all(|row| row.times.instances == 1 && row.times.total_ns >= 50_000)
     });
     check("a stream goes with a future across await and threads", {
         let rows = summary.stream_ranges.iter().filter(|row| row.name == "step");
@@ -116,6 +121,17 @@ fn threads(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
                     }
                 });
             });
+        }
+    });
+    device.context.synchronize().expect("the device");
+}
+
+/// The default streams of a context, also on a thread that has no context.
+fn default_streams(device: &Device) {
+    let [legacy, per_thread] = [device.context.default_stream(), device.context.per_thread_stream()];
+    std::thread::scope(|scope| {
+        for stream in [&legacy, &per_thread] {
+            scope.spawn(move || with_stream(stream, || info_span!("default").in_scope(|| device.spin(stream, us(50)))));
         }
     });
     device.context.synchronize().expect("the device");

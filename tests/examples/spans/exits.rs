@@ -20,6 +20,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("static-return", static_return),
     ("returned-error", returned_error),
     ("abort", abort),
+    ("signal-meets-end", signal_meets_end),
     ("wait-for-signal", wait_for_signal),
     ("wait-for-signal-leaked", wait_for_signal_leaked),
     ("fork", fork),
@@ -131,6 +132,19 @@ fn wait_to_be_killed() -> ! {
         std::hint::black_box(&open);
         std::thread::park();
     }
+}
+
+/// A signal and the end of `main` at once, with a report that takes a while.
+fn signal_meets_end(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
+    tier.install(&profiler)?;
+    for name in 0..2_000 {
+        info_span!("span", nvtx.name = name).in_scope(|| ());
+    }
+    // SAFETY: `raise` takes the number of a signal; the profiler has a handler for this one.
+    assert_eq!(unsafe { libc::raise(libc::SIGINT) }, 0);
+    drop(profiler);
+    Ok(())
 }
 
 fn wait_for_signal(tier: Tier) -> Outcome {

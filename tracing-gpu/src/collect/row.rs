@@ -161,35 +161,42 @@ impl Row {
         self.begun.store(0, Release);
     }
 
-    /// A copy of one moment. The owning thread may be writing: a copy that it tore is taken again, a bounded number of times, and
-    /// the last one is then as it is.
+    /// A copy of one moment. The owning thread may be writing: a copy of the sums that it tore is taken again. They are ten words, which is
+    /// less than an instance takes; so the bound on the tries is not reached but where the owner was stopped in the middle of writing, and
+    /// then one instance is in some of the sums and not in others.
+    ///
+    /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram page has counted
+    /// since is in the median and nowhere else.
     pub(crate) fn copy(&self) -> RowCopy {
-        let mut copy = RowCopy::default();
-        for _ in 0..1_000 {
-            let count = self.count.load(Acquire);
-            copy = RowCopy {
-                node: self.node(),
-                calls: self.calls.load(Relaxed),
-                first: self.first.load(Relaxed),
-                nested: (self.nested.load(Relaxed) as i64).max(0) as u64,
-                times: Distribution {
-                    count,
-                    total: u128::from(self.total.load(Relaxed)),
-                    min: if count == 0 { 0 } else { !self.inverted_min.load(Relaxed) },
-                    max: self.max.load(Relaxed),
-                    squares: u128::from(self.squares_high.load(Relaxed)) << 64
-                        | u128::from(self.squares_low.load(Relaxed)),
-                    ..Distribution::default()
-                },
-            };
-            self.samples.copy_into(count, &mut copy.times);
-            fence(Acquire);
-            if self.begun.load(Relaxed) == count {
+        let mut copy = self.copy_sums();
+        for _ in 0..10_000 {
+            fence(Acquire); // pairs with the writer's Release fence: a sum of a later instance comes with a later `begun`
+            if self.begun.load(Relaxed) == copy.times.count {
                 break;
             }
             std::hint::spin_loop();
+            copy = self.copy_sums();
         }
+        self.samples.copy_into(copy.times.count, &mut copy.times);
         copy
+    }
+
+    fn copy_sums(&self) -> RowCopy {
+        let count = self.count.load(Acquire);
+        RowCopy {
+            node: self.node(),
+            calls: self.calls.load(Relaxed),
+            first: self.first.load(Relaxed),
+            nested: (self.nested.load(Relaxed) as i64).max(0) as u64,
+            times: Distribution {
+                count,
+                total: u128::from(self.total.load(Relaxed)),
+                min: if count == 0 { 0 } else { !self.inverted_min.load(Relaxed) },
+                max: self.max.load(Relaxed),
+                squares: u128::from(self.squares_high.load(Relaxed)) << 64 | u128::from(self.squares_low.load(Relaxed)),
+                ..Distribution::default()
+            },
+        }
     }
 }
 
@@ -203,8 +210,10 @@ mod tests {
         let (row, budget, done) = (Row::default(), Budget::new(1 << 20), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for _ in 0..300_000 {
-                    row.add(10, 4, &budget);
+                for _ in 0..3_000_000 {
+                    if !row.add_near(10, 4) {
+                        row.add(10, 4, &budget);
+                    }
                 }
                 done.store(true, Release);
             });
@@ -215,7 +224,7 @@ mod tests {
                 assert_eq!(copy.times.total, u128::from(count) * 10);
                 assert_eq!((copy.nested, copy.times.squares), (count * 4, u128::from(count) * 100));
                 if last {
-                    assert_eq!(count, 300_000);
+                    assert_eq!(count, 3_000_000);
                     break;
                 }
             }

@@ -209,8 +209,14 @@ impl Slab {
 
     /// One more handle. Any thread.
     pub(crate) fn add_handle(&self, span: SpanRef) {
-        if let Some((slot, _)) = self.live(span) {
-            slot.state.fetch_add(1, Relaxed);
+        let Some((slot, mut state)) = self.live(span) else { return };
+        // The last handle may go meanwhile: `Span::current()` clones an id by a thread that holds none. A free slot stays free.
+        let is_live = |state: u64| state >> 32 == u64::from(span.generation) && state as u32 != 0;
+        while is_live(state) {
+            match slot.state.compare_exchange_weak(state, state + 1, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
         }
     }
 
@@ -218,7 +224,7 @@ impl Slab {
     #[inline(always)]
     pub(crate) fn drop_handle(&self, span: SpanRef, owner: bool) -> Closed {
         let Some((slot, state)) = self.live(span) else { return Closed::No };
-        // With one handle left nobody else can clone it meanwhile: no read-modify-write is needed.
+        // With one handle left no read-modify-write is needed: whoever clones it meanwhile holds none, and gets an id that is dead.
         if state as u32 != 1 && slot.state.fetch_sub(1, AcqRel) as u32 != 1 {
             return Closed::No;
         }
@@ -289,6 +295,27 @@ mod tests {
         assert!(!is_closed(&slab, span, true));
         assert!(!is_closed(&slab, span, false));
         assert!(is_closed(&slab, span, false));
+    }
+
+    #[test]
+    fn a_clone_that_comes_too_late_does_not_give_a_slot_twice() {
+        let slab = Slab::new();
+        for _ in 0..20_000 {
+            let span = create(&slab);
+            std::thread::scope(|scope| {
+                scope.spawn(|| slab.drop_handle(span, false));
+                slab.add_handle(span);
+                slab.drop_handle(span, true);
+            });
+            let [a, b] = [create(&slab), create(&slab)];
+            assert_ne!(a.slot, b.slot);
+            for span in [a, b] {
+                slab.drop_handle(span, true);
+            }
+            if slab.unused.load(Relaxed) > 60 {
+                return; // what was cloned too late may keep its slot
+            }
+        }
     }
 
     #[test]

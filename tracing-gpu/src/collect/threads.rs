@@ -42,6 +42,15 @@ pub(crate) fn look_again() {
     NEAR.set(LAST.get().filter(|shard| shard.core.is_plain(shard)));
 }
 
+/// A number for the calling thread, also while it is being torn down.
+pub(crate) fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    if THREAD.get() == 0 {
+        THREAD.set(NEXT.fetch_add(1, Relaxed));
+    }
+    THREAD.get()
+}
+
 impl Core {
     /// The shard of this thread if it was the last one used on it and nothing has changed since.
     #[inline(always)]
@@ -66,8 +75,7 @@ impl Core {
             return None;
         }
         let Ok(found) = HELD.try_with(|held| self.held_shard(held)) else {
-            self.drop_span(); // this thread is being torn down
-            return None;
+            return None; // this thread is being torn down
         };
         let shard = found?;
         if shard.gate.load(Relaxed) == CLOSED {
@@ -89,16 +97,20 @@ impl Core {
         self.statistics && self.clock.is_tsc() && !streams
     }
 
+    /// Counts a new span that no shard was found for because its thread is being torn down.
+    pub(crate) fn count_unfollowed(&self) {
+        if self.is_running() && HELD.try_with(|_| ()).is_err() {
+            self.drop_span();
+        }
+    }
+
     fn held_shard(&'static self, held: &Held) -> Option<&'static Shard> {
         let mut held = held.0.try_borrow_mut().ok()?; // borrowed: this callback comes from inside the lines below
         if let Some(shard) = held.iter().find(|shard| shard.profiler == self.id) {
             return Some(shard);
         }
         let shard = self.acquire_shard()?;
-        if THREAD.get() == 0 {
-            static NEXT: AtomicU64 = AtomicU64::new(1);
-            THREAD.set(NEXT.fetch_add(1, Relaxed));
-        }
+        number();
         *shard.thread.lock() = thread_name(shard.index);
         if self.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&shard.thread.lock());
@@ -164,9 +176,9 @@ impl Core {
         let held =
             HELD.try_with(|held| held.0.try_borrow().ok()?.iter().find(|shard| shard.profiler == self.id).copied());
         let orphan = || {
-            let threads = self.threads.lock();
-            let of_this_thread = threads.orphans.iter().find(|(thread, _)| *thread == THREAD.get());
-            of_this_thread.map(|&(_, shard)| shard)
+            let mut threads = self.threads.lock();
+            let of_this_thread = threads.orphans.iter().position(|(thread, _)| *thread == THREAD.get())?;
+            Some(threads.orphans.swap_remove(of_this_thread).1)
         };
         let shard = held.ok().flatten().or_else(orphan)?;
         if shard.window.load(Relaxed) != self.window() {

@@ -67,10 +67,11 @@ pub(crate) fn begin(id: StreamId) -> Option<Mark> {
         queue.open += 1;
     }
     let recorded = driver.relaxed(|| {
-        if driver.capture(stream.handle)? == Capture::Active {
-            return Ok(None);
-        }
         driver.in_context(stream.context.handle, || {
+            // In its context: a default stream is that of whichever is current.
+            if driver.capture(stream.handle)? == Capture::Active {
+                return Ok(None);
+            }
             prepare(driver, stream.context)?;
             record(driver, stream).map(Some)
         })
@@ -89,10 +90,12 @@ pub(crate) fn end(mark: Mark, target: Target) {
     let Ok(driver) = Driver::get() else { return };
     let stream = mark.stream;
     let recorded = driver.relaxed(|| {
-        if driver.capture(stream.handle)? == Capture::Active {
-            return Ok(None);
-        }
-        driver.in_context(stream.context.handle, || record(driver, stream).map(Some))
+        driver.in_context(stream.context.handle, || {
+            if driver.capture(stream.handle)? == Capture::Active {
+                return Ok(None);
+            }
+            record(driver, stream).map(Some)
+        })
     });
     let end = match recorded {
         Ok(Some(end)) => end,
@@ -132,18 +135,35 @@ pub(crate) fn abandon(mark: Mark) {
     close(driver, mark.stream);
 }
 
-/// Reads what is recorded on all streams; waits for the newest pair of each.
+/// Reads what is recorded on all streams so far; waits for it.
 pub(crate) fn read_all() {
-    for stream in streams::all() {
-        let Some(newest) = stream.queue.lock().pairs.back().map(|pair| pair.end) else { continue };
-        let Ok(driver) = Driver::get() else { return };
-        // Outside the lock, so that the measured threads go on. An error is found again when the pairs are read.
-        let _read_below = driver.relaxed(|| driver.in_context(stream.context.handle, || driver.wait(newest)));
+    let Ok(driver) = Driver::get() else { return };
+    streams::all().for_each(|stream| read_stream(driver, stream));
+}
+
+/// Waits for the newest pair, and then for those that were queued before it and are not done: threads that share a stream may queue in another
+/// order than they record in, and a per-thread default stream is one for each thread.
+fn read_stream(driver: &Driver, stream: &NamedStream) {
+    let mut left = stream.queue.lock().pairs.len();
+    let mut newest = true;
+    while left > 0 {
+        let (event, alive) = {
+            let queue = stream.queue.lock();
+            let pair = if newest { queue.pairs.get(left - 1).or(queue.pairs.back()) } else { queue.pairs.front() };
+            let Some(pair) = pair else { return };
+            (pair.end, queue.alive.clone())
+        };
+        newest = false;
+        // Outside the lock, so that the measured threads go on; `alive` keeps stream and context meanwhile. An error is found again when
+        // the pair is read, which takes it off the queue.
+        let _read_below = driver.relaxed(|| driver.in_context(stream.context.handle, || driver.wait(event)));
         let mut queue = stream.queue.lock();
+        let before = queue.pairs.len();
         read_finished(driver, stream, &mut queue.pairs);
+        left = left.saturating_sub((before - queue.pairs.len()).max(1));
         let idle = queue.idle();
         drop(queue);
-        driver.keeping_context(|| drop(idle));
+        driver.keeping_context(|| drop((idle, alive)));
     }
 }
 
