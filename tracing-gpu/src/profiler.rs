@@ -210,7 +210,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether SIGINT and SIGTERM print the reports and then take their default course. Default: no.
+    /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. Where it shuts down
+    /// gracefully on these signals by itself, leave this off: the guard prints then. Default: no.
     #[cfg(feature = "signals")]
     pub fn on_signal(mut self, on: bool) -> Self {
         self.config.on_signal = on;
