@@ -1,7 +1,6 @@
 //! The tier that shares a stack with other layers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use tracing_core::{Event, Interest, Metadata, Subscriber, span};
 use tracing_subscriber::layer::{Context, Layer};
@@ -28,7 +27,20 @@ pub struct GpuLayer {
 }
 
 /// The values of a span, one entry for each profiler that measures it.
-struct OwnValues(Vec<(u64, Arc<SpanValues>)>);
+///
+/// The registry drops them when the span has closed, and that ends its lifetime: without an `on_close` of the layer, spans that have no
+/// values of their own pay nothing for it.
+struct OwnValues(Vec<(&'static Core, Arc<SpanValues>)>);
+
+impl Drop for OwnValues {
+    fn drop(&mut self) {
+        for (core, values) in &self.0 {
+            if let Some(shard) = core.shard() {
+                own_values::close(core, shard, values);
+            }
+        }
+    }
+}
 
 impl GpuLayer {
     pub(crate) fn new(core: &'static Core) -> Self {
@@ -92,13 +104,6 @@ where
         }
     }
 
-    #[inline]
-    fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
-        if self.core.has_lifetimes.load(Relaxed) {
-            close(self, &id, &ctx);
-        }
-    }
-
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
         let Some((core, shard)) = self.shard() else { return };
         if let Some(values) = ctx.span(id).and_then(|span| own_values_of(core, &span)) {
@@ -128,8 +133,8 @@ fn create_own_values<S>(
     if let Some(span) = ctx.span(id) {
         let mut extensions = span.extensions_mut();
         match extensions.get_mut::<OwnValues>() {
-            Some(OwnValues(all)) => all.push((core.id, values)),
-            None => extensions.insert(OwnValues(vec![(core.id, values)])),
+            Some(OwnValues(all)) => all.push((core, values)),
+            None => extensions.insert(OwnValues(vec![(core, values)])),
         }
     }
 }
@@ -207,20 +212,6 @@ where
     }
 }
 
-#[inline(never)]
-fn close<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
-    let Some((core, shard)) = layer.shard() else { return };
-    if shard.remembered(id.into_u64()).is_some_and(|place| !place.has_own_values()) {
-        return;
-    }
-    if let Some(values) = ctx.span(id).and_then(|span| own_values_of(core, &span)) {
-        own_values::close(core, shard, &values);
-    }
-}
-
 /// Values of spans found through the registry.
 struct Values<'a, S> {
     core: &'static Core,
@@ -239,7 +230,7 @@ where
 fn own_values_of<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> Option<Arc<SpanValues>> {
     let extensions = span.extensions();
     let OwnValues(all) = extensions.get()?;
-    all.iter().find(|(profiler, _)| *profiler == core.id).map(|(_, values)| Arc::clone(values))
+    all.iter().find(|(profiler, _)| profiler.id == core.id).map(|(_, values)| Arc::clone(values))
 }
 
 /// The stream of the nearest parent that names one; 0 for none.

@@ -36,7 +36,6 @@ pub(crate) fn create(
         shard.add_call(place);
     }
     if read.lifetime {
-        core.has_lifetimes.store(true, std::sync::atomic::Ordering::Relaxed); // before this span can be closed
         begin_lifetime(core, shard, &values);
     }
     Arc::new(values)

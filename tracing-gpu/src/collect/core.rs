@@ -65,8 +65,6 @@ pub(crate) struct Core {
     /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
     /// callback, written at `reset` and `finish`.
     pub(super) gate: AtomicU64,
-    /// Whether a span has asked for a start/end range, so that closes must be looked at.
-    pub(crate) has_lifetimes: AtomicBool,
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
@@ -110,7 +108,6 @@ impl Core {
         Self {
             id: NEXT.fetch_add(1, Relaxed),
             gate: AtomicU64::new(if options.active { next_gate() } else { FINISHED }),
-            has_lifetimes: AtomicBool::new(false),
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 
+use std::time::Duration;
+
 use nvtx_rs::{Attributes, Domain};
 use once_cell::sync::OnceCell;
 use tracing_core::Metadata;
@@ -63,6 +65,9 @@ pub(crate) struct RowCopy {
     pub(crate) nested: u64,
     pub(crate) times: Distribution,
 }
+
+/// Tries for a copy that the owner does not tear.
+const LAST_ATTEMPT: u32 = 6_000;
 
 impl Row {
     /// Gives a fresh row its identity. Returns false where it has one.
@@ -162,19 +167,24 @@ impl Row {
     }
 
     /// A copy of one moment. The owning thread may be writing: a copy of the sums that it tore is taken again. They are ten words, which is
-    /// less than an instance takes; so the bound on the tries is not reached but where the owner was stopped in the middle of writing, and
-    /// then one instance is in some of the sums and not in others.
+    /// less than an instance takes; so the bound on the tries, some 0.5 s, is not reached but where the owner was stopped in the middle of
+    /// writing, and then one instance is in some of the sums and not in others.
     ///
     /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram page has counted
     /// since is in the median and nowhere else.
     pub(crate) fn copy(&self) -> RowCopy {
         let mut copy = self.copy_sums();
-        for _ in 0..10_000 {
+        for attempt in 0..LAST_ATTEMPT {
             fence(Acquire); // pairs with the writer's Release fence: a sum of a later instance comes with a later `begun`
             if self.begun.load(Relaxed) == copy.times.count {
                 break;
             }
-            std::hint::spin_loop();
+            match attempt {
+                0..100 => std::hint::spin_loop(),
+                // The owner has lost its processor in the middle of an instance: it is given the time to come back.
+                100..1_000 => std::thread::yield_now(),
+                _ => std::thread::sleep(Duration::from_micros(100)),
+            }
             copy = self.copy_sums();
         }
         self.samples.copy_into(copy.times.count, &mut copy.times);
