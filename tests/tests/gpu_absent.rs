@@ -53,6 +53,34 @@ fn a_driver_without_a_device() {
     assert!(stderr.contains("GPU timing is off"), "{stderr}");
 }
 
+/// The driver that tests/install brings is hidden from the child by an empty folder, mounted over its own for the child alone.
+#[cfg(feature = "nsight")]
+#[test]
+fn a_machine_without_a_driver() {
+    let libraries = Command::new("/sbin/ldconfig").arg("-p").output().expect("ldconfig, of Debian's libc-bin");
+    let listed = String::from_utf8_lossy(&libraries.stdout).into_owned();
+    let driver = listed.lines().find_map(|line| line.trim().strip_prefix("libcuda.so.1 ")?.split(" => ").nth(1));
+    let driver =
+        Path::new(driver.expect("a CUDA driver to hide: run tests/install")).canonicalize().expect("the driver");
+    let empty = folder("no-driver");
+    let mut command = Command::new("unshare");
+    let own_user = std::fs::metadata("/proc/self").expect("this process");
+    command.arg(if std::os::unix::fs::MetadataExt::uid(&own_user) == 0 { "-m" } else { "-rm" });
+    command.args(["sh", "-c", "mount --bind \"$0\" \"$1\" && exec \"$2\""]).arg(empty);
+    command.arg(driver.parent().expect("the driver's folder")).arg(tests::recorder::example("gpu_absent"));
+    let output = command
+        .env_remove("NVTX_INJECTION64_PATH")
+        .env("TRACING_GPU", "")
+        .output()
+        .expect("unshare, of Debian's util-linux");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Summary = serde_json::from_slice(&output.stdout).expect("a summary");
+    assert_cpu_summary(&summary);
+    let reason = reason(&summary);
+    assert!(reason.starts_with("GPU timing is off: the CUDA driver cannot be loaded: libcuda.so.1: "), "{reason}");
+    assert!(reason.contains("No such file or directory"), "{reason}");
+}
+
 #[test]
 fn a_broken_driver_first_on_the_path() {
     let folder = folder("broken-driver");
