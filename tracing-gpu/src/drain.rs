@@ -248,6 +248,7 @@ fn tree(
             stream_self_ns: own_stream
                 .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
                 .or(below_stream.map(|_| 0)),
+            gpu: None,
             first_ns,
             children: below,
         };
@@ -280,6 +281,7 @@ fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut
         streams: if core.gpu { gpu::losses() } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         nodes_over_limit,
+        activity: crate::summary::ActivityLosses::default(),
         rows_without_median: 0,
     }
 }

@@ -122,6 +122,8 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+mod activity;
 mod clock;
 mod collect;
 mod config;
@@ -155,6 +157,7 @@ pub use profiler::{Profiler, ProfilerBuilder};
 pub use report::{RenderOptions, Report, TableStyle};
 pub use subscriber::GpuSubscriber;
 pub use summary::{
-    CategoryStats, Losses, OpenRange, Process, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
-    TreeNode,
+    ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
+    MemoryWork, NodeCalls, NodeWork, OpenRange, Process, ProjectionStats, RangeKernelStats, RangeStats, RangeStyle,
+    Sizes, StreamLosses, StreamStats, Summary, Times, TreeNode,
 };

@@ -3,8 +3,14 @@
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
 //! nanoseconds. With the feature `serde` every type here can be serialised and read back.
 
+mod activity;
 #[cfg(feature = "serde")]
 mod flat_tree;
+
+pub use activity::{
+    ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
+    NodeWork, ProjectionStats, RangeKernelStats, Sizes,
+};
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,6 +90,9 @@ pub struct TreeNode {
     pub stream_total_ns: Option<u64>,
     /// `stream_total_ns` without that of the children.
     pub stream_self_ns: Option<u64>,
+    /// What these spans had the GPU do, as CUPTI recorded it. `None` where it did not.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub gpu: Option<NodeWork>,
     /// First creation of such a span, from the start of the window: the order of siblings.
     pub first_ns: u64,
     /// Children, in order of first creation.
@@ -166,6 +175,8 @@ pub struct Losses {
     pub rows_without_median: u64,
     /// What could not be timed on the GPU.
     pub streams: StreamLosses,
+    /// GPU records that are missing.
+    pub activity: ActivityLosses,
     /// Spans that could not be followed: entered while their thread was being torn down, or beyond the bounds on threads.
     pub spans_dropped: u64,
 }
@@ -196,6 +207,9 @@ pub struct Summary {
     /// Root phases, in order of first creation. Serialised as a flat list of nodes, each with its `depth`, in the order of printing.
     #[cfg_attr(feature = "serde", serde(with = "flat_tree"))]
     pub tree: Vec<TreeNode>,
+    /// Kernels, copies and API calls; `None` where CUPTI did not record them.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub gpu: Option<GpuActivity>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
     pub categories: Vec<CategoryStats>,
     /// What was lost or changed.

@@ -19,7 +19,13 @@ pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Res
     let nodes = std::iter::from_fn(|| {
         let (depth, node) = left.pop()?;
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
-        let fields = TreeNode { domain: node.domain.clone(), name: node.name.clone(), children: Vec::new(), ..*node };
+        let fields = TreeNode {
+            domain: node.domain.clone(),
+            name: node.name.clone(),
+            gpu: node.gpu.clone(),
+            children: Vec::new(),
+            ..*node
+        };
         Some(Flat { depth, node: fields })
     });
     serializer.collect_seq(nodes)
