@@ -34,6 +34,9 @@ pub enum Gpu {
     Off,
     /// With CUDA events; the report says so where no stream was named.
     Events,
+    /// Exactly, through CUPTI: every kernel, copy and set, attributed to the span that launched it; with CUDA events besides, on named streams. CUDA is
+    /// initialised in `build`. [`Auto`](Self::Auto) does the same where a report asks for it.
+    Cupti,
 }
 
 /// Where reports are printed.
@@ -210,8 +213,11 @@ fn gpu(value: &str) -> Result<Gpu, String> {
         "off" => Ok(Gpu::Off),
         "auto" => Ok(Gpu::Auto),
         "events" if cfg!(feature = "cudarc") => Ok(Gpu::Events),
-        "events" => Err("TRACING_GPU: `gpu=events` needs the feature `cudarc` of the crate tracing-gpu".to_owned()),
-        _ => Err(refused("gpu", value, "auto, events or off")),
+        "cupti" if cfg!(feature = "cudarc") => Ok(Gpu::Cupti),
+        "events" | "cupti" => {
+            Err(format!("TRACING_GPU: `gpu={value}` needs the feature `cudarc` of the crate tracing-gpu"))
+        }
+        _ => Err(refused("gpu", value, "auto, events, cupti or off")),
     }
 }
 
@@ -286,12 +292,12 @@ mod tests {
         assert_eq!(
             complaints,
             [
-                "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, joined by +",
+                "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels, hot, joined by +",
                 "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
                 "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
                 "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, domain, out and signals",
                 "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
-                "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events or off",
+                "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
                 "TRACING_GPU: `out` needs a value: write out=...",
             ]
         );

@@ -15,14 +15,18 @@
 //! ```
 
 mod categories;
+mod cuda;
 mod footer;
+mod hot;
 mod names;
 mod nsys;
 mod number;
+mod nvprof;
 mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
+mod torch;
 mod tree;
 
 use std::fmt;
@@ -54,6 +58,24 @@ pub enum Report {
     Tree,
     /// Sums over the span field `nvtx.category`.
     Categories,
+    /// GPU activities and API calls as `nvprof` printed them. Needs CUPTI.
+    Nvprof,
+    /// Spans, API calls and kernels in the eleven columns of `torch.profiler`. Needs CUPTI.
+    Torch,
+    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Needs CUPTI.
+    GpuProjection,
+    /// Kernels: `cuda_gpu_kern_sum` of `nsys stats`. Needs CUPTI.
+    Kernels,
+    /// Copies and sets by time: `cuda_gpu_mem_time_sum` of `nsys stats`. Needs CUPTI.
+    MemTime,
+    /// Copies and sets by size: `cuda_gpu_mem_size_sum` of `nsys stats`. Needs CUPTI.
+    MemSize,
+    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`. Needs CUPTI.
+    Api,
+    /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
+    RangeKernels,
+    /// The kernels and copies, and the API calls, that together make nine tenths of their section. Needs CUPTI.
+    Hot,
 }
 
 impl Report {
@@ -63,9 +85,22 @@ impl Report {
     /// use tracing_gpu::Report;
     ///
     /// let names: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
-    /// assert_eq!(names, ["ranges", "tree", "categories"]);
+    /// assert_eq!(names[..4], ["ranges", "tree", "categories", "nvprof"]);
     /// ```
-    pub const ALL: &'static [Self] = &[Self::Ranges, Self::Tree, Self::Categories];
+    pub const ALL: &'static [Self] = &[
+        Self::Ranges,
+        Self::Tree,
+        Self::Categories,
+        Self::Nvprof,
+        Self::Torch,
+        Self::GpuProjection,
+        Self::Kernels,
+        Self::MemTime,
+        Self::MemSize,
+        Self::Api,
+        Self::RangeKernels,
+        Self::Hot,
+    ];
 
     /// The name by which configuration asks for it.
     ///
@@ -78,7 +113,26 @@ impl Report {
             Self::Ranges => "ranges",
             Self::Tree => "tree",
             Self::Categories => "categories",
+            Self::Nvprof => "nvprof",
+            Self::Torch => "torch",
+            Self::GpuProjection => "gpu_projection",
+            Self::Kernels => "kernels",
+            Self::MemTime => "mem_time",
+            Self::MemSize => "mem_size",
+            Self::Api => "api",
+            Self::RangeKernels => "range_kernels",
+            Self::Hot => "hot",
         }
+    }
+
+    /// Whether it is made from what CUPTI records.
+    pub(crate) const fn needs_activity(self) -> bool {
+        !matches!(self, Self::Ranges | Self::Tree | Self::Categories)
+    }
+
+    /// Whether it is made from single calls of the CUDA API.
+    pub(crate) const fn needs_calls(self) -> bool {
+        matches!(self, Self::Nvprof | Self::Torch | Self::Api | Self::Hot)
     }
 }
 
@@ -317,6 +371,15 @@ fn report_text(summary: &Summary, report: Report, options: &RenderOptions) -> St
         Report::Ranges => nsys::ranges(summary, options) + &streams::streams(summary, options),
         Report::Tree => tree::tree(summary, options),
         Report::Categories => categories::categories(summary, options),
+        Report::Nvprof => nvprof::nvprof(summary, options),
+        Report::Torch => torch::torch(summary, options),
+        Report::GpuProjection => cuda::projection(summary, options),
+        Report::Kernels => cuda::kernels(summary, options),
+        Report::MemTime => cuda::memory_time(summary, options),
+        Report::MemSize => cuda::memory_size(summary, options),
+        Report::Api => cuda::calls(summary, options),
+        Report::RangeKernels => cuda::range_kernels(summary, options),
+        Report::Hot => hot::hot(summary, options),
     }
 }
 
