@@ -176,7 +176,7 @@ fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &Ren
                     || summary.stream_ranges.iter().any(|row| !streams::is_empty(row) && approximate(&row.times))
             }
             Report::Categories => summary.categories.iter().any(|row| approximate(&row.times)),
-            Report::Tree => false,
+            _ => false,
         })
 }
 
