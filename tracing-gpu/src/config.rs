@@ -69,6 +69,13 @@ pub enum ConfigError {
         /// Bytes needed at least.
         least: usize,
     },
+    /// The bound on memory for GPU records is too small to be of use: the bytes asked for, and the least that is accepted.
+    GpuMemory {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes needed at least.
+        least: usize,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -77,6 +84,9 @@ impl fmt::Display for ConfigError {
             Self::EmptyDomain => f.write_str("the NVTX domain has an empty name: give it one, or use Domain::Default"),
             Self::SampleBudget { bytes, least } => {
                 write!(f, "a sample budget of {bytes} bytes is too small: give it at least {least}")
+            }
+            Self::GpuMemory { bytes, least } => {
+                write!(f, "{bytes} bytes for GPU records are too few: allow at least {least}")
             }
         }
     }
@@ -98,7 +108,12 @@ pub(crate) struct Config {
     pub(crate) output: Output,
     pub(crate) on_signal: bool,
     pub(crate) sample_budget: usize,
+    pub(crate) gpu_memory: usize,
+    pub(crate) hot_share: f64,
 }
+
+/// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
+const LEAST_GPU_MEMORY: usize = 32 << 20;
 
 /// Least memory for durations: a few rows' worth.
 const LEAST_BUDGET: usize = 64 << 10;
@@ -117,17 +132,36 @@ impl Default for Config {
             output: Output::Stderr,
             on_signal: false,
             sample_budget: 64 << 20,
+            gpu_memory: 256 << 20,
+            hot_share: 0.9,
         }
     }
 }
 
 impl Config {
+    /// Whether kernels, copies and sets are recorded through CUPTI.
+    pub(crate) fn wants_activity(&self) -> bool {
+        match self.gpu {
+            Gpu::Cupti => true,
+            Gpu::Auto => self.reports.iter().any(|report| report.needs_activity()),
+            Gpu::Off | Gpu::Events => false,
+        }
+    }
+
+    /// Whether single calls of the CUDA API are.
+    pub(crate) fn wants_calls(&self) -> bool {
+        self.reports.iter().any(|report| report.needs_calls())
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.domain == Domain::Named(String::new()) {
             return Err(ConfigError::EmptyDomain);
         }
         if self.sample_budget < LEAST_BUDGET {
             return Err(ConfigError::SampleBudget { bytes: self.sample_budget, least: LEAST_BUDGET });
+        }
+        if self.gpu_memory < LEAST_GPU_MEMORY {
+            return Err(ConfigError::GpuMemory { bytes: self.gpu_memory, least: LEAST_GPU_MEMORY });
         }
         Ok(())
     }
@@ -171,6 +205,7 @@ impl Config {
             }
             ("nvtx", Some(value)) => self.nvtx = switch(key, value)?,
             ("gpu", Some(value)) => self.gpu = gpu(value)?,
+            ("hot", Some(value)) => self.hot_share = share(key, value)?,
             ("signals", Some(value)) => self.on_signal = signals(value)?,
             ("domain", Some("default")) => self.domain = Domain::Default,
             ("domain", Some("target")) => self.domain = Domain::PerTarget,
@@ -181,7 +216,7 @@ impl Config {
             ("out", Some("none")) => self.output = Output::None,
             ("out", Some(path)) if !path.is_empty() => self.output = Output::File(PathBuf::from(path)),
             ("out", Some(path)) => return Err(refused(key, path, "stderr, stdout, none or a path")),
-            ("report" | "style" | "nvtx" | "gpu" | "signals" | "domain" | "out", None) => {
+            ("report" | "style" | "nvtx" | "gpu" | "hot" | "signals" | "domain" | "out", None) => {
                 return Err(format!("TRACING_GPU: `{key}` needs a value: write {key}=..."));
             }
             _ => return Err(refused_key(item)),
@@ -221,6 +256,15 @@ fn gpu(value: &str) -> Result<Gpu, String> {
     }
 }
 
+/// A percentage, as a share.
+fn share(key: &str, value: &str) -> Result<f64, String> {
+    let percent = value.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    match percent.filter(|percent| (0.0..=100.0).contains(percent)) {
+        Some(percent) => Ok(percent / 100.0),
+        None => Err(refused(key, value, "a percentage from 0 to 100")),
+    }
+}
+
 fn signals(value: &str) -> Result<bool, String> {
     let on = switch("signals", value)?;
     if on && !cfg!(feature = "signals") {
@@ -234,7 +278,7 @@ fn refused(key: &str, value: &str, allowed: &str) -> String {
 }
 
 fn refused_key(item: &str) -> String {
-    let allowed = "off, report, style, nvtx, gpu, domain, out and signals";
+    let allowed = "off, report, style, nvtx, gpu, hot, domain, out and signals";
     format!("TRACING_GPU: `{}` is not known: allowed are {allowed}", item.escape_debug())
 }
 
@@ -276,6 +320,7 @@ mod tests {
         assert_eq!(config.output, Output::File("a,b.txt".into()));
         assert!(config.enabled && !applied("off").0.enabled);
         assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
+        assert_eq!(applied("hot=75%").0.hot_share, 0.75);
         assert_eq!(applied("").1, Vec::<String>::new());
         assert!(
             !applied("OFF").0.enabled
@@ -287,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_bad_part_is_one_line_and_the_rest_counts() {
-        let (config, complaints) = applied("report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,style=legacy");
+        let (config, complaints) = applied("report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,hot=101,style=legacy");
         assert_eq!(config.style, TableStyle::Legacy);
         assert_eq!(
             complaints,
@@ -295,10 +340,11 @@ mod tests {
                 "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels, hot, joined by +",
                 "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
                 "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
-                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, domain, out and signals",
+                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out and signals",
                 "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
                 "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
                 "TRACING_GPU: `out` needs a value: write out=...",
+                "TRACING_GPU: `hot` cannot be `101`: allowed is a percentage from 0 to 100",
             ]
         );
     }

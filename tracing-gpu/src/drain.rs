@@ -1,6 +1,10 @@
 //! From what the threads wrote to a summary. Never stops them.
 
+mod activity;
+
 use std::collections::BTreeMap;
+
+pub(crate) use activity::ActivityTotals;
 
 use crate::clock::Rate;
 use crate::collect::catalog::{CategoryName, ROOT};
@@ -24,7 +28,11 @@ pub(crate) struct Cut {
 }
 
 /// Everything measured so far in the current window.
-pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
+pub(crate) fn summarise(
+    core: &'static Core,
+    collector: Option<&gpu::Collector>,
+    cut: Option<&Cut>,
+) -> Summary {
     if core.gpu {
         gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
@@ -43,6 +51,7 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             shard.stack.open().filter_map(|(_, place)| Some((shard.identity(place)?.key.label, thread.clone()))),
         );
     }
+    let activity = collector.map(|collector| collector.totals(core.clock.now()));
     let now = core.clock.now(); // after the rows: none of their durations is longer than the window
     let stream_rows = core.stream_times.rows();
     core.with_names(|names| {
@@ -51,11 +60,15 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
             ranges: ranges(&merged, names, rate),
             stream_ranges: stream_ranges(&stream_rows, names),
-            tree: tree(&rows, &stream_rows, names, rate, window),
+            tree: tree(&rows, &stream_rows, activity.as_ref(), names, rate, window),
+            gpu: activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id())),
             categories: categories(&merged, rate),
             losses: losses(core, names, open, cut, spans_in_more(&rows, names)),
             ..Summary::default()
         };
+        if let Some(all) = &activity {
+            summary.losses.activity = all.losses;
+        }
         if core.gpu {
             summary.notes.extend(gpu::notes());
         }
@@ -193,6 +206,7 @@ struct NodeTotals {
 fn tree(
     rows: &[(RangeKey, RowCopy)],
     stream_rows: &[(StreamKey, StreamTime)],
+    activity: Option<&ActivityTotals>,
     names: &Names,
     rate: Rate,
     window: u64,
@@ -248,7 +262,7 @@ fn tree(
             stream_self_ns: own_stream
                 .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
                 .or(below_stream.map(|_| 0)),
-            gpu: None,
+            gpu: activity.and_then(|all| all.node(id as u32)),
             first_ns,
             children: below,
         };

@@ -89,9 +89,15 @@ impl Stack {
         }
     }
 
-    #[cfg(test)]
+    /// Number of open ranges.
     pub(crate) fn depth(&self) -> usize {
         self.depth.load(Relaxed)
+    }
+
+    /// Place and start of an open range by its number, 0 being the outermost. For the owning thread.
+    pub(crate) fn at(&self, index: usize) -> Option<(Place, Ticks)> {
+        let frame = self.frames.get(index).filter(|_| index < self.depth())?;
+        Some((frame.place(), frame.start.load(Relaxed)))
     }
 
     /// Opens a range. Returns false where the stack is full; the range is then not on it.

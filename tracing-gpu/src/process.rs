@@ -7,11 +7,27 @@ use std::sync::Once;
 /// counts, later ones do nothing.
 pub(crate) fn at_exit(hook: extern "C" fn()) {
     static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
-        // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
-        // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
-        let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
-    });
+    REGISTERED.call_once(|| at_exit_again(hook));
+}
+
+/// [`at_exit`], once more: the hook that was registered last is called first. `hook` must do nothing the second time.
+pub(crate) fn at_exit_again(hook: extern "C" fn()) {
+    // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
+    // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
+    let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
+}
+
+/// The operating system's number of the calling thread; 0 where it has none.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: takes nothing and returns a number.
+    u32::try_from(unsafe { libc::gettid() }).unwrap_or(0)
+}
+
+/// The operating system's number of the calling thread: not known here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn thread_id() -> u32 {
+    0
 }
 
 /// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.

@@ -15,6 +15,7 @@ use crate::collect::core::{Core, CoreOptions};
 use crate::collect::threads;
 use crate::config::{Config, ConfigError, Domain, Gpu, Output};
 use crate::drain::{self, Cut};
+use crate::gpu;
 use crate::layer::GpuLayer;
 use crate::process;
 use crate::report::{self, RenderOptions, Report, TableStyle};
@@ -65,6 +66,8 @@ struct Inner {
     has_tier: AtomicBool,
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
+    /// Collects the GPU's work, or says why not; empty where nobody asked for it.
+    collector: OnceCell<Result<&'static gpu::Collector, String>>,
     last: OnceCell<Summary>,
     phase: Mutex<Phase>,
     done: Condvar,
@@ -138,6 +141,9 @@ impl Profiler {
     /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from now on.
     pub fn reset(&self) {
         self.inner.core.restart();
+        if let Some(collector) = self.inner.collector() {
+            collector.restart();
+        }
     }
 
     /// Ends the measurement and prints the reports. Ranges open on this thread are ended and counted, marked as cut; those open on
@@ -149,13 +155,13 @@ impl Profiler {
     ///
     /// When the report cannot be written to its file; it is then printed to standard error.
     pub fn finish(self) -> io::Result<()> {
-        self.inner.finish()
+        self.inner.finish(true)
     }
 }
 
 impl Drop for Profiler {
     fn drop(&mut self) {
-        if let Err(error) = self.inner.finish() {
+        if let Err(error) = self.inner.finish(true) {
             complain(&error.to_string());
         }
     }
@@ -225,6 +231,19 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Memory for what CUPTI records, in bytes: its buffers, and what is remembered of launches until their work is done. What does not fit is counted.
+    /// Used only where kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
+    pub fn gpu_memory(mut self, bytes: usize) -> Self {
+        self.config.gpu_memory = bytes;
+        self
+    }
+
+    /// The share of their section that the rows of [`Report::Hot`] make together, from 0 to 1. Default: 0.9.
+    pub fn hot_share(mut self, share: f64) -> Self {
+        self.config.hot_share = share;
+        self
+    }
+
     /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them is one line
     /// on standard error, and the rest counts.
     ///
@@ -274,6 +293,7 @@ impl Inner {
             has_tier: AtomicBool::new(false),
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
+            collector: OnceCell::new(),
             last: OnceCell::new(),
             phase: Mutex::new(Phase::Running),
             done: Condvar::new(),
@@ -281,6 +301,7 @@ impl Inner {
         }));
         if inner.config.enabled {
             LIVE.lock().push(inner);
+            inner.start_collector();
             process::at_exit(finish_all);
             #[cfg(feature = "signals")]
             if inner.config.on_signal {
@@ -292,8 +313,26 @@ impl Inner {
         inner
     }
 
+    /// Starts recording kernels, copies and API calls, where the settings ask for it.
+    fn start_collector(&'static self) {
+        if self.config.wants_activity() && self.config.statistics {
+            let options = gpu::CollectorOptions { calls: self.config.wants_calls(), memory: self.config.gpu_memory };
+            let _once = self.collector.set(gpu::Collector::start(&self.core, options));
+        }
+    }
+
+    /// What collects the GPU's work, if anything does.
+    fn collector(&self) -> Option<&'static gpu::Collector> {
+        self.collector.get()?.as_ref().ok().copied()
+    }
+
     fn summarise(&'static self, cut: Option<&Cut>) -> Summary {
-        let mut summary = drain::summarise(&self.core, cut);
+        let mut summary = drain::summarise(&self.core, self.collector(), cut);
+        match self.collector.get() {
+            Some(Ok(collector)) => summary.notes.push(collector.describe()),
+            Some(Err(reason)) => summary.notes.push(format!("GPU activity was not recorded: {reason}.")),
+            None => {}
+        }
         let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         if self.config.gpu == Gpu::Events && summary.stream_ranges.is_empty() && summary.notes.is_empty() {
             summary
@@ -317,6 +356,9 @@ impl Inner {
     /// Stops measuring and takes it off the exit hook's list, so that nothing is printed.
     fn abandon(&'static self) {
         self.core.close();
+        if let Some(collector) = self.collector() {
+            collector.finish(false);
+        }
         self.end();
     }
 
@@ -345,22 +387,25 @@ impl Inner {
         false
     }
 
-    /// Ends the measurement once; later calls do nothing.
-    fn finish(&'static self) -> io::Result<()> {
+    /// Ends the measurement once; later calls do nothing. `orderly` where the program is alive and may wait for the GPU; not in an exit hook.
+    fn finish(&'static self, orderly: bool) -> io::Result<()> {
         // After a fork the child has no part in what was measured: it prints nothing.
         if std::process::id() != self.process || !self.begins_to_finish() {
             return Ok(());
         }
-        let printed = if self.core.close() { self.finish_now() } else { Ok(()) };
+        let printed = if self.core.close() { self.finish_now(orderly) } else { Ok(()) };
         self.end();
         printed
     }
 
-    fn finish_now(&'static self) -> io::Result<()> {
+    fn finish_now(&'static self, orderly: bool) -> io::Result<()> {
         let cut = self.core.own_shard().map(|shard| Cut {
             labels: shard.unwind().into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect(),
             thread: shard.thread.lock().clone(),
         });
+        if let Some(collector) = self.collector() {
+            collector.finish(orderly);
+        }
         let summary = self.summarise(cut.as_ref());
         let printed = self.print(&summary);
         let _first = self.last.set(summary);
@@ -370,7 +415,7 @@ impl Inner {
     fn print(&self, summary: &Summary) -> io::Result<()> {
         let options = |descriptor| {
             let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
-            RenderOptions::default().style(self.config.style).width(width)
+            RenderOptions::default().style(self.config.style).width(width).hot_share(self.config.hot_share)
         };
         if self.config.reports.is_empty() || !self.config.statistics {
             return Ok(());
@@ -399,7 +444,7 @@ pub(crate) extern "C" fn finish_all() {
     // In a forked child a thread that is not there may have held the lock: nothing is to be printed then anyway.
     let Some(live) = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone()) else { return };
     for inner in live {
-        if let Err(error) = inner.finish() {
+        if let Err(error) = inner.finish(false) {
             complain(&error.to_string());
         }
     }

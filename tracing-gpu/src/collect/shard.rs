@@ -8,6 +8,7 @@ use tracing_core::Metadata;
 use super::chunked::Chunked;
 use super::core::Core;
 use super::known::Known;
+use super::launches::Launches;
 use super::marks::Marks;
 use super::near::{CHILDREN, CachedSpan, Child, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
@@ -46,6 +47,7 @@ pub(crate) struct Shard {
     pub(super) known: Mutex<Known>,
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) marks: Marks,
+    pub(super) launches: Launches,
     pub(crate) thread: Mutex<String>,
 }
 
@@ -73,6 +75,7 @@ impl Shard {
             known: Mutex::default(),
             told: Mutex::default(),
             marks: Marks::default(),
+            launches: Launches::default(),
             thread: Mutex::default(),
         }
     }
@@ -186,6 +189,7 @@ impl Shard {
         if let Some(ended) = self.stack.pop(now) {
             self.add(ended);
         }
+        self.end_instances(now);
         self.end_mark(span);
         true
     }
@@ -210,6 +214,7 @@ impl Shard {
         match self.stack.exit_below(span, &told, &mut shell) {
             Some(reopened) => {
                 self.core.losses.split_instances.fetch_add(reopened, Relaxed);
+                self.end_instances(self.now());
                 self.end_mark(span);
                 self.abandon_marks(|span| !self.stack.holds(span)); // of those that ended elsewhere
                 true
@@ -225,6 +230,7 @@ impl Shard {
     pub(crate) fn unwind(&self) -> Vec<Place> {
         self.told.lock().clear();
         let places = self.stack.unwind(&mut Shell { shard: self, values: None });
+        self.end_instances(self.now());
         self.end_all_marks();
         places
     }
@@ -254,7 +260,9 @@ impl Shard {
         }
         self.told.lock().clear();
         self.abandon_marks(|_| true);
-        self.stack.unwind(&mut Nothing)
+        let places = self.stack.unwind(&mut Nothing);
+        self.end_instances(self.now());
+        places
     }
 
     /// Tells this thread that a range open on it was exited elsewhere. It looks at its next out-of-order exit.

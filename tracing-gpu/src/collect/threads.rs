@@ -7,6 +7,7 @@ use super::core::{ABANDONED, Abandoned, CLOSED, Core, FINISHED};
 use super::shard::Shard;
 use super::slab::MAX_SHARDS;
 use crate::gpu;
+use crate::process;
 
 /// Gate of a shard that has not been used yet.
 const OPENING: u64 = u64::MAX - 2;
@@ -68,6 +69,11 @@ impl Core {
         shard.gate.load(Relaxed) == self.gate.load(Relaxed)
     }
 
+    /// The shard of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
+    pub(crate) fn calling_shard(&'static self) -> Option<&'static Shard> {
+        LAST.get().filter(|shard| shard.profiler == self.id).or_else(|| self.shard())
+    }
+
     #[inline(never)]
     fn find_shard(&'static self) -> Option<&'static Shard> {
         let gate = self.gate.load(Acquire); // pairs with `restart`: the window read below is this gate's
@@ -91,10 +97,11 @@ impl Core {
         Some(shard)
     }
 
-    /// Whether the fast paths apply to this thread: durations are measured, with the one clock they know, and no stream is in play.
+    /// Whether the fast paths apply to this thread: durations are measured, with the one clock they know, no stream is in
+    /// play, and no end has to be noted.
     fn is_plain(&self, shard: &Shard) -> bool {
         let streams = self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks());
-        self.statistics && self.clock.is_tsc() && !streams
+        self.statistics && self.clock.is_tsc() && !streams && !shard.has_instances()
     }
 
     /// Counts a new span that no shard was found for because its thread is being torn down.
@@ -112,6 +119,7 @@ impl Core {
         let shard = self.acquire_shard()?;
         number();
         *shard.thread.lock() = thread_name(shard.index);
+        shard.set_thread(process::thread_id());
         if self.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&shard.thread.lock());
         }

@@ -3,9 +3,12 @@
 //! A range is timed on the stream of its span's field `gpu.stream`, else on that of the innermost [`with_stream`] of the thread, else on that
 //! of the nearest parent with the field, else on none. There is no default stream: events on the legacy stream would make other streams wait.
 
+mod collector;
+mod cupti;
 mod driver;
 mod events;
 mod future;
+mod own;
 mod queue;
 mod status;
 mod streams;
@@ -16,6 +19,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUcontext, CUstream};
 
+pub(crate) use collector::{Collector, CollectorOptions};
 pub(crate) use events::{Mark, abandon, begin, end, read_all};
 pub use future::{OnStream, WithStream};
 pub(crate) use queue::Target;

@@ -1,0 +1,173 @@
+//! From attributed GPU work, by numbers, to the part of a summary that has names.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{label_shown, label_text, times};
+use crate::activity::Api;
+use crate::clock::Rate;
+use crate::collect::core::Names;
+use crate::correlate::{self, Function, Totals};
+use crate::stats::Distribution;
+use crate::summary::{
+    ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
+    RangeKernelStats, RangeStyle, Sizes,
+};
+
+/// Attributed work, and the names of what it is of.
+#[derive(Debug, Default)]
+pub(crate) struct ActivityTotals {
+    pub(crate) totals: Totals,
+    pub(crate) losses: ActivityLosses,
+    pub(crate) kernels: HashMap<u32, String>,
+    pub(crate) functions: HashMap<(Api, u32), String>,
+    /// Whether single API calls were recorded.
+    pub(crate) calls: bool,
+}
+
+impl ActivityTotals {
+    fn kernel(&self, id: u32) -> String {
+        self.kernels.get(&id).cloned().unwrap_or_else(|| format!("(kernel {id})"))
+    }
+
+    fn function(&self, function: Function) -> String {
+        let (api, number) = function;
+        self.functions.get(&function).cloned().unwrap_or_else(|| format!("({api:?} function {number})"))
+    }
+
+    /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
+    pub(super) fn node(&self, node: u32) -> Option<NodeWork> {
+        let work = self.totals.nodes.get(&node)?;
+        let mut calls: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (&function, &(count, total)) in &work.calls {
+            let sums = calls.entry(self.function(function)).or_default();
+            *sums = (sums.0 + count, sums.1 + total);
+        }
+        Some(NodeWork {
+            own: work.own.clone(),
+            total: work.total.clone(),
+            calls: calls.into_iter().map(|(name, (calls, total_ns))| NodeCalls { name, calls, total_ns }).collect(),
+        })
+    }
+}
+
+/// All of it. `pid` is that of this process.
+pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32) -> GpuActivity {
+    GpuActivity {
+        kernels: kernels(all),
+        memory: memory(all),
+        calls: all.calls.then(|| calls(all)),
+        projections: projections(all, names, rate),
+        range_kernels: range_kernels(all, names, pid),
+        total: all.totals.total.clone(),
+        outside: all.totals.nodes.get(&correlate::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone()),
+        unmatched: all.totals.unmatched.clone(),
+    }
+}
+
+fn ns(distribution: &Distribution) -> crate::summary::Times {
+    times(distribution, Rate::IDENTITY)
+}
+
+fn kernels(all: &ActivityTotals) -> Vec<KernelStats> {
+    let mut merged: BTreeMap<String, Distribution> = BTreeMap::new(); // two modules may have a kernel of one name
+    for (&id, times) in &all.totals.kernels {
+        merged.entry(all.kernel(id)).or_default().merge(times);
+    }
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats { name, times: ns(&all) }).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
+    rows
+}
+
+fn memory(all: &ActivityTotals) -> Vec<MemoryStats> {
+    let rows = all.totals.memory.iter();
+    let mut rows: Vec<MemoryStats> = rows
+        .map(|(&kind, (times, bytes))| MemoryStats { kind, times: ns(times), sizes: sizes(bytes) })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
+    rows
+}
+
+fn sizes(bytes: &Distribution) -> Sizes {
+    let as_times = ns(bytes); // the same figures, of bytes
+    Sizes {
+        count: as_times.instances,
+        total_bytes: as_times.total_ns,
+        min_bytes: as_times.min_ns,
+        max_bytes: as_times.max_ns,
+        median_bytes: as_times.median_ns,
+        stddev_bytes: as_times.stddev_ns,
+    }
+}
+
+fn calls(all: &ActivityTotals) -> Vec<CallStats> {
+    let mut merged: BTreeMap<String, Distribution> = BTreeMap::new();
+    for (&function, times) in &all.totals.calls {
+        merged.entry(all.function(function)).or_default().merge(times);
+    }
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| CallStats { name, times: ns(&all) }).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
+    rows
+}
+
+fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<ProjectionStats> {
+    // By the name that is shown, as the ranges themselves.
+    let mut merged: BTreeMap<(String, RangeStyle), (u32, correlate::Projection)> = BTreeMap::new();
+    for (&(label, style), projection) in &all.totals.projections {
+        let (_, sum) = merged.entry((label_shown(names, label), style)).or_insert((label, Default::default()));
+        sum.projected.merge(&projection.projected);
+        sum.range_total += projection.range_total;
+        sum.operations += projection.operations;
+        sum.level_sum += projection.level_sum;
+        sum.children_sum += projection.children_sum;
+    }
+    let rows = merged.into_iter().filter_map(|((_, style), (label, sum))| {
+        let (domain, name) = label_text(names, label)?;
+        Some(ProjectionStats {
+            domain,
+            name,
+            style,
+            projected: ns(&sum.projected),
+            range_total_ns: rate.ns(sum.range_total),
+            operations: sum.operations,
+            level_sum: sum.level_sum,
+            children_sum: sum.children_sum,
+        })
+    });
+    let mut rows: Vec<ProjectionStats> = rows.collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.projected.total_ns)); // stable, as above
+    rows
+}
+
+fn range_kernels(all: &ActivityTotals, names: &Names, pid: u32) -> Vec<RangeKernelStats> {
+    let mut rows: Vec<(Option<String>, RangeKernelStats)> = Vec::new();
+    for (&(tid, range, kernel), sum) in &all.totals.range_kernels {
+        let (shown, text, style) = match range {
+            None => (None, None, None),
+            Some((label, style)) => (Some(label_shown(names, label)), label_text(names, label), Some(style)),
+        };
+        rows.push((
+            shown,
+            RangeKernelStats {
+                range: text,
+                style,
+                pid,
+                tid,
+                range_instances: sum.range_instances,
+                kernel_instances: sum.kernel_instances,
+                times: ns(&sum.times),
+                kernel: all.kernel(kernel),
+            },
+        ));
+    }
+    rows.sort_by(|(shown_a, a), (shown_b, b)| {
+        let total = std::cmp::Reverse;
+        (shown_a, a.tid, total(a.times.total_ns), a.style, &a.kernel).cmp(&(
+            shown_b,
+            b.tid,
+            total(b.times.total_ns),
+            b.style,
+            &b.kernel,
+        ))
+    });
+    rows.into_iter().map(|(_, row)| row).collect()
+}

@@ -1,0 +1,274 @@
+//! Collects what CUPTI records and what threads noted of their launches, and has them attributed.
+//!
+//! A thread of its own does so ten times a second, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
+//! put aside.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::cupti::{self, Batch, Session, Sink};
+use super::own;
+use crate::activity::{GpuOp, Note};
+use crate::clock::Ticks;
+use crate::collect::core::Core;
+use crate::collect::samples::KEPT;
+use crate::correlate::{Attribution, Context, Limits, Totals};
+use crate::drain::ActivityTotals;
+use crate::process;
+use crate::profiler::finish_all;
+use crate::summary::ActivityLosses;
+
+/// How often records are asked for and collected.
+const PERIOD: Duration = Duration::from_millis(100);
+/// Memory per remembered launch, about, by which a bound in bytes becomes one in launches.
+const LAUNCH_BYTES: usize = 32;
+const INSTANCE_BYTES: usize = 128;
+
+/// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of `finish`.
+static OWNER: AtomicU64 = AtomicU64::new(0);
+
+/// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    core: &'static Core,
+    session: &'static Session,
+    calls: bool,
+    /// Notes of threads that have no shard.
+    strays: Mutex<Vec<Note>>,
+    arrived: Mutex<Arrived>,
+    /// Bound on records that wait to be attributed.
+    most_rows: usize,
+    state: Mutex<State>,
+    hooked: AtomicBool,
+    stop: Mutex<bool>,
+    stopped: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Records that wait to be attributed.
+#[derive(Debug, Default)]
+struct Arrived {
+    batches: Vec<Batch>,
+    rows: usize,
+    unreadable: u64,
+    over_budget: u64,
+}
+
+impl Arrived {
+    fn push(&mut self, batch: Batch, most_rows: usize) {
+        self.unreadable += batch.unreadable;
+        self.over_budget += batch.over_budget;
+        let rows = batch.ops.len() + batch.calls.len();
+        if self.rows + rows > most_rows {
+            self.over_budget += rows as u64;
+        } else {
+            self.rows += rows;
+            self.batches.push(batch);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    attribution: Attribution,
+    /// Parent of each node of the lineage tree.
+    parents: Vec<u32>,
+    /// What ran before is not of this window, in nanoseconds of CUPTI's clock.
+    window: u64,
+    notes: Vec<(u32, Note)>,
+    dropped_notes: u64,
+    /// CUPTI's count of dropped records at the start of the window.
+    dropped_before: u64,
+    losses: ActivityLosses,
+}
+
+/// What gives CUPTI's callbacks a place to go to before the session that they belong to is known.
+#[derive(Debug)]
+struct Entry(once_cell::sync::OnceCell<&'static Collector>);
+
+impl Sink for Entry {
+    fn entered(&self, function: u32, correlation: u32) {
+        if let Some(collector) = self.0.get() {
+            collector.entered(function, correlation);
+        }
+    }
+
+    fn records(&self, batch: Batch) {
+        if let Some(collector) = self.0.get() {
+            collector.arrived.lock().push(batch, collector.most_rows);
+        }
+    }
+}
+
+/// What is collected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CollectorOptions {
+    /// Whether single calls of the CUDA API are wanted.
+    pub(crate) calls: bool,
+    /// Bound on memory, in bytes: for CUPTI's buffers as much as for what is remembered of launches.
+    pub(crate) memory: usize,
+}
+
+impl Collector {
+    /// Starts collecting. The error is the sentence that the report has.
+    pub(crate) fn start(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
+        if OWNER.compare_exchange(0, core.id, Acquire, Relaxed).is_err() {
+            return Err("CUPTI belongs to another profiler of this process".to_owned());
+        }
+        Self::start_owned(core, options).inspect_err(|_| OWNER.store(0, Release))
+    }
+
+    fn start_owned(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
+        let entry: &'static Entry = Box::leak(Box::new(Entry(once_cell::sync::OnceCell::new())));
+        let half = options.memory / 2;
+        let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: half }, entry)
+            .map_err(|unavailable| unavailable.to_string())?;
+        // The other half: records that wait, launches, and instances whose operations have not all come.
+        let limits = Limits { launches: half / 4 / LAUNCH_BYTES, instances: half / 4 / INSTANCE_BYTES };
+        let collector: &'static Self = Box::leak(Box::new(Self {
+            core,
+            session,
+            calls: options.calls,
+            strays: Mutex::default(),
+            arrived: Mutex::default(),
+            most_rows: half / 2 / std::mem::size_of::<GpuOp>(),
+            state: Mutex::new(State {
+                attribution: Attribution::new(limits),
+                parents: Vec::new(),
+                window: 0,
+                notes: Vec::new(),
+                dropped_notes: 0,
+                dropped_before: 0,
+                losses: ActivityLosses::default(),
+            }),
+            hooked: AtomicBool::new(false),
+            stop: Mutex::new(false),
+            stopped: Condvar::new(),
+            thread: Mutex::default(),
+        }));
+        let _first = entry.0.set(collector);
+        let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
+        match thread {
+            Ok(thread) => *collector.thread.lock() = Some(thread),
+            Err(error) => {
+                session.finish(false);
+                return Err(format!("no thread could be started to collect GPU records: {error}"));
+            }
+        }
+        Ok(collector)
+    }
+
+    fn run(&'static self) {
+        own::whole_thread();
+        let mut stop = self.stop.lock();
+        while !*stop {
+            let _elapsed = self.stopped.wait_for(&mut stop, PERIOD);
+            if *stop {
+                return;
+            }
+            drop(stop);
+            self.session.flush();
+            self.collect();
+            stop = self.stop.lock();
+        }
+    }
+
+    /// On the thread that makes a driver call.
+    fn entered(&'static self, function: u32, correlation: u32) {
+        if !self.hooked.swap(true, Relaxed) {
+            process::at_exit_again(finish_all); // so that it runs before what CUDA has registered up to now
+        }
+        let is_own = own::is_own();
+        let (graph, enqueues) = (cupti::is_graph_launch(function), cupti::enqueues(function));
+        match self.core.calling_shard() {
+            Some(shard) if is_own => shard.note_own(correlation),
+            Some(shard) => shard.note_call(correlation, graph, enqueues),
+            None => self.strays.lock().push(match is_own {
+                true => Note::Own { correlation },
+                false => Note::Called { correlation, node: 0, instance: 0, graph, enqueues },
+            }),
+        }
+    }
+
+    /// Attributes what has arrived.
+    fn collect(&self) {
+        let mut state = self.state.lock();
+        // Records first: whatever launched them has been noted by now.
+        let arrived = std::mem::take(&mut *self.arrived.lock());
+        let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
+        for shard in self.core.all_shards() {
+            *dropped_notes += shard.take_notes(notes);
+            notes.iter().for_each(|(thread, note)| attribution.note(*thread, note));
+        }
+        std::mem::take(&mut *self.strays.lock()).iter().for_each(|note| attribution.note(0, note));
+        self.core.with_names(|names| {
+            parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
+        });
+        let keep = |kept: u64| kept < KEPT && self.core.budget.covers(kept);
+        let context = Context { parents: parents.as_slice(), keep: &keep };
+        losses.unreadable_records += arrived.unreadable;
+        losses.over_budget_records += arrived.over_budget;
+        for batch in arrived.batches {
+            // What had no time is counted; what was over before the window is not of it.
+            let of_window = |end: u64| end == 0 || end >= *window;
+            batch.ops.iter().filter(|op| of_window(op.end)).for_each(|op| attribution.operation(op, &context));
+            batch.calls.iter().filter(|call| of_window(call.start)).for_each(|call| attribution.call(call, &context));
+        }
+        attribution.drained(&context);
+    }
+
+    /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.
+    pub(crate) fn totals(&self, now: Ticks) -> ActivityTotals {
+        self.session.flush();
+        self.collect();
+        let dropped = self.session.dropped();
+        let state = self.state.lock();
+        let totals: Totals = state.attribution.totals(now);
+        let losses = ActivityLosses {
+            dropped_records: dropped.saturating_sub(state.dropped_before),
+            without_time: totals.losses.without_time,
+            unmatched: totals.losses.unmatched,
+            outstanding: totals.losses.outstanding,
+            forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes,
+            ..state.losses
+        };
+        let kernels = totals.kernels.keys().filter_map(|&id| Some((id, self.session.kernel_name(id)?.to_string()))).collect();
+        let functions =
+            totals.calls.keys().filter_map(|&(api, id)| Some(((api, id), self.session.function_name(api, id)?))).collect();
+        ActivityTotals { totals, losses, kernels, functions, calls: self.calls }
+    }
+
+    /// A new window begins.
+    pub(crate) fn restart(&self) {
+        self.session.flush();
+        self.collect();
+        let dropped = self.session.dropped();
+        let mut state = self.state.lock();
+        state.attribution.clear(self.core.clock.now());
+        state.window = cupti::now();
+        state.losses = ActivityLosses::default();
+        state.dropped_notes = 0;
+        state.dropped_before = dropped;
+    }
+
+    /// Has everything that is in flight delivered, and lets go of CUPTI. `orderly` where the program is alive: this then waits for the GPU.
+    pub(crate) fn finish(&self, orderly: bool) {
+        *self.stop.lock() = true;
+        self.stopped.notify_all();
+        if orderly {
+            if let Some(thread) = self.thread.lock().take() {
+                let _panicked = thread.join();
+            }
+        }
+        self.session.finish(orderly);
+        let _not_ours = OWNER.compare_exchange(self.core.id, 0, Release, Relaxed);
+    }
+
+    /// Where the records come from, for the footer.
+    pub(crate) fn describe(&self) -> String {
+        self.session.describe()
+    }
+}

@@ -1,0 +1,145 @@
+//! What a timeline is made of: single ranges, marks, operations and calls, as they are handed to the files that show them.
+//!
+//! All times are nanoseconds from the start of the profiler, on one clock for host and device.
+
+use std::io;
+
+use crate::activity::{Api, Work};
+use crate::summary::{Process, RangeStyle, Summary};
+
+/// The value of `nvtx.payload`, or of a span's own field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Integer(i64),
+    Unsigned(u64),
+    Float(f64),
+    Bool(bool),
+    Text(String),
+}
+
+/// One instance of a range. Ranges of a thread come in the order of their ends: children before their parents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range<'a> {
+    /// The operating system's number of the thread it was opened on.
+    pub thread: u32,
+    pub start: u64,
+    pub end: u64,
+    pub style: RangeStyle,
+    /// Domain; `None` for the default one.
+    pub domain: Option<&'a str>,
+    pub name: &'a str,
+    /// Number of ranges below it on its thread's stack.
+    pub depth: u32,
+    pub category: Option<&'a str>,
+    /// 0xAARRGGBB.
+    pub color: Option<u32>,
+    pub payload: Option<&'a Value>,
+    /// Fields of the span.
+    pub fields: &'a [(String, Value)],
+    /// For start/end ranges that ended on another thread: which.
+    pub end_thread: Option<u32>,
+    /// Whether it was open at the end, and cut there.
+    pub cut: bool,
+}
+
+/// A moment: an event of `tracing`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark<'a> {
+    pub thread: u32,
+    pub at: u64,
+    pub domain: Option<&'a str>,
+    pub text: &'a str,
+    /// 1 error, 2 warn, 3 info, 4 debug, 5 trace.
+    pub level: u8,
+}
+
+/// An operation on a GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation<'a> {
+    pub start: u64,
+    pub end: u64,
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+    pub correlation: u32,
+    pub graph_node: u64,
+    pub work: Work,
+    /// Name of the kernel as a person writes it; empty for copies and sets.
+    pub kernel: &'a str,
+    /// Its symbol.
+    pub symbol: &'a str,
+    /// Where it was launched: thread and moment, if that is known.
+    pub launch: Option<(u32, u64)>,
+    /// Name of the span that launched it.
+    pub span: Option<&'a str>,
+}
+
+/// A call of the CUDA API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call<'a> {
+    pub api: Api,
+    pub name: &'a str,
+    pub thread: u32,
+    pub start: u64,
+    pub end: u64,
+    pub correlation: u32,
+    pub result: u32,
+}
+
+/// A range with GPU work, projected onto the stream that its work ran on: from the start of the first operation there to the end of the last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projection<'a> {
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+    pub start: u64,
+    pub end: u64,
+    pub domain: Option<&'a str>,
+    pub name: &'a str,
+    /// Number of ranges it was nested in.
+    pub level: u32,
+}
+
+/// Anything that a timeline shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item<'a> {
+    /// A thread that ranges and marks are of.
+    Thread { thread: u32, name: &'a str },
+    /// A device that operations are of.
+    Device { device: u32, name: &'a str },
+    Range(Range<'a>),
+    Mark(Mark<'a>),
+    Operation(Operation<'a>),
+    Call(Call<'a>),
+    Projection(Projection<'a>),
+}
+
+/// A file that shows a timeline. Items come in no order across threads and devices. Each has been announced ([`Item::Thread`],
+/// [`Item::Device`]) before.
+pub trait Sink: Send {
+    /// Before everything else.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written: it is then given up, and the report says so.
+    fn begin(&mut self, process: &Process) -> io::Result<()>;
+
+    /// # Errors
+    ///
+    /// As for `begin`.
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()>;
+
+    /// A number of items are over: what can be seen of them now stays if the process is killed.
+    ///
+    /// # Errors
+    ///
+    /// As for `begin`.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Everything has come; `lost` items have not.
+    ///
+    /// # Errors
+    ///
+    /// As for `begin`.
+    fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()>;
+}
