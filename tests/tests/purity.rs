@@ -4,8 +4,17 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 7] =
-    ["nesting.rs", "record.rs", "summary.rs", "stats", "report", "collect/catalog.rs", "collect/chunked.rs"];
+const PURE: [&str; 9] = [
+    "activity.rs",
+    "correlate",
+    "nesting.rs",
+    "record.rs",
+    "summary.rs",
+    "stats",
+    "report",
+    "collect/catalog.rs",
+    "collect/chunked.rs",
+];
 
 /// What a pure file does not mention.
 const IMPURE: [&str; 13] = [

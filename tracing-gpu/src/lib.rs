@@ -122,11 +122,13 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+#[allow(dead_code, unreachable_pub)] // until drains make use of it; public for the feature `internals`
 mod activity;
 mod clock;
 mod collect;
 mod config;
+#[allow(dead_code, unused_imports)] // until drains make use of it
+mod correlate;
 mod drain;
 #[cfg(feature = "cudarc")]
 mod gpu;

@@ -1,0 +1,262 @@
+//! What ran on the GPU, told to the span, the instance and the thread that launched it.
+//!
+//! Threads note what they launch; CUPTI delivers, later and in any order, what ran. The two meet by correlation id. An operation is then counted three times over: in the
+//! table of its kind, in the lineage of its span ([`lineage`]), and in the instances of ranges around its launch ([`projection`], [`kernels`]), whose rule is that of
+//! Nsight Systems.
+//!
+//! Memory is bounded: launches by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and device ([`intervals`]), and what waits for the end of a drain
+//! by what came in it. Tables have a row for each name.
+
+mod calls;
+mod hash;
+mod intervals;
+mod kernels;
+mod launches;
+mod lineage;
+mod projection;
+mod totals;
+
+use std::collections::BTreeMap;
+
+use self::calls::Calls;
+use self::hash::Map;
+use self::kernels::{Execution, RangeKernels};
+use self::launches::{Came, Expected, Launch, Launches};
+use self::lineage::{Lineage, UNMATCHED};
+use self::projection::{Instances, NO_SLOT, Timed};
+pub(crate) use self::totals::{AttributionLosses, Function, NodeTotals, Projection, Range, RangeKernel, Totals};
+use crate::activity::{Api, ApiCall, GpuOp, Note, Work};
+use crate::clock::Ticks;
+use crate::stats::Distribution;
+use crate::summary::MemoryKind;
+
+/// Bounds on memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Calls remembered until what they launched has come: 41 to 82 bytes each.
+    pub(crate) launches: usize,
+    /// Instances not in the totals yet: some 150 bytes each, and 16 for each kernel launched in it.
+    pub(crate) instances: usize,
+}
+
+/// What is known elsewhere at the time of a drain.
+pub(crate) struct Context<'a> {
+    /// Parent of each node of the lineage tree, which is a lower number. Node 0 is the root and its own parent.
+    pub(crate) parents: &'a [u32],
+    /// Whether one more duration is kept by itself, by the number of those kept in its row.
+    pub(crate) keep: &'a dyn Fn(u64) -> bool,
+}
+
+/// The whole of attribution: notes and records in, [`Totals`] out.
+///
+/// In each drain, first the notes of all threads, then operations and calls in any order, then [`drained`](Self::drained).
+#[derive(Debug)]
+pub(crate) struct Attribution {
+    launches: Launches,
+    instances: Instances,
+    lineage: Lineage,
+    range_kernels: RangeKernels,
+    kernels: Map<u32, Distribution>,
+    memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
+    calls: Calls,
+    losses: AttributionLosses,
+    /// Operations so far, as their numbers.
+    operations: u64,
+}
+
+impl Attribution {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            launches: Launches::new(limits.launches),
+            instances: Instances::new(limits.instances),
+            lineage: Lineage::default(),
+            range_kernels: RangeKernels::default(),
+            kernels: Map::default(),
+            memory: BTreeMap::new(),
+            calls: Calls::new(limits.launches),
+            losses: AttributionLosses::default(),
+            operations: 0,
+        }
+    }
+
+    /// What a thread noted: all of it, in its order, before the operations of the same drain.
+    pub(crate) fn note(&mut self, tid: u32, note: &Note) {
+        let (launches, instances) = (&mut self.launches, &mut self.instances);
+        match *note {
+            Note::Began(instance) => instances.begin(tid, &instance),
+            Note::Ended { instance, end } => instances.end(instance, end),
+            Note::Called { correlation, node, instance, graph, enqueues } => {
+                let expected = match (enqueues, graph) {
+                    (true, true) => Expected::Graph,
+                    (true, false) => Expected::Operations,
+                    (false, _) => Expected::Record,
+                };
+                let launch = Launch::new(tid, node, instances.slot(instance), expected);
+                if !launches.joins(correlation, &launch) {
+                    instances.hold(launch.instance);
+                    launches.insert(correlation, launch, |slot| instances.release(slot));
+                }
+            }
+            Note::Within { correlation, instance } => {
+                let slot = instances.slot(instance);
+                if slot != NO_SLOT && launches.put_within(correlation, slot) {
+                    instances.hold(slot);
+                }
+            }
+            Note::Own { correlation } => {
+                launches.insert(correlation, Launch::own(), |slot| instances.release(slot));
+            }
+        }
+    }
+
+    /// An operation that ran.
+    pub(crate) fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
+        let timed = op.start != 0 && op.end >= op.start;
+        let launch = self.launches.came(op.correlation, timed);
+        if launch.is_some_and(|launch| launch.dropped) {
+            return;
+        }
+        if !timed {
+            self.losses.without_time += 1;
+            return;
+        }
+        self.operations += 1;
+        let (duration, mark) = (op.end - op.start, self.operations);
+        match op.work {
+            Work::Kernel(kernel) => self.kernels.entry(kernel.name).or_default().add(duration, context.keep),
+            Work::Memory(memory) => {
+                let (times, sizes) = self.memory.entry(memory.kind).or_default();
+                times.add(duration, context.keep);
+                sizes.add(memory.bytes, context.keep);
+            }
+        }
+        let thread = launch.map_or(0, |launch| launch.thread);
+        let execution = match op.work {
+            Work::Kernel(kernel) => Some(Execution { kernel: kernel.name, thread, duration, mark }),
+            Work::Memory(_) => None,
+        };
+        let node = match launch {
+            Some(launch) => self.lineage.place(launch.node, context.parents),
+            None => UNMATCHED,
+        };
+        self.lineage.add(node, op, duration);
+        let mut inside = false;
+        if let Some(launch) = launch {
+            let timed = Timed { start: op.start, end: op.end, first: launch.came != Came::Operation, mark };
+            inside = self.in_instances(&launch, op.correlation, timed, execution, context.keep);
+        } else {
+            self.losses.unmatched += 1;
+        }
+        if let (false, Some(execution)) = (inside, execution) {
+            self.range_kernels.outside(execution, context.keep);
+        }
+    }
+
+    /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether there were any.
+    fn in_instances(
+        &mut self,
+        launch: &Launch,
+        correlation: u32,
+        timed: Timed,
+        execution: Option<Execution>,
+        keep: &dyn Fn(u64) -> bool,
+    ) -> bool {
+        let Self { launches, instances, range_kernels, .. } = self;
+        let (mut inside, mut late) = (false, false);
+        let mut count = |instances: &mut Instances, slot| {
+            if let Some((instance, folded)) = instances.count(slot, timed) {
+                inside = true;
+                late |= folded;
+                if let Some(execution) = execution {
+                    range_kernels.inside(instance, folded, execution, keep);
+                }
+            }
+        };
+        let mut slot = launch.instance;
+        while slot != NO_SLOT {
+            count(instances, slot);
+            slot = instances.parent(slot);
+        }
+        if launch.within {
+            launches.within(correlation).iter().for_each(|&slot| count(instances, slot));
+        }
+        self.losses.late += u64::from(late);
+        inside
+    }
+
+    /// A call of the API that is over.
+    pub(crate) fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
+        self.calls.remember(call);
+        let known = self.launches.get(call.correlation).copied();
+        if call.api == Api::Runtime && known.is_some_and(|known| known.expected == Expected::Record) {
+            self.launches.remove(call.correlation, |slot| self.instances.release(slot));
+        }
+        if known.is_some_and(|known| known.dropped) || self.calls.leaves_out(call) {
+            return;
+        }
+        if call.start == 0 || call.end < call.start {
+            self.losses.without_time += 1;
+            return;
+        }
+        let (function, duration) = ((call.api, call.function), call.end - call.start);
+        let node = known.map(|known| self.lineage.place(known.node, context.parents));
+        if call.api == Api::Driver && self.calls.hold(call, duration, node) {
+            return;
+        }
+        self.count_call(function, duration, node, context.keep);
+    }
+
+    fn count_call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
+        self.calls.table.entry(function).or_default().add(duration, keep);
+        if let Some(node) = node {
+            self.lineage.call(node, function, duration);
+        }
+    }
+
+    /// A drain is over: what is over is folded, what is old forgotten. The second time after a driver call came, it counts unless a call of the runtime has its id.
+    pub(crate) fn drained(&mut self, context: &Context<'_>) {
+        self.lineage.drained();
+        for held in self.calls.drained() {
+            self.count_call(held.function, held.duration, held.node, context.keep);
+        }
+        self.launches.drained(|slot| self.instances.release(slot));
+        self.instances.fold(context.keep);
+    }
+
+    /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
+    pub(crate) fn totals(&self, now: Ticks) -> Totals {
+        let (mut nodes, total, unmatched) = self.lineage.totals();
+        let mut calls = self.calls.table.clone();
+        for held in self.calls.waiting() {
+            calls.entry(held.function).or_default().add(held.duration, |_| true);
+            if let Some(node) = held.node {
+                let calls = nodes.entry(node).or_default().calls.entry(held.function).or_default();
+                *calls = (calls.0.saturating_add(1), calls.1.saturating_add(held.duration));
+            }
+        }
+        let (outstanding, forgotten_launches) = (self.launches.awaited(), self.launches.forgotten);
+        Totals {
+            kernels: self.kernels.iter().map(|(&name, times)| (name, times.clone())).collect(),
+            memory: self.memory.clone(),
+            calls,
+            nodes,
+            total,
+            unmatched,
+            projections: self.instances.totals(now),
+            range_kernels: self.range_kernels.totals().collect(),
+            losses: AttributionLosses { outstanding, forgotten_launches, ..self.losses },
+        }
+    }
+
+    /// A new window from `now` on: all that was counted is forgotten. What launches noted before still bring is dropped. Open instances go on, and are as long as the window.
+    pub(crate) fn clear(&mut self, now: Ticks) {
+        self.launches.clear(|slot| self.instances.release(slot));
+        self.instances.clear(now);
+        self.lineage = Lineage::default();
+        self.range_kernels.clear();
+        self.kernels.clear();
+        self.memory.clear();
+        self.calls.clear();
+        self.losses = AttributionLosses::default();
+    }
+}

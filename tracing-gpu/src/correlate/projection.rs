@@ -1,0 +1,284 @@
+//! Instances of ranges, projected onto the GPU: from the start of the first operation that was launched inside to the end of the last.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::hash::Map;
+use super::totals::Projection;
+use crate::activity::{Instance, InstanceId};
+use crate::clock::Ticks;
+use crate::summary::RangeStyle;
+
+/// No instance.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+
+/// Totals by label and style.
+pub(super) type Projections = BTreeMap<(u32, RangeStyle), Projection>;
+
+/// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it are gone.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// 0 in a free slot.
+    id: InstanceId,
+    parent: u32,
+    pub(super) label: u32,
+    thread: u32,
+    pub(super) style: RangeStyle,
+    /// Instances that it is nested in.
+    level: u32,
+    start: Ticks,
+    end: Ticks,
+    over: bool,
+    /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is in its ancestors and in the tables of
+    /// kernels, and no longer in its projection.
+    folded: bool,
+    /// Remembered launches in it, and kept instances directly inside.
+    launches: u32,
+    below: u32,
+    /// Of its operations.
+    first: u64,
+    last: u64,
+    operations: u64,
+    /// Instances directly inside that have operations.
+    children: u64,
+    /// The last operation that it counted, so that none counts twice.
+    mark: u64,
+    /// Rows of the kernels launched in it, in the order of the keys.
+    pub(super) kernels: Vec<(u64, u32)>,
+}
+
+impl Kept {
+    fn is_held(&self) -> bool {
+        self.launches > 0 || self.below > 0
+    }
+
+    fn has_work(&self) -> bool {
+        self.last > 0
+    }
+
+    fn add_to(&self, totals: &mut Projections, end: Ticks, keep: &dyn Fn(u64) -> bool) {
+        if self.folded || !self.has_work() {
+            return;
+        }
+        let row = totals.entry((self.label, self.style)).or_default();
+        row.projected.add(self.last.saturating_sub(self.first), keep);
+        row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(self.start)));
+        row.operations = row.operations.saturating_add(self.operations);
+        row.level_sum = row.level_sum.saturating_add(u64::from(self.level));
+        row.children_sum = row.children_sum.saturating_add(self.children);
+    }
+
+    fn forget_work(&mut self) {
+        (self.first, self.last, self.operations, self.children) = (u64::MAX, 0, 0, 0);
+        self.kernels = Vec::new();
+    }
+}
+
+/// An operation, for the instances that it counts in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timed {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Whether it is the first of its launch: those of one launch count once.
+    pub(super) first: bool,
+    /// Its number.
+    pub(super) mark: u64,
+}
+
+/// All instances that are kept, and the totals of those that no longer are.
+#[derive(Debug)]
+pub(super) struct Instances {
+    limit: usize,
+    kept: Vec<Kept>,
+    free: Vec<u32>,
+    by_id: Map<InstanceId, u32>,
+    /// Instances that are kept and not folded.
+    open: usize,
+    /// Those that are over, in that order; those that are gone are passed over.
+    over: VecDeque<(u32, InstanceId)>,
+    /// Those that nothing may hold any more.
+    loose: Vec<u32>,
+    totals: Projections,
+}
+
+impl Instances {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            kept: Vec::new(),
+            free: Vec::new(),
+            by_id: Map::default(),
+            open: 0,
+            over: VecDeque::new(),
+            loose: Vec::new(),
+            totals: Projections::new(),
+        }
+    }
+
+    /// The slot of an instance, or [`NO_SLOT`].
+    pub(super) fn slot(&self, id: InstanceId) -> u32 {
+        self.by_id.get(&id).copied().unwrap_or(NO_SLOT)
+    }
+
+    fn get_mut(&mut self, slot: u32) -> Option<&mut Kept> {
+        self.kept.get_mut(slot as usize)
+    }
+
+    pub(super) fn begin(&mut self, thread: u32, began: &Instance) {
+        if began.id == 0 || self.by_id.contains_key(&began.id) {
+            return;
+        }
+        let parent = self.slot(began.parent);
+        let mut level = 0;
+        if let Some(below) = self.get_mut(parent) {
+            below.below += 1;
+            level = below.level.saturating_add(1);
+        }
+        let kept = Kept {
+            id: began.id,
+            parent,
+            label: began.label,
+            thread,
+            style: began.style,
+            level,
+            start: began.start,
+            end: 0,
+            over: false,
+            folded: false,
+            launches: 0,
+            below: 0,
+            first: u64::MAX,
+            last: 0,
+            operations: 0,
+            children: 0,
+            mark: 0,
+            kernels: Vec::new(),
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => u32::try_from(self.kept.len()).unwrap_or(NO_SLOT),
+        };
+        match self.kept.get_mut(slot as usize) {
+            Some(place) => *place = kept,
+            None if slot != NO_SLOT => self.kept.push(kept),
+            None => return,
+        }
+        self.by_id.insert(began.id, slot);
+        self.open += 1;
+    }
+
+    pub(super) fn end(&mut self, id: InstanceId, end: Ticks) {
+        let slot = self.slot(id);
+        let Some(kept) = self.get_mut(slot).filter(|kept| !kept.over) else { return };
+        (kept.over, kept.end) = (true, end);
+        if !kept.is_held() {
+            self.loose.push(slot);
+        }
+        self.over.push_back((slot, id));
+    }
+
+    /// One more launch in it is remembered.
+    pub(super) fn hold(&mut self, slot: u32) {
+        if let Some(kept) = self.get_mut(slot) {
+            kept.launches += 1;
+        }
+    }
+
+    /// A launch in it is forgotten.
+    pub(super) fn release(&mut self, slot: u32) {
+        let Some(kept) = self.get_mut(slot) else { return };
+        kept.launches = kept.launches.saturating_sub(1);
+        if kept.over && !kept.is_held() {
+            self.loose.push(slot);
+        }
+    }
+
+    /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before.
+    pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark)?;
+        kept.mark = timed.mark;
+        let parent = (!kept.folded && !kept.has_work()).then_some(kept.parent);
+        if !kept.folded {
+            kept.first = kept.first.min(timed.start);
+            kept.last = kept.last.max(timed.end);
+            kept.operations = kept.operations.saturating_add(u64::from(timed.first));
+        }
+        if let Some(parent) = parent.and_then(|parent| self.kept.get_mut(parent as usize)) {
+            parent.children = parent.children.saturating_add(1);
+        }
+        self.kept.get_mut(slot as usize).map(|kept| {
+            let late = kept.folded;
+            (kept, late)
+        })
+    }
+
+    /// The instance directly below on the thread's stack.
+    pub(super) fn parent(&self, slot: u32) -> u32 {
+        self.kept.get(slot as usize).map_or(NO_SLOT, |kept| kept.parent)
+    }
+
+    /// Folds instances that nothing more can come of, and beyond the bound the oldest that are over.
+    pub(super) fn fold(&mut self, keep: &dyn Fn(u64) -> bool) {
+        while let Some(slot) = self.loose.pop() {
+            self.let_go(slot, keep);
+        }
+        while self.open > self.limit {
+            let Some((slot, id)) = self.over.pop_front() else { break };
+            let Some(kept) = self.kept.get_mut(slot as usize).filter(|kept| kept.id == id && !kept.folded) else {
+                continue;
+            };
+            kept.add_to(&mut self.totals, kept.end, keep);
+            kept.folded = true;
+            kept.forget_work();
+            self.open -= 1;
+        }
+        if self.over.len() > 2 * self.open + 64 {
+            let kept = &self.kept;
+            self.over.retain(|&(slot, id)| kept.get(slot as usize).is_some_and(|kept| kept.id == id && !kept.folded));
+        }
+    }
+
+    /// Frees the slot of an instance that is over and not held, and those of its ancestors that only it held.
+    fn let_go(&mut self, mut slot: u32, keep: &dyn Fn(u64) -> bool) {
+        while let Some(kept) = self.kept.get_mut(slot as usize) {
+            if kept.id == 0 || !kept.over || kept.is_held() {
+                return;
+            }
+            kept.add_to(&mut self.totals, kept.end, keep);
+            self.open -= usize::from(!kept.folded);
+            self.by_id.remove(&kept.id);
+            kept.id = 0;
+            kept.forget_work();
+            self.free.push(slot);
+            slot = kept.parent;
+            if let Some(parent) = self.kept.get_mut(slot as usize) {
+                parent.below = parent.below.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The totals, with those that are kept as they are now.
+    pub(super) fn totals(&self, now: Ticks) -> Projections {
+        let mut totals = self.totals.clone();
+        for kept in self.kept.iter().filter(|kept| kept.id != 0) {
+            kept.add_to(&mut totals, if kept.over { kept.end } else { now }, &|_| true);
+        }
+        totals
+    }
+
+    /// A new window, after all launches were let go of: instances that are over are gone, the others begin now.
+    pub(super) fn clear(&mut self, now: Ticks) {
+        self.totals.clear();
+        for (slot, kept) in (0..).zip(&mut self.kept).filter(|(_, kept)| kept.id != 0) {
+            kept.forget_work();
+            if kept.over {
+                self.open -= usize::from(!kept.folded);
+                kept.folded = true;
+                self.loose.push(slot);
+            } else {
+                kept.start = now;
+            }
+        }
+        self.over.clear();
+        self.fold(&|_| false);
+    }
+}
