@@ -122,7 +122,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+#[allow(dead_code, unreachable_pub)] // until drains make use of it; public for the feature `internals`
 mod activity;
 mod clock;
 mod collect;
@@ -152,6 +152,13 @@ pub use config::{ConfigError, Domain, Gpu, Output};
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
+/// For the tests of this workspace; no promise of stability.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::activity::{Api, ApiCall, GpuOp, Kernel, Memory, Work};
+    pub use crate::gpu::cupti::internals::*;
+}
 pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
 pub use report::{RenderOptions, Report, TableStyle};

@@ -267,6 +267,7 @@ fn the_footer_names_every_loss() {
         rows_without_median: 5,
         streams: StreamLosses { pending: 7, captured: 8_000, refused: 9, dropped: 10, unreadable: 11 },
         spans_dropped: 6,
+        ..Losses::default()
     };
     let notes = vec!["A note\nthat tries to break out.".to_owned()];
     let summary = Summary { losses, notes, ..Summary::default() };
