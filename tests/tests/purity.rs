@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 9] = [
+const PURE: [&str; 12] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
@@ -14,6 +14,9 @@ const PURE: [&str; 9] = [
     "report",
     "collect/catalog.rs",
     "collect/chunked.rs",
+    "gpu/cupti/calls.rs",
+    "gpu/cupti/decode.rs",
+    "gpu/cupti/strides.rs",
 ];
 
 /// What a pure file does not mention.
@@ -34,8 +37,13 @@ const IMPURE: [&str; 13] = [
 ];
 
 /// Where `unsafe` is allowed; `ARCHITECTURE.md` says the same.
-const UNSAFE: [&str; 12] = [
+const UNSAFE: [&str; 17] = [
     "tracing-gpu/src/clock.rs",
+    "tracing-gpu/src/gpu/cupti/buffers.rs",
+    "tracing-gpu/src/gpu/cupti/context.rs",
+    "tracing-gpu/src/gpu/cupti/library.rs",
+    "tracing-gpu/src/gpu/cupti/receive.rs",
+    "tracing-gpu/src/gpu/cupti/session.rs",
     "tracing-gpu/src/gpu/driver.rs",
     "tracing-gpu/src/gpu/mod.rs",
     "tracing-gpu/src/process.rs",

@@ -154,6 +154,13 @@ pub use config::{ConfigError, Domain, Gpu, Output};
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
+/// For the tests of this workspace; no promise of stability.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::activity::{Api, ApiCall, GpuOp, Kernel, Memory, Work};
+    pub use crate::gpu::cupti::internals::*;
+}
 pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
 pub use report::{RenderOptions, Report, TableStyle};

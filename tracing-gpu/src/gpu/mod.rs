@@ -4,7 +4,7 @@
 //! of the nearest parent with the field, else on none. There is no default stream: events on the legacy stream would make other streams wait.
 
 mod collector;
-mod cupti;
+pub(crate) mod cupti;
 mod driver;
 mod events;
 mod future;

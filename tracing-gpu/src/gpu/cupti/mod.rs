@@ -1,0 +1,60 @@
+//! CUPTI: what ran on the GPU, and which call launched it.
+//!
+//! ```text
+//! search -> library -> session -> receive -> decode -> sink
+//!               |          |          |
+//!            strides    context    buffers, names, calls
+//! ```
+//!
+//! The library is found and loaded when a session starts, asked how long its records are, and subscribed to. From then on CUPTI calls
+//! [`receive`]: at the entry of driver calls, and with buffers of records, which are decoded at once and handed to the sink. A session that
+//! cannot start says why in one sentence, and changes nothing.
+
+mod buffers;
+mod calls;
+mod context;
+mod decode;
+#[cfg(feature = "internals")]
+pub(crate) mod internals;
+mod library;
+mod names;
+mod receive;
+mod search;
+mod session;
+mod strides;
+mod unavailable;
+
+pub(crate) use calls::{enqueues, is_graph_launch};
+pub(crate) use session::{Session, start};
+pub(crate) use unavailable::Unavailable;
+
+use crate::activity::{ApiCall, GpuOp, Work};
+
+/// What to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Records of the calls of the runtime and the driver too, and the entry of every driver call; else only the entries of those that put work
+    /// on a GPU.
+    pub(crate) api_records: bool,
+    /// Host memory for buffers that are read. Those beyond are small, and their records lost and counted.
+    pub(crate) buffer_bytes: usize,
+}
+
+/// Who is told. Called by CUPTI: no panic is to come out, and none does.
+pub(crate) trait Sink: Sync {
+    /// At the entry of a driver call, on the calling thread. Calls no CUDA, takes no lock that is held while CUPTI is called.
+    fn entered(&self, function: u32, correlation: u32);
+    /// Decoded records, from CUPTI's thread or whoever flushes. May be called on several threads at once.
+    fn records(&self, batch: Batch);
+}
+
+/// The records of a buffer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) ops: Vec<GpuOp>,
+    pub(crate) calls: Vec<ApiCall>,
+    /// Records of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts with it.
+    pub(crate) unreadable: u64,
+    /// Records that were not kept for want of buffers.
+    pub(crate) over_budget: u64,
+}

@@ -1,0 +1,221 @@
+//! What CUPTI calls: for a buffer, with a buffer, at the entry of an API call, and for the time.
+//!
+//! No panic leaves these functions, and none of them calls CUDA. They run on threads of the program, of CUPTI, and of whoever flushes.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use super::buffers::{Pool, Role};
+use super::calls;
+use super::decode::{Record, Records, Step};
+use super::library::Domain;
+use super::session::Session;
+use super::{Batch, Work};
+
+/// Where buffers come from.
+pub(super) static POOL: Pool = Pool::new();
+
+/// Whom buffers are for: a session that lives as long as the process, or null.
+static CURRENT: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
+
+/// This process is the child of one that used CUPTI; nothing of CUDA works here, and locks may be held by threads that do not exist.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Sends buffers to `session`, or to nobody.
+pub(super) fn set_current(session: Option<&'static Session>) {
+    let session = session.map_or(std::ptr::null_mut(), |session| std::ptr::from_ref(session).cast_mut());
+    CURRENT.store(session, Ordering::Release);
+}
+
+fn current() -> Option<&'static Session> {
+    // SAFETY: null, or made from a `&'static Session` in `set_current`.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+}
+
+/// Whether this process was forked off one that had called [`watch_forks`].
+pub(super) fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// Has children of this process know that they are.
+pub(super) fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        #[cfg(unix)]
+        {
+            unsafe extern "C" fn child() {
+                FORKED.store(true, Ordering::Relaxed);
+            }
+            // SAFETY: the function stores to one atomic, which may be done between fork and exec.
+            let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(child)) };
+        }
+    });
+}
+
+/// Runs `body`, whose panic ends here: above is C.
+fn guarded(body: impl FnOnce()) {
+    let _reported_by_the_panic_hook = catch_unwind(AssertUnwindSafe(body));
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC, without a system call.
+#[cfg(unix)]
+pub(crate) extern "C" fn clock() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct; the clock exists on every Unix.
+    let _always_there = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// Nanoseconds since the first reading.
+#[cfg(not(unix))]
+pub(crate) extern "C" fn clock() -> u64 {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
+}
+
+/// CUPTI wants a buffer.
+///
+/// # Safety
+///
+/// The three pointers may be written through.
+pub(super) unsafe extern "C" fn on_request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
+    guarded(|| {
+        let (address, bytes) = if forked() { (std::ptr::null_mut(), 0) } else { POOL.take() };
+        // SAFETY: CUPTI passes pointers to three variables of its own. 0 records mean as many as there is room for.
+        unsafe {
+            buffer.write(address);
+            size.write(if address.is_null() { 0 } else { bytes });
+            most_records.write(0);
+        }
+    });
+}
+
+/// CUPTI hands a buffer back.
+///
+/// # Safety
+///
+/// A buffer of [`POOL`]'s is not written any more.
+pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
+    guarded(|| {
+        if forked() {
+            return;
+        }
+        let Some((role, bytes)) = POOL.role(buffer) else { return };
+        let batch = current().and_then(|session| {
+            let _delivery = session.delivery.begin();
+            // SAFETY: the buffer is `bytes` long and was zeroed when it was made, so every byte has a value; it is ours alone from this
+            // call on until it is given back, below.
+            let records = unsafe { std::slice::from_raw_parts_mut(buffer, valid.min(bytes)) };
+            let batch = guard_none(|| read(session, role, records));
+            POOL.give_back(buffer);
+            session.sink.records(batch?);
+            Some(())
+        });
+        if batch.is_none() {
+            POOL.give_back(buffer); // nobody is there to read it; does nothing where that is done
+        }
+    });
+}
+
+/// What `body` gives, `None` where it panics.
+fn guard_none<T>(body: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(body)).ok()
+}
+
+/// The records of a buffer.
+fn read(session: &Session, role: Role, bytes: &mut [u8]) -> Batch {
+    let mut batch = Batch::default();
+    let (mut address, mut number) = (0, 0);
+    let mut place = 0;
+    loop {
+        let mut records = Records::new(bytes, &session.strides);
+        records.go_on_at(place);
+        let unknown = loop {
+            match records.step() {
+                Step::Record(Record::Other) => {}
+                Step::Record(_) if role == Role::Scratch => batch.over_budget += 1,
+                Step::Record(Record::Call(call)) => batch.calls.push(call),
+                Step::Record(Record::Op { mut op, name }) => {
+                    if let Work::Kernel(kernel) = &mut op.work {
+                        if name != address || address == 0 {
+                            // SAFETY: the address is from a kernel's record that CUPTI has just delivered, with which its name comes.
+                            number = unsafe { intern(session, name) };
+                            address = name;
+                        }
+                        kernel.name = number;
+                    }
+                    batch.ops.push(op);
+                }
+                Step::Unknown(place) => break place,
+                Step::Cut(_) => {
+                    batch.unreadable += 1;
+                    return batch;
+                }
+                Step::End => return batch,
+            }
+        };
+        // A kind that was not there when strides were measured. The library knows how to step over it, or nobody does.
+        batch.unreadable += 1;
+        match session.library.next_record(bytes, Some(unknown)) {
+            Ok(next) if next > unknown && next < bytes.len() => place = next,
+            _ => return batch,
+        }
+    }
+}
+
+/// Number of the kernel whose name is at this address.
+///
+/// # Safety
+///
+/// The address is 0 or that of a text that ends with NUL.
+unsafe fn intern(session: &Session, address: u64) -> u32 {
+    let Ok(place @ 1..) = usize::try_from(address) else { return session.names.intern(0, b"") };
+    // SAFETY: the caller's promise; it is read before anything can unload the kernel's module on this thread.
+    let symbol = unsafe { CStr::from_ptr(std::ptr::with_exposed_provenance::<c_char>(place)) };
+    session.names.intern(address, symbol.to_bytes())
+}
+
+/// Places in the data that CUPTI passes with a call of the API.
+const SITE: usize = 0;
+const CONTEXT: usize = 40;
+const CORRELATION: usize = 64;
+
+/// A call begins or ends, or a context is about to be destroyed.
+///
+/// # Safety
+///
+/// `user` is the `&'static Session` that subscribed, `data` what CUPTI passes for the domain.
+pub(super) unsafe extern "C" fn on_call(user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
+    /// The site of a call's entry, and the number of a context's end among resource callbacks.
+    const ENTRY: u32 = 0;
+    const CONTEXT_ENDS: u32 = 2;
+    if forked() || data.is_null() {
+        return;
+    }
+    guarded(|| {
+        // SAFETY: the caller's promise: sessions are never freed.
+        let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
+        if domain == Domain::Driver as u32 {
+            // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
+            // for the call; the site is its first word.
+            if unsafe { data.byte_add(SITE).cast::<u32>().read() } != ENTRY {
+                return;
+            }
+            // SAFETY: as above.
+            let (context, correlation) = unsafe {
+                (data.byte_add(CONTEXT).cast::<*const c_void>().read(), data.byte_add(CORRELATION).cast::<u32>().read())
+            };
+            if calls::enqueues(number) {
+                session.contexts.saw(context.expose_provenance());
+            }
+            session.sink.entered(number, correlation);
+        } else if domain == Domain::Resource as u32 && number == CONTEXT_ENDS {
+            // SAFETY: the data of a resource callback begins with the context.
+            let context = unsafe { data.cast::<*const c_void>().read() };
+            session.contexts.gone(context.expose_provenance());
+        }
+    });
+}

@@ -1,0 +1,333 @@
+//! A session with CUPTI, from subscription to its end.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use once_cell::sync::OnceCell;
+use parking_lot::{Condvar, Mutex};
+
+use super::context::{Contexts, Device};
+use super::library::{self, Code, Domain, Library, Subscriber};
+use super::names::Names;
+use super::receive::{self, POOL};
+use super::strides::{Kind, Strides};
+use super::unavailable::{Unavailable, cuda_version};
+use super::{Options, Sink, calls};
+use crate::activity::Api;
+
+/// How long the end of the process waits for CUPTI.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a flush waits for a buffer that CUPTI's thread is about to hand over, and for one that is being read.
+const ABOUT_TO: Duration = Duration::from_millis(1);
+const BEING_READ: Duration = Duration::from_secs(2);
+
+/// Whether there is a session that has not been finished.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// CUPTI at work for one sink. Lives as long as the process, as do all that CUPTI may still call.
+pub(crate) struct Session {
+    pub(super) library: Library,
+    pub(super) strides: Strides,
+    pub(super) names: Names,
+    pub(super) contexts: Contexts,
+    pub(super) delivery: Delivery,
+    pub(super) sink: &'static dyn Sink,
+    device: Device,
+    subscriber: OnceCell<Subscriber>,
+    enabled: Mutex<Vec<Kind>>,
+    dropped: AtomicU64,
+    over: AtomicBool,
+    process: u32,
+}
+
+/// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is initialised. There is one session
+/// at a time.
+pub(crate) fn start(options: Options, sink: &'static dyn Sink) -> Result<&'static Session, Unavailable> {
+    if RUNNING.swap(true, Ordering::AcqRel) {
+        return Err(Unavailable::Running);
+    }
+    let started = try_to_start(options, sink);
+    if started.is_err() {
+        receive::set_current(None);
+        RUNNING.store(false, Ordering::Release);
+    }
+    started
+}
+
+fn try_to_start(options: Options, sink: &'static dyn Sink) -> Result<&'static Session, Unavailable> {
+    let device = Device::find()?;
+    let library = Library::find(device.driver_version)?;
+    let strides = library.strides();
+    let needed = [Kind::Kernel, Kind::Memcpy, Kind::Memset];
+    if let Some(kind) = needed.into_iter().find(|kind| !strides.readable(*kind)) {
+        return Err(Unavailable::UnknownLayout { path: library.path().to_owned(), kind: kind.name() });
+    }
+    receive::watch_forks();
+    POOL.allow(options.buffer_bytes);
+    let session: &'static Session = Box::leak(Box::new(Session {
+        library,
+        strides,
+        names: Names::new(),
+        contexts: Contexts::new(),
+        delivery: Delivery::default(),
+        sink,
+        device,
+        subscriber: OnceCell::new(),
+        enabled: Mutex::new(Vec::new()),
+        dropped: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        process: std::process::id(),
+    }));
+    session.subscribe()?;
+    session.enable(options.api_records).inspect_err(|_| session.stop())?;
+    Ok(session)
+}
+
+impl Session {
+    fn subscribe(&'static self) -> Result<(), Unavailable> {
+        const NOT_INITIALIZED: Code = 15;
+        const MULTIPLE_SUBSCRIBERS: Code = 39;
+        let user = std::ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: `user` is this session, which is never freed, as `on_call` wants it.
+        let subscriber = unsafe { self.library.subscribe(receive::on_call, user) }.map_err(|code| match code {
+            MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
+            NOT_INITIALIZED => {
+                Unavailable::NewerThanDriver { library: self.name(), driver: self.device.driver_version }
+            }
+            code => self.refused("cuptiSubscribe", code),
+        })?;
+        let _first = self.subscriber.set(subscriber);
+        Ok(())
+    }
+
+    /// Everything after the subscription, in the order that CUPTI wants.
+    fn enable(&'static self, api_records: bool) -> Result<(), Unavailable> {
+        let refused = |function| move |code| self.refused(function, code);
+        self.library.register_clock(receive::clock).map_err(refused("cuptiActivityRegisterTimestampCallback"))?;
+        receive::set_current(Some(self));
+        // SAFETY: both functions are static and do what CUPTI asks of them.
+        unsafe { self.library.register_callbacks(receive::on_request, receive::on_complete) }
+            .map_err(refused("cuptiActivityRegisterCallbacks"))?;
+        let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
+        self.enable_callbacks(subscriber, api_records).map_err(refused("cuptiEnableCallback"))?;
+        for kind in Kind::ALL {
+            let wanted = api_records || !matches!(kind, Kind::Driver | Kind::Runtime);
+            if wanted && self.strides.readable(kind) {
+                self.library.enable_kind(kind as u32).map_err(refused("cuptiActivityEnable"))?;
+                self.enabled.lock().push(kind);
+            }
+        }
+        Ok(())
+    }
+
+    fn enable_callbacks(&self, subscriber: Subscriber, all: bool) -> Result<(), Code> {
+        const CONTEXT_ENDS: u32 = 2;
+        self.library.enable_callback(subscriber, Domain::Resource, CONTEXT_ENDS)?;
+        if all {
+            return self.library.enable_domain(subscriber, Domain::Driver);
+        }
+        let mut refused = None;
+        for (number, name) in calls::ENQUEUE {
+            let enabled = self.library.enable_callback(subscriber, Domain::Driver, *number);
+            // A number from after the library's time is refused, which is no harm: its program cannot call that function through it.
+            if *name == "cuLaunchKernel" {
+                refused = enabled.err();
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn refused(&self, function: &'static str, code: Code) -> Unavailable {
+        const NOT_PERMITTED: [Code; 2] = [35, 40];
+        if NOT_PERMITTED.contains(&code) {
+            return Unavailable::NotPermitted { code };
+        }
+        Unavailable::Refused { function, code, meaning: self.library.code_name(code) }
+    }
+
+    /// Whether CUPTI may be called: not in a child of the process, and not when the session is over.
+    fn usable(&self) -> bool {
+        !self.forked() && !self.over.load(Ordering::Acquire)
+    }
+
+    fn forked(&self) -> bool {
+        receive::forked() || std::process::id() != self.process
+    }
+
+    /// Has the complete buffers handed to the sink, and returns when it has them. Waits for no GPU.
+    pub(crate) fn flush(&self) {
+        if self.usable() {
+            self.flush_all(false);
+        }
+    }
+
+    fn flush_all(&self, forced: bool) {
+        let before = self.delivery.begun();
+        if self.library.flush_all(forced).is_ok() {
+            self.delivery.settle(before, POOL.handed_out() > 0);
+        }
+    }
+
+    /// Ends the session.
+    ///
+    /// In an orderly end all work that has been launched is waited for and delivered; the calls that this takes are seen by the sink like any
+    /// other of this thread. In the other, for the exit of the process, only what there is is delivered, within two seconds.
+    pub(crate) fn finish(&'static self, orderly: bool) {
+        if self.forked() || self.over.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if orderly {
+            self.device.synchronize(&self.contexts);
+            self.flush_all(false);
+            self.flush_all(true);
+            self.stop();
+            return;
+        }
+        let (done, wait) = mpsc::channel();
+        let end = move || {
+            self.flush_all(true);
+            self.stop();
+            let _nobody_waits_any_more = done.send(());
+        };
+        if std::thread::Builder::new().name("tracing-gpu-cupti".to_owned()).spawn(end).is_ok() {
+            let _too_late = wait.recv_timeout(PATIENCE);
+        }
+    }
+
+    /// No more records and callbacks.
+    fn stop(&self) {
+        for kind in std::mem::take(&mut *self.enabled.lock()) {
+            let _nothing_to_be_done = self.library.disable_kind(kind as u32);
+        }
+        self.count_dropped();
+        if let Some(subscriber) = self.subscriber.get() {
+            let _nothing_to_be_done = self.library.unsubscribe(*subscriber);
+        }
+        receive::set_current(None);
+        POOL.release();
+        RUNNING.store(false, Ordering::Release);
+    }
+
+    /// Records that CUPTI dropped in this session.
+    pub(crate) fn dropped(&self) -> u64 {
+        if self.usable() {
+            self.count_dropped();
+        }
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn count_dropped(&self) {
+        if let Ok(dropped) = self.library.take_dropped() {
+            self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Name of a kernel by its number, as a person writes it.
+    pub(crate) fn kernel_name(&self, id: u32) -> Option<Arc<str>> {
+        if self.forked() { None } else { self.names.shown(id) }
+    }
+
+    /// CUPTI's name of a function of the driver or the runtime, such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
+    pub(crate) fn function_name(&self, api: Api, cbid: u32) -> Option<String> {
+        if self.forked() { None } else { self.library.function_name(api, cbid) }
+    }
+
+    /// Which library and which driver this is, for the footer.
+    pub(crate) fn describe(&self) -> String {
+        let left_out: Vec<&str> =
+            Kind::ALL.into_iter().filter(|kind| !self.strides.readable(*kind)).map(Kind::name).collect();
+        let driver = cuda_version(self.device.driver_version);
+        let without = if left_out.is_empty() { String::new() } else { format!("; without {}", left_out.join(", ")) };
+        format!("{}, driver for CUDA {driver}{without}", self.name())
+    }
+
+    fn name(&self) -> String {
+        format!("CUPTI {} ({})", self.library.version_name(), self.library.path())
+    }
+}
+
+/// Which buffers are being read.
+#[derive(Default)]
+pub(super) struct Delivery {
+    state: Mutex<Reading>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    begun: u64,
+    running: u64,
+}
+
+impl Delivery {
+    /// A buffer is being read until the answer is dropped.
+    pub(super) fn begin(&self) -> impl Drop + '_ {
+        let mut state = self.state.lock();
+        state.begun += 1;
+        state.running += 1;
+        self.changed.notify_all();
+        End(self)
+    }
+
+    fn begun(&self) -> u64 {
+        self.state.lock().begun
+    }
+
+    /// Waits until no buffer is being read; where none has been since `before` and one may come, a moment for that too.
+    fn settle(&self, before: u64, may_come: bool) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        while may_come && state.begun == before {
+            if self.changed.wait_until(&mut state, now + ABOUT_TO).timed_out() {
+                break;
+            }
+        }
+        while state.running > 0 {
+            if self.changed.wait_until(&mut state, now + BEING_READ).timed_out() {
+                break;
+            }
+        }
+    }
+}
+
+struct End<'a>(&'a Delivery);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().running -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_waits_for_what_is_being_read_and_not_for_what_never_comes() {
+        let delivery = Delivery::default();
+        let began = Instant::now();
+        delivery.settle(delivery.begun(), false);
+        assert!(began.elapsed() < Duration::from_millis(500));
+        delivery.settle(delivery.begun(), true);
+        assert!(began.elapsed() >= ABOUT_TO && began.elapsed() < Duration::from_secs(1));
+        let before = delivery.begun();
+        let (reading, read) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _reading = delivery.begin();
+                reading.send(()).unwrap();
+                std::thread::sleep(Duration::from_millis(30));
+            });
+            read.recv().unwrap();
+            let began = Instant::now();
+            delivery.settle(before, true);
+            assert!(began.elapsed() >= Duration::from_millis(15), "{:?}", began.elapsed());
+            assert_eq!(delivery.state.lock().running, 0);
+        });
+    }
+}
