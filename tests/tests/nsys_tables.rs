@@ -2,6 +2,9 @@
 //!
 //! `golden/generate` made both files of a case; `golden/README.md` says with what.
 
+#[path = "nsys_tables/activity.rs"]
+mod activity;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

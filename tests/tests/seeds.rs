@@ -1,4 +1,9 @@
-//! The tables that users of Nsight Systems 2021 keep beside their programs, printed again from their numbers.
+//! The tables that users keep beside their programs, of Nsight Systems 2021, nvprof and torch.profiler, printed again from their numbers.
+
+#[path = "seeds/nvprof.rs"]
+mod nvprof;
+#[path = "seeds/torch.rs"]
+mod torch;
 
 use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, TableStyle, Times, report};
 
@@ -57,12 +62,16 @@ fn assert_printed(phases: &Phases, expected: &str) {
         summary.ranges = phases.iter().map(|&(name, ns)| once(name, ns)).collect();
         summary.ranges.rotate_left(rotation);
 
-        let options = RenderOptions::default().style(TableStyle::Legacy).thousands(true);
-        let mut text = Vec::new();
-        report::render(&summary, &[Report::Ranges], &options, &mut text).expect("writing to memory");
         // The envelope of a report: an empty line before the title, one after the table.
-        assert_eq!(String::from_utf8(text).expect("UTF-8"), format!("\n{expected}\n"));
+        assert_eq!(printed(&summary, Report::Ranges, TableStyle::Legacy), format!("\n{expected}\n"));
     }
+}
+
+fn printed(summary: &Summary, report: Report, style: TableStyle) -> String {
+    let options = RenderOptions::default().style(style).thousands(true);
+    let mut text = Vec::new();
+    report::render(summary, &[report], &options, &mut text).expect("writing to memory");
+    String::from_utf8(text).expect("UTF-8")
 }
 
 fn once(name: &str, ns: u64) -> RangeStats {

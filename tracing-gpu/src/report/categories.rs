@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::nsys::{Row, statistics};
+use super::nsys::{Columns, Row, statistics};
 use super::table::Cell;
 use super::{RenderOptions, TableStyle, names, section};
 use crate::Summary;
@@ -28,5 +28,5 @@ pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
             Row { times: &row.times, below: None, names: vec![Cell::text(name)] }
         })
         .collect();
-    section(title, &statistics(&rows, &["Category"], options))
+    section(title, &statistics(&rows, &Columns::of_ranges(&["Category"]), options))
 }

@@ -14,6 +14,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod activity;
 mod categories;
 mod cuda;
 mod footer;
@@ -40,6 +41,9 @@ const NO_RANGE: &str =
 lets them through (by default INFO and above), and that `TRACING_GPU` does not say `off`.
 ";
 
+/// What [`RenderOptions::hot_share`] is if it is not said.
+const HOT_SHARE: f64 = 0.9;
+
 /// What can be printed.
 ///
 /// ```
@@ -54,15 +58,20 @@ pub enum Report {
     /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
     /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
     Ranges,
-    /// Nested phases in order of first entry, with the time that each spent itself, on streams too where they were timed.
+    /// Nested phases in order of first entry, with the time that each spent itself, on the GPU too: `GPU busy` where CUPTI recorded what they launched,
+    /// `GPU total` where they were timed on streams (`Stream` beside the other).
     Tree,
     /// Sums over the span field `nvtx.category`.
     Categories,
-    /// GPU activities and API calls as `nvprof` printed them. Needs CUPTI.
+    /// GPU activities and API calls as `nvprof` printed them: columns of fixed width, times in five digits, averages rounded down. Names of functions lose
+    /// the version of their interface (`cuMemAlloc` for `cuMemAlloc_v2`). Needs CUPTI.
     Nvprof,
-    /// Spans, API calls and kernels in the eleven columns of `torch.profiler`. Needs CUPTI.
+    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` is without the calls made in it, which have rows of
+    /// their own; its `Self CUDA` is the sum of what was launched directly in it. `Self CUDA %` is of the sum over all operations. A copy is `Memcpy HtoD`,
+    /// without the `(Pageable -> Device)` that torch adds: the kinds of memory are not in the summary. Needs CUPTI.
     Torch,
-    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Needs CUPTI.
+    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare names, as in [`Ranges`](Self::Ranges);
+    /// Nsight Systems since 2023 puts a colon before them. Needs CUPTI.
     GpuProjection,
     /// Kernels: `cuda_gpu_kern_sum` of `nsys stats`. Needs CUPTI.
     Kernels,
@@ -70,11 +79,12 @@ pub enum Report {
     MemTime,
     /// Copies and sets by size: `cuda_gpu_mem_size_sum` of `nsys stats`. Needs CUPTI.
     MemSize,
-    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`. Needs CUPTI.
+    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`, its names with the `_v2` of the driver's functions. Needs CUPTI.
     Api,
     /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
-    /// The kernels and copies, and the API calls, that together make nine tenths of their section. Needs CUPTI.
+    /// The kernels and copies that together make nine tenths of all GPU time, and the API calls that make as much of theirs; see
+    /// [`RenderOptions::hot_share`]. Needs CUPTI.
     Hot,
 }
 
@@ -201,8 +211,8 @@ impl FromStr for TableStyle {
 /// A name that stands for nothing; its text says what does.
 ///
 /// ```
-/// let error = "trees".parse::<tracing_gpu::Report>().unwrap_err();
-/// assert_eq!(error.to_string(), "unknown report `trees`: expected ranges, tree or categories");
+/// let error = "old".parse::<tracing_gpu::TableStyle>().unwrap_err();
+/// assert_eq!(error.to_string(), "unknown table style `old`: expected current or legacy");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
@@ -236,7 +246,7 @@ impl std::error::Error for UnknownName {}
 /// let options = RenderOptions::default().style(TableStyle::Legacy).width(80);
 /// assert!(options.thousands);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RenderOptions {
     /// Layout of the statistics.
@@ -250,11 +260,13 @@ pub struct RenderOptions {
     /// Print names as they are, control characters included, as Nsight Systems does. Meant for comparing texts: on a
     /// terminal such names can do anything. Default: no.
     pub raw_names: bool,
+    /// The part of the whole that the rows of [`Report::Hot`] make together, from 0 to 1. Default: 0.9.
+    pub hot_share: f64,
 }
 
 impl Default for RenderOptions {
     fn default() -> Self {
-        Self { style: TableStyle::Current, thousands: true, width: 100, raw_names: false }
+        Self { style: TableStyle::Current, thousands: true, width: 100, raw_names: false, hot_share: HOT_SHARE }
     }
 }
 
@@ -305,6 +317,23 @@ impl RenderOptions {
         self
     }
 
+    /// Sets the part of the whole that the rows of [`Report::Hot`] make together: from 0, the first row only, to 1, all of them. What is beyond is brought
+    /// within; what is no number changes nothing.
+    ///
+    /// ```
+    /// use tracing_gpu::RenderOptions;
+    ///
+    /// assert_eq!(RenderOptions::default().hot_share(0.5).hot_share, 0.5);
+    /// assert_eq!(RenderOptions::default().hot_share(90.0).hot_share, 1.0);
+    /// ```
+    #[must_use]
+    pub const fn hot_share(mut self, share: f64) -> Self {
+        if !share.is_nan() {
+            self.hot_share = share.clamp(0.0, 1.0);
+        }
+        self
+    }
+
     /// The width, within bounds that can be laid out.
     fn columns(&self) -> usize {
         self.width.clamp(60, 1_000)
@@ -342,7 +371,8 @@ pub fn render(
     out.write_all(text.as_bytes())
 }
 
-/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line.
+/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line. (`nvprof` has its own two lines for a title,
+/// with no empty line after them.)
 ///
 /// ```
 /// use tracing_gpu::{RenderOptions, Report, Summary, TableStyle, report};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::names;
-use super::number::{average, integer, percent, rounded};
+use super::number::{Rounding, integer};
 use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, TableStyle, section};
 use crate::{RangeStats, RangeStyle, Summary, Times};
@@ -56,11 +56,15 @@ fn name_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &Ren
 }
 
 fn style_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &RenderOptions) -> Row<'a> {
-    let style = match range.style {
+    let names = vec![Cell::text(style_name(range.style)), name_cell(label.as_deref(), options)];
+    Row { times: &range.times, below: None, names }
+}
+
+pub(crate) const fn style_name(style: RangeStyle) -> &'static str {
+    match style {
         RangeStyle::PushPop => "PushPop",
         RangeStyle::StartEnd => "StartEnd",
-    };
-    Row { times: &range.times, below: None, names: vec![Cell::text(style), name_cell(label.as_deref(), options)] }
+    }
 }
 
 /// The tool tests names for being numbers like any other cell, and so do we.
@@ -73,23 +77,45 @@ fn table_section(title: &str, rows: &[Row], names: &[&str], options: &RenderOpti
     if rows.is_empty() {
         return section(title, super::NO_RANGE);
     }
-    section(title, &statistics(rows, names, options))
+    section(title, &statistics(rows, &Columns::of_ranges(names), options))
+}
+
+/// In what the tables of statistics differ.
+pub(crate) struct Columns<'a> {
+    /// The header over the numbers of instances.
+    pub(crate) count: &'a str,
+    /// Those over [`Row::names`].
+    pub(crate) names: &'a [&'a str],
+    pub(crate) rounding: Rounding,
+}
+
+impl<'a> Columns<'a> {
+    /// As Nsight Systems 2022.4 printed the tables that ours are compared with.
+    pub(crate) const fn of_ranges(names: &'a [&'a str]) -> Self {
+        Self { count: "Instances", names, rounding: Rounding::Decimal }
+    }
+
+    /// As Nsight Systems 2025.3 did.
+    pub(crate) const fn of_gpu(count: &'a str, names: &'a [&'a str]) -> Self {
+        Self { count, names, rounding: Rounding::Binary }
+    }
 }
 
 /// The table of statistics in either style; the percentages are of the sum over `rows`.
-pub(crate) fn statistics(rows: &[Row], names: &[&str], options: &RenderOptions) -> String {
+pub(crate) fn statistics(rows: &[Row], columns: &Columns, options: &RenderOptions) -> String {
+    let Columns { count, names, rounding } = *columns;
     let layout = Layout { thousands: options.thousands, ..Layout::default() };
     let numbers: &[&str] = match options.style {
         TableStyle::Current => {
-            &["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"]
+            &["Time (%)", "Total Time (ns)", count, "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"]
         }
-        TableStyle::Legacy => &["Time(%)", "Total Time (ns)", "Instances", "Average", "Minimum", "Maximum"],
+        TableStyle::Legacy => &["Time(%)", "Total Time (ns)", count, "Average", "Minimum", "Maximum"],
     };
     let base = rows.iter().filter(|row| row.below.is_none()).map(|row| u128::from(row.times.total_ns)).sum();
     let mut table = Table::new(numbers.iter().chain(names).copied());
     for row in rows {
         let Figures { share, total, mean, median, min, max, stddev } = match row.below {
-            None => Figures::of(row.times, base),
+            None => Figures::of(row.times, base, rounding),
             Some(floor) => Figures::below(floor),
         };
         let instances = whole(row.times.instances);
@@ -104,26 +130,26 @@ pub(crate) fn statistics(rows: &[Row], names: &[&str], options: &RenderOptions) 
 }
 
 /// The cells of a row that are made from its times.
-struct Figures {
-    share: Cell,
-    total: Cell,
-    mean: Cell,
-    median: Cell,
-    min: Cell,
-    max: Cell,
-    stddev: Cell,
+pub(crate) struct Figures {
+    pub(crate) share: Cell,
+    pub(crate) total: Cell,
+    pub(crate) mean: Cell,
+    pub(crate) median: Cell,
+    pub(crate) min: Cell,
+    pub(crate) max: Cell,
+    pub(crate) stddev: Cell,
 }
 
 impl Figures {
-    fn of(times: &Times, base: u128) -> Self {
+    pub(crate) fn of(times: &Times, base: u128, rounding: Rounding) -> Self {
         Self {
-            share: Cell::tested(percent(times.total_ns, base).unwrap_or_else(|| "None".to_owned())),
+            share: Cell::tested(rounding.percent(times.total_ns, base).unwrap_or_else(|| "None".to_owned())),
             total: whole(times.total_ns),
-            mean: known(average(times.total_ns, times.instances)),
-            median: median(times),
+            mean: known(rounding.average(times.total_ns, times.instances)),
+            median: median(times, rounding),
             min: whole(times.min_ns),
             max: whole(times.max_ns),
-            stddev: known(rounded(times.stddev_ns)),
+            stddev: known(rounding.rounded(times.stddev_ns)),
         }
     }
 
@@ -135,16 +161,17 @@ impl Figures {
     }
 }
 
-fn whole(value: u64) -> Cell {
+pub(crate) fn whole(value: u64) -> Cell {
     Cell::tested(integer(value, false))
 }
 
-fn known(number: Option<String>) -> Cell {
+/// A number, or the place of one that is not known.
+pub(crate) fn known(number: Option<String>) -> Cell {
     number.map_or_else(Cell::unknown, Cell::tested)
 }
 
-fn median(times: &Times) -> Cell {
-    match times.median_ns.and_then(rounded) {
+fn median(times: &Times, rounding: Rounding) -> Cell {
+    match times.median_ns.and_then(|ns| rounding.rounded(ns)) {
         Some(median) if times.median_exact => Cell::tested(median),
         Some(median) => Cell::approximate(median),
         None => Cell::unknown(),

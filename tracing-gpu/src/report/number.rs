@@ -151,6 +151,47 @@ fn ratio_tenths(numerator: u128, denominator: u128) -> Option<u128> {
 /// A double with one decimal, rounded as SQLite's `round(x, 1)` does: half away from zero, where a value that is below
 /// half by no more than 3e-16 of itself still counts as half. `None` for negative and non-finite values.
 pub(crate) fn rounded(value: f64) -> Option<String> {
+    to_tenths(value, 3)
+}
+
+/// How one decimal is come by, which Nsight Systems leaves to SQLite. They differ where the figure is half a tenth: 92018.95 is
+/// a little less as a double.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// Half away from zero by the decimal figure: before SQLite 3.43, so in Nsight Systems 2022.4.
+    Decimal,
+    /// Half away from zero by the double, exactly: SQLite from 3.43 on, so in Nsight Systems 2025.3.
+    Binary,
+}
+
+impl Rounding {
+    /// [`percent`]
+    pub(crate) fn percent(self, part: u64, base: u128) -> Option<String> {
+        match self {
+            Self::Decimal => percent(part, base),
+            Self::Binary => (base > 0).then(|| to_tenths(100.0 * part as f64 / base as f64, 0)).flatten(),
+        }
+    }
+
+    /// [`average`]
+    pub(crate) fn average(self, total: u64, count: u64) -> Option<String> {
+        match self {
+            Self::Decimal => average(total, count),
+            Self::Binary => (count > 0).then(|| to_tenths(total as f64 / count as f64, 0)).flatten(),
+        }
+    }
+
+    /// [`rounded`]
+    pub(crate) fn rounded(self, value: f64) -> Option<String> {
+        match self {
+            Self::Decimal => rounded(value),
+            Self::Binary => to_tenths(value, 0),
+        }
+    }
+}
+
+/// Half up, where what is missing from a half by no more than `tolerance` parts in 10^16 counts as half.
+fn to_tenths(value: f64, tolerance: u128) -> Option<String> {
     const FRACTION_BITS: u32 = 66;
     if !value.is_finite() || value < 0.0 {
         return None;
@@ -162,7 +203,7 @@ pub(crate) fn rounded(value: f64) -> Option<String> {
     // product with a power of two is exact, and what the cast cuts off is below any digit printed.
     let fixed = (value * (1_u128 << FRACTION_BITS) as f64) as u128;
     // Ten times the value and its tolerance; the tool has none from 2^42 on.
-    let tolerance = if value < 4_398_046_511_104.0 { fixed * 3 / 1_000_000_000_000_000 } else { 0 };
+    let tolerance = if value < 4_398_046_511_104.0 { fixed * tolerance / 1_000_000_000_000_000 } else { 0 };
     let tenth = (fixed * 10 + tolerance + (1_u128 << (FRACTION_BITS - 1))) >> FRACTION_BITS;
     // Sixteen digits are all it writes.
     Some(tenths(if tenth < 10_000_000_000_000_000 { tenth } else { tenth - tenth % 10 }))
@@ -276,6 +317,19 @@ mod tests {
         for value in [f64::NAN, f64::INFINITY, -1.0] {
             assert_eq!(rounded(value), None);
         }
+    }
+
+    /// From SQLite 3.51.1.
+    #[test]
+    fn doubles_round_as_in_newer_sqlite() {
+        let round = |value| Rounding::Binary.rounded(value).unwrap();
+        let values = [0.15, 0.35, 0.45, 2.25, 2.75, 99.95, 92_018.95, 0.0, 1e16];
+        assert_eq!(values.map(round), ["0.1", "0.3", "0.5", "2.3", "2.8", "100.0", "92018.9", "0.0", "1e+16"]);
+        assert_eq!(Rounding::Binary.average(1_840_379, 20).as_deref(), Some("92018.9"));
+        assert_eq!(Rounding::Decimal.average(1_840_379, 20).as_deref(), Some("92019.0"));
+        assert_eq!(Rounding::Binary.percent(3, 2_000).as_deref(), Some("0.1"));
+        assert_eq!(Rounding::Decimal.percent(3, 2_000).as_deref(), Some("0.2"));
+        assert_eq!((Rounding::Binary.percent(0, 0), Rounding::Binary.average(1, 0)), (None, None));
     }
 
     #[test]

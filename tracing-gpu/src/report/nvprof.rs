@@ -1,6 +1,97 @@
-use super::RenderOptions;
+//! The summary of `nvprof`: GPU activities and API calls with fixed columns, times in 5 digits.
+//!
+//! Unlike everything else here the columns have one width whatever is in them, and names are neither padded nor shortened.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+
+use super::activity::{self, NO_ACTIVITY, Tally};
+use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
 
-pub(crate) fn nvprof(_: &Summary, _: &RenderOptions) -> String {
-    String::new()
+const GPU: &str = "GPU activities:";
+const API: &str = "API calls:";
+
+/// `Nvprof`.
+pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
+    let pid = summary.process.pid;
+    let command = activity::printable(&summary.process.command, options);
+    let title = format!("=={pid}== Profiling application: {command}");
+    let Some(gpu) = &summary.gpu else {
+        return section(&title, NO_ACTIVITY);
+    };
+    let operations = activity::operations(gpu, |kind| activity::bracketed(kind, TableStyle::Legacy), options);
+    let sections = [
+        (GPU, operations, "No kernels were profiled.\n"),
+        (API, activity::calls(gpu, options), "No API activities were profiled.\n"),
+    ];
+    let mut out = format!("\n{title}\n=={pid}== Profiling result:\n");
+    let mut headed = false;
+    for (label, rows, none) in &sections {
+        if rows.is_empty() {
+            out += none; // where the section would be, as the tool prints it
+            continue;
+        }
+        if !headed {
+            out += &line("Type", ["Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name"].map(str::to_owned));
+            headed = true;
+        }
+        out += &rows_of(label, rows);
+    }
+    out.push('\n');
+    out
 }
+
+/// The rows of a section by total time, its label before the first. Rows of equal time keep their order.
+fn rows_of(label: &str, rows: &[Tally]) -> String {
+    let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
+    let mut rows: Vec<&Tally> = rows.iter().collect();
+    rows.sort_by_key(|row| Reverse(row.total_ns));
+    let mut out = String::new();
+    for (index, row) in rows.into_iter().enumerate() {
+        let mean_ns = row.total_ns.checked_div(row.calls).unwrap_or(0); // the tool does not round here
+        let cells = [
+            share(row.total_ns, base),
+            time(row.total_ns),
+            row.calls.to_string(),
+            time(mean_ns),
+            time(row.min_ns),
+            time(row.max_ns),
+            row.name.clone(),
+        ];
+        out += &line(if index == 0 { label } else { "" }, cells);
+    }
+    out
+}
+
+fn line(label: &str, [share, total, calls, mean, min, max, name]: [String; 7]) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{label:>16}  {share:>7}  {total:>8}  {calls:>8}  {mean:>8}  {min:>8}  {max:>8}  {name}");
+    out
+}
+
+fn share(part: u64, base: u128) -> String {
+    let percent = if base == 0 { 0.0 } else { 100.0 * part as f64 / base as f64 };
+    format!("{percent:.2}%")
+}
+
+/// Nanoseconds as they are, else five digits and the unit; six digits for seconds: C's `%#.5g` and `%#.6g`.
+///
+/// From 1,000 s on the tool writes things like `2e+03s`; here the six digits go on, and never turn into an exponent.
+fn time(ns: u64) -> String {
+    let (size, digits, unit) = match ns {
+        0..1_000 => return format!("{ns}ns"),
+        1_000..1_000_000 => (1e3, 5, "us"),
+        1_000_000..1_000_000_000 => (1e6, 5, "ms"),
+        _ => (1e9, 6, "s"),
+    };
+    let value = ns as f64 / size;
+    // The exponent that rounding to so many digits leaves it with.
+    let rounded = format!("{value:.*e}", digits - 1);
+    let exponent: usize = rounded.rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
+    let decimals = (digits - 1).saturating_sub(exponent);
+    format!("{value:.decimals$}{unit}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::nsys::{Row, name_cell, statistics};
+use super::nsys::{Columns, Row, name_cell, statistics};
 use super::table::Cell;
 use super::{RenderOptions, TableStyle, names, section};
 use crate::{StreamStats, Summary};
@@ -36,7 +36,7 @@ pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Current => " ** Stream Time Summary (CUDA events):",
         TableStyle::Legacy => "Stream Time Statistics (CUDA events):",
     };
-    section(title, &statistics(&rows, &["Range", "Stream"], options))
+    section(title, &statistics(&rows, &Columns::of_ranges(&["Range", "Stream"]), options))
 }
 
 /// Whether no instance enqueued anything, so that all its times are those of the events themselves.

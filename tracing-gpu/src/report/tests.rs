@@ -1,5 +1,7 @@
 use super::*;
-use crate::{CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Times};
+use crate::{
+    ActivityLosses, CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Times,
+};
 
 fn times(durations: &[u64]) -> Times {
     Times {
@@ -266,6 +268,7 @@ fn the_footer_names_every_loss() {
         nodes_over_limit: 4,
         rows_without_median: 5,
         streams: StreamLosses { pending: 7, captured: 8_000, refused: 9, dropped: 10, unreadable: 11 },
+        activity: ActivityLosses::default(),
         spans_dropped: 6,
         ..Losses::default()
     };

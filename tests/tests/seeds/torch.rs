@@ -1,0 +1,67 @@
+//! The table that `torch.profiler` printed for `torch.square`, from a tree of the same operators. That version had no rows for kernels, so
+//! the shares of the GPU are of what the operators launched.
+
+use super::printed;
+use tracing_gpu::{CallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode};
+
+const EXPECTED: &str = include_str!("../../golden/torch/square.txt");
+
+/// Calls and their sum; `1.579ms` is all that is known of the last one.
+const CALLS: [(&str, u64, u64); 3] = [
+    ("cudaEventRecord_v3020", 8, 24_461),
+    ("cudaLaunchKernel_v7000", 1, 18_570),
+    ("cudaDeviceSynchronize_v3020", 1, 1_579_000),
+];
+
+#[test]
+fn square() {
+    // The calls in an operator took what its total has beyond its own time and its children.
+    let type_of = operator("aten::result_type", 1_760, [], 6_000, vec![]);
+    let cast = operator("aten::to", 950, [], 5_000, vec![]);
+    let power = operator("aten::pow", 81_962, [(1, 18_570), (0, 8_870)], 1_737_000, vec![type_of, cast]);
+    let square = operator("aten::square", 12_979, [(0, 5_551)], 15_000, vec![power]);
+    assert_eq!((square.total_ns, square.children[0].total_ns), (130_642, 112_112));
+
+    let mut gpu = GpuActivity::default();
+    let times = |instances, total_ns| Times { instances, total_ns, ..Times::default() };
+    gpu.calls =
+        Some(CALLS.map(|(name, count, ns)| CallStats { name: name.to_owned(), times: times(count, ns) }).into());
+    let mut summary = Summary::default();
+    summary.tree = vec![square];
+    summary.gpu = Some(gpu);
+
+    for (style, title) in [
+        (TableStyle::Current, " ** Operators as in torch.profiler (torch):"),
+        (TableStyle::Legacy, "Operators as in torch.profiler:"),
+    ] {
+        assert_eq!(printed(&summary, Report::Torch, style), format!("\n{title}\n\n{EXPECTED}\n"));
+    }
+}
+
+/// An operator that ran `own_ns` besides its children and the calls of [`CALLS`] in it, and launched `gpu_ns`.
+fn operator<const N: usize>(
+    name: &str,
+    own_ns: u64,
+    calls: [(usize, u64); N],
+    gpu_ns: u64,
+    children: Vec<TreeNode>,
+) -> TreeNode {
+    let work = |sum_ns| GpuWork { operations: 1, sum_ns, busy_ns: sum_ns, ..GpuWork::default() };
+    let total_gpu_ns = |node: &TreeNode| node.gpu.as_ref().map_or(0, |gpu| gpu.total.sum_ns);
+    let self_ns = own_ns + calls.iter().map(|call| call.1).sum::<u64>();
+    let calls = calls.map(|(call, total_ns)| NodeCalls { name: CALLS[call].0.to_owned(), calls: 1, total_ns });
+    TreeNode {
+        name: name.to_owned(),
+        calls: 1,
+        instances: 1,
+        self_ns,
+        total_ns: self_ns + children.iter().map(|child| child.total_ns).sum::<u64>(),
+        gpu: Some(NodeWork {
+            own: work(gpu_ns),
+            total: work(gpu_ns + children.iter().map(total_gpu_ns).sum::<u64>()),
+            calls: calls.into(),
+        }),
+        children,
+        ..TreeNode::default()
+    }
+}

@@ -1,0 +1,214 @@
+//! What the reports on the GPU's work share: names as each tool writes them, sums by name, and what to say where there is nothing.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::names;
+use super::{RenderOptions, TableStyle};
+use crate::{GpuActivity, MemoryKind, Times};
+
+/// For a summary without [`GpuActivity`].
+pub(crate) const NO_ACTIVITY: &str =
+    "The GPU's work was not recorded. Build the profiler before the program starts CUDA, with `gpu=auto` or `gpu=cupti`,
+on a machine with a GPU and NVIDIA's CUPTI; what stood in the way is in the notes.
+";
+/// For a summary whose GPU ran no kernel.
+pub(crate) const NO_KERNEL: &str =
+    "No kernel was recorded. Check that kernels are launched while the profiler is alive, and waited for before the
+report is printed.
+";
+/// For a summary whose GPU copied and set no memory.
+pub(crate) const NO_MEMORY: &str = "No copy and no set of GPU memory was recorded.\n";
+/// For a summary with neither.
+pub(crate) const NO_OPERATION: &str =
+    "No kernel, copy or set was recorded. Check that the GPU is given work while the profiler is alive, and waited for
+before the report is printed.
+";
+/// For a summary without API calls, which are recorded where a report of them was asked for.
+pub(crate) const NO_CALL_RECORDED: &str =
+    "Calls of the CUDA API were not recorded. Ask for this report when the profiler is built, or in `TRACING_GPU`.\n";
+/// For a summary that has them, of a program that made none.
+pub(crate) const NO_CALL: &str = "No call of the CUDA API was recorded.\n";
+/// For a summary in which no range launched anything.
+pub(crate) const NO_LAUNCH: &str =
+    "No range launched work for the GPU. Enter a span on the thread that launches it, around the launch.\n";
+
+/// All operations or calls of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) name: String,
+    pub(crate) calls: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) min_ns: u64,
+    pub(crate) max_ns: u64,
+}
+
+impl Tally {
+    fn new(name: String, times: &Times) -> Self {
+        let Times { instances, total_ns, min_ns, max_ns, .. } = *times;
+        Self { name, calls: instances, total_ns, min_ns, max_ns }
+    }
+}
+
+/// Kernels, copies and sets together, by total time; `memory_name` names the latter.
+pub(crate) fn operations(
+    gpu: &GpuActivity,
+    memory_name: impl Fn(MemoryKind) -> String,
+    options: &RenderOptions,
+) -> Vec<Tally> {
+    let kernels = gpu.kernels.iter().map(|kernel| Tally::new(printable(&kernel.name, options), &kernel.times));
+    let memory = gpu.memory.iter().map(|memory| Tally::new(memory_name(memory.kind), &memory.times));
+    let mut rows: Vec<Tally> = kernels.chain(memory).filter(|row| row.calls > 0).collect();
+    rows.sort_by_key(|row| Reverse(row.total_ns));
+    rows
+}
+
+/// API calls by the name without its version, in the order in which each name comes first; empty where they were not recorded.
+pub(crate) fn calls(gpu: &GpuActivity, options: &RenderOptions) -> Vec<Tally> {
+    let mut rows: Vec<Tally> = Vec::new();
+    let mut known: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    for call in gpu.calls.iter().flatten().filter(|call| call.times.instances > 0) {
+        let name = unversioned(&call.name);
+        let Some(row) = known.get(&name).and_then(|&index| rows.get_mut(index)) else {
+            rows.push(Tally::new(printable(&name, options), &call.times));
+            known.insert(name, rows.len() - 1);
+            continue;
+        };
+        row.calls = row.calls.saturating_add(call.times.instances);
+        row.total_ns = row.total_ns.saturating_add(call.times.total_ns);
+        row.min_ns = row.min_ns.min(call.times.min_ns);
+        row.max_ns = row.max_ns.max(call.times.max_ns);
+    }
+    rows
+}
+
+/// A name as it may be printed.
+pub(crate) fn printable(name: &str, options: &RenderOptions) -> String {
+    if options.raw_names { name.to_owned() } else { names::escaped(name).into_owned() }
+}
+
+/// The name of a function of the CUDA API as the programmer wrote it: without the version of its interface, `cuMemAlloc` for `cuMemAlloc_v2` and
+/// `cudaLaunchKernel` for `cudaLaunchKernel_v7000`. What marks the variant for a default stream per thread stays: `cuMemcpyHtoD_ptds`.
+pub(crate) fn unversioned(name: &str) -> Cow<'_, str> {
+    for variant in ["_ptsz", "_ptds"] {
+        if let Some(stem) = name.strip_suffix(variant).and_then(without_version) {
+            return Cow::Owned(format!("{stem}{variant}"));
+        }
+    }
+    Cow::Borrowed(without_version(name).unwrap_or(name))
+}
+
+/// The same as Nsight Systems writes it: only a version of exactly four digits is left out, so `cuMemAlloc_v2` stays.
+pub(crate) fn nsys_call(name: &str) -> &str {
+    without_version(name).filter(|stem| name.len() == stem.len() + "_v7000".len()).unwrap_or(name)
+}
+
+/// `None` where there is no version.
+fn without_version(name: &str) -> Option<&str> {
+    let (stem, version) = name.rsplit_once("_v")?;
+    let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    (is_version && !stem.is_empty()).then_some(stem)
+}
+
+/// `HtoD`; nothing for a set.
+pub(crate) const fn direction(kind: MemoryKind) -> Option<&'static str> {
+    match names_of(kind) {
+        Some((short, _)) => Some(short),
+        None => None,
+    }
+}
+
+/// `[CUDA memcpy HtoD]`, or as Nsight Systems writes it since 2023, `[CUDA memcpy Host-to-Device]`.
+pub(crate) fn bracketed(kind: MemoryKind, style: TableStyle) -> String {
+    match (names_of(kind), style) {
+        (None, _) => "[CUDA memset]".to_owned(),
+        (Some((short, _)), TableStyle::Legacy) => format!("[CUDA memcpy {short}]"),
+        (Some((_, long)), TableStyle::Current) => format!("[CUDA memcpy {long}]"),
+    }
+}
+
+const fn names_of(kind: MemoryKind) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        MemoryKind::Unknown => ("Unknown", "Unknown"),
+        MemoryKind::HtoD => ("HtoD", "Host-to-Device"),
+        MemoryKind::DtoH => ("DtoH", "Device-to-Host"),
+        MemoryKind::HtoA => ("HtoA", "Host-to-Array"),
+        MemoryKind::AtoH => ("AtoH", "Array-to-Host"),
+        MemoryKind::AtoA => ("AtoA", "Array-to-Array"),
+        MemoryKind::AtoD => ("AtoD", "Array-to-Device"),
+        MemoryKind::DtoA => ("DtoA", "Device-to-Array"),
+        MemoryKind::DtoD => ("DtoD", "Device-to-Device"),
+        MemoryKind::HtoH => ("HtoH", "Host-to-Host"),
+        MemoryKind::PtoP => ("PtoP", "Peer-to-Peer"),
+        MemoryKind::Set => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CallStats, KernelStats, MemoryStats, Sizes};
+
+    fn times(instances: u64, total_ns: u64, min_ns: u64, max_ns: u64) -> Times {
+        Times { instances, total_ns, min_ns, max_ns, ..Times::default() }
+    }
+
+    #[test]
+    fn versions_of_functions() {
+        for (name, bare, nsys) in [
+            ("cudaLaunchKernel_v7000", "cudaLaunchKernel", "cudaLaunchKernel"),
+            ("cudaLaunchKernel_ptsz_v7000", "cudaLaunchKernel_ptsz", "cudaLaunchKernel_ptsz"),
+            ("cudaGraphLaunch_v10000", "cudaGraphLaunch", "cudaGraphLaunch_v10000"),
+            ("cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"),
+            ("cuMemcpyHtoD_v2_ptds", "cuMemcpyHtoD_ptds", "cuMemcpyHtoD_v2_ptds"),
+            ("cuLaunchKernel_ptsz", "cuLaunchKernel_ptsz", "cuLaunchKernel_ptsz"),
+            ("cuInit", "cuInit", "cuInit"),
+            ("a_v", "a_v", "a_v"),
+            ("a_v2b", "a_v2b", "a_v2b"),
+            ("_v7000", "_v7000", "_v7000"),
+            ("", "", ""),
+        ] {
+            assert_eq!((&*unversioned(name), nsys_call(name)), (bare, nsys), "{name}");
+        }
+    }
+
+    #[test]
+    fn versions_of_one_function_are_one_row() {
+        let call = |name: &str, times| CallStats { name: name.to_owned(), times };
+        let gpu = GpuActivity {
+            calls: Some(vec![
+                call("cuMemAlloc_v2", times(2, 50, 20, 30)),
+                call("cuInit", times(1, 40, 40, 40)),
+                call("cuMemAlloc", times(1, 9, 9, 9)),
+                call("cuNever", times(0, 0, 0, 0)),
+            ]),
+            ..GpuActivity::default()
+        };
+        let row = |name: &str, calls, total_ns, min_ns, max_ns| Tally {
+            name: name.to_owned(),
+            calls,
+            total_ns,
+            min_ns,
+            max_ns,
+        };
+        let expected = [row("cuMemAlloc", 3, 59, 9, 30), row("cuInit", 1, 40, 40, 40)];
+        assert_eq!(calls(&gpu, &RenderOptions::default()), expected);
+    }
+
+    #[test]
+    fn operations_are_in_one_order() {
+        let kernel = |name: &str, total_ns| KernelStats { name: name.to_owned(), times: times(1, total_ns, 1, 1) };
+        let memory = |kind, total_ns| MemoryStats { kind, times: times(1, total_ns, 1, 1), sizes: Sizes::default() };
+        let gpu = GpuActivity {
+            kernels: vec![kernel("long\n", 9), kernel("short", 2)],
+            memory: vec![memory(MemoryKind::Set, 5), memory(MemoryKind::HtoD, 2)],
+            ..GpuActivity::default()
+        };
+        let rows = operations(&gpu, |kind| bracketed(kind, TableStyle::Legacy), &RenderOptions::default());
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["long\\n", "[CUDA memset]", "short", "[CUDA memcpy HtoD]"]);
+        assert_eq!(bracketed(MemoryKind::PtoP, TableStyle::Current), "[CUDA memcpy Peer-to-Peer]");
+        assert_eq!((direction(MemoryKind::DtoA), direction(MemoryKind::Set)), (Some("DtoA"), None));
+    }
+}

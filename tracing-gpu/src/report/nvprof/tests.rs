@@ -1,0 +1,125 @@
+use super::*;
+use crate::{CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Sizes, Times};
+
+/// What nvprof printed for a program with OpenACC; `tests/golden/README.md` says where it is from.
+const OPENACC: &str = include_str!("../../../../tests/golden/nvprof/openacc_cnn.txt");
+/// Every time in the nvprof tables of a report of several runs.
+const TIMES: &str = include_str!("../../../../tests/golden/nvprof/times.txt");
+
+/// The nanoseconds that a printed time states.
+fn stated(time: &str) -> u64 {
+    let (number, unit) = time.split_at(time.find(|c: char| c.is_ascii_alphabetic()).unwrap());
+    let places = match unit {
+        "ns" => 0,
+        "us" => 3,
+        "ms" => 6,
+        "s" => 9,
+        other => panic!("unit {other}"),
+    };
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let (significant, zeros) = decimals.split_at(decimals.len().min(places));
+    assert!(zeros.bytes().all(|digit| digit == b'0'), "{time}"); // 4.0840us: digits below a nanosecond
+    format!("{whole}{significant:0<places$}").parse().unwrap()
+}
+
+#[test]
+fn times_are_printed_as_they_were() {
+    let times: Vec<&str> = TIMES.split_whitespace().collect();
+    assert_eq!(times.len(), 831);
+    for printed in times {
+        assert_eq!(time(stated(printed)), printed);
+    }
+}
+
+#[test]
+fn times_have_five_digits_and_seconds_six() {
+    for (ns, expected) in [
+        (0, "0ns"),
+        (999, "999ns"),
+        (1_000, "1.0000us"),
+        (209_157, "209.16us"),
+        (999_994, "999.99us"),
+        (999_996, "1000.0us"),
+        (999_999_999, "1000.0ms"),
+        (1_000_000_000, "1.00000s"),
+        (9_999_999_999, "10.0000s"),
+        (999_999_500_000, "1000.00s"),
+        (1_824_000_000_000, "1824.00s"),
+        (123_456_789_000_000_000, "123456789s"),
+        (u64::MAX, "18446744074s"),
+    ] {
+        assert_eq!(time(ns), expected);
+    }
+}
+
+/// The section that this crate has no data for is laid out as any other.
+#[test]
+fn the_openacc_section() {
+    let label = " OpenACC (excl):";
+    let expected = &OPENACC[OPENACC.find(label).unwrap()..];
+    let rows: Vec<Tally> = expected
+        .lines()
+        .map(|line| {
+            let mut rest = line[16..].trim_start();
+            let mut cell = || {
+                let (cell, after) = rest.split_once(' ').unwrap();
+                rest = after.trim_start();
+                cell
+            };
+            let (_, total_ns, calls) = (cell(), stated(cell()), cell().parse().unwrap());
+            let (_, min_ns, max_ns) = (cell(), stated(cell()), stated(cell()));
+            Tally { name: rest.to_owned(), calls, total_ns, min_ns, max_ns }
+        })
+        .collect();
+    assert_eq!(rows.len(), 18);
+    assert_eq!(rows_of(label.trim(), &rows), expected);
+}
+
+fn once(ns: u64) -> Times {
+    Times { instances: 1, total_ns: ns, min_ns: ns, max_ns: ns, ..Times::default() }
+}
+
+fn summary(gpu: GpuActivity) -> Summary {
+    let process = Process { pid: 72, command: "./a.out\n".to_owned() };
+    Summary { process, gpu: Some(gpu), ..Summary::default() }
+}
+
+#[test]
+fn names_are_those_of_nvprof() {
+    let gpu = GpuActivity {
+        kernels: vec![KernelStats { name: "add(int, int*)".to_owned(), times: once(3_424) }],
+        memory: vec![MemoryStats { kind: MemoryKind::HtoD, times: once(2_656), sizes: Sizes::default() }],
+        calls: Some(vec![CallStats { name: "cuMemAlloc_v2".to_owned(), times: once(81_893) }]),
+        ..GpuActivity::default()
+    };
+    let expected = "
+==72== Profiling application: ./a.out\\n
+==72== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   56.32%  3.4240us         1  3.4240us  3.4240us  3.4240us  add(int, int*)
+                   43.68%  2.6560us         1  2.6560us  2.6560us  2.6560us  [CUDA memcpy HtoD]
+      API calls:  100.00%  81.893us         1  81.893us  81.893us  81.893us  cuMemAlloc
+
+";
+    assert_eq!(nvprof(&summary(gpu), &RenderOptions::default()), expected);
+}
+
+/// The lines stand where the tool has them: in place of the section, so that the header follows where rows do.
+#[test]
+fn what_is_missing_is_said() {
+    let nothing = nvprof(&summary(GpuActivity::default()), &RenderOptions::default());
+    let lines = "result:\nNo kernels were profiled.\nNo API activities were profiled.\n\n";
+    assert!(nothing.ends_with(lines), "{nothing}");
+
+    let calls = Some(vec![CallStats { name: "cuInit".to_owned(), times: once(0) }]);
+    let only_calls = nvprof(&summary(GpuActivity { calls, ..GpuActivity::default() }), &RenderOptions::default());
+    assert!(only_calls.contains("result:\nNo kernels were profiled.\n            Type"), "{only_calls}");
+    assert!(only_calls.ends_with("API calls:    0.00%       0ns         1       0ns       0ns       0ns  cuInit\n\n"));
+
+    let kernels = vec![KernelStats { name: "k".to_owned(), times: once(1) }];
+    let only_kernels = nvprof(&summary(GpuActivity { kernels, ..GpuActivity::default() }), &RenderOptions::default());
+    assert!(only_kernels.ends_with("  k\nNo API activities were profiled.\n\n"), "{only_kernels}");
+
+    let unrecorded = nvprof(&Summary::default(), &RenderOptions::default());
+    assert!(unrecorded.contains(NO_ACTIVITY) && !unrecorded.contains("Type"), "{unrecorded}");
+}

@@ -1,0 +1,113 @@
+use super::*;
+use crate::{CallStats, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
+
+/// What torch 2.11 printed; `tests/golden/README.md` says for what.
+const KERNELS: &str = include_str!("../../../../tests/golden/torch/square_2.11.txt");
+
+fn row(name: &str, [self_cpu_ns, cpu_ns]: [u64; 2], [self_gpu_ns, gpu_ns]: [u64; 2], calls: u64) -> Row {
+    Row { name: name.to_owned(), self_cpu_ns, cpu_ns, self_gpu_ns, gpu_ns, calls, on_gpu: false }
+}
+
+#[test]
+fn shares_are_of_the_kernels_where_there_are_rows_of_them() {
+    let kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow>";
+    let on_gpu = Row { on_gpu: true, ..row(kernel, [0, 0], [568_258, 568_258], 3) };
+    let rows = [
+        row("phase", [0, 0], [570_593, 570_593], 1), // the copy of the annotation on the GPU: no operation
+        row("phase", [74_345, 231_530], [0, 568_258], 1),
+        row("aten::square", [4_342, 157_185], [0, 568_258], 3),
+        row("aten::pow", [89_818, 152_843], [568_258, 568_258], 3),
+        on_gpu,
+        row("Activity Buffer Request", [1_022_330, 1_022_330], [0, 0], 1), // printed as 1.022ms; 59.28% narrow it down
+        row("aten::result_type", [2_566, 2_566], [0, 0], 3),
+        row("aten::to", [925, 925], [0, 0], 3),
+        row("cudaLaunchKernel", [59_534, 59_534], [0, 0], 3),
+        row("cudaDeviceSynchronize", [470_687, 470_687], [0, 0], 2),
+    ];
+    assert_eq!(table(&rows), KERNELS);
+}
+
+#[test]
+fn names_of_52_and_more_are_cut() {
+    for (length, expected) in [(51, "x".repeat(51)), (52, "x".repeat(52) + "..."), (60, "x".repeat(52) + "...")] {
+        assert_eq!(shortened(&"x".repeat(length)), expected);
+    }
+    let text = table(&[row(&"é".repeat(60), [1, 1], [0, 0], 1)]);
+    let lengths: Vec<usize> = text.lines().take(5).map(chars).collect();
+    let length = 55 + 2 + 10 * 14;
+    assert_eq!(lengths, [length, length + 1, length, length, length]); // `CUDA time avg` is longer than its column
+    assert!(table(&[row("ab", [1, 1], [0, 0], 1)]).starts_with("------  ------------  "));
+}
+
+#[test]
+fn times_and_shares() {
+    for (ns, expected) in [
+        (0, "0.000us"),
+        (999_999, "999.999us"),
+        (1_000_000, "1.000ms"),
+        (999_999_999, "1000.000ms"),
+        (1_000_000_000, "1.000s"),
+        (u128::from(u64::MAX), "18446744073.710s"),
+    ] {
+        assert_eq!(time(ns), expected);
+    }
+    assert_eq!((share(0, 0), share(1, 3), mean(10, 0)), ("NaN".to_owned(), "33.33%".to_owned(), "0.000us".to_owned()));
+}
+
+/// A tree with one name at two places, API calls with and without a version, and both kinds of GPU operations.
+fn summary() -> Summary {
+    let node = |name: &str, self_ns, total_ns, own, all, in_calls, children| TreeNode {
+        name: name.to_owned(),
+        calls: 1,
+        self_ns,
+        total_ns,
+        children,
+        gpu: Some(NodeWork {
+            own: GpuWork { operations: 1, sum_ns: own, ..GpuWork::default() },
+            total: GpuWork { operations: 1, sum_ns: all, ..GpuWork::default() },
+            calls: vec![NodeCalls { name: "cudaLaunchKernel_v7000".to_owned(), calls: 1, total_ns: in_calls }],
+        }),
+        ..TreeNode::default()
+    };
+    let times = |total_ns| Times { instances: 2, total_ns, ..Times::default() };
+    let unrecorded = TreeNode { gpu: None, ..node("host\t", 7_000, 7_000, 0, 0, 0, vec![]) };
+    let inner = node("layer", 30_000, 30_000, 40_000, 40_000, 5_000, vec![]);
+    let outer = node("layer", 20_000, 50_000, 10_000, 50_000, 8_000, vec![inner]);
+    let gpu = GpuActivity {
+        kernels: vec![KernelStats { name: "conv(float*)".to_owned(), times: times(30_000) }],
+        memory: vec![
+            MemoryStats { kind: MemoryKind::HtoD, times: times(15_000), sizes: Sizes::default() },
+            MemoryStats { kind: MemoryKind::Set, times: times(5_000), sizes: Sizes::default() },
+        ],
+        calls: Some(vec![CallStats { name: "cudaLaunchKernel_v7000".to_owned(), times: times(13_000) }]),
+        ..GpuActivity::default()
+    };
+    Summary { tree: vec![outer, unrecorded], gpu: Some(gpu), ..Summary::default() }
+}
+
+#[test]
+fn spans_then_calls_then_what_ran() {
+    let text = torch(&summary(), &RenderOptions::default());
+    let cells: Vec<Vec<&str>> = text.lines().skip(6).take(6).map(|line| line.split("  ").collect()).collect();
+    let cells: Vec<Vec<&str>> = cells
+        .iter()
+        .map(|line| line.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    let expected = [
+        "layer|64.91%|37.000us|140.35%|80.000us|40.000us|50.000us|100.00%|90.000us|45.000us|2",
+        "host\\t|12.28%|7.000us|12.28%|7.000us|7.000us|0.000us|0.00%|0.000us|0.000us|1",
+        "cudaLaunchKernel|22.81%|13.000us|22.81%|13.000us|6.500us|0.000us|0.00%|0.000us|0.000us|2",
+        "conv(float*)|0.00%|0.000us|0.00%|0.000us|0.000us|30.000us|60.00%|30.000us|15.000us|2",
+        "Memcpy HtoD|0.00%|0.000us|0.00%|0.000us|0.000us|15.000us|30.00%|15.000us|7.500us|2",
+        "Memset|0.00%|0.000us|0.00%|0.000us|0.000us|5.000us|10.00%|5.000us|2.500us|2",
+    ];
+    assert_eq!(cells.iter().map(|line| line.join("|")).collect::<Vec<_>>(), expected, "{text}");
+    assert!(text.ends_with("Self CPU time total: 57.000us\nSelf CUDA time total: 50.000us\n\n"), "{text}");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let text = |gpu| torch(&Summary { gpu, ..Summary::default() }, &RenderOptions::default());
+    assert!(text(None).contains(NO_ACTIVITY));
+    assert!(text(Some(GpuActivity::default())).contains(NO_RANGE));
+}
