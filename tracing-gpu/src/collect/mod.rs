@@ -7,6 +7,7 @@ pub(crate) mod catalog;
 pub(crate) mod chunked;
 pub(crate) mod core;
 mod known;
+pub(crate) mod lifetimes;
 mod marks;
 pub(crate) mod near;
 pub(crate) mod row;

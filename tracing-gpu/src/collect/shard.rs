@@ -8,6 +8,7 @@ use tracing_core::Metadata;
 use super::chunked::Chunked;
 use super::core::Core;
 use super::known::Known;
+use super::lifetimes::Lifetimes;
 use super::marks::Marks;
 use super::near::{CHILDREN, CachedSpan, Child, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
@@ -47,6 +48,7 @@ pub(crate) struct Shard {
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) marks: Marks,
     pub(crate) thread: Mutex<String>,
+    pub(crate) lifetimes: Lifetimes,
 }
 
 /// Finds the values of a span that has its own.
@@ -74,6 +76,7 @@ impl Shard {
             told: Mutex::default(),
             marks: Marks::default(),
             thread: Mutex::default(),
+            lifetimes: Lifetimes::default(),
         }
     }
 
