@@ -58,6 +58,29 @@ impl Camera {
     }
 }
 
+/// Shrinks RGB photographs, one below the other, `width` pixels wide: every square of `factor` by `factor` pixels becomes one of their
+/// mean colour.
+///
+/// # Panics
+/// If the photographs do not consist of whole squares.
+pub fn shrink(pixels: &[u8], width: usize, factor: usize) -> Vec<u8> {
+    let (row, area) = (3 * width, factor * factor);
+    assert!(width % factor == 0 && pixels.len() % (row * factor) == 0, "{} bytes, {width} pixels wide", pixels.len());
+    let mut small = Vec::with_capacity(pixels.len() / area);
+    let mut sums = vec![0_u32; row];
+    for squares in pixels.chunks_exact(row * factor) {
+        sums.fill(0);
+        for row in squares.chunks_exact(row) {
+            sums.iter_mut().zip(row).for_each(|(sum, &byte)| *sum += u32::from(byte));
+        }
+        for square in sums.chunks_exact(3 * factor) {
+            let sum = |channel| square.iter().skip(channel).step_by(3).sum::<u32>();
+            small.extend([0, 1, 2].map(|channel| (sum(channel) / area as u32) as u8));
+        }
+    }
+    small
+}
+
 /// The numbers a network takes for one image.
 ///
 /// # Panics
@@ -69,7 +92,7 @@ pub fn to_tensor(pixels: &[u8]) -> Tensor {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, Camera, to_tensor};
+    use super::{BYTES, Camera, shrink, to_tensor};
 
     #[test]
     fn images_depend_on_the_seed_alone() {
@@ -77,6 +100,16 @@ mod tests {
         assert_eq!(shoot(1), shoot(1));
         assert_ne!(shoot(1), shoot(2));
         assert_eq!(shoot(1).pixels.len(), BYTES);
+    }
+
+    #[test]
+    fn a_square_shrinks_to_its_mean_colour() {
+        // Two squares beside each other, and two photographs of one square's height.
+        let above = [[10, 0, 255], [20, 1, 255], [7, 0, 0], [7, 0, 1]];
+        let below = [[30, 2, 255], [40, 4, 255], [7, 0, 2], [7, 0, 6]];
+        let pixels = [above, below, below, below].concat().concat();
+        assert_eq!(shrink(&pixels, 4, 2), [[25, 1, 255], [7, 0, 2], [35, 3, 255], [7, 0, 4]].concat());
+        assert_eq!(shrink(&pixels, 4, 1), pixels);
     }
 
     #[test]

@@ -277,7 +277,7 @@ fn threads() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ranges that are open at the end: on this thread, on one that runs, and on one that has ended. The summary is from before the
+/// Ranges that are open at the end: on this thread, on one that runs, and on one that has ended; and a lifetime. The summary is from before the
 /// finish, since afterwards there is none to be had; `OUT.txt` has the table from the finish.
 fn open(profiler: Profiler, out: &str) -> Result<(), Box<dyn Error>> {
     drop(info_span!("closed").entered());
@@ -295,6 +295,7 @@ fn open(profiler: Profiler, out: &str) -> Result<(), Box<dyn Error>> {
     let _outer = info_span!("open here and there").entered();
     let _inner = info_span!("open on main").entered();
     let _again = info_span!("open here and there").entered();
+    let _request = info_span!("not closed", nvtx.lifetime = true);
     serde_json::to_writer(File::create(out)?, &profiler.summary())?;
     profiler.finish()?;
     barrier.wait();

@@ -13,8 +13,8 @@ mod threads;
 mod windows;
 
 use scenario::{
-    BOTH, LAYER, SUBSCRIBER, TemporaryFile, assert_whole, command, instances, outcome_recorded, recorded, rows, tree,
-    untold,
+    BOTH, LAYER, SUBSCRIBER, TemporaryFile, assert_whole, command, instances, notes, outcome, outcome_recorded,
+    recorded, rows, tree, untold,
 };
 use std::collections::BTreeMap;
 use tests::recorder::Call;
@@ -32,7 +32,13 @@ fn categories(summary: &Summary) -> BTreeMap<&str, u64> {
 }
 
 fn open(label: &str, thread: &str) -> OpenRange {
-    OpenRange { label: label.to_owned(), thread: thread.to_owned(), cut: false }
+    let (label, thread) = (label.to_owned(), thread.to_owned());
+    OpenRange { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 }
+}
+
+/// Lifetimes of one name that this thread began.
+fn lifetimes(label: &str, thread: &str, count: u64) -> OpenRange {
+    OpenRange { style: RangeStyle::StartEnd, count, ..open(label, thread) }
 }
 
 /// The events that begin something, with the category, colour and payload that they carry.

@@ -176,7 +176,13 @@ impl Config {
         if text.trim().is_empty() {
             return Vec::new(); // set to nothing is nothing said
         }
-        match text.parse() {
+        // `Targets` takes what `EnvFilter` writes in brackets, and then enables nothing by it.
+        let filter = if text.contains(['[', ']', '{', '}']) {
+            Err("spans and fields cannot be chosen".to_owned())
+        } else {
+            text.parse::<Targets>().map_err(|error| error.to_string())
+        };
+        match filter {
             Ok(filter) => {
                 self.filter = filter;
                 Vec::new()
@@ -359,6 +365,20 @@ mod tests {
         assert_eq!(config.apply_filter(" "), Vec::<String>::new());
         assert_eq!(config.apply_filter("app=loud").len(), 1);
         assert!(config.filter.would_enable("app", &Level::TRACE), "a bad filter changes nothing");
+    }
+
+    #[test]
+    fn the_brackets_of_env_filter_are_refused() {
+        for text in ["a[req]=debug", "info,[req]=debug", "app[{id}]=trace", "[{id=1}]", "a]=info"] {
+            let mut config = Config::default();
+            let complaints = config.apply_filter(text);
+            let expected = format!(
+                "TRACING_GPU_FILTER=`{text}` is not a filter (spans and fields cannot be chosen): use TARGET=LEVEL, \
+                 separated by commas, LEVEL being off, error, warn, info, debug or trace"
+            );
+            assert_eq!(complaints, [expected]);
+            assert_eq!(config.filter, Config::default().filter, "a bad filter changes nothing");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) use activity::ActivityTotals;
 use crate::clock::Rate;
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
+use crate::collect::lifetimes::OpenLifetimes;
 use crate::collect::row::RowCopy;
 use crate::collect::stream_times::{StreamKey, StreamTime};
 use crate::gpu;
@@ -40,7 +41,9 @@ pub(crate) fn summarise(
     let window = core.window();
     let shards = core.all_shards();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
-    let mut open: Vec<(u32, String)> = core.abandoned().into_iter().map(|range| (range.label, range.thread)).collect();
+    let mut open: Vec<Open> =
+        core.abandoned().into_iter().map(|range| Open::pushed(range.label, range.thread)).collect();
+    let mut lifetimes = Vec::new();
     for shard in &shards {
         // Rows of a thread that has not called since the window began are of an older one.
         if shard.window.load(std::sync::atomic::Ordering::Acquire) == window {
@@ -48,10 +51,15 @@ pub(crate) fn summarise(
         }
         let thread = shard.thread.lock().clone();
         open.extend(
-            shard.stack.open().filter_map(|(_, place)| Some((shard.identity(place)?.key.label, thread.clone()))),
+            shard
+                .stack
+                .open()
+                .filter_map(|(_, place)| Some(Open::pushed(shard.identity(place)?.key.label, thread.clone()))),
         );
+        lifetimes.extend(shard.lifetimes.open());
     }
     let activity = collector.map(|collector| collector.totals(core.clock.now()));
+    open.extend(lifetimes.into_iter().map(Open::lifetimes));
     let now = core.clock.now(); // after the rows: none of their durations is longer than the window
     let stream_rows = core.stream_times.rows();
     core.with_names(|names| {
@@ -283,15 +291,40 @@ fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     rows.iter().filter(in_more).map(|(_, row)| row.calls).sum()
 }
 
-fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut>, nodes_over_limit: u64) -> Losses {
+/// Ranges that are open, with their names still numbers.
+struct Open {
+    label: u32,
+    thread: String,
+    style: RangeStyle,
+    cut: bool,
+    count: u64,
+}
+
+impl Open {
+    fn pushed(label: u32, thread: String) -> Self {
+        Self { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 }
+    }
+
+    fn lifetimes(OpenLifetimes { label, thread, count }: OpenLifetimes) -> Self {
+        Self { label, thread, style: RangeStyle::StartEnd, cut: false, count }
+    }
+
+    fn named(self, names: &Names) -> OpenRange {
+        let Self { label, thread, style, cut, count } = self;
+        OpenRange { label: label_shown(names, label), thread, style, cut, count }
+    }
+}
+
+fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>, nodes_over_limit: u64) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
-    let cut = cut.into_iter().flat_map(|cut| cut.labels.iter().map(|&label| (label, cut.thread.clone(), true)));
-    let open = cut.chain(open.into_iter().map(|(label, thread)| (label, thread, false)));
+    let cut = cut
+        .into_iter()
+        .flat_map(|cut| cut.labels.iter().map(|&label| Open { cut: true, ..Open::pushed(label, cut.thread.clone()) }));
     Losses {
         split_instances: load(&core.losses.split_instances),
         stray_exits: load(&core.losses.stray_exits),
         spans_dropped: load(&core.losses.spans_dropped),
-        open: open.map(|(label, thread, cut)| OpenRange { label: label_shown(names, label), thread, cut }).collect(),
+        open: cut.chain(open).map(|range| range.named(names)).collect(),
         streams: if core.gpu { gpu::losses() } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         nodes_over_limit,

@@ -35,9 +35,7 @@ struct OwnValues(Vec<(&'static Core, Arc<SpanValues>)>);
 impl Drop for OwnValues {
     fn drop(&mut self) {
         for (core, values) in &self.0 {
-            if let Some(shard) = core.shard() {
-                own_values::close(core, shard, values);
-            }
+            own_values::close(core, core.shard(), values);
         }
     }
 }

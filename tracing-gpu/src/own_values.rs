@@ -6,6 +6,7 @@ use tracing_core::span;
 
 use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
+use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
 use crate::collect::values::{FieldValues, Lifetime, SpanValues};
 use crate::gpu::{self, StreamId};
@@ -74,12 +75,22 @@ fn begin_lifetime(core: &'static Core, shard: &Shard, values: &SpanValues) {
         (core.nvtx && nvtx_rs::is_tool_attached()).then(|| shard.closed(|| core.nvtx_range(lifetime_key(values))));
     let start = core.clock.now();
     let range = range.map(|range| shard.closed(|| range.domain.start(&values.now().apply(range.attributes))));
-    values.begin_lifetime(Lifetime { start, range });
+    let begun = Begun::here(values.label, shard.index);
+    shard.lifetimes.begin(begun, &shard.thread);
+    values.begin_lifetime(Lifetime { start, range, begun });
 }
 
-/// Ends the start/end range of a span that has been closed, if it has one.
-pub(crate) fn close(core: &'static Core, shard: &Shard, values: &SpanValues) {
+/// Ends the start/end range of a span that has been closed, if it has one. Without a shard it cannot be measured, and is counted so;
+/// after the finish it stays as it was then.
+pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanValues) {
+    if shard.is_none() && !core.is_running() {
+        return;
+    }
     let Some(lifetime) = values.end_lifetime() else { return };
+    if let Some(creator) = core.shard_at(lifetime.begun.shard()) {
+        creator.lifetimes.end(lifetime.begun);
+    }
+    let Some(shard) = shard else { return core.drop_span() };
     let now = core.clock.now();
     if let Some(range) = lifetime.range {
         shard.closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain

@@ -119,9 +119,7 @@ impl GpuSubscriber {
             Closed::No => false,
             Closed::Yes(None) => true,
             Closed::Yes(Some(values)) => {
-                if let Some(shard) = shard {
-                    own_values::close(core, shard, &values);
-                }
+                own_values::close(core, shard, &values);
                 true
             }
         }

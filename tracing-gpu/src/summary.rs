@@ -116,10 +116,14 @@ pub struct CategoryStats {
 pub struct OpenRange {
     /// Name as [`RangeStats::label`] gives it.
     pub label: String,
-    /// Name of the thread it is open on.
+    /// Name of the thread it is open on; of a start/end range, of the thread that began it.
     pub thread: String,
+    /// Push/pop; or start/end, for a span with `nvtx.lifetime` that has not been closed.
+    pub style: RangeStyle,
     /// Whether it was popped by the finish, and so counted up to then ("cut").
     pub cut: bool,
+    /// How many such ranges: lifetimes of one name and thread are counted together, push/pop ranges are listed one by one.
+    pub count: u64,
 }
 
 /// Stream times that are missing, of all profilers of the process and since it began. All zero in a clean run, and where no stream was named.

@@ -71,7 +71,7 @@ impl<D: Device> ResidualNetwork<D> {
 
 impl ResidualNetwork {
     /// The classes told apart.
-    pub const CLASSES: usize = 100;
+    pub const CLASSES: usize = 1000;
 
     /// The extent of a batch of `images` images.
     pub fn input_shape(images: usize) -> Shape {

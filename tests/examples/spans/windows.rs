@@ -10,6 +10,7 @@ use tracing_gpu::{Output, Profiler, Report};
 pub(crate) const ALL: &[Scenario] = &[
     ("open-at-the-end", open_at_the_end),
     ("open-in-a-summary", open_in_a_summary),
+    ("open-lifetimes", open_lifetimes),
     ("after-finish", after_finish),
     ("reset", reset),
     ("reset-open", reset_open),
@@ -55,6 +56,27 @@ fn open_in_a_summary(tier: Tier) -> Outcome {
         std::mem::forget(outer); // open in the next summary too
         Ok(())
     })
+}
+
+/// Lifetimes that began here and on a thread that has ended, of which one ends elsewhere, one here, and one not at all.
+fn open_lifetimes(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().output(report_file()?).report([Report::Ranges]).build()?;
+    tier.install(&profiler)?;
+    let request = || info_span!("request", nvtx.lifetime = true);
+    let (first, second) = (request(), request());
+    let third = on_thread("ended", || info_span!("span", nvtx.name = "third", nvtx.lifetime = true));
+    first.in_scope(|| ());
+    print(&profiler.summary())?;
+    let clone = third.clone();
+    on_thread("closing", move || drop((first, clone)));
+    print(&profiler.summary())?;
+    profiler.reset();
+    print(&profiler.summary())?;
+    drop(third);
+    print(&profiler.summary())?;
+    profiler.finish()?;
+    drop(second);
+    Ok(())
 }
 
 /// Every callback there is, for spans from before and after the finish.

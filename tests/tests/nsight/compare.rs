@@ -13,31 +13,19 @@ use tracing_gpu::{RangeStyle, Summary};
 /// measure, and what is off for a reason is off in all of them. Rows and counts must agree in every run.
 const RUNS: usize = 5;
 
-/// What is allowed where a range is entered a few times in a program that sweeps the caches in between. With the clock read in the
-/// instruction before the call, Nsight Systems takes its own stamp about 1 us later there, after the first call of all 13 us later.
-const COLD_NS: f64 = 2_000.0;
-
-/// What is allowed elsewhere: so much an instance in a total, so much in a median.
-const WARM_NS: (f64, f64) = (100.0, 60.0);
+/// What is allowed: so much an instance in a total, so much in a median; or [`ALLOWED_PERCENT`].
+const ALLOWED_NS: (f64, f64) = (100.0, 60.0);
+const ALLOWED_PERCENT: f64 = 1.0;
 
 /// Profiles a program with `run` until all durations agree.
 ///
 /// # Panics
 /// If rows or instances differ in any run, or the durations of some row in every run.
-pub(crate) fn agree(what: &str, run: impl FnMut() -> (Recording, Vec<Row>)) {
-    agree_within(WARM_NS, what, run);
-}
-
-/// [`agree`] for programs whose ranges are few and far between.
-pub(crate) fn agree_cold(what: &str, run: impl FnMut() -> (Recording, Vec<Row>)) {
-    agree_within((COLD_NS, COLD_NS), what, run);
-}
-
-fn agree_within(ns: (f64, f64), what: &str, mut run: impl FnMut() -> (Recording, Vec<Row>)) {
+pub(crate) fn agree(what: &str, mut run: impl FnMut() -> (Recording, Vec<Row>)) {
     let mut best: BTreeMap<(RangeStyle, String), Deviation> = BTreeMap::new();
     for number in 1..=RUNS {
         let (recording, ours) = run();
-        for deviation in compare(what, ns, &recording, &ours) {
+        for deviation in compare(what, &recording, &ours) {
             let row = best.entry((deviation.style, deviation.label.clone())).or_insert_with(|| deviation.clone());
             if deviation.of_allowed() < row.of_allowed() {
                 *row = deviation;
@@ -72,12 +60,17 @@ struct Off {
 impl Off {
     fn new(ours: f64, theirs: f64, allowed_ns: f64) -> Self {
         let ns = ours - theirs;
-        Self { ns, percent: 100.0 * ns / theirs, of_allowed: ns.abs() / (theirs / 100.0).max(allowed_ns) }
+        Self {
+            ns,
+            percent: 100.0 * ns / theirs,
+            of_allowed: ns.abs() / (theirs * ALLOWED_PERCENT / 100.0).max(allowed_ns),
+        }
     }
 }
 
 impl Deviation {
-    fn new(ours: &Row, theirs: &Row, (total_ns, median_ns): (f64, f64)) -> Self {
+    fn new(ours: &Row, theirs: &Row) -> Self {
+        let (total_ns, median_ns) = ALLOWED_NS;
         let instances = theirs.instances as f64;
         Self {
             style: theirs.style,
@@ -108,7 +101,7 @@ impl fmt::Display for Deviation {
 
 /// # Panics
 /// If rows or instances differ.
-fn compare(what: &str, ns: (f64, f64), recording: &Recording, ours: &[Row]) -> Vec<Deviation> {
+fn compare(what: &str, recording: &Recording, ours: &[Row]) -> Vec<Deviation> {
     let theirs = recording.table(Table::Both);
     // The two tables of one style say nothing else.
     for (table, style) in [(Table::PushPop, RangeStyle::PushPop), (Table::StartEnd, RangeStyle::StartEnd)] {
@@ -128,7 +121,7 @@ fn compare(what: &str, ns: (f64, f64), recording: &Recording, ours: &[Row]) -> V
         only_ours.is_empty() && only_theirs.is_empty(),
         "{what}: rows or instances differ\nours {only_ours:#?}\nNsight's {only_theirs:#?}"
     );
-    theirs.iter().map(|(name, row)| Deviation::new(ours[name], row, ns)).collect()
+    theirs.iter().map(|(name, row)| Deviation::new(ours[name], row)).collect()
 }
 
 /// # Panics

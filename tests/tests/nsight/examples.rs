@@ -5,11 +5,11 @@ use std::process::Command;
 use tests::nsight::{Recording, Row, Table, profile, release_example};
 use tracing_gpu::RangeStyle;
 
-use crate::compare::{agree, agree_cold, printed_rows};
+use crate::compare::{agree, printed_rows};
 
 #[test]
 fn phases() {
-    agree_cold("phases", || run_with_table("phases"));
+    agree("phases", || run_with_table("phases"));
 }
 
 #[test]

@@ -260,6 +260,7 @@ fn a_lifetime_may_end_on_another_thread() {
         let summary = ran.summary();
         let counted = rows([("never entered (start/end)", 1), ("request", 1), ("request (start/end)", 1)]);
         assert_eq!(instances(&summary), counted);
+        assert_eq!(summary.losses.open, [lifetimes("alive", "main", 1)], "{tier}");
         assert_whole(&summary);
     }
 }

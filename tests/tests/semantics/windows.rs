@@ -42,12 +42,42 @@ fn a_summary_names_what_is_open_and_changes_nothing() {
 }
 
 #[test]
+fn lifetimes_that_are_open_are_named_until_they_end() {
+    for tier in BOTH {
+        let report = TemporaryFile::new("report");
+        let run = |recorded: bool| {
+            let mut command = command("open-lifetimes", tier);
+            command.env("SPANS_REPORT", &report.0);
+            if recorded { outcome_recorded(&mut command) } else { outcome(&mut command) }
+        };
+        let recorded = run(true);
+        let told = ["start request", "start request", "push request", "pop", "end"];
+        assert_eq!(recorded.told_on_main(), told, "{tier}");
+        assert_eq!(recorded.told_on("ended"), ["start third"], "{tier}");
+        assert_eq!(recorded.told_on("closing"), ["end"], "{tier}");
+        for ran in [recorded, run(false)] {
+            assert!(ran.status.success(), "{}", ran.stderr);
+            let [all, after_one, after_reset, last] = <[Summary; 4]>::try_from(ran.summaries()).unwrap();
+            let (third, one) = (lifetimes("third", "ended", 1), lifetimes("request", "main", 1));
+            assert_eq!(all.losses.open, [lifetimes("request", "main", 2), third.clone()], "{tier}");
+            assert_eq!(after_one.losses.open, [one.clone(), third.clone()], "{tier}: a clone keeps the third");
+            assert_eq!(instances(&after_one), rows([("request", 1), ("request (start/end)", 1)]));
+            assert_eq!((after_reset.losses.open, after_reset.ranges), (vec![one.clone(), third], vec![]), "{tier}");
+            assert_eq!(last.losses, Losses { open: vec![one], ..Losses::default() }, "{tier}");
+            assert_eq!(instances(&last), rows([("third (start/end)", 1)]));
+            let text = report.text();
+            assert_eq!(notes(&text), "- Spans not closed, whose lifetimes are not counted: request (main).", "{tier}");
+        }
+    }
+}
+
+#[test]
 fn after_the_finish_nothing_is_told() {
     for tier in BOTH {
         let ran = recorded("after-finish", tier);
         assert_eq!(ran.told_on_main(), ["start span", "push plain", "pop"], "{tier}");
         assert_eq!(ran.told_on("worker"), Vec::<String>::new());
-        assert_eq!(ran.summary().losses.open, [open("plain", "main")]);
+        assert_eq!(ran.summary().losses.open, [open("plain", "main"), lifetimes("span", "main", 1)]);
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod chunked;
 pub(crate) mod core;
 mod known;
 pub(crate) mod launches;
+pub(crate) mod lifetimes;
 mod marks;
 pub(crate) mod near;
 pub(crate) mod row;

@@ -9,6 +9,7 @@ use super::chunked::Chunked;
 use super::core::Core;
 use super::known::Known;
 use super::launches::Launches;
+use super::lifetimes::Lifetimes;
 use super::marks::Marks;
 use super::near::{CHILDREN, CachedSpan, Child, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
@@ -49,6 +50,7 @@ pub(crate) struct Shard {
     pub(super) marks: Marks,
     pub(super) launches: Launches,
     pub(crate) thread: Mutex<String>,
+    pub(crate) lifetimes: Lifetimes,
 }
 
 /// Finds the values of a span that has its own.
@@ -77,6 +79,7 @@ impl Shard {
             marks: Marks::default(),
             launches: Launches::default(),
             thread: Mutex::default(),
+            lifetimes: Lifetimes::default(),
         }
     }
 

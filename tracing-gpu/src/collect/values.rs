@@ -9,6 +9,7 @@ use tracing_core::field::{Field, Visit};
 use tracing_core::{Metadata, span};
 
 use super::catalog::CategoryName;
+use super::lifetimes::Begun;
 use crate::clock::Ticks;
 use crate::gpu::StreamId;
 
@@ -166,6 +167,7 @@ impl Changing {
 pub(crate) struct Lifetime {
     pub(crate) start: Ticks,
     pub(crate) range: Option<RangeId>,
+    pub(crate) begun: Begun,
 }
 
 impl SpanValues {

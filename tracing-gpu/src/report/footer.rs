@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::number::integer;
 use super::table::{chars, clip};
 use super::{RenderOptions, Report, TableStyle, names, section, streams};
-use crate::{OpenRange, Summary, Times};
+use crate::{OpenRange, RangeStyle, Summary, Times};
 
 /// Names of open ranges printed before the rest is only counted.
 const MAX_OPEN: usize = 10;
@@ -98,12 +98,15 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
 }
 
 fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
-    for (cut, what) in
-        [(true, "Open at the end, and counted up to then (cut): "), (false, "Still open, and not counted: ")]
-    {
-        let mut threads_by_label: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
-        for range in open.iter().filter(|range| range.cut == cut) {
-            *threads_by_label.entry(&range.label).or_default().entry(&range.thread).or_default() += 1;
+    for (cut, style, what) in [
+        (true, RangeStyle::PushPop, "Open at the end, and counted up to then (cut): "),
+        (false, RangeStyle::PushPop, "Still open, and not counted: "),
+        (false, RangeStyle::StartEnd, "Spans not closed, whose lifetimes are not counted: "),
+    ] {
+        let mut threads_by_label: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+        for range in open.iter().filter(|range| (range.cut, range.style) == (cut, style)) {
+            let count = threads_by_label.entry(&range.label).or_default().entry(&range.thread).or_default();
+            *count = count.saturating_add(range.count);
         }
         if threads_by_label.is_empty() {
             continue;
@@ -118,7 +121,7 @@ fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
 }
 
 /// `load (main)`, `poll (worker-1, worker-2 x3, 5 more threads)`.
-fn open_range(label: &str, threads: &BTreeMap<&str, usize>) -> String {
+fn open_range(label: &str, threads: &BTreeMap<&str, u64>) -> String {
     let name = if label.is_empty() { "None".to_owned() } else { clip(&names::escaped(label), MAX_NAME) };
     let mut named: Vec<String> = threads
         .iter()

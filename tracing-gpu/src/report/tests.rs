@@ -249,9 +249,14 @@ fn rows_without_an_instance_are_left_out() {
     assert!(text(&summary, &[Report::Ranges], &RenderOptions::default()).contains("No range was recorded."));
 }
 
+fn open_range(label: &str, thread: &str, style: RangeStyle, cut: bool, count: u64) -> OpenRange {
+    OpenRange { label: label.to_owned(), thread: thread.to_owned(), style, cut, count }
+}
+
 #[test]
 fn the_footer_names_every_loss() {
-    let open = |label: &str, thread: &str, cut| OpenRange { label: label.to_owned(), thread: thread.to_owned(), cut };
+    let open = |label, thread, cut| open_range(label, thread, RangeStyle::PushPop, cut, 1);
+    let lifetimes = |label, thread, count| open_range(label, thread, RangeStyle::StartEnd, false, count);
     let losses = Losses {
         split_instances: 1,
         stray_exits: 2_000,
@@ -263,6 +268,9 @@ fn the_footer_names_every_loss() {
             open("poll", "w3", false),
             open("poll", "w4", false),
             open("", "", false),
+            lifetimes("poll", "w1", 1),
+            lifetimes("request", "main", 1_000),
+            lifetimes("request", "main", 1),
         ],
         names_over_limit: 3,
         nodes_over_limit: 4,
@@ -280,6 +288,8 @@ fn the_footer_names_every_loss() {
  - Open at the end, and counted up to then (cut): step (main).
  - Still open, and not counted: None (unnamed thread), poll (w1 x2, w2, w3, 1
    more thread).
+ - Spans not closed, whose lifetimes are not counted: poll (w1), request (main
+   x1001).
  - 1 instance was closed and opened again, because a range below it was exited
    first: it counts as two.
  - 2,000 exits were on a thread that had no such range open; they ended nothing
@@ -325,7 +335,7 @@ fn a_clean_run_has_no_footer_and_many_open_ranges_are_counted() {
     let mut summary = Summary::default();
     assert_eq!(text(&summary, &[], &RenderOptions::default()), "");
     summary.losses.open =
-        (0..25).map(|i| OpenRange { label: format!("range {i:02}"), thread: "main".to_owned(), cut: true }).collect();
+        (0..25).map(|i| open_range(&format!("range {i:02}"), "main", RangeStyle::PushPop, true, 1)).collect();
     let text = text(&summary, &[], &RenderOptions::default()).replace("\n  ", "");
     assert!(text.contains("range 09 (main), and 15 more.") && !text.contains("range 10"), "{text}");
 }
