@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use cudarc::driver::sys;
+use cudarc::driver::{CudaContext, sys};
 use tracing::info_span;
 use tracing_gpu::with_stream;
 
-use super::device::{Device, profiler, us};
+use super::device::profiler;
 
 const SPANS: usize = 20_000;
 const PASSES: usize = 7;
@@ -73,11 +73,10 @@ fn resident_kib() -> u64 {
 }
 
 pub(crate) fn run(quick: bool) {
-    let device = Device::open();
-    let stream = device.context.new_stream().expect("a stream");
-    device.spin(&stream, us(10));
+    let context = CudaContext::new(0).expect("a CUDA device");
+    let stream = context.new_stream().expect("a stream");
     stream.synchronize().expect("the device");
-    let mut hand = by_hand(stream.cu_stream(), device.context.cu_ctx());
+    let mut hand = by_hand(stream.cu_stream(), context.cu_ctx());
     hand();
     let by_hand = per_span(|| {
         hand();
