@@ -57,7 +57,7 @@ pub(crate) fn summarise(core: &'static Core, cut: Option<&Cut>) -> Summary {
             ..Summary::default()
         };
         if core.gpu {
-            summary.notes.extend(gpu::notes());
+            summary.notes.extend(gpu::notes(core));
         }
         if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = core.clock.worst_correction_ppm();
@@ -277,7 +277,7 @@ fn losses(core: &Core, names: &Names, open: Vec<(u32, String)>, cut: Option<&Cut
         stray_exits: load(&core.losses.stray_exits),
         spans_dropped: load(&core.losses.spans_dropped),
         open: open.map(|(label, thread, cut)| OpenRange { label: label_shown(names, label), thread, cut }).collect(),
-        streams: if core.gpu { gpu::losses() } else { StreamLosses::default() },
+        streams: if core.gpu { gpu::losses(core) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         nodes_over_limit,
         rows_without_median: 0,

@@ -72,7 +72,7 @@ impl Shard {
             window: AtomicU64::new(core.window()),
             known: Mutex::default(),
             told: Mutex::default(),
-            marks: Marks::default(),
+            marks: Marks::new(),
             thread: Mutex::default(),
         }
     }
@@ -154,7 +154,7 @@ impl Shard {
     #[inline(never)]
     pub(crate) fn enter(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
-        let mark = if stream == 0 { None } else { gpu::begin(stream) };
+        let mark = if stream == 0 { None } else { gpu::begin(self.core, stream) };
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         if !self.stack.push(span, place, self.now()) {
@@ -290,7 +290,9 @@ impl Shard {
             return;
         }
         if let Some(row) = self.rows.get(ended.place.row()) {
-            row.add(ended.duration, ended.nested, &self.core.budget);
+            if !row.add_near(ended.duration, ended.nested) {
+                row.add(ended.duration, ended.nested, &self.core.budget);
+            }
         }
     }
 

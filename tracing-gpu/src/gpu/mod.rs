@@ -16,7 +16,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUcontext, CUstream};
 
-pub(crate) use events::{Mark, abandon, begin, end, read_all};
+pub(crate) use events::{EventLosses, Mark, abandon, begin, end, read_all};
 pub use future::{OnStream, WithStream};
 pub(crate) use queue::Target;
 pub(crate) use status::{losses, notes, stream_facts};

@@ -7,8 +7,8 @@ use cudarc::driver::{CudaContext, CudaStream};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::driver::Handle;
-use super::queue::Queue;
+use super::driver::{CudaError, Driver, Handle};
+use super::queue::{Events, Queue};
 use crate::collect::chunked::Chunked;
 
 /// Number of a named stream; 0 for none.
@@ -29,7 +29,8 @@ pub(crate) struct NamedStream {
 pub(crate) struct NamedContext {
     pub(crate) handle: Handle,
     alive: Option<Weak<CudaContext>>,
-    pub(crate) events: Mutex<Vec<Handle>>,
+    /// Events that no stream has taken.
+    pub(crate) events: Mutex<Vec<Events>>,
     pub(crate) facts: OnceCell<ContextFacts>,
 }
 
@@ -38,8 +39,15 @@ pub(crate) struct NamedContext {
 pub(crate) struct ContextFacts {
     pub(crate) device: i32,
     pub(crate) device_name: String,
-    /// Readings up to this say nothing: two events with nothing between them may read as much.
-    pub(crate) floor_ns: u64,
+    /// Readings up to this, in nanoseconds, say nothing: two events with nothing between them may read as much. Or why it is not known.
+    pub(crate) floor: Result<u64, CudaError>,
+}
+
+impl NamedContext {
+    /// The floor in nanoseconds; 0 where it is not known.
+    pub(crate) fn floor_ns(&self) -> u64 {
+        self.facts.get().and_then(|facts| facts.floor.ok()).unwrap_or(0)
+    }
 }
 
 #[derive(Debug)]
@@ -55,17 +63,37 @@ enum Owner {
 /// A guarantee that the handle is of a live stream, for as long as it is held.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alive {
-    _stream: Option<Arc<CudaStream>>,
-    _context: Option<Arc<CudaContext>>,
+    stream: Option<Arc<CudaStream>>,
+    context: Option<Arc<CudaContext>>,
+}
+
+impl Alive {
+    /// Drops it. The last hold on what is cudarc's destroys that, which changes the current context: it is put back. Not under a lock.
+    pub(crate) fn let_go(this: Option<Self>, driver: &Driver) {
+        let Some(Self { stream, context }) = this else { return };
+        let last = (stream.and_then(Arc::into_inner), context.and_then(Arc::into_inner));
+        if last.0.is_some() || last.1.is_some() {
+            driver.keeping_context(|| drop(last));
+        }
+    }
 }
 
 impl NamedStream {
     /// Holds the stream alive; `None` when it is gone.
     pub(crate) fn hold(&self) -> Option<Alive> {
         match &self.owner {
-            Owner::Cudarc(stream) => Some(Alive { _stream: Some(stream.upgrade()?), _context: None }),
-            Owner::Context => Some(Alive { _stream: None, _context: Some(self.context.alive.as_ref()?.upgrade()?) }),
+            Owner::Cudarc(stream) => Some(Alive { stream: Some(stream.upgrade()?), context: None }),
+            Owner::Context => Some(Alive { stream: None, context: Some(self.context.alive.as_ref()?.upgrade()?) }),
             Owner::Caller => Some(Alive::default()), // by contract
+        }
+    }
+
+    /// Whether it can be held now. Holds nothing: a last hold must not be dropped where a lock is held.
+    fn lives(&self) -> bool {
+        match &self.owner {
+            Owner::Cudarc(stream) => stream.strong_count() > 0,
+            Owner::Context => self.context.alive.as_ref().is_some_and(|context| context.strong_count() > 0),
+            Owner::Caller => true,
         }
     }
 }
@@ -109,7 +137,7 @@ fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, o
     if let Some(&id) = names.streams.get(&(context, handle)) {
         // The same handle is the same stream only while the first one lives: then it cannot have been given again.
         if get(id).is_some_and(|known| {
-            known.hold().is_some() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
+            known.lives() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
         }) {
             return id;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::histogram::{bucket_of, middle_of};
+use super::histogram::middle_of;
 
 /// Durations of one range on any number of threads, in the unit they were added in.
 ///
@@ -33,24 +33,16 @@ pub(crate) struct Median {
 impl Distribution {
     #[cfg(test)]
     pub(crate) fn of(durations: impl IntoIterator<Item = u64>) -> Self {
-        let mut all = Self::default();
-        for duration in durations {
-            all.add(duration, |_| true);
-        }
-        all
-    }
-
-    /// Adds one duration. `keep` says, by the number of durations kept so far, whether it is kept by itself or counted in its bucket.
-    pub(crate) fn add(&mut self, duration: u64, keep: impl FnOnce(u64) -> bool) {
-        self.min = if self.count == 0 { duration } else { self.min.min(duration) };
-        self.max = self.max.max(duration);
-        self.count += 1;
-        self.total += u128::from(duration);
-        self.squares = self.squares.saturating_add(u128::from(duration) * u128::from(duration));
-        if self.buckets.is_empty() && keep(self.samples.len() as u64) {
-            self.samples.push(duration);
-        } else {
-            *self.buckets.entry(bucket_of(duration)).or_default() += 1;
+        let samples: Vec<u64> = durations.into_iter().collect();
+        let wide = || samples.iter().map(|&duration| u128::from(duration));
+        Self {
+            count: samples.len() as u64,
+            total: wide().sum(),
+            min: samples.iter().copied().min().unwrap_or(0),
+            max: samples.iter().copied().max().unwrap_or(0),
+            squares: wide().fold(0, |sum: u128, duration| sum.saturating_add(duration * duration)),
+            samples,
+            ..Self::default()
         }
     }
 
@@ -113,6 +105,7 @@ impl Distribution {
 
 #[cfg(test)]
 mod tests {
+    use super::super::histogram::bucket_of;
     use super::*;
     use proptest::prelude::*;
 
