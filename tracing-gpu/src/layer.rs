@@ -52,6 +52,18 @@ impl GpuLayer {
         self.core.near_shard()
     }
 
+    /// A span that takes no more than counting.
+    #[inline(always)]
+    fn new_span_near(&self, shard: &Shard, attributes: &span::Attributes<'_>, id: &span::Id) -> Option<()> {
+        if !attributes.is_contextual() {
+            return None;
+        }
+        let (place, row) = shard.child_near(attributes.metadata())?;
+        row.add_call(&self.core.clock);
+        shard.remember(id.into_u64(), place);
+        Some(())
+    }
+
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
         Some((self.core, self.core.shard()?))
     }
@@ -67,17 +79,7 @@ where
 
     #[inline]
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
-        let near = || {
-            if !attributes.is_contextual() {
-                return None;
-            }
-            let shard = self.near_shard()?;
-            let (place, row) = shard.child_near(attributes.metadata())?;
-            row.add_call(&self.core.clock);
-            shard.remember(id.into_u64(), place);
-            Some(())
-        };
-        if near().is_none() {
+        if self.near_shard().and_then(|shard| self.new_span_near(shard, attributes, id)).is_none() {
             new_span_far(self, attributes, id, &ctx);
         }
     }
@@ -145,6 +147,9 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let Some((core, shard)) = layer.shard() else { return layer.core.count_unfollowed() };
+    if layer.new_span_near(shard, attributes, id).is_some() {
+        return; // a stream in play keeps entries off the fast path, not this
+    }
     let parent = match attributes.parent() {
         None if attributes.is_contextual() => shard.current_node(),
         None => ROOT,
