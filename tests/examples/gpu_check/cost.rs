@@ -40,15 +40,12 @@ fn by_hand(stream: sys::CUstream, context: sys::CUcontext) -> impl FnMut() {
     let record = move |event| {
         // SAFETY: calls of the driver with live handles; what is written is on the stack.
         unsafe {
-            let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-            sys::cuThreadExchangeStreamCaptureMode(&raw mut mode);
             let mut current = std::ptr::null_mut();
             sys::cuCtxGetCurrent(&raw mut current);
             assert!(current == context, "no other context is used here");
             let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
             sys::cuStreamIsCapturing(stream, &raw mut status);
             sys::cuEventRecord(event, stream);
-            sys::cuThreadExchangeStreamCaptureMode(&raw mut mode);
         }
     };
     move || {

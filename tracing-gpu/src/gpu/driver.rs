@@ -181,7 +181,9 @@ impl Driver {
         result
     }
 
-    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread.
+    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For whatever is not enqueued into a
+    /// stream: such calls are refused in other modes while a thread captures, and break its capture. Not wanted to ask whether a stream captures,
+    /// which is always allowed, nor to record an event in one that does not, which is work in a stream like a launch.
     pub(crate) fn relaxed<T>(&self, body: impl FnOnce() -> T) -> T {
         const RELAXED: c_uint = 2;
         let mut mode = RELAXED;

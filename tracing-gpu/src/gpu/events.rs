@@ -2,7 +2,8 @@
 //!
 //! A start event is recorded just before a range begins and an end event just after it ends. Nothing waits for the GPU: pairs are read in
 //! stream order once they have finished, and only a summary waits, for the newest pair of each stream. Every call leaves the thread's current
-//! context, its stored errors and all captures as they were.
+//! context, its stored errors and all captures as they were: what is enqueued into a stream that captures nothing harms no capture, and what
+//! is not enqueued (to create events, to read them, to wait) is called in the relaxed capture mode.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
@@ -83,20 +84,18 @@ pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
         return None;
     };
     // Outside the lock: the driver waits where its own queue is full.
-    let recorded = driver.relaxed(|| {
-        driver.in_context(stream.context.handle, || {
-            // In its context: a default stream is that of whichever is current.
-            if driver.capture(stream.handle)? == Capture::Active {
-                return Ok(None);
-            }
-            prepare(driver, stream.context)?;
-            let events = match events {
-                Some(events) => events,
-                None => *events.insert(create_events(driver, stream)?),
-            };
-            driver.record(events.start, stream.handle)?;
-            Ok(Some(Mark { stream, events }))
-        })
+    let recorded = driver.in_context(stream.context.handle, || {
+        // In its context: a default stream is that of whichever is current.
+        if driver.capture(stream.handle)? == Capture::Active {
+            return Ok(None);
+        }
+        prepare(driver, stream.context)?;
+        let events = match events {
+            Some(events) => events,
+            None => *events.insert(driver.relaxed(|| create_events(driver, stream))?),
+        };
+        driver.record(events.start, stream.handle)?;
+        Ok(Some(Mark { stream, events }))
     });
     match recorded {
         Ok(Some(mark)) => return Some(mark),
@@ -111,13 +110,11 @@ pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
 pub(crate) fn end(mark: Mark, target: Target) {
     let Ok(driver) = Driver::get() else { return };
     let Mark { stream, events } = mark;
-    let recorded = driver.relaxed(|| {
-        driver.in_context(stream.context.handle, || {
-            if driver.capture(stream.handle)? == Capture::Active {
-                return Ok(false);
-            }
-            driver.record(events.end, stream.handle).map(|()| true)
-        })
+    let recorded = driver.in_context(stream.context.handle, || {
+        if driver.capture(stream.handle)? == Capture::Active {
+            return Ok(false);
+        }
+        driver.record(events.end, stream.handle).map(|()| true)
     });
     let losses = &target.core.losses.streams;
     match recorded {
@@ -268,7 +265,8 @@ fn prepare(driver: &Driver, context: &NamedContext) -> Result<(), CudaError> {
     context.facts.get_or_try_init(|| {
         let (device, device_name) = driver.current_device()?;
         // Tried once: what fails at one entry would fail, and cost as much, at the next.
-        Ok(ContextFacts { device, device_name, floor: measure_floor(driver, context.handle) })
+        let floor = driver.relaxed(|| measure_floor(driver, context.handle));
+        Ok(ContextFacts { device, device_name, floor })
     })?;
     Ok(())
 }
@@ -286,9 +284,9 @@ fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
         let mut readings = Vec::with_capacity(PAIRS);
         for pair in events.chunks_exact(2) {
             for &event in pair {
-                driver.relaxed(|| {
+                driver.in_context(context, || {
                     driver.capture(stream)?;
-                    driver.in_context(context, || driver.record(event, stream))
+                    driver.record(event, stream)
                 })?;
             }
             driver.wait(pair[1])?;
