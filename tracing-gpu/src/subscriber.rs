@@ -165,7 +165,10 @@ fn parent_stream(core: &'static Core, shard: &Shard, attributes: &span::Attribut
         None if attributes.is_contextual() => shard.stack.top().map(|top| top.span()),
         None => None,
     };
-    let Some((home, span, _)) = parent.and_then(|parent| locate(core, parent)) else { return 0 };
+    let Some((home, span, place)) = parent.and_then(|parent| locate(core, parent)) else { return 0 };
+    if !place.has_own_values() {
+        return home.slab.inherited_stream(span);
+    }
     match home.slab.values(span).map_or(0, |values| values.now().stream) {
         0 => home.slab.inherited_stream(span),
         own => own,

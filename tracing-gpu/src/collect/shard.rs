@@ -46,6 +46,8 @@ pub(crate) struct Shard {
     pub(super) known: Mutex<Known>,
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) marks: Marks,
+    /// For each of `spans`, the stream that a parent names: read only where any span names one.
+    pub(super) streams: [AtomicU32; SPANS],
     pub(crate) thread: Mutex<String>,
 }
 
@@ -66,6 +68,7 @@ impl Shard {
             stack: Stack::new(),
             children: std::array::from_fn(|_| Child::default()),
             spans: std::array::from_fn(|_| CachedSpan::default()),
+            streams: std::array::from_fn(|_| AtomicU32::new(0)),
             rows: Chunked::new(),
             row_count: AtomicU32::new(0),
             profiler: core.id,

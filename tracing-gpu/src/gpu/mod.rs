@@ -67,7 +67,7 @@ fn with_id<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// A number for a stream, to be used as the span field `gpu.stream`: the span, and those below it that name no stream, are timed on it.
+/// A number for a stream, to be used as the span field `gpu.stream`: the span, and those created below it that name no stream, are timed on it.
 ///
 /// The same stream has the same number as long as it lives. The number does not keep it alive; a span entered when the stream is gone is
 /// not timed, and counted in the footer.
