@@ -114,9 +114,11 @@ fn run_tier(quick: bool) {
     // Warm: rows have their samples, and more pairs have waited than will.
     hand();
     spans();
-    hold(&stream, Duration::from_millis(30));
+    hold(&stream, Duration::from_millis(10)); // less than it takes to enqueue as many pairs as may wait
     with_stream(&stream, spans);
     synchronize();
+    let warm = profiler.summary(); // reads all, after which the events are the context's again
+    assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64), "{:?}", warm.losses);
     let (mut hands, mut untimeds, mut timeds, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut allocated = Allocations::default();
     for _ in 0..PASSES {

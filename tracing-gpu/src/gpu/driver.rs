@@ -256,7 +256,7 @@ impl Driver {
         let mut milliseconds = 0f32;
         // SAFETY: writes one float.
         match answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) }) {
-            Ok(()) => Ok(Some((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)),
+            Ok(()) => Ok(Some((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as u64)), // to the nearest
             Err(CudaError::NOT_READY) => Ok(None),
             Err(error) => Err(error),
         }

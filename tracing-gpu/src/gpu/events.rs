@@ -126,7 +126,7 @@ pub(crate) fn end(mark: Mark, target: Target) {
         return close(driver, stream, Some(events));
     }
     let mut queue = stream.queue.lock();
-    let ends = queue.close();
+    let ends = queue.end();
     if queue.pairs.len() >= PENDING {
         read_finished(driver, stream, &mut queue);
     }

@@ -68,9 +68,14 @@ impl Queue {
         Ok(self.spare.pop())
     }
 
-    /// One start fewer that waits for its end. Returns how many had one so far.
-    pub(crate) fn close(&mut self) -> u64 {
+    /// One start fewer that waits for its end.
+    pub(crate) fn close(&mut self) {
         self.open = self.open.saturating_sub(1);
+    }
+
+    /// [`close`](Self::close) with an end that was recorded. Returns how many there have been.
+    pub(crate) fn end(&mut self) -> u64 {
+        self.close();
         self.ends += 1;
         self.ends
     }

@@ -1,5 +1,6 @@
 //! The streams that a program has named, each under a number that a span field can hold.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
@@ -108,6 +109,11 @@ struct Names {
 static NAMES: OnceCell<Mutex<Names>> = OnceCell::new();
 static STREAMS: OnceCell<Chunked<OnceCell<&'static NamedStream>, 64>> = OnceCell::new();
 
+thread_local! {
+    /// The stream that this thread named last: its context, itself, and its number.
+    static LAST: Cell<(Handle, Handle, StreamId)> = const { Cell::new((0, 0, 0)) };
+}
+
 /// The stream of a number. Any thread, no lock.
 pub(crate) fn get(id: StreamId) -> Option<&'static NamedStream> {
     STREAMS.get()?.get(id as usize)?.get().copied()
@@ -133,29 +139,46 @@ pub(crate) fn name_raw(context: Handle, stream: Handle) -> StreamId {
 }
 
 fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, owner: Owner) -> StreamId {
-    let mut names = NAMES.get_or_init(Mutex::default).lock();
-    if let Some(&id) = names.streams.get(&(context, handle)) {
-        // The same handle is the same stream only while the first one lives: then it cannot have been given again.
-        if get(id).is_some_and(|known| {
+    // The same handle is the same stream only while the first one lives: then it cannot have been given again.
+    let is_same = |id: StreamId| {
+        get(id).is_some_and(|known| {
             known.lives() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
-        }) {
-            return id;
-        }
+        })
+    };
+    // A thread names one stream over and over: no lock for that.
+    let (last_context, last_handle, last) = LAST.get();
+    if (last_context, last_handle) == (context, handle) && is_same(last) {
+        return last;
     }
-    let context = names.context(context, alive);
-    let id = names.next + 1;
-    let table = STREAMS.get_or_init(Chunked::new);
-    let Some(slot) = table.get_or_grow(id as usize) else { return 0 };
-    let stream = NamedStream { id, context, handle, owner, queue: Mutex::default() };
-    if slot.set(Box::leak(Box::new(stream))).is_err() {
-        return 0; // not reached: numbers are given once, under the lock
-    }
-    names.next = id;
-    names.streams.insert((context.handle, handle), id);
+    let mut names = NAMES.get_or_init(Mutex::default).lock();
+    let known = names.streams.get(&(context, handle)).copied();
+    let id = match known.filter(|&id| is_same(id)) {
+        Some(id) => id,
+        None => names.add(context, alive, handle, owner).unwrap_or(0),
+    };
+    LAST.set((context, handle, id));
     id
 }
 
 impl Names {
+    /// A number for a stream that has none. `None` beyond the bound on streams.
+    fn add(
+        &mut self,
+        context: Handle,
+        alive: Option<Weak<CudaContext>>,
+        handle: Handle,
+        owner: Owner,
+    ) -> Option<StreamId> {
+        let context = self.context(context, alive);
+        let id = self.next + 1;
+        let slot = STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)?;
+        let stream = NamedStream { id, context, handle, owner, queue: Mutex::default() };
+        slot.set(Box::leak(Box::new(stream))).ok()?; // numbers are given once, under the lock
+        self.next = id;
+        self.streams.insert((context.handle, handle), id);
+        Some(id)
+    }
+
     fn context(&mut self, handle: Handle, alive: Option<Weak<CudaContext>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
             let lives = known.alive.as_ref().is_none_or(|context| context.strong_count() > 0);
