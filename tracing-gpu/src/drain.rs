@@ -29,11 +29,7 @@ pub(crate) struct Cut {
 }
 
 /// Everything measured so far in the current window.
-pub(crate) fn summarise(
-    core: &'static Core,
-    collector: Option<&gpu::Collector>,
-    cut: Option<&Cut>,
-) -> Summary {
+pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>, cut: Option<&Cut>) -> Summary {
     if core.gpu {
         gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
@@ -78,7 +74,7 @@ pub(crate) fn summarise(
             summary.losses.activity = all.losses;
         }
         if core.gpu {
-            summary.notes.extend(gpu::notes());
+            summary.notes.extend(gpu::notes(core));
         }
         if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = core.clock.worst_correction_ppm();
@@ -325,7 +321,7 @@ fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>, nodes_
         stray_exits: load(&core.losses.stray_exits),
         spans_dropped: load(&core.losses.spans_dropped),
         open: cut.chain(open).map(|range| range.named(names)).collect(),
-        streams: if core.gpu { gpu::losses() } else { StreamLosses::default() },
+        streams: if core.gpu { gpu::losses(core) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         nodes_over_limit,
         activity: crate::summary::ActivityLosses::default(),

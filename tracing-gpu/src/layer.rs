@@ -50,6 +50,18 @@ impl GpuLayer {
         self.core.near_shard()
     }
 
+    /// A span that takes no more than counting.
+    #[inline(always)]
+    fn new_span_near(&self, shard: &Shard, attributes: &span::Attributes<'_>, id: &span::Id) -> Option<()> {
+        if !attributes.is_contextual() {
+            return None;
+        }
+        let (place, row) = shard.child_near(attributes.metadata())?;
+        row.add_call(&self.core.clock);
+        shard.remember(id.into_u64(), place);
+        Some(())
+    }
+
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
         Some((self.core, self.core.shard()?))
     }
@@ -65,17 +77,7 @@ where
 
     #[inline]
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
-        let near = || {
-            if !attributes.is_contextual() {
-                return None;
-            }
-            let shard = self.near_shard()?;
-            let (place, row) = shard.child_near(attributes.metadata())?;
-            row.add_call(&self.core.clock);
-            shard.remember(id.into_u64(), place);
-            Some(())
-        };
-        if near().is_none() {
+        if self.near_shard().and_then(|shard| self.new_span_near(shard, attributes, id)).is_none() {
             new_span_far(self, attributes, id, &ctx);
         }
     }
@@ -143,6 +145,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let Some((core, shard)) = layer.shard() else { return layer.core.count_unfollowed() };
+    if core.has_streams() {
+        shard.inherit_stream(id.into_u64(), parent_stream(core, shard, attributes, ctx));
+    }
+    if layer.new_span_near(shard, attributes, id).is_some() {
+        return; // a stream in play keeps entries off the fast path, not this
+    }
     let parent = match attributes.parent() {
         None if attributes.is_contextual() => shard.current_node(),
         None => ROOT,
@@ -173,21 +181,21 @@ where
     match shard.remembered(id.into_u64()) {
         Some(place) if place.is_none() => return,
         Some(place) if !place.has_own_values() => {
-            let stream =
-                own_values::stream_of_entry(core, 0, || ctx.span(id).map_or(0, |span| inherited_stream(core, &span)));
+            let stream = own_values::stream_of_entry(core, 0, || shard.inherited_stream(id.into_u64()));
             return shard.enter(id.into_u64(), place, None, stream);
         }
         _ => {}
     }
     let Some(span) = ctx.span(id) else { return };
     if let Some(values) = own_values_of(core, &span) {
-        let stream = own_values::stream_of_entry(core, values.now().stream, || inherited_stream(core, &span));
+        let inherited = || inherited_stream(core, shard, &span);
+        let stream = own_values::stream_of_entry(core, values.now().stream, inherited);
         return shard.enter_with_values(id.into_u64(), &values, stream);
     }
     let parent = span.parent().map_or(ROOT, |parent| node_of(core, shard, parent));
     let place = shard.child(parent, span.metadata());
     if !place.has_own_values() {
-        let stream = own_values::stream_of_entry(core, 0, || inherited_stream(core, &span));
+        let stream = own_values::stream_of_entry(core, 0, || inherited_stream(core, shard, &span));
         shard.enter(id.into_u64(), place, None, stream);
     } else if place.is_none() && parent != ROOT && shard.stack.is_empty() {
         // Filtered out, and entered on another thread than its parent: what is created inside belongs under that parent.
@@ -231,9 +239,39 @@ fn own_values_of<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> O
     all.iter().find(|(profiler, _)| profiler.id == core.id).map(|(_, values)| Arc::clone(values))
 }
 
+/// The stream that the parent of a new span names or has inherited; 0 for none.
+fn parent_stream<S>(core: &Core, shard: &Shard, attributes: &span::Attributes<'_>, ctx: &Context<'_, S>) -> StreamId
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let parent = match attributes.parent() {
+        Some(parent) => Some(parent.into_u64()),
+        None if attributes.is_contextual() => shard.stack.top().map(|top| top.span()),
+        None => None,
+    };
+    let Some(parent) = parent else { return 0 };
+    if shard.remembered(parent).is_some_and(|place| !place.has_own_values()) {
+        return shard.inherited_stream(parent); // not looked up in the registry, however deep it is
+    }
+    let Some(span) = ctx.span(&span::Id::from_u64(parent)) else { return 0 };
+    match own_stream(core, &span) {
+        0 => inherited_stream(core, shard, &span),
+        own => own,
+    }
+}
+
+/// The stream that a span names itself; 0 for none.
+fn own_stream<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> StreamId {
+    own_values_of(core, span).map_or(0, |values| values.now().stream)
+}
+
 /// The stream of the nearest parent that names one; 0 for none.
-fn inherited_stream<'a, S: LookupSpan<'a>>(core: &Core, span: &SpanRef<'a, S>) -> StreamId {
-    let streams = span.scope().skip(1).filter_map(|parent| Some(own_values_of(core, &parent)?.now().stream));
+fn inherited_stream<'a, S: LookupSpan<'a>>(core: &Core, shard: &Shard, span: &SpanRef<'a, S>) -> StreamId {
+    let id = span.id().into_u64();
+    if shard.remembered(id).is_some() {
+        return shard.inherited_stream(id);
+    }
+    let streams = span.scope().skip(1).map(|parent| own_stream(core, &parent));
     streams.into_iter().find(|&stream| stream != 0).unwrap_or(0)
 }
 

@@ -38,12 +38,30 @@ impl GpuSubscriber {
         self.core.near_shard()
     }
 
+    /// A span that takes no more than counting, where no span has named a stream.
+    #[inline(always)]
+    fn new_span_near(core: &Core, shard: &Shard, attributes: &span::Attributes<'_>) -> Option<span::Id> {
+        if !attributes.is_contextual() {
+            return None;
+        }
+        let (place, row) = shard.child_near(attributes.metadata())?;
+        let span = shard.slab.create_near(shard.index, place)?;
+        row.add_call(&core.clock);
+        Some(span::Id::from_u64(span.id()))
+    }
+
     #[inline(never)]
     fn new_span_far(&self, attributes: &span::Attributes<'_>) -> span::Id {
         let Some((core, shard)) = self.shard() else {
             self.core.count_unfollowed();
             return untracked();
         };
+        if !core.has_streams() {
+            // A stream in play keeps entries off the fast path, not this.
+            if let Some(id) = Self::new_span_near(core, shard, attributes) {
+                return id;
+            }
+        }
         let parent = match attributes.parent() {
             None if attributes.is_contextual() => shard.current_node(),
             None => ROOT,
@@ -109,7 +127,12 @@ impl GpuSubscriber {
         let shard = core.shard();
         // Closing goes on after the finish, so that slots come back; the slab is then nobody's own.
         let (home, owner) = match shard {
-            Some(shard) if shard.index == span.shard => (shard, true),
+            Some(shard) if shard.index == span.shard => {
+                if shard.slab.close_near(span) {
+                    return true;
+                }
+                (shard, true)
+            }
             _ => match core.shard_at(span.shard) {
                 Some(home) => (home, false),
                 None => return false,
@@ -140,7 +163,10 @@ fn parent_stream(core: &'static Core, shard: &Shard, attributes: &span::Attribut
         None if attributes.is_contextual() => shard.stack.top().map(|top| top.span()),
         None => None,
     };
-    let Some((home, span, _)) = parent.and_then(|parent| locate(core, parent)) else { return 0 };
+    let Some((home, span, place)) = parent.and_then(|parent| locate(core, parent)) else { return 0 };
+    if !place.has_own_values() {
+        return home.slab.inherited_stream(span);
+    }
     match home.slab.values(span).map_or(0, |values| values.now().stream) {
         0 => home.slab.inherited_stream(span),
         own => own,
@@ -169,17 +195,7 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        let near = || {
-            if !attributes.is_contextual() {
-                return None;
-            }
-            let shard = self.near_shard()?;
-            let (place, row) = shard.child_near(attributes.metadata())?;
-            let span = shard.slab.create_near(shard.index, place)?;
-            row.add_call(&self.core.clock);
-            Some(span::Id::from_u64(span.id()))
-        };
-        match near() {
+        match self.near_shard().and_then(|shard| Self::new_span_near(self.core, shard, attributes)) {
             Some(id) => id,
             None => self.new_span_far(attributes),
         }

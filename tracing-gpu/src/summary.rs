@@ -126,7 +126,8 @@ pub struct OpenRange {
     pub count: u64,
 }
 
-/// Stream times that are missing, of all profilers of the process and since it began. All zero in a clean run, and where no stream was named.
+/// Stream times that are missing in the window: since the profiler was built, or since its last reset. All zero in a clean run, and where no
+/// stream was named. Each profiler counts its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StreamLosses {
@@ -156,7 +157,8 @@ pub struct StreamStats {
     pub times: Times,
     /// Instances that read no more than two events with nothing between them: nothing was enqueued.
     pub empty: u64,
-    /// What two events with nothing between them read on that device: times of that size say nothing.
+    /// What two events with nothing between them read on that device, in nanoseconds: times of that size say nothing. 0 where it is not
+    /// known.
     pub floor_ns: u64,
 }
 

@@ -225,6 +225,17 @@ fn captures_of_others(device: &Device, a: &Arc<CudaStream>) {
         done.store(true, Ordering::Release);
         check("our calls break no capture of another thread", whole.join().expect("the thread"));
     });
+    // The same on the capturing thread, with spans on another stream than the one that captures.
+    other.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL).expect("a capture");
+    device.spin(&other, us(1));
+    for stream in [a, &fresh] {
+        with_stream(stream, || {
+            (0..300).for_each(|_| info_span!("within a capture").in_scope(|| device.spin(stream, us(5))))
+        });
+    }
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    let whole = other.end_capture(flags).is_ok_and(|graph| graph.is_some_and(|graph| graph.launch().is_ok()));
+    check("our calls break no capture of the same thread", whole);
     device.context.synchronize().expect("the device");
 }
 

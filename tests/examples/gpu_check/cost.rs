@@ -1,69 +1,84 @@
-//! What a timed span costs on the CPU.
+//! What a timed span costs on the CPU, in each tier, and what it allocates.
 
-use std::time::Instant;
+use std::ffi::c_void;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use cudarc::driver::sys;
+use cudarc::driver::{CudaContext, CudaStream, sys};
 use tracing::info_span;
 use tracing_gpu::with_stream;
 
-use super::device::{Device, profiler, us};
+use super::allocations::Allocations;
+use super::device::profiler;
 
+/// More than the durations that a row keeps one by one, so that a pass makes it warm.
 const SPANS: usize = 20_000;
-const PASSES: usize = 7;
+const PASSES: usize = 15;
+/// Pairs are read in batches, as ours are.
+const BATCH: usize = 64;
 
-fn median(mut values: Vec<f64>) -> f64 {
+fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-fn per_span(mut pass: impl FnMut()) -> f64 {
-    median(
-        (0..PASSES)
-            .map(|_| {
-                let start = Instant::now();
-                pass();
-                start.elapsed().as_nanos() as f64 / SPANS as f64
-            })
-            .collect(),
-    )
+fn per_span(pass: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    pass();
+    start.elapsed().as_nanos() as f64 / SPANS as f64
 }
 
-/// The same driver calls, in a ring of events.
+/// The driver calls of a timed span that is warm, in a ring of events: two records, each after a look at the current context and one at
+/// captures; and the reading, batch by batch, in the relaxed capture mode.
 #[allow(unsafe_code)]
 fn by_hand(stream: sys::CUstream, context: sys::CUcontext) -> impl FnMut() {
-    let mut events = [std::ptr::null_mut(); 512];
-    for event in &mut events {
+    let mut events = [[std::ptr::null_mut(); 2]; 4 * BATCH];
+    for event in events.as_flattened_mut() {
         // SAFETY: writes one handle.
         assert!(unsafe { sys::cuEventCreate(event, 0) }.result().is_ok());
     }
+    let record = move |event| {
+        // SAFETY: calls of the driver with live handles; what is written is on the stack.
+        unsafe {
+            let mut current = std::ptr::null_mut();
+            sys::cuCtxGetCurrent(&raw mut current);
+            assert!(current == context, "no other context is used here");
+            let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+            sys::cuStreamIsCapturing(stream, &raw mut status);
+            sys::cuEventRecord(event, stream);
+        }
+    };
     move || {
         for span in 0..SPANS {
-            for part in 0..2 {
-                let event = events[(2 * span + part) % events.len()];
-                // SAFETY: calls of the driver with live handles; what is written is on the stack.
-                unsafe {
-                    let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-                    sys::cuThreadExchangeStreamCaptureMode(&raw mut mode);
-                    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-                    sys::cuStreamIsCapturing(stream, &raw mut status);
-                    sys::cuCtxPushCurrent_v2(context);
-                    sys::cuEventRecord(event, stream);
-                    let mut popped = std::ptr::null_mut();
-                    sys::cuCtxPopCurrent_v2(&raw mut popped);
-                    sys::cuThreadExchangeStreamCaptureMode(&raw mut mode);
-                }
+            events[span % events.len()].into_iter().for_each(record);
+            if span % BATCH < BATCH - 1 {
+                continue;
             }
-            // Reading: one query and one elapsed time a pair.
-            let (start, end) = (events[(2 * span + 256) % events.len()], events[(2 * span + 257) % events.len()]);
-            let mut ms = 0f32;
             // SAFETY: as above.
             unsafe {
-                if sys::cuEventQuery(end) == sys::CUresult::CUDA_SUCCESS {
-                    sys::cuEventElapsedTime_v2(&raw mut ms, start, end);
+                let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+                sys::cuThreadExchangeStreamCaptureMode(&raw mut mode);
+                for read in span + 2 * BATCH..span + 3 * BATCH {
+                    let [start, end] = events[(read + 1) % events.len()];
+                    let mut ms = 0f32;
+                    let _not_ready_is_an_answer_too = sys::cuEventElapsedTime_v2(&raw mut ms, start, end);
                 }
+                sys::cuThreadExchangeStreamCaptureMode(&raw mut mode);
             }
         }
     }
+}
+
+/// Has the stream wait on the host for a while, so that what is enqueued next waits, as much of it as ever will.
+fn hold(stream: &CudaStream, time: Duration) {
+    extern "C" fn sleep(ms: *mut c_void) {
+        std::thread::sleep(Duration::from_millis(ms.addr() as u64));
+    }
+    let ms = std::ptr::without_provenance_mut(time.as_millis() as usize);
+    #[allow(unsafe_code)]
+    // SAFETY: the function takes a number for a pointer, and calls nothing of CUDA.
+    let launched = unsafe { sys::cuLaunchHostFunc(stream.cu_stream(), Some(sleep), ms) };
+    launched.result().expect("a host function in the stream");
 }
 
 fn resident_kib() -> u64 {
@@ -72,30 +87,73 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }
 
+/// Both tiers, each in a process of its own: as the global subscriber, which a program has one of.
 pub(crate) fn run(quick: bool) {
-    let device = Device::open();
-    let stream = device.context.new_stream().expect("a stream");
-    device.spin(&stream, us(10));
-    stream.synchronize().expect("the device");
-    let mut hand = by_hand(stream.cu_stream(), device.context.cu_ctx());
-    hand();
-    let by_hand = per_span(|| {
-        hand();
-        stream.synchronize().expect("the device");
-    });
+    if std::env::var_os("TIER").is_some() {
+        return run_tier(quick);
+    }
+    let program = std::env::current_exe().expect("the path of this program");
+    for tier in ["subscriber", "layer"] {
+        let mut child = Command::new(&program);
+        child.arg("cost").args(quick.then_some("quick")).env("TIER", tier);
+        let status = child.status().expect("a child process");
+        if !status.success() {
+            std::process::exit(status.code().unwrap_or(1));
+        }
+    }
+}
+
+fn run_tier(quick: bool) {
+    let tier = std::env::var("TIER").unwrap_or_default();
+    let context = CudaContext::new(0).expect("a CUDA device");
+    let stream = context.new_stream().expect("a stream");
+    let synchronize = || stream.synchronize().expect("the device");
+    let mut hand = by_hand(stream.cu_stream(), context.cu_ctx());
     let profiler = profiler();
     let spans = || (0..SPANS).for_each(|_| info_span!("timed").in_scope(|| ()));
+    // Warm: rows have their samples, and more pairs have waited than will.
+    hand();
     spans();
-    let untimed = per_span(spans);
+    hold(&stream, Duration::from_millis(10)); // less than it takes to enqueue as many pairs as may wait
     with_stream(&stream, spans);
-    let timed = per_span(|| {
-        with_stream(&stream, spans);
-        stream.synchronize().expect("the device");
-    });
+    synchronize();
+    let warm = profiler.summary(); // reads all, after which the events are the context's again
+    assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64), "{:?}", warm.losses);
+    let (mut hands, mut untimeds, mut timeds, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut allocated = Allocations::default();
+    for _ in 0..PASSES {
+        let by_hand = per_span(|| {
+            hand();
+            synchronize();
+        });
+        let untimed = per_span(spans);
+        let before = Allocations::of_this_thread();
+        let timed = per_span(|| {
+            with_stream(&stream, spans);
+            synchronize();
+        });
+        allocated += Allocations::of_this_thread() - before;
+        hands.push(by_hand);
+        untimeds.push(untimed);
+        timeds.push(timed);
+        added.push(timed - untimed - by_hand);
+    }
+    let [by_hand, untimed, timed, added] = [hands, untimeds, timeds, added].map(|mut values| median(&mut values));
     println!(
-        "by hand {by_hand:.0} ns a pair, timed span {timed:.0} ns, untimed span {untimed:.0} ns, above by hand {:+.0} ns",
+        "{tier:>10}: by hand {by_hand:.0} ns a pair, untimed span {untimed:.0} ns, timed span {timed:.0} ns; above by hand {:+.0} ns, \
+         added by timing {added:+.0} ns",
         timed - by_hand
     );
+    let timed_spans = (SPANS * PASSES) as f64;
+    println!(
+        "{tier:>10}: {:.5} allocations a timed span once warm, and {} histogram pages in {timed_spans:.0} spans",
+        allocated.others as f64 / timed_spans,
+        allocated.pages,
+    );
+    if allocated.others > 0 {
+        eprintln!("{tier}: FAILED: a timed span allocates when warm ({} times)", allocated.others);
+        std::process::exit(1);
+    }
     if quick {
         return; // under a tool that records every call
     }
@@ -103,13 +161,13 @@ pub(crate) fn run(quick: bool) {
     let start = Instant::now();
     with_stream(&stream, || (0..1_000_000).for_each(|_| info_span!("million").in_scope(|| ())));
     let seconds = start.elapsed().as_secs_f64();
-    stream.synchronize().expect("the device");
+    synchronize();
     let summary = profiler.summary();
     let row = summary.stream_ranges.iter().find(|row| row.name == "million").expect("the row");
     let losses = summary.losses.streams;
     let counted = row.times.instances + losses.dropped + losses.refused + losses.unreadable + losses.pending;
     println!(
-        "a million timed spans in {seconds:.2} s: {} in the table, {counted} accounted for, resident +{} KiB, {losses:?}",
+        "{tier:>10}: a million timed spans in {seconds:.2} s: {} in the table, {counted} accounted for, resident +{} KiB, {losses:?}",
         row.times.instances,
         resident_kib().saturating_sub(before)
     );

@@ -2,9 +2,11 @@
 //!
 //! `accuracy` runs kernels of known length; run it under Nsight Systems and compare. `behavior` checks itself: nesting, re-entry, streams,
 //! threads, futures, fields, captures, contexts; `devices` wants two devices. `error` stores an asynchronous error and looks that the program still sees it.
-//! `cost` prints what a timed span costs beside the same driver calls written by hand. Kernels are compiled with NVRTC.
+//! `cost` prints what a timed span costs beside the same driver calls written by hand, in each tier (`TIER=subscriber|layer` for one), and
+//! what it allocates, which must be nothing once warm. Kernels are compiled with NVRTC; `cost` has none.
 
 mod accuracy;
+mod allocations;
 mod behavior;
 mod cost;
 mod device;

@@ -15,13 +15,9 @@ use super::row::NvtxRange;
 use super::samples::Budget;
 use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
-#[cfg(feature = "cudarc")]
-use super::stream_times::StreamKey;
 use super::stream_times::StreamTimes;
 use crate::clock::{Clock, Ticks};
 use crate::config::Domain as DomainChoice;
-#[cfg(feature = "cudarc")]
-use crate::gpu::{StreamId, Target};
 use crate::record::RangeKey;
 
 /// Gate of a shard whose thread is running foreign code: callbacks do nothing.
@@ -49,6 +45,8 @@ pub(crate) struct LossCounters {
     pub(crate) split_instances: AtomicU64,
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
+    #[cfg(feature = "cudarc")]
+    pub(crate) streams: crate::gpu::EventLosses,
 }
 
 /// A range left open on a thread that has ended.
@@ -182,9 +180,11 @@ impl Core {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
+        #[cfg(feature = "cudarc")]
+        self.losses.streams.clear();
         self.forget_ended_threads();
         self.names.lock().catalog.names_over_limit = 0;
-        self.stream_times.clear();
+        self.stream_times.clear(&self.budget);
         self.window.store(start, Relaxed);
         self.change_gate();
     }
@@ -203,19 +203,6 @@ impl Core {
     pub(crate) fn announce_streams(&self) {
         if self.gpu && !self.has_streams.swap(true, Relaxed) {
             self.change_gate();
-        }
-    }
-
-    /// Counts the stream time of an instance. Any thread.
-    #[cfg(feature = "cudarc")]
-    pub(crate) fn add_stream_time(&self, stream: StreamId, target: &Target, ns: u64, is_empty: bool) {
-        if target.window == self.window() {
-            self.stream_times.add(
-                StreamKey { stream, node: target.node, range: target.key },
-                ns,
-                is_empty,
-                &self.budget,
-            );
         }
     }
 

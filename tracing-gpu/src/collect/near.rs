@@ -10,6 +10,7 @@ use tracing_core::Metadata;
 use super::row::Row;
 use super::shard::Shard;
 use super::site::site_key;
+use crate::gpu::StreamId;
 use crate::record::{Ended, Place};
 
 /// Entries of the cache from (parent node, call site) to a place.
@@ -92,6 +93,17 @@ impl Shard {
         let entry = &self.spans[id as usize % SPANS];
         entry.id.store(id, Relaxed);
         entry.place.store(place.bits(), Relaxed);
+    }
+
+    /// Remembers the stream that a parent of the span with this registry id names, 0 for none. As [`remember`](Self::remember): from the time on
+    /// that any span names a stream, for each new one; before, there is none.
+    pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
+        self.streams[id as usize % SPANS].store(stream, Relaxed);
+    }
+
+    /// The stream that a parent of a remembered span names.
+    pub(crate) fn inherited_stream(&self, id: u64) -> StreamId {
+        self.streams[id as usize % SPANS].load(Relaxed)
     }
 
     /// Where a span created on this thread is counted, if it is remembered.

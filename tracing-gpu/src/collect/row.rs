@@ -145,6 +145,18 @@ impl Row {
         }
     }
 
+    /// Instances so far.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn instances(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// What its durations have taken of the budget, in bytes.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn bytes(&self) -> usize {
+        self.samples.bytes()
+    }
+
     /// Starts over for a new window. Called by the owning thread.
     pub(crate) fn clear(&self) {
         self.begun.store(u64::MAX, Relaxed); // no reader takes a copy from the middle of this

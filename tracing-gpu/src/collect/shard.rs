@@ -49,6 +49,8 @@ pub(crate) struct Shard {
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) marks: Marks,
     pub(super) launches: Launches,
+    /// For each of `spans`, the stream that a parent names: read only where any span names one.
+    pub(super) streams: [AtomicU32; SPANS],
     pub(crate) thread: Mutex<String>,
     pub(crate) lifetimes: Lifetimes,
 }
@@ -70,13 +72,14 @@ impl Shard {
             stack: Stack::new(),
             children: std::array::from_fn(|_| Child::default()),
             spans: std::array::from_fn(|_| CachedSpan::default()),
+            streams: std::array::from_fn(|_| AtomicU32::new(0)),
             rows: Chunked::new(),
             row_count: AtomicU32::new(0),
             profiler: core.id,
             window: AtomicU64::new(core.window()),
             known: Mutex::default(),
             told: Mutex::default(),
-            marks: Marks::default(),
+            marks: Marks::new(),
             launches: Launches::default(),
             thread: Mutex::default(),
             lifetimes: Lifetimes::default(),
@@ -160,7 +163,7 @@ impl Shard {
     #[inline(never)]
     pub(crate) fn enter(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
-        let mark = if stream == 0 { None } else { gpu::begin(stream) };
+        let mark = if stream == 0 { None } else { gpu::begin(self.core, stream) };
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         if !self.stack.push(span, place, self.now()) {
@@ -301,7 +304,9 @@ impl Shard {
             return;
         }
         if let Some(row) = self.rows.get(ended.place.row()) {
-            row.add(ended.duration, ended.nested, &self.core.budget);
+            if !row.add_near(ended.duration, ended.nested) {
+                row.add(ended.duration, ended.nested, &self.core.budget);
+            }
         }
     }
 

@@ -1,20 +1,30 @@
 //! Stream times that have been read, of all threads.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
-use super::samples::{Budget, KEPT};
+use super::row::Row;
+use super::samples::Budget;
 use crate::gpu::StreamId;
 use crate::record::RangeKey;
 use crate::stats::Distribution;
 
 /// A row of stream times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamKey {
     pub(crate) stream: StreamId,
     pub(crate) node: u32,
     pub(crate) range: RangeKey,
+}
+
+impl Hash for StreamKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two words are enough: rows that differ in the style alone are rare, and still compared.
+        state.write_u64(u64::from(self.stream) << 32 | u64::from(self.node));
+        state.write_u64(u64::from(self.range.category) << 32 | u64::from(self.range.label));
+    }
 }
 
 /// Times of one row, in nanoseconds.
@@ -27,27 +37,119 @@ pub(crate) struct StreamTime {
     pub(crate) empty_ns: u128,
 }
 
-/// All rows. Behind a lock, taken where pairs of events are read: away from entries and exits.
+/// All rows. Behind a lock, taken where some pairs of events have been read.
 #[derive(Debug, Default)]
-pub(crate) struct StreamTimes(Mutex<HashMap<StreamKey, StreamTime>>);
+pub(crate) struct StreamTimes(Mutex<StreamRows>);
 
-impl StreamTimes {
+/// All rows, while the lock is held. A row is that of a thread, with whoever holds the lock for its owner: once warm it takes no memory
+/// but for samples.
+#[derive(Debug, Default)]
+pub(crate) struct StreamRows(HashMap<StreamKey, StreamRow, BuildHasherDefault<KeyHasher>>);
+
+#[derive(Debug, Default)]
+struct StreamRow {
+    times: Row,
+    empty: u64,
+    empty_ns: u128,
+}
+
+impl StreamRows {
+    /// Adds the time of one instance.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn add(&self, key: StreamKey, ns: u64, is_empty: bool, budget: &Budget) {
-        let mut rows = self.0.lock();
-        let row = rows.entry(key).or_default();
+    pub(crate) fn add(&mut self, key: StreamKey, ns: u64, is_empty: bool, budget: &Budget) {
+        let row = self.0.entry(key).or_default();
         if is_empty {
             row.empty += 1;
             row.empty_ns += u128::from(ns);
         }
-        row.times.add(ns, |kept| kept < KEPT && budget.covers(kept));
+        if !row.times.add_near(ns, 0) {
+            row.times.add(ns, 0, budget);
+        }
+    }
+}
+
+impl StreamTimes {
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, StreamRows> {
+        self.0.lock()
     }
 
     pub(crate) fn rows(&self) -> Vec<(StreamKey, StreamTime)> {
-        self.0.lock().iter().map(|(key, time)| (*key, time.clone())).collect()
+        let rows = self.0.lock();
+        let used = rows.0.iter().filter(|(_, row)| row.times.instances() > 0);
+        used.map(|(key, row)| {
+            (*key, StreamTime { times: row.times.copy().times, empty: row.empty, empty_ns: row.empty_ns })
+        })
+        .collect()
     }
 
-    pub(crate) fn clear(&self) {
-        self.0.lock().clear();
+    /// Starts over for a new window. Rows of the last one keep their memory for this one; those of none since give it back.
+    pub(crate) fn clear(&self, budget: &Budget) {
+        self.0.lock().0.retain(|_, row| {
+            if row.times.instances() == 0 {
+                budget.give_back(row.times.bytes());
+                return false;
+            }
+            row.times.clear();
+            (row.empty, row.empty_ns) = (0, 0);
+            true
+        });
+    }
+}
+
+/// Hashes a few small numbers that nobody outside chooses.
+#[derive(Debug, Default)]
+pub(crate) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte))); // not used
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26) // the table takes its place from the low bits, which a product mixes least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::RangeStyle;
+
+    fn key(stream: StreamId, node: u32) -> StreamKey {
+        StreamKey { stream, node, range: RangeKey { label: node, category: 0, style: RangeStyle::PushPop } }
+    }
+
+    #[test]
+    fn a_row_is_the_sum_of_what_was_added() {
+        let (times, budget) = (StreamTimes::default(), Budget::new(1 << 20));
+        for number in 0..100 {
+            times.lock().add(key(1, 2), 1_000 + number, number < 3, &budget);
+            times.lock().add(key(2, 2), 5, true, &budget);
+        }
+        let mut rows = times.rows();
+        rows.sort_by_key(|(key, _)| key.stream);
+        let [(_, first), (_, second)] = rows.as_slice() else { panic!("two rows are wanted: {rows:?}") };
+        assert_eq!((first.times.count, first.times.total, first.empty, first.empty_ns), (100, 104_950, 3, 3_003));
+        assert_eq!((first.times.min, first.times.max, second.empty), (1_000, 1_099, 100));
+        assert!(first.times.median().is_some_and(|median| median.exact && median.lower == 1_049));
+    }
+
+    #[test]
+    fn windows_without_end_take_no_memory_without_end() {
+        let (times, budget) = (StreamTimes::default(), Budget::new(4 * 16 * 8));
+        for window in 0..100 {
+            for stream in [0, window] {
+                times.lock().add(key(stream, 1), 7, false, &budget);
+            }
+            assert!(times.rows().iter().all(|(_, row)| row.times.median().is_some()), "window {window}");
+            times.clear(&budget);
+            assert!(times.rows().is_empty());
+        }
+        assert!(times.0.lock().0.len() <= 2);
     }
 }

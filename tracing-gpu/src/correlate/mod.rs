@@ -30,6 +30,9 @@ use crate::clock::Ticks;
 use crate::stats::Distribution;
 use crate::summary::MemoryKind;
 
+/// The node of the lineage tree that stands for no span.
+pub(crate) const OUTSIDE: u32 = 0;
+
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {

@@ -80,9 +80,8 @@ fn kernels(all: &ActivityTotals) -> Vec<KernelStats> {
 
 fn memory(all: &ActivityTotals) -> Vec<MemoryStats> {
     let rows = all.totals.memory.iter();
-    let mut rows: Vec<MemoryStats> = rows
-        .map(|(&kind, (times, bytes))| MemoryStats { kind, times: ns(times), sizes: sizes(bytes) })
-        .collect();
+    let mut rows: Vec<MemoryStats> =
+        rows.map(|(&kind, (times, bytes))| MemoryStats { kind, times: ns(times), sizes: sizes(bytes) }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }

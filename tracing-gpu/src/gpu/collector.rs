@@ -170,7 +170,7 @@ impl Collector {
                 return;
             }
             drop(stop);
-            self.session.flush();
+            own::during(|| self.session.flush());
             self.collect();
             stop = self.stop.lock();
         }
@@ -222,7 +222,7 @@ impl Collector {
 
     /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.
     pub(crate) fn totals(&self, now: Ticks) -> ActivityTotals {
-        self.session.flush();
+        own::during(|| self.session.flush());
         self.collect();
         let dropped = self.session.dropped();
         let state = self.state.lock();
@@ -231,19 +231,24 @@ impl Collector {
             dropped_records: dropped.saturating_sub(state.dropped_before),
             without_time: totals.losses.without_time,
             unmatched: totals.losses.unmatched,
+            late: totals.losses.late,
             outstanding: totals.losses.outstanding,
             forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes,
             ..state.losses
         };
-        let kernels = totals.kernels.keys().filter_map(|&id| Some((id, self.session.kernel_name(id)?.to_string()))).collect();
-        let functions =
-            totals.calls.keys().filter_map(|&(api, id)| Some(((api, id), self.session.function_name(api, id)?))).collect();
+        let kernels =
+            totals.kernels.keys().filter_map(|&id| Some((id, self.session.kernel_name(id)?.to_string()))).collect();
+        let functions = totals
+            .calls
+            .keys()
+            .filter_map(|&(api, id)| Some(((api, id), self.session.function_name(api, id)?)))
+            .collect();
         ActivityTotals { totals, losses, kernels, functions, calls: self.calls }
     }
 
     /// A new window begins.
     pub(crate) fn restart(&self) {
-        self.session.flush();
+        own::during(|| self.session.flush());
         self.collect();
         let dropped = self.session.dropped();
         let mut state = self.state.lock();
@@ -263,7 +268,7 @@ impl Collector {
                 let _panicked = thread.join();
             }
         }
-        self.session.finish(orderly);
+        own::during(|| self.session.finish(orderly));
         let _not_ours = OWNER.compare_exchange(self.core.id, 0, Release, Relaxed);
     }
 

@@ -87,7 +87,6 @@ driver! {
     create_event = c"cuEventCreate": fn(*mut Raw, c_uint),
     destroy_event = c"cuEventDestroy_v2": fn(Raw),
     record_event = c"cuEventRecord": fn(Raw, Raw),
-    query_event = c"cuEventQuery": fn(Raw),
     synchronize_event = c"cuEventSynchronize": fn(Raw),
     elapsed = c"cuEventElapsedTime_v2" | c"cuEventElapsedTime": fn(*mut f32, Raw, Raw),
 }
@@ -182,7 +181,9 @@ impl Driver {
         result
     }
 
-    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread.
+    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For whatever is not enqueued into a
+    /// stream: such calls are refused in other modes while a thread captures, and break its capture. Not wanted to ask whether a stream captures,
+    /// which is always allowed, nor to record an event in one that does not, which is work in a stream like a launch.
     pub(crate) fn relaxed<T>(&self, body: impl FnOnce() -> T) -> T {
         const RELAXED: c_uint = 2;
         let mut mode = RELAXED;
@@ -244,28 +245,21 @@ impl Driver {
         answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
     }
 
-    /// Whether the work before an event has finished.
-    pub(crate) fn is_done(&self, event: Handle) -> Result<bool, CudaError> {
-        // SAFETY: asks only.
-        match answer(unsafe { (self.table.query_event)(raw(event)) }) {
-            Ok(()) => Ok(true),
-            Err(CudaError::NOT_READY) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Waits until the work before an event has finished.
     pub(crate) fn wait(&self, event: Handle) -> Result<(), CudaError> {
         // SAFETY: waits only.
         answer(unsafe { (self.table.synchronize_event)(raw(event)) })
     }
 
-    /// Nanoseconds between two events whose work has finished.
-    pub(crate) fn elapsed_ns(&self, start: Handle, end: Handle) -> Result<u64, CudaError> {
+    /// Nanoseconds between two events; `None` while the work before either has not finished. One call: it says what a query would.
+    pub(crate) fn elapsed_ns(&self, start: Handle, end: Handle) -> Result<Option<u64>, CudaError> {
         let mut milliseconds = 0f32;
         // SAFETY: writes one float.
-        answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) })?;
-        Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)
+        match answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) }) {
+            Ok(()) => Ok(Some((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as u64)), // to the nearest
+            Err(CudaError::NOT_READY) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

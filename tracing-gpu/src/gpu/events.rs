@@ -2,13 +2,16 @@
 //!
 //! A start event is recorded just before a range begins and an end event just after it ends. Nothing waits for the GPU: pairs are read in
 //! stream order once they have finished, and only a summary waits, for the newest pair of each stream. Every call leaves the thread's current
-//! context, its stored errors and all captures as they were.
+//! context, its stored errors and all captures as they were: what is enqueued into a stream that captures nothing harms no capture, and what
+//! is not enqueued (to create events, to read them, to wait) is called in the relaxed capture mode.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use super::driver::{Capture, CudaError, Driver, Handle};
-use super::queue::{PENDING, Pair, Target};
-use super::streams::{self, ContextFacts, NamedContext, NamedStream, StreamId};
+use super::queue::{BATCH, Events, Gone, PENDING, Pair, Queue, Target};
+use super::streams::{self, Alive, ContextFacts, NamedContext, NamedStream, StreamId};
+use crate::collect::core::Core;
+use crate::collect::stream_times::StreamKey;
 
 /// Every so many ends of a stream, finished pairs are read.
 const READ_EVERY: u64 = 64;
@@ -17,15 +20,28 @@ const READ_EVERY: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     stream: &'static NamedStream,
-    start: Handle,
+    events: Events,
 }
 
-/// What could not be timed, over all profilers of the process.
+impl Mark {
+    /// As words that a thread can keep without a lock.
+    pub(crate) fn words(self) -> [u64; 3] {
+        [u64::from(self.stream.id), self.events.start as u64, self.events.end as u64]
+    }
+
+    /// From [`words`](Self::words).
+    pub(crate) fn from_words([id, start, end]: [u64; 3]) -> Option<Self> {
+        let stream = streams::get(u32::try_from(id).ok()?)?;
+        Some(Self { stream, events: Events { start: start as Handle, end: end as Handle } })
+    }
+}
+
+/// What could not be timed in one window of one profiler.
 #[derive(Debug, Default)]
 pub(crate) struct EventLosses {
-    /// Entries during a capture of their stream.
+    /// Entries or exits during a capture of their stream.
     pub(crate) captured: AtomicU64,
-    /// Entries on a stream that was gone, or that the driver refused.
+    /// Entries or exits on a stream that was gone, or that the driver refused.
     pub(crate) refused: AtomicU64,
     /// Pairs beyond the bound on those that wait.
     pub(crate) dropped: AtomicU64,
@@ -35,104 +51,103 @@ pub(crate) struct EventLosses {
     pub(crate) last_error: AtomicI32,
 }
 
-pub(crate) static LOSSES: EventLosses = EventLosses {
-    captured: AtomicU64::new(0),
-    refused: AtomicU64::new(0),
-    dropped: AtomicU64::new(0),
-    unreadable: AtomicU64::new(0),
-    last_error: AtomicI32::new(0),
-};
+impl EventLosses {
+    /// Starts over for a new window.
+    pub(crate) fn clear(&self) {
+        for counter in [&self.captured, &self.refused, &self.dropped, &self.unreadable] {
+            counter.store(0, Relaxed);
+        }
+        self.last_error.store(0, Relaxed);
+    }
 
-fn count(counter: &AtomicU64, error: CudaError) {
-    counter.fetch_add(1, Relaxed);
-    LOSSES.last_error.store(error.0, Relaxed);
+    /// Counts an event that was not recorded: why, unless it is a capture.
+    fn count_unrecorded(&self, why: Option<CudaError>) {
+        match why {
+            Some(error) => self.count(&self.refused, error),
+            None => _ = self.captured.fetch_add(1, Relaxed),
+        }
+    }
+
+    fn count(&self, counter: &AtomicU64, error: CudaError) {
+        counter.fetch_add(1, Relaxed);
+        self.last_error.store(error.0, Relaxed);
+    }
 }
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
-pub(crate) fn begin(id: StreamId) -> Option<Mark> {
+pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
     let driver = Driver::get().ok()?; // the footer has the reason
-    let Some(stream) = streams::get(id) else {
-        LOSSES.refused.fetch_add(1, Relaxed);
+    let losses = &core.losses.streams;
+    let opened = streams::get(id).ok_or(Gone).and_then(|stream| Ok((stream, stream.queue.lock().open(stream)?)));
+    let Ok((stream, mut events)) = opened else {
+        losses.refused.fetch_add(1, Relaxed);
         return None;
     };
-    {
-        let mut queue = stream.queue.lock();
-        if queue.alive.is_none() {
-            let Some(alive) = stream.hold() else {
-                LOSSES.refused.fetch_add(1, Relaxed);
-                return None;
-            };
-            queue.alive = Some(alive);
+    // Outside the lock: the driver waits where its own queue is full.
+    let recorded = driver.in_context(stream.context.handle, || {
+        // In its context: a default stream is that of whichever is current.
+        if driver.capture(stream.handle)? == Capture::Active {
+            return Ok(None);
         }
-        queue.open += 1;
-    }
-    let recorded = driver.relaxed(|| {
-        driver.in_context(stream.context.handle, || {
-            // In its context: a default stream is that of whichever is current.
-            if driver.capture(stream.handle)? == Capture::Active {
-                return Ok(None);
-            }
-            prepare(driver, stream.context)?;
-            record(driver, stream).map(Some)
-        })
+        prepare(driver, stream.context)?;
+        let events = match events {
+            Some(events) => events,
+            None => *events.insert(driver.relaxed(|| create_events(driver, stream))?),
+        };
+        driver.record(events.start, stream.handle)?;
+        Ok(Some(Mark { stream, events }))
     });
     match recorded {
-        Ok(Some(start)) => return Some(Mark { stream, start }),
-        Ok(None) => _ = LOSSES.captured.fetch_add(1, Relaxed),
-        Err(error) => count(&LOSSES.refused, error),
+        Ok(Some(mark)) => return Some(mark),
+        Ok(None) => losses.count_unrecorded(None),
+        Err(error) => losses.count_unrecorded(Some(error)),
     }
-    close(driver, stream);
+    close(driver, stream, events);
     None
 }
 
 /// Records the end of a range and queues the pair to be read.
 pub(crate) fn end(mark: Mark, target: Target) {
     let Ok(driver) = Driver::get() else { return };
-    let stream = mark.stream;
-    let recorded = driver.relaxed(|| {
-        driver.in_context(stream.context.handle, || {
-            if driver.capture(stream.handle)? == Capture::Active {
-                return Ok(None);
-            }
-            record(driver, stream).map(Some)
-        })
-    });
-    let end = match recorded {
-        Ok(Some(end)) => end,
-        other => {
-            match other {
-                Err(error) => count(&LOSSES.refused, error),
-                _ => _ = LOSSES.captured.fetch_add(1, Relaxed),
-            }
-            stream.context.events.lock().push(mark.start);
-            return close(driver, stream);
+    let Mark { stream, events } = mark;
+    let recorded = driver.in_context(stream.context.handle, || {
+        if driver.capture(stream.handle)? == Capture::Active {
+            return Ok(false);
         }
-    };
+        driver.record(events.end, stream.handle).map(|()| true)
+    });
+    let losses = &target.core.losses.streams;
+    match recorded {
+        Ok(true) => {}
+        Ok(false) => losses.count_unrecorded(None),
+        Err(error) => losses.count_unrecorded(Some(error)),
+    }
+    if recorded != Ok(true) {
+        return close(driver, stream, Some(events));
+    }
     let mut queue = stream.queue.lock();
-    queue.open = queue.open.saturating_sub(1);
-    queue.ends += 1;
+    let ends = queue.end();
     if queue.pairs.len() >= PENDING {
-        read_finished(driver, stream, &mut queue.pairs);
+        read_finished(driver, stream, &mut queue);
     }
     if queue.pairs.len() >= PENDING {
-        stream.context.events.lock().extend([mark.start, end]);
-        LOSSES.dropped.fetch_add(1, Relaxed);
+        queue.spare.push(events);
+        losses.dropped.fetch_add(1, Relaxed);
         return;
     }
-    queue.pairs.push_back(Pair { start: mark.start, end, target });
-    if queue.ends % READ_EVERY == 0 {
-        read_finished(driver, stream, &mut queue.pairs);
-        let idle = queue.idle();
+    queue.pairs.push_back(Pair { events, target });
+    if ends % READ_EVERY == 0 {
+        read_finished(driver, stream, &mut queue);
+        let idle = queue.idle(stream);
         drop(queue);
-        driver.keeping_context(|| drop(idle));
+        Alive::let_go(idle, driver);
     }
 }
 
 /// Gives a start back whose range will not end.
 pub(crate) fn abandon(mark: Mark) {
     let Ok(driver) = Driver::get() else { return };
-    mark.stream.context.events.lock().push(mark.start);
-    close(driver, mark.stream);
+    close(driver, mark.stream, Some(mark.events));
 }
 
 /// Reads what is recorded on all streams so far; waits for it.
@@ -151,7 +166,7 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
             let queue = stream.queue.lock();
             let pair = if newest { queue.pairs.get(left - 1).or(queue.pairs.back()) } else { queue.pairs.front() };
             let Some(pair) = pair else { return };
-            (pair.end, queue.alive.clone())
+            (pair.events.end, queue.alive())
         };
         newest = false;
         // Outside the lock, so that the measured threads go on; `alive` keeps stream and context meanwhile. An error is found again when
@@ -159,59 +174,99 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
         let _read_below = driver.relaxed(|| driver.in_context(stream.context.handle, || driver.wait(event)));
         let mut queue = stream.queue.lock();
         let before = queue.pairs.len();
-        read_finished(driver, stream, &mut queue.pairs);
+        read_finished(driver, stream, &mut queue);
         left = left.saturating_sub((before - queue.pairs.len()).max(1));
-        let idle = queue.idle();
+        let idle = queue.idle(stream);
         drop(queue);
-        driver.keeping_context(|| drop((idle, alive)));
+        Alive::let_go(idle, driver);
+        Alive::let_go(alive, driver);
     }
 }
 
-/// Pairs that are recorded and not read.
-pub(crate) fn pending() -> u64 {
-    streams::all().map(|stream| stream.queue.lock().pairs.len() as u64).sum()
+/// Pairs of a profiler's window that are recorded and not read.
+pub(crate) fn pending(core: &Core) -> u64 {
+    let is_meant = |pair: &&Pair| pair.target.core.id == core.id && pair.target.window == core.window();
+    streams::all().map(|stream| stream.queue.lock().pairs.iter().filter(is_meant).count() as u64).sum()
 }
 
-/// One start fewer that waits for its end.
-fn close(driver: &Driver, stream: &NamedStream) {
+/// One start fewer that waits for its end, which has not been recorded.
+fn close(driver: &Driver, stream: &NamedStream, events: Option<Events>) {
     let mut queue = stream.queue.lock();
-    queue.open = queue.open.saturating_sub(1);
-    let idle = queue.idle();
+    queue.spare.extend(events);
+    queue.close();
+    let idle = queue.idle(stream);
     drop(queue);
-    driver.keeping_context(|| drop(idle)); // the last hold on a cudarc stream changes the current context when it goes
+    Alive::let_go(idle, driver);
 }
 
-fn record(driver: &Driver, stream: &NamedStream) -> Result<Handle, CudaError> {
-    let pooled = stream.context.events.lock().pop();
-    let event = pooled.map_or_else(|| driver.create_event(), Ok)?;
-    driver.record(event, stream.handle).inspect_err(|_| stream.context.events.lock().push(event))?;
-    Ok(event)
+/// Makes some pairs of events for a stream whose context, the current one, has none to spare, and gives one.
+fn create_events(driver: &Driver, stream: &NamedStream) -> Result<Events, CudaError> {
+    let pair = || {
+        let start = driver.create_event()?;
+        Ok(Events { start, end: driver.create_event().inspect_err(|_| driver.destroy_event(start))? })
+    };
+    let first = pair()?;
+    let more: Vec<Events> = (1..BATCH).map_while(|_| pair().ok()).collect();
+    stream.queue.lock().spare.extend(more);
+    Ok(first)
 }
 
 /// Reads finished pairs, oldest first, and stops at the first that is not.
-fn read_finished(driver: &Driver, stream: &NamedStream, pairs: &mut std::collections::VecDeque<Pair>) {
-    let floor = stream.context.facts.get().map_or(0, |facts| facts.floor_ns);
+fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
+    let floor = stream.context.floor_ns();
+    let Queue { pairs, spare, .. } = queue;
     driver.relaxed(|| {
-        while let Some(pair) = pairs.front() {
-            match driver
-                .is_done(pair.end)
-                .and_then(|done| if done { driver.elapsed_ns(pair.start, pair.end).map(Some) } else { Ok(None) })
-            {
-                Ok(None) => break,
-                Ok(Some(ns)) => pair.target.core.add_stream_time(stream.id, &pair.target, ns, ns <= floor),
-                Err(error) => count(&LOSSES.unreadable, error),
+        let mut readings = [Ok(0); READ_EVERY as usize];
+        loop {
+            let mut count = 0;
+            for (reading, pair) in readings.iter_mut().zip(pairs.iter()) {
+                *reading = match driver.elapsed_ns(pair.events.start, pair.events.end) {
+                    Ok(None) => break,
+                    Ok(Some(ns)) => Ok(ns),
+                    Err(error) => Err(error),
+                };
+                count += 1;
             }
-            stream.context.events.lock().extend([pair.start, pair.end]);
-            pairs.pop_front();
+            // One profiler's table is locked once, not for each of its pairs, and not while the driver is asked.
+            let mut table = None;
+            for (Pair { events, target }, reading) in pairs.drain(..count).zip(readings) {
+                spare.push(events);
+                let core = target.core;
+                if target.window != core.window() {
+                    continue; // it was entered before the last reset
+                }
+                match reading {
+                    Ok(ns) => {
+                        let rows = match &mut table {
+                            Some((id, rows)) if *id == core.id => rows,
+                            other => {
+                                *other = None;
+                                &mut other.insert((core.id, core.stream_times.lock())).1
+                            }
+                        };
+                        let key = StreamKey { stream: stream.id, node: target.node, range: target.key };
+                        rows.add(key, ns, ns <= floor, &core.budget);
+                    }
+                    Err(error) => core.losses.streams.count(&core.losses.streams.unreadable, error),
+                }
+            }
+            if count < readings.len() {
+                break;
+            }
         }
     });
 }
 
 /// Asks and measures what is wanted once a context. The context is current.
 fn prepare(driver: &Driver, context: &NamedContext) -> Result<(), CudaError> {
+    if context.facts.get().is_some() {
+        return Ok(());
+    }
     context.facts.get_or_try_init(|| {
         let (device, device_name) = driver.current_device()?;
-        Ok(ContextFacts { device, device_name, floor_ns: measure_floor(driver, context.handle)? })
+        // Tried once: what fails at one entry would fail, and cost as much, at the next.
+        let floor = driver.relaxed(|| measure_floor(driver, context.handle));
+        Ok(ContextFacts { device, device_name, floor })
     })?;
     Ok(())
 }
@@ -229,13 +284,13 @@ fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
         let mut readings = Vec::with_capacity(PAIRS);
         for pair in events.chunks_exact(2) {
             for &event in pair {
-                driver.relaxed(|| {
+                driver.in_context(context, || {
                     driver.capture(stream)?;
-                    driver.in_context(context, || driver.record(event, stream))
+                    driver.record(event, stream)
                 })?;
             }
             driver.wait(pair[1])?;
-            readings.push(driver.elapsed_ns(pair[0], pair[1])?);
+            readings.push(driver.elapsed_ns(pair[0], pair[1])?.ok_or(CudaError::NOT_READY)?);
         }
         readings.sort_unstable();
         Ok(2 * readings[PAIRS * 9 / 10])

@@ -20,12 +20,13 @@ use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUcontext, CUstream};
 
 pub(crate) use collector::{Collector, CollectorOptions};
-pub(crate) use events::{Mark, abandon, begin, end, read_all};
+pub(crate) use events::{EventLosses, Mark};
 pub use future::{OnStream, WithStream};
 pub(crate) use queue::Target;
 pub(crate) use status::{losses, notes, stream_facts};
 pub(crate) use streams::StreamId;
 
+use crate::collect::core::Core;
 use crate::collect::threads;
 
 thread_local! {
@@ -36,6 +37,26 @@ thread_local! {
 /// The stream of the innermost [`with_stream`] on this thread; 0 for none.
 pub(crate) fn current() -> StreamId {
     CURRENT.get()
+}
+
+/// Records the start of a range on a stream. `None` where that cannot be: counted.
+pub(crate) fn begin(core: &'static Core, stream: StreamId) -> Option<Mark> {
+    own::during(|| events::begin(core, stream))
+}
+
+/// Records the end of a range and queues the pair to be read.
+pub(crate) fn end(mark: Mark, target: Target) {
+    own::during(|| events::end(mark, target));
+}
+
+/// Gives a start back whose range will not end.
+pub(crate) fn abandon(mark: Mark) {
+    own::during(|| events::abandon(mark));
+}
+
+/// Reads what is recorded on all streams so far; waits for it.
+pub(crate) fn read_all() {
+    own::during(|| events::read_all());
 }
 
 /// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.
@@ -71,7 +92,7 @@ fn with_id<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// A number for a stream, to be used as the span field `gpu.stream`: the span, and those below it that name no stream, are timed on it.
+/// A number for a stream, to be used as the span field `gpu.stream`: the span, and those created below it that name no stream, are timed on it.
 ///
 /// The same stream has the same number as long as it lives. The number does not keep it alive; a span entered when the stream is gone is
 /// not timed, and counted in the footer.

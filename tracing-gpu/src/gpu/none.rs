@@ -12,6 +12,16 @@ pub(crate) type StreamId = u32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {}
 
+impl Mark {
+    pub(crate) fn words(self) -> [u64; 3] {
+        match self {}
+    }
+
+    pub(crate) fn from_words(_: [u64; 3]) -> Option<Self> {
+        None
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code)] // made for a port that nobody reads here
 pub(crate) struct Target {
@@ -25,7 +35,7 @@ pub(crate) fn current() -> StreamId {
     0
 }
 
-pub(crate) fn begin(_: StreamId) -> Option<Mark> {
+pub(crate) fn begin(_: &Core, _: StreamId) -> Option<Mark> {
     None
 }
 
@@ -39,11 +49,11 @@ pub(crate) fn abandon(mark: Mark) {
 
 pub(crate) fn read_all() {}
 
-pub(crate) fn losses() -> StreamLosses {
+pub(crate) fn losses(_: &Core) -> StreamLosses {
     StreamLosses::default()
 }
 
-pub(crate) fn notes() -> Vec<String> {
+pub(crate) fn notes(_: &Core) -> Vec<String> {
     Vec::new()
 }
 

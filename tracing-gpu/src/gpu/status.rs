@@ -3,25 +3,27 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::driver::Driver;
-use super::events::{self, LOSSES};
+use super::events;
 use super::streams::{self, NamedStream, StreamId};
+use crate::collect::core::Core;
 use crate::summary::StreamLosses;
 
-/// What could not be timed so far.
-pub(crate) fn losses() -> StreamLosses {
+/// What could not be timed in the profiler's window so far.
+pub(crate) fn losses(core: &Core) -> StreamLosses {
+    let losses = &core.losses.streams;
     StreamLosses {
-        pending: events::pending(),
-        captured: LOSSES.captured.load(Relaxed),
-        refused: LOSSES.refused.load(Relaxed),
-        dropped: LOSSES.dropped.load(Relaxed),
-        unreadable: LOSSES.unreadable.load(Relaxed),
+        pending: events::pending(core),
+        captured: losses.captured.load(Relaxed),
+        refused: losses.refused.load(Relaxed),
+        dropped: losses.dropped.load(Relaxed),
+        unreadable: losses.unreadable.load(Relaxed),
     }
 }
 
-/// How a stream is called in tables, and the floor of its device in nanoseconds.
+/// How a stream is called in tables, and the floor of its device in nanoseconds, 0 where it is not known.
 pub(crate) fn stream_facts(id: StreamId) -> (String, u64) {
     let Some(stream) = streams::get(id) else { return ("-".to_owned(), 0) };
-    (stream_label(stream), stream.context.facts.get().map_or(0, |facts| facts.floor_ns))
+    (stream_label(stream), stream.context.floor_ns())
 }
 
 /// Its device, and its number among the named streams there, or which default stream it is.
@@ -43,7 +45,7 @@ fn number_on_device(stream: &NamedStream) -> usize {
 }
 
 /// Lines for the footer: the devices, or why nothing was timed. None where no stream was named.
-pub(crate) fn notes() -> Vec<String> {
+pub(crate) fn notes(core: &Core) -> Vec<String> {
     if streams::all().next().is_none() {
         return Vec::new();
     }
@@ -54,17 +56,20 @@ pub(crate) fn notes() -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let version = driver.version().map_or_else(|_| "unknown".to_owned(), |v| format!("{}.{}", v / 1000, v % 1000 / 10));
     for facts in streams::all().filter_map(|stream| stream.context.facts.get()) {
-        let floor = facts.floor_ns as f64 / 1e3;
+        let floor = match facts.floor {
+            Ok(ns) => format!("With nothing enqueued between them they may read up to {:.2} us.", ns as f64 / 1e3),
+            Err(error) => format!("What they read with nothing enqueued between them could not be measured: {error}."),
+        };
         let line = format!(
-            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, idle included. With \
-             nothing enqueued between them they may read up to {floor:.2} us.",
+            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, idle included. \
+             {floor}",
             facts.device, facts.device_name
         );
         if !lines.contains(&line) {
             lines.push(line);
         }
     }
-    match LOSSES.last_error.load(Relaxed) {
+    match core.losses.streams.last_error.load(Relaxed) {
         0 => {}
         code if lines.is_empty() => lines.push(format!("GPU timing is off: the driver answered CUDA error {code}.")),
         code => lines.push(format!("The CUDA driver's last refusal of a timing call was error {code}.")),

@@ -1,5 +1,6 @@
 //! The streams that a program has named, each under a number that a span field can hold.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
@@ -7,8 +8,8 @@ use cudarc::driver::{CudaContext, CudaStream};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::driver::Handle;
-use super::queue::Queue;
+use super::driver::{CudaError, Driver, Handle};
+use super::queue::{Events, Queue};
 use crate::collect::chunked::Chunked;
 
 /// Number of a named stream; 0 for none.
@@ -29,7 +30,8 @@ pub(crate) struct NamedStream {
 pub(crate) struct NamedContext {
     pub(crate) handle: Handle,
     alive: Option<Weak<CudaContext>>,
-    pub(crate) events: Mutex<Vec<Handle>>,
+    /// Events that no stream has taken.
+    pub(crate) events: Mutex<Vec<Events>>,
     pub(crate) facts: OnceCell<ContextFacts>,
 }
 
@@ -38,8 +40,15 @@ pub(crate) struct NamedContext {
 pub(crate) struct ContextFacts {
     pub(crate) device: i32,
     pub(crate) device_name: String,
-    /// Readings up to this say nothing: two events with nothing between them may read as much.
-    pub(crate) floor_ns: u64,
+    /// Readings up to this, in nanoseconds, say nothing: two events with nothing between them may read as much. Or why it is not known.
+    pub(crate) floor: Result<u64, CudaError>,
+}
+
+impl NamedContext {
+    /// The floor in nanoseconds; 0 where it is not known.
+    pub(crate) fn floor_ns(&self) -> u64 {
+        self.facts.get().and_then(|facts| facts.floor.ok()).unwrap_or(0)
+    }
 }
 
 #[derive(Debug)]
@@ -55,17 +64,37 @@ enum Owner {
 /// A guarantee that the handle is of a live stream, for as long as it is held.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alive {
-    _stream: Option<Arc<CudaStream>>,
-    _context: Option<Arc<CudaContext>>,
+    stream: Option<Arc<CudaStream>>,
+    context: Option<Arc<CudaContext>>,
+}
+
+impl Alive {
+    /// Drops it. The last hold on what is cudarc's destroys that, which changes the current context: it is put back. Not under a lock.
+    pub(crate) fn let_go(this: Option<Self>, driver: &Driver) {
+        let Some(Self { stream, context }) = this else { return };
+        let last = (stream.and_then(Arc::into_inner), context.and_then(Arc::into_inner));
+        if last.0.is_some() || last.1.is_some() {
+            driver.keeping_context(|| drop(last));
+        }
+    }
 }
 
 impl NamedStream {
     /// Holds the stream alive; `None` when it is gone.
     pub(crate) fn hold(&self) -> Option<Alive> {
         match &self.owner {
-            Owner::Cudarc(stream) => Some(Alive { _stream: Some(stream.upgrade()?), _context: None }),
-            Owner::Context => Some(Alive { _stream: None, _context: Some(self.context.alive.as_ref()?.upgrade()?) }),
+            Owner::Cudarc(stream) => Some(Alive { stream: Some(stream.upgrade()?), context: None }),
+            Owner::Context => Some(Alive { stream: None, context: Some(self.context.alive.as_ref()?.upgrade()?) }),
             Owner::Caller => Some(Alive::default()), // by contract
+        }
+    }
+
+    /// Whether it can be held now. Holds nothing: a last hold must not be dropped where a lock is held.
+    fn lives(&self) -> bool {
+        match &self.owner {
+            Owner::Cudarc(stream) => stream.strong_count() > 0,
+            Owner::Context => self.context.alive.as_ref().is_some_and(|context| context.strong_count() > 0),
+            Owner::Caller => true,
         }
     }
 }
@@ -79,6 +108,11 @@ struct Names {
 
 static NAMES: OnceCell<Mutex<Names>> = OnceCell::new();
 static STREAMS: OnceCell<Chunked<OnceCell<&'static NamedStream>, 64>> = OnceCell::new();
+
+thread_local! {
+    /// The stream that this thread named last: its context, itself, and its number.
+    static LAST: Cell<(Handle, Handle, StreamId)> = const { Cell::new((0, 0, 0)) };
+}
 
 /// The stream of a number. Any thread, no lock.
 pub(crate) fn get(id: StreamId) -> Option<&'static NamedStream> {
@@ -105,29 +139,46 @@ pub(crate) fn name_raw(context: Handle, stream: Handle) -> StreamId {
 }
 
 fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, owner: Owner) -> StreamId {
+    // The same handle is the same stream only while the first one lives: then it cannot have been given again.
+    let is_same = |id: StreamId| {
+        get(id).is_some_and(|known| {
+            known.lives() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
+        })
+    };
+    // A thread names one stream over and over: no lock for that.
+    let (last_context, last_handle, last) = LAST.get();
+    if (last_context, last_handle) == (context, handle) && is_same(last) {
+        return last;
+    }
     let mut names = NAMES.get_or_init(Mutex::default).lock();
-    if let Some(&id) = names.streams.get(&(context, handle)) {
-        // The same handle is the same stream only while the first one lives: then it cannot have been given again.
-        if get(id).is_some_and(|known| {
-            known.hold().is_some() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
-        }) {
-            return id;
-        }
-    }
-    let context = names.context(context, alive);
-    let id = names.next + 1;
-    let table = STREAMS.get_or_init(Chunked::new);
-    let Some(slot) = table.get_or_grow(id as usize) else { return 0 };
-    let stream = NamedStream { id, context, handle, owner, queue: Mutex::default() };
-    if slot.set(Box::leak(Box::new(stream))).is_err() {
-        return 0; // not reached: numbers are given once, under the lock
-    }
-    names.next = id;
-    names.streams.insert((context.handle, handle), id);
+    let known = names.streams.get(&(context, handle)).copied();
+    let id = match known.filter(|&id| is_same(id)) {
+        Some(id) => id,
+        None => names.add(context, alive, handle, owner).unwrap_or(0),
+    };
+    LAST.set((context, handle, id));
     id
 }
 
 impl Names {
+    /// A number for a stream that has none. `None` beyond the bound on streams.
+    fn add(
+        &mut self,
+        context: Handle,
+        alive: Option<Weak<CudaContext>>,
+        handle: Handle,
+        owner: Owner,
+    ) -> Option<StreamId> {
+        let context = self.context(context, alive);
+        let id = self.next + 1;
+        let slot = STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)?;
+        let stream = NamedStream { id, context, handle, owner, queue: Mutex::default() };
+        slot.set(Box::leak(Box::new(stream))).ok()?; // numbers are given once, under the lock
+        self.next = id;
+        self.streams.insert((context.handle, handle), id);
+        Some(id)
+    }
+
     fn context(&mut self, handle: Handle, alive: Option<Weak<CudaContext>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
             let lives = known.alive.as_ref().is_none_or(|context| context.strong_count() > 0);

@@ -25,8 +25,8 @@ mod strides;
 mod unavailable;
 
 pub(crate) use calls::{enqueues, is_graph_launch};
+pub(crate) use receive::clock as now;
 pub(crate) use session::{Session, start};
-pub(crate) use unavailable::Unavailable;
 
 use crate::activity::{ApiCall, GpuOp, Work};
 

@@ -44,6 +44,12 @@ pub(crate) struct Session {
     process: u32,
 }
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Session")
+    }
+}
+
 /// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is initialised. There is one session
 /// at a time.
 pub(crate) fn start(options: Options, sink: &'static dyn Sink) -> Result<&'static Session, Unavailable> {

@@ -1,0 +1,106 @@
+//! A CUDA driver without a GPU: everything enqueued has finished at once, and a pair of events reads 2 us.
+//!
+//! It has the functions that `tracing-gpu` looks for, those that cudarc calls for a context and a stream, and `fake_driver_calls`, which says
+//! how often one was called. Tests copy it to a folder as `libcuda.so.1` and set `LD_LIBRARY_PATH`. With `FAKE_DRIVER=no_streams`
+//! in the environment no stream can be created; with `FAKE_DRIVER=capturing` every stream is in a capture.
+
+#![allow(unsafe_code)] // what a driver is made of: exported functions that write through pointers
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::without_provenance_mut as handle;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+type Handle = *mut c_void;
+
+const CONTEXT: usize = 0x1000;
+const OUT_OF_MEMORY: c_int = 2;
+
+fn is(behavior: &str) -> bool {
+    static BEHAVIOR: OnceLock<String> = OnceLock::new();
+    BEHAVIOR.get_or_init(|| std::env::var("FAKE_DRIVER").unwrap_or_default()) == behavior
+}
+
+/// A handle that was not given before.
+fn fresh() -> Handle {
+    static NEXT: AtomicUsize = AtomicUsize::new(0x10_000);
+    handle(NEXT.fetch_add(16, Relaxed))
+}
+
+thread_local! {
+    /// The stack of current contexts, as far as it is used: the current one, and the one below.
+    static CURRENT: std::cell::Cell<[usize; 2]> = const { std::cell::Cell::new([0; 2]) };
+}
+
+macro_rules! functions {
+    ($($name:ident($($argument:ident: $type:ty),*) $body:block)*) => {
+        static NAMES: &[&str] = &[$(stringify!($name)),*];
+        #[allow(non_camel_case_types)]
+        enum Number { $($name),* }
+        static CALLS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+        $(
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+                let calls = &CALLS[Number::$name as usize];
+                calls.store(calls.load(Relaxed) + 1, Relaxed); // exact where one thread calls, and cheap
+                // SAFETY: the caller gives pointers that may be written, as the driver's documentation wants.
+                #[allow(unused_unsafe)]
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+functions! {
+    cuInit(_flags: c_uint) { 0 }
+    cuDriverGetVersion(version: *mut c_int) { *version = 13_000; 0 }
+    cuDeviceGet(device: *mut c_int, number: c_int) { *device = number; 0 }
+    cuDeviceGetCount(count: *mut c_int) { *count = 1; 0 }
+    cuDeviceGetName(name: *mut c_char, _length: c_int, _device: c_int) {
+        for (index, &letter) in c"Fake GPU".to_bytes_with_nul().iter().enumerate() {
+            *name.add(index) = letter as c_char;
+        }
+        0
+    }
+    cuDeviceGetAttribute(value: *mut c_int, _attribute: c_int, _device: c_int) { *value = 0; 0 }
+    cuDevicePrimaryCtxRetain(context: *mut Handle, _device: c_int) { *context = handle(CONTEXT); 0 }
+    cuDevicePrimaryCtxRelease_v2(_device: c_int) { 0 }
+    cuCtxGetCurrent(context: *mut Handle) { *context = handle(CURRENT.get()[0]); 0 }
+    cuCtxSetCurrent(context: Handle) { CURRENT.set([context.addr(), CURRENT.get()[1]]); 0 }
+    cuCtxPushCurrent_v2(context: Handle) { CURRENT.set([context.addr(), CURRENT.get()[0]]); 0 }
+    cuCtxPopCurrent_v2(context: *mut Handle) {
+        let [top, below] = CURRENT.get();
+        *context = handle(top);
+        CURRENT.set([below, 0]);
+        0
+    }
+    cuCtxGetDevice(device: *mut c_int) { *device = 0; 0 }
+    cuCtxSynchronize() { 0 }
+    cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; 0 }
+    cuStreamIsCapturing(_stream: Handle, status: *mut c_uint) { *status = c_uint::from(is("capturing")); 0 }
+    cuStreamCreate(stream: *mut Handle, _flags: c_uint) {
+        if is("no_streams") { OUT_OF_MEMORY } else { *stream = fresh(); 0 }
+    }
+    cuStreamDestroy_v2(_stream: Handle) { 0 }
+    cuStreamSynchronize(_stream: Handle) { 0 }
+    cuLaunchHostFunc(_stream: Handle, body: extern "C" fn(Handle), data: Handle) { body(data); 0 }
+    cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = fresh(); 0 }
+    cuEventDestroy_v2(_event: Handle) { 0 }
+    cuEventRecord(_event: Handle, _stream: Handle) { 0 }
+    cuEventQuery(_event: Handle) { 0 }
+    cuEventSynchronize(_event: Handle) { 0 }
+    cuEventElapsedTime_v2(milliseconds: *mut f32, _start: Handle, _end: Handle) { *milliseconds = 0.002; 0 }
+    cuGetErrorString(_error: c_int, text: *mut *const c_char) { *text = c"an error of the fake driver".as_ptr(); 0 }
+}
+
+/// Calls of the function of that name so far; `u64::MAX` where there is none.
+///
+/// # Safety
+/// `name` must be a string that ends in NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_driver_calls(name: *const c_char) -> u64 {
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    NAMES.iter().position(|known| *known == name).map_or(u64::MAX, |index| CALLS[index].load(Relaxed))
+}

@@ -1,0 +1,82 @@
+//! What a timed span asks of the driver, with one that counts the calls: `examples/fake_driver.rs`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde::Deserialize;
+use tracing_gpu::{StreamLosses, Summary};
+
+/// What the child says.
+#[derive(Debug, Deserialize)]
+struct Told {
+    /// Timed spans while calls were counted, once warm.
+    spans: u64,
+    during: BTreeMap<String, u64>,
+    so_far: BTreeMap<String, u64>,
+    allocations: u64,
+    pages: u64,
+    /// Of 20,032 timed spans.
+    first: Summary,
+    /// Of three, after a reset.
+    second: Summary,
+}
+
+fn run(behavior: &str, tier: &str) -> Told {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-driver-{behavior}-{tier}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::copy(tests::recorder::example("libfake_driver.so"), folder.join("libcuda.so.1")).expect("a copy");
+    let mut child = Command::new(tests::recorder::example("gpu_timed"));
+    child.env("LD_LIBRARY_PATH", folder).env("FAKE_DRIVER", behavior).env("TIER", tier).env("TRACING_GPU", "");
+    let output = child.env_remove("NVTX_INJECTION64_PATH").output().expect("the child");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("what the child says")
+}
+
+/// Instances of `step` and its floor, if it has a row of stream time.
+fn steps(summary: &Summary) -> Option<(u64, u64)> {
+    let row = summary.stream_ranges.iter().find(|row| row.name == "step")?;
+    Some((row.times.instances, row.floor_ns))
+}
+
+#[test]
+fn a_warm_timed_span_makes_seven_calls_and_allocates_nothing() {
+    for tier in ["subscriber", "layer"] {
+        let told = run("", tier);
+        let calls = |name: &str| told.during[name];
+        let (spans, batches) = (told.spans, told.spans / 64);
+        for name in ["cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
+            assert_eq!(calls(name), 2 * spans, "{tier}: {name}: {told:#?}");
+        }
+        // Each batch is read to its end, which is seen when nothing is left: no call more than pairs.
+        assert_eq!(calls("cuEventElapsedTime_v2"), spans, "{tier}");
+        assert_eq!(calls("cuThreadExchangeStreamCaptureMode"), 2 * batches, "{tier}");
+        for name in ["cuCtxSetCurrent", "cuCtxPushCurrent_v2", "cuStreamCreate", "cuEventCreate", "cuEventQuery"] {
+            assert_eq!(calls(name), 0, "{tier}: {name}");
+        }
+        assert_eq!(told.allocations, 0, "{tier}: and {} pages of a histogram", told.pages);
+        assert_eq!(told.first.losses.streams, StreamLosses::default());
+        assert_eq!((steps(&told.first), steps(&told.second)), (Some((20_032, 4_000)), Some((3, 4_000))), "{tier}");
+    }
+}
+
+#[test]
+fn a_floor_that_cannot_be_measured_is_tried_once() {
+    let told = run("no_streams", "subscriber");
+    assert_eq!(told.so_far["cuStreamCreate"], 1);
+    assert_eq!((steps(&told.first), steps(&told.second)), (Some((20_032, 0)), Some((3, 0))), "timed all the same");
+    assert_eq!(told.first.losses.streams, StreamLosses::default());
+    let [note] = told.first.notes.as_slice() else { panic!("one note is wanted: {:?}", told.first.notes) };
+    assert!(note.ends_with("could not be measured: CUDA error 2."), "{note}");
+}
+
+#[test]
+fn losses_are_those_of_the_window() {
+    for tier in ["subscriber", "layer"] {
+        let told = run("capturing", tier);
+        let captured = |captured| StreamLosses { captured, ..StreamLosses::default() };
+        assert_eq!(told.first.losses.streams, captured(20_033), "{tier}: the outer span too");
+        assert_eq!(told.second.losses.streams, captured(3), "{tier}");
+        assert_eq!((steps(&told.first), told.so_far["cuEventRecord"]), (None, 0), "{tier}");
+    }
+}
