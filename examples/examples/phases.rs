@@ -1,9 +1,9 @@
 //! The phases of an inference program, seen from outside: loading a module, making data, setting the input, running.
 //!
 //! A residual network of 3.1 million parameters is read from a file and classifies ten batches of four photographs, on the GPU
-//! if there is one. The program is annotated with `#[instrument]` and nothing else; one line in `main` turns that into NVTX
-//! ranges and into the statistics printed at the end, and another, around the work for the GPU, into stream time for each
-//! range inside.
+//! if there is one. The program is annotated with `#[instrument]` and nothing else; a few lines before all of it turn that into
+//! NVTX ranges and into the statistics printed at the end, and another, around the work for the GPU, into stream time for
+//! each range inside. On a GPU two more tables have what CUPTI recorded: the ranges projected onto the GPU, and its kernels.
 //!
 //! ```text
 //! cargo run --release --example phases            # or, with a GPU and without using it: phases -- --cpu
@@ -20,7 +20,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
-use examples::gpu::Gpu;
+use examples::gpu::{self, Gpu};
 use examples::images::shrink;
 use examples::network::layers::largest;
 use examples::network::residual::{Block, Stage};
@@ -28,7 +28,7 @@ use examples::network::weights::fnv1a;
 use examples::network::{Cpu, Device, ResidualNetwork, Tensor, Weights, WeightsError, reference};
 use examples::random::Random;
 use tracing::instrument;
-use tracing_gpu::with_stream;
+use tracing_gpu::{Profiler, Report, with_stream};
 
 const BATCHES: u64 = 10;
 const BATCH: usize = 4;
@@ -43,7 +43,7 @@ const TOLERANCE: f32 = 1e-3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = provide_weights()?;
-    let _profile = tracing_gpu::init();
+    let _profile = measure()?;
 
     let network = load_module(&file)?;
     let gpu = Gpu::open_or_explain().map(|gpu| (upload_weights(&gpu, &network), gpu));
@@ -73,6 +73,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         assert_eq!(checksum, LOGITS, "the network computes other numbers than it did");
     }
     Ok(())
+}
+
+/// Without a GPU this is [`tracing_gpu::init`].
+fn measure() -> Result<Profiler, Box<dyn Error>> {
+    let mut reports = vec![Report::Ranges, Report::Tree];
+    if gpu::is_available() {
+        reports.extend([Report::GpuProjection, Report::Kernels]);
+    }
+    let profiler = Profiler::builder().report(reports).build()?;
+    tracing::subscriber::set_global_default(profiler.subscriber())?;
+    Ok(profiler)
 }
 
 /// [`fnv1a`] of all logits. They are sums in a fixed order, so the CPU's are the same to the last bit on every machine.

@@ -58,15 +58,16 @@ fn each_bad_setting_is_one_line_and_the_rest_counts() {
             "report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,signals=maybe,out=,,style=legacy,report=ranges";
         let ran = went_on(tier, &[("TRACING_GPU", settings)]);
         let complaints: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
-        let allowed = "allowed are off, report, style, nvtx, gpu, domain, out and signals";
+        let allowed = "allowed are off, report, style, nvtx, gpu, hot, domain, out and signals";
         let expected = [
-            "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, joined by +"
+            "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, \
+             kernels, mem_time, mem_size, api, range_kernels, hot, joined by +"
                 .to_owned(),
             "tracing-gpu: TRACING_GPU: `style` cannot be `old`: allowed is current or legacy".to_owned(),
             "tracing-gpu: TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off".to_owned(),
             format!("tracing-gpu: TRACING_GPU: `wat` is not known: {allowed}"),
             "tracing-gpu: TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name".to_owned(),
-            "tracing-gpu: TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events or off".to_owned(),
+            "tracing-gpu: TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off".to_owned(),
             "tracing-gpu: TRACING_GPU: `out` needs a value: write out=...".to_owned(),
             "tracing-gpu: TRACING_GPU: `signals` cannot be `maybe`: allowed is on or off".to_owned(),
             "tracing-gpu: TRACING_GPU: `out` cannot be ``: allowed is stderr, stdout, none or a path".to_owned(),

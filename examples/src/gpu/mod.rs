@@ -35,8 +35,7 @@ impl Gpu {
     /// [`open`](Self::open) for a program that can do without: where there is no GPU to use, or `--cpu` is among the
     /// program's arguments, one line on stderr says why.
     pub fn open_or_explain() -> Option<Self> {
-        let forced = std::env::args().skip(1).any(|argument| argument == "--cpu");
-        let gpu = if forced { Err("--cpu was given".to_owned()) } else { Self::open() };
+        let gpu = if cpu_is_forced() { Err("--cpu was given".to_owned()) } else { Self::open() };
         gpu.inspect_err(|reason| eprintln!("no GPU used: {reason}; running on the CPU")).ok()
     }
 
@@ -46,11 +45,27 @@ impl Gpu {
     }
 }
 
+/// Whether there is a device to use, and nothing on the command line against it: what a program can ask before it decides what
+/// to report. Makes no context.
+pub fn is_available() -> bool {
+    !cpu_is_forced() && driver().is_ok() && CudaContext::device_count().is_ok_and(|count| count > 0)
+}
+
+fn cpu_is_forced() -> bool {
+    std::env::args().skip(1).any(|argument| argument == "--cpu")
+}
+
 /// The context of the first device.
 ///
 /// # Errors
 /// With one short line, where there is no driver or no device.
 pub fn context() -> Result<Arc<CudaContext>, String> {
+    driver()?;
+    CudaContext::new(0).map_err(|error| reason("opening the device", error))
+}
+
+/// Looks for the driver.
+fn driver() -> Result<(), String> {
     // cudarc panics where it misses the driver or a function of it, so both are looked for first. An error is printed as
     // its number alone: cudarc asks the driver for the text.
     #[allow(unsafe_code)]
@@ -63,7 +78,7 @@ pub fn context() -> Result<Arc<CudaContext>, String> {
     match (present, whole) {
         (false, _) => Err("no CUDA driver".to_owned()),
         (true, false) => Err("the CUDA driver is older than 11.2, or not NVIDIA's".to_owned()),
-        (true, true) => CudaContext::new(0).map_err(|error| reason("opening the device", error)),
+        (true, true) => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
-use tracing_gpu::{Output, Profiler, StreamStats, Summary};
+use tracing_gpu::{Gpu, Output, Profiler, Report, StreamStats, Summary};
 use tracing_subscriber::prelude::*;
 
 const SOURCE: &str = r#"
@@ -53,7 +53,17 @@ impl Device {
 
 /// A profiler behind the subscriber without a registry, or behind a layer, as `TIER` in the environment says.
 pub(crate) fn profiler() -> Profiler {
-    let profiler = Profiler::builder().output(Output::Stderr).build().expect("a profiler");
+    install_built(Profiler::builder().output(Output::Stderr).build().expect("a profiler"))
+}
+
+/// The same, printing nothing, for a program that looks at the summary of these reports itself.
+pub(crate) fn install(gpu: Gpu, reports: &[Report]) -> Profiler {
+    let builder = Profiler::builder().gpu(gpu).report(reports.iter().copied()).output(Output::None);
+    install_built(builder.build().expect("a profiler"))
+}
+
+/// Makes it the program's.
+pub(crate) fn install_built(profiler: Profiler) -> Profiler {
     if std::env::var("TIER").is_ok_and(|tier| tier == "layer") {
         tracing_subscriber::registry().with(profiler.layer()).init();
     } else {

@@ -4,17 +4,34 @@
 //! threads, futures, fields, captures, contexts; `devices` wants two devices. `error` stores an asynchronous error and looks that the program still sees it.
 //! `cost` prints what a timed span costs beside the same driver calls written by hand, in each tier (`TIER=subscriber|layer` for one), and
 //! what it allocates, which must be nothing once warm. Kernels are compiled with NVRTC; `cost` has none.
+//!
+//! With CUPTI: `activity` holds the tables against what the program launched, `launch_cost` measures a launch beside CUPTI alone, `faults` ends
+//! processes in the middle and puts obstacles in CUPTI's way. `tests/gpu/run` runs all of it.
 
 mod accuracy;
+mod activity;
 mod allocations;
 mod behavior;
 mod cost;
 mod device;
 mod devices;
+mod faults;
+mod foreign;
+mod launch_cost;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
+        Some("activity") if arguments.get(1).is_some_and(|word| word == "none") => activity::run_for_others(),
+        Some("activity") if arguments.len() > 1 => exit_unless(activity::run(arguments[1].as_ref())),
+        Some("faults") => match arguments.get(1) {
+            None => exit_unless(faults::run_all()),
+            Some(case) => faults::run(case),
+        },
+        Some("launch_cost") => match arguments.get(1) {
+            None => exit_unless(launch_cost::run_all()),
+            Some(variant) => launch_cost::run(variant),
+        },
         Some("accuracy") => accuracy::run(arguments.get(1).map(std::path::Path::new)),
         Some("behavior") => behavior::run(),
         Some("devices") => devices::run(),
@@ -22,7 +39,14 @@ fn main() {
         Some("cost") => cost::run(arguments.get(1).is_some_and(|word| word == "quick")),
         _ => {
             eprintln!("usage: gpu_check accuracy [SUMMARY.json] | behavior | devices | error | cost [quick]");
+            eprintln!("     | activity SUMMARY.json | activity none | launch_cost | faults");
             std::process::exit(2);
         }
+    }
+}
+
+fn exit_unless(all_holds: bool) {
+    if !all_holds {
+        std::process::exit(1);
     }
 }

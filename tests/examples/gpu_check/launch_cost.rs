@@ -1,0 +1,245 @@
+//! What a launch costs on the CPU: with nothing, with what this library does, and with CUPTI alone.
+//!
+//! Every variant is a process of its own with the same loop: a span around one launch of an empty kernel, and after every 1,000 launches a
+//! wait, so that the queue of launches, some 1,000 long, never fills. Only the launches are timed; the second column has the waits too.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::collections::HashMap;
+use std::process::{Command, Stdio};
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
+use tracing::info_span;
+use tracing_gpu::{Gpu, Profiler, Report, with_stream};
+
+use super::device::install;
+use super::foreign::{Cupti, Raw};
+
+const LAUNCHES: usize = 200_000;
+const ROUNDS: usize = 7;
+const BATCH: usize = 1_000;
+/// ns a launch that this library may add to CUPTI's own, which is what the differences below are compared with.
+const TARGET: f64 = 250.0;
+
+/// Argument, and what it stands for. Without a profiler there is no subscriber: the spans are disabled.
+const VARIANTS: [(&str, &str); 7] = [
+    ("nothing", "nothing"),
+    ("nvtx", "NVTX layer and statistics, no tool"),
+    ("events", "CUDA events (with_stream)"),
+    ("cupti", "CUPTI alone: kernels, copies, sets"),
+    ("cupti_api", "CUPTI alone: and API calls"),
+    ("ours", "ours"),
+    ("ours_api", "ours, with API tables"),
+];
+
+const KERNELS: [i32; 3] = [10, 1, 2]; // CONCURRENT_KERNEL, MEMCPY, MEMSET
+const CALLS: [i32; 2] = [5, 4]; // RUNTIME, DRIVER
+
+/// All variants, then a million launches. Whether all ran, and the million is accounted for.
+pub(crate) fn run_all() -> bool {
+    println!("ns a launch, median of {ROUNDS} rounds of {LAUNCHES}");
+    println!("{:>10}  {:>10}  {:<38}", "launch", "with waits", "");
+    let mut medians = HashMap::new();
+    for (variant, what) in VARIANTS {
+        let output = match child(variant) {
+            Ok(output) => output,
+            Err(reason) => {
+                println!("{:>10}  {:>10}  {what}: {reason}", "-", "-");
+                continue;
+            }
+        };
+        for line in output.lines() {
+            let Some(numbers) = line.strip_prefix("medians ") else {
+                println!("{:>24}{line}", "");
+                continue;
+            };
+            let numbers: Vec<f64> = numbers.split(' ').map(|number| number.parse().expect("a number")).collect();
+            println!("{:>10.0}  {:>10.0}  {what}", numbers[0], numbers[1]);
+            medians.insert(variant, numbers[0]);
+        }
+    }
+    for (ours, alone, what) in [("ours", "cupti", "without API tables"), ("ours_api", "cupti_api", "with API tables")] {
+        if let (Some(ours), Some(alone)) = (medians.get(ours), medians.get(alone)) {
+            let verdict = if ours - alone <= TARGET { "within" } else { "ABOVE" };
+            println!("{:>+10.0}  ours - CUPTI alone, {what}: {verdict} the target of {TARGET}", ours - alone);
+        }
+    }
+    let million = child("million").unwrap_or_else(|reason| reason + "\n");
+    print!("{million}");
+    medians.len() == VARIANTS.len() && million.contains("all accounted for")
+}
+
+fn child(variant: &str) -> Result<String, String> {
+    let program = std::env::current_exe().expect("this program");
+    let output =
+        Command::new(program).args(["launch_cost", variant]).stderr(Stdio::inherit()).output().expect("a child");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(text) } else { Err(format!("{variant} ended with {}", output.status)) }
+}
+
+/// One variant, in this process.
+pub(crate) fn run(variant: &str) {
+    match variant {
+        "nothing" => measure(None, false),
+        "nvtx" => measure(Some(install(Gpu::Off, &[])), false),
+        "events" => measure(Some(install(Gpu::Events, &[])), true),
+        "cupti" => alone(&KERNELS),
+        "cupti_api" => alone(&[&KERNELS[..], &CALLS[..]].concat()),
+        "ours" => measure(Some(install(Gpu::Cupti, &[Report::Kernels])), false),
+        "ours_api" => measure(Some(install(Gpu::Cupti, &[Report::Kernels, Report::Api])), false),
+        "million" => million(),
+        _ => panic!("{variant} is no variant"),
+    }
+}
+
+struct Launcher {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    kernel: CudaFunction,
+}
+
+impl Launcher {
+    fn new() -> Self {
+        let context = CudaContext::new(0).expect("a CUDA device");
+        let ptx = cudarc::nvrtc::compile_ptx(r#"extern "C" __global__ void empty() {}"#).expect("NVRTC");
+        let kernel = context.load_module(ptx).and_then(|module| module.load_function("empty")).expect("the kernel");
+        Self { stream: context.new_stream().expect("a stream"), kernel, context }
+    }
+
+    /// The time that the launches took, and that with the waits.
+    fn launch(&self, count: usize) -> [Duration; 2] {
+        let (function, stream) = (self.kernel.cu_function(), self.stream.cu_stream());
+        let (mut launching, start) = (Duration::ZERO, Instant::now());
+        for _ in 0..count / BATCH {
+            let start = Instant::now();
+            for _ in 0..BATCH {
+                info_span!("launch").in_scope(|| {
+                    #[allow(unsafe_code)]
+                    // SAFETY: the kernel takes nothing and does nothing; function and stream live as long as `self`.
+                    let status =
+                        unsafe { sys::cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, null_mut(), null_mut()) };
+                    assert!(status == sys::CUresult::CUDA_SUCCESS, "a launch");
+                });
+            }
+            launching += start.elapsed();
+            self.context.synchronize().expect("the device");
+        }
+        [launching, start.elapsed()]
+    }
+}
+
+fn measure(profiler: Option<Profiler>, on_stream: bool) {
+    let launcher = Launcher::new();
+    let rounds = || {
+        launcher.launch(LAUNCHES); // to warm up
+        (0..ROUNDS).map(|_| launcher.launch(LAUNCHES)).collect::<Vec<_>>()
+    };
+    let rounds = if on_stream { with_stream(&launcher.stream, rounds) } else { rounds() };
+    let [launching, whole] = [0, 1].map(|part| {
+        let mut times: Vec<f64> = rounds.iter().map(|round| round[part].as_nanos() as f64 / LAUNCHES as f64).collect();
+        times.sort_by(f64::total_cmp);
+        times[ROUNDS / 2]
+    });
+    println!("medians {launching:.1} {whole:.1}");
+    let Some(profiler) = profiler else { return };
+    let summary = profiler.summary();
+    if let Some(gpu) = &summary.gpu {
+        let expected = ((ROUNDS + 1) * LAUNCHES) as u64;
+        println!("{} of {expected} kernels recorded, {:?}", gpu.total.operations, summary.losses.activity);
+    }
+    summary.notes.iter().for_each(|note| println!("{note}"));
+}
+
+/// A million launches: what is in the table, what is counted as lost, and what it took in memory.
+fn million() {
+    const MILLION: u64 = 1_000_000;
+    let profiler = install(Gpu::Cupti, &[Report::Kernels]);
+    let launcher = Launcher::new();
+    launcher.launch(LAUNCHES);
+    let _warm = profiler.summary();
+    profiler.reset();
+    let before = status_kib("VmRSS");
+    let start = Instant::now();
+    launcher.launch(MILLION as usize);
+    let seconds = start.elapsed().as_secs_f64();
+    let after = status_kib("VmRSS");
+    let summary = profiler.summary();
+    let Some(gpu) = &summary.gpu else { panic!("nothing recorded: {:?}", summary.notes) };
+    let in_table: u64 = gpu.kernels.iter().map(|row| row.times.instances).sum();
+    let own = summary.tree.iter().find(|node| node.name == "launch").and_then(|node| node.gpu.as_ref());
+    let attributed = own.map_or(0, |work| work.own.operations);
+    let losses = summary.losses.activity;
+    let lost = losses.dropped_records
+        + losses.over_budget_records
+        + losses.without_time
+        + losses.outstanding
+        + losses.unreadable_records;
+    println!(
+        "{MILLION} launches in {seconds:.2} s: {in_table} in the table, {attributed} in their span, {} outside, {} unmatched, {losses:?}",
+        gpu.outside.operations, gpu.unmatched.operations
+    );
+    println!(
+        "resident memory {before} KiB before, {:+} KiB after, {:+} KiB after the summary, at most {} KiB",
+        after as i64 - before as i64,
+        status_kib("VmRSS") as i64 - before as i64,
+        status_kib("VmHWM")
+    );
+    let whole =
+        in_table + lost == MILLION && attributed + gpu.unmatched.operations == in_table && gpu.outside.operations == 0;
+    println!("{}", if whole { "all accounted for" } else { "SOME ARE NOT ACCOUNTED FOR" });
+}
+
+fn status_kib(key: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
+}
+
+const BUFFER: Layout = match Layout::from_size_align(4 << 20, 8) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+
+/// Buffers that CUPTI has given back.
+static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, records: *mut usize) {
+    let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    #[allow(unsafe_code)]
+    // SAFETY: CUPTI passes three places to write to; a buffer belongs to it until it gives it back.
+    unsafe {
+        *buffer = free.map_or_else(|| alloc_zeroed(BUFFER), |address| address as *mut u8);
+        if (*buffer).is_null() {
+            handle_alloc_error(BUFFER);
+        }
+        (*size, *records) = (BUFFER.size(), 0);
+    }
+}
+
+/// Throws the records away.
+extern "C" fn complete(_context: Raw, _stream: u32, buffer: *mut u8, _size: usize, _valid: usize) {
+    FREE.lock().unwrap_or_else(PoisonError::into_inner).push(buffer as usize);
+}
+
+fn alone(kinds: &[i32]) {
+    // The driver must be there before any function of CUPTI is called.
+    assert!(CudaContext::device_count().is_ok_and(|count| count > 0), "no CUDA device");
+    let cupti = Cupti::open().expect("CUPTI");
+    #[allow(unsafe_code)]
+    // SAFETY: the callbacks are functions of this program, and kinds are numbers.
+    unsafe {
+        assert_eq!((cupti.register)(request, complete), 0, "cuptiActivityRegisterCallbacks");
+        for &kind in kinds {
+            assert_eq!((cupti.enable)(kind), 0, "cuptiActivityEnable({kind})");
+        }
+    }
+    measure(None, false);
+    #[allow(unsafe_code)]
+    // SAFETY: no argument but a flag.
+    unsafe {
+        (cupti.flush)(0);
+    }
+    println!("{} buffers of 4 MiB came back", FREE.lock().unwrap_or_else(PoisonError::into_inner).len());
+}
