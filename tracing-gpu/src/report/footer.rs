@@ -130,9 +130,9 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
     );
     counted(
         losses.without_time,
-        "GPU operation has no time, because tracing began too late for it or it had not finished; it is in no table.",
-        "GPU operations have no time, because tracing began too late for them or they had not finished; they are in no \
-         table.",
+        "GPU operation or API call has no time, because tracing began too late for it or it had not finished; it is in no table.",
+        "GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they \
+         are in no table.",
     );
     counted(
         losses.outstanding,
@@ -143,6 +143,11 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
         losses.forgotten_launches,
         "launch was forgotten by the bound on memory before its GPU operations came; they are in no span.",
         "launches were forgotten by the bound on memory before their GPU operations came; these are in no span.",
+    );
+    counted(
+        losses.late,
+        "GPU operation came after its range was settled, whose projection is without it.",
+        "GPU operations came after their ranges were settled, whose projections are without them.",
     );
     let busy = |work: Option<&GpuWork>| match work {
         Some(work) if work.busy_ns > 0 => format!(" ({} busy)", human_inline(work.busy_ns)),

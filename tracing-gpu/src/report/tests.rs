@@ -279,7 +279,6 @@ fn the_footer_names_every_loss() {
         streams: StreamLosses { pending: 7, captured: 8_000, refused: 9, dropped: 10, unreadable: 11 },
         activity: ActivityLosses::default(),
         spans_dropped: 6,
-        ..Losses::default()
     };
     let notes = vec!["A note\nthat tries to break out.".to_owned()];
     let summary = Summary { losses, notes, ..Summary::default() };
@@ -341,6 +340,7 @@ fn the_footer_names_every_loss_of_gpu_records() {
         outstanding: 5,
         forgotten_launches: 6,
         unreadable_records: 7,
+        late: 9,
     };
     let work = |operations, busy_ns| GpuWork { operations, busy_ns, ..GpuWork::default() };
     let mut summary = Summary { losses: Losses { activity, ..Losses::default() }, ..Summary::default() };
@@ -351,9 +351,10 @@ fn the_footer_names_every_loss_of_gpu_records() {
  - 1,000 GPU records were dropped by CUPTI for want of memory; what they told of is in no table.
  - 2 GPU records came beyond the bound on memory and were thrown away; what they told of is in no table.
  - 7 GPU records had a layout that is not known, and were skipped.
- - 3 GPU operations have no time, because tracing began too late for them or they had not finished; they are in no table.
+ - 3 GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they are in no table.
  - 5 launches had not been answered with their GPU operations; these are in no table.
  - 6 launches were forgotten by the bound on memory before their GPU operations came; these are in no span.
+ - 9 GPU operations came after their ranges were settled, whose projections are without them.
  - 4 GPU operations (12.00 us busy) could not be matched with their launches; they are in no span.
 ";
     let options = RenderOptions::default().width(200);
