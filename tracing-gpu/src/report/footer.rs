@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::number::integer;
+use super::number::{human_inline, integer};
 use super::table::{chars, clip};
 use super::{RenderOptions, Report, TableStyle, names, section, streams};
-use crate::{OpenRange, RangeStyle, Summary, Times};
+use crate::{GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Summary, Times};
 
 /// Names of open ranges printed before the rest is only counted.
 const MAX_OPEN: usize = 10;
@@ -19,11 +19,43 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
     let losses = &summary.losses;
     let mut lines = Vec::new();
     open_lines(&losses.open, &mut lines);
-    let mut counted = |count: u64, one: &str, many: &str| match count {
+    span_lines(losses, options, &mut lines);
+    activity_lines(summary, reports, options, &mut lines);
+    counter(options, &mut lines)(
+        losses.rows_without_median,
+        "row has no median (-): the memory for durations was spent.",
+        "rows have no median (-): the memory for durations was spent.",
+    );
+    if shows_approximate_median(summary, reports, options) {
+        lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
+    }
+    if reports.contains(&Report::Ranges) {
+        floor_lines(summary, options, &mut lines);
+    }
+    lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
+    if lines.is_empty() {
+        return String::new();
+    }
+    let title = match options.style {
+        TableStyle::Current => " ** Notes:",
+        TableStyle::Legacy => "Notes:",
+    };
+    let body: String = lines.iter().map(|line| wrapped(line, options.columns())).collect();
+    section(title, &body)
+}
+
+/// Takes a number, and what to say of one and of several: nothing of none.
+fn counter(options: &RenderOptions, lines: &mut Vec<String>) -> impl FnMut(u64, &str, &str) {
+    |count, one, many| match count {
         0 => {}
         1 => lines.push(format!("1 {one}")),
         n => lines.push(format!("{} {many}", integer(n, options.thousands))),
-    };
+    }
+}
+
+/// What happened to spans, and to their times on streams.
+fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>) {
+    let mut counted = counter(options, lines);
     counted(
         losses.split_instances,
         "instance was closed and opened again, because a range below it was exited first: it counts as two.",
@@ -74,27 +106,68 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
         "stream time could not be read, because its context failed or is gone.",
         "stream times could not be read, because their context failed or is gone.",
     );
+}
+
+/// What the tables on the GPU's work do not have, or have in no span.
+fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions, lines: &mut Vec<String>) {
+    let losses = &summary.losses.activity;
+    let (unmatched, outside) = summary.gpu.as_ref().map(|gpu| (&gpu.unmatched, &gpu.outside)).unzip();
+    let mut counted = counter(options, lines);
     counted(
-        losses.rows_without_median,
-        "row has no median (-): the memory for durations was spent.",
-        "rows have no median (-): the memory for durations was spent.",
+        losses.dropped_records,
+        "GPU record was dropped by CUPTI for want of memory; what it told of is in no table.",
+        "GPU records were dropped by CUPTI for want of memory; what they told of is in no table.",
     );
-    if shows_approximate_median(summary, reports, options) {
-        lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
-    }
-    if reports.contains(&Report::Ranges) {
-        floor_lines(summary, options, &mut lines);
-    }
-    lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
-    if lines.is_empty() {
-        return String::new();
-    }
-    let title = match options.style {
-        TableStyle::Current => " ** Notes:",
-        TableStyle::Legacy => "Notes:",
+    counted(
+        losses.over_budget_records,
+        "GPU record came beyond the bound on memory and was thrown away; what it told of is in no table.",
+        "GPU records came beyond the bound on memory and were thrown away; what they told of is in no table.",
+    );
+    counted(
+        losses.unreadable_records,
+        "GPU record had a layout that is not known, and was skipped.",
+        "GPU records had a layout that is not known, and were skipped.",
+    );
+    counted(
+        losses.without_time,
+        "GPU operation or API call has no time, because tracing began too late for it or it had not finished; it is in no table.",
+        "GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they \
+         are in no table.",
+    );
+    counted(
+        losses.outstanding,
+        "launch had not been answered with its GPU operations; they are in no table.",
+        "launches had not been answered with their GPU operations; these are in no table.",
+    );
+    counted(
+        losses.forgotten_launches,
+        "launch was forgotten by the bound on memory before its GPU operations came; they are in no span.",
+        "launches were forgotten by the bound on memory before their GPU operations came; these are in no span.",
+    );
+    counted(
+        losses.late,
+        "GPU operation came after its range was settled, whose projection is without it.",
+        "GPU operations came after their ranges were settled, whose projections are without them.",
+    );
+    let busy = |work: Option<&GpuWork>| match work {
+        Some(work) if work.busy_ns > 0 => format!(" ({} busy)", human_inline(work.busy_ns)),
+        _ => String::new(),
     };
-    let body: String = lines.iter().map(|line| wrapped(line, options.columns())).collect();
-    section(title, &body)
+    let of_unmatched = busy(unmatched);
+    counted(
+        losses.unmatched.max(unmatched.map_or(0, |work| work.operations)),
+        &format!("GPU operation{of_unmatched} could not be matched with its launch; it is in no span."),
+        &format!("GPU operations{of_unmatched} could not be matched with their launches; they are in no span."),
+    );
+    // The tree has a row for it.
+    if reports.iter().any(|report| report.needs_activity()) {
+        let of_outside = busy(outside);
+        counted(
+            outside.map_or(0, |work| work.operations),
+            &format!("GPU operation{of_outside} was launched outside of any span."),
+            &format!("GPU operations{of_outside} were launched outside of any span."),
+        );
+    }
 }
 
 fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
@@ -172,6 +245,7 @@ fn floor_lines(summary: &Summary, options: &RenderOptions, lines: &mut Vec<Strin
 
 fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &RenderOptions) -> bool {
     let approximate = |times: &Times| times.median_ns.is_some() && !times.median_exact && times.instances > 0;
+    let in_gpu = |times: &dyn Fn(&GpuActivity) -> bool| summary.gpu.as_ref().is_some_and(times);
     options.style == TableStyle::Current
         && reports.iter().any(|report| match report {
             Report::Ranges => {
@@ -179,7 +253,12 @@ fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &Ren
                     || summary.stream_ranges.iter().any(|row| !streams::is_empty(row) && approximate(&row.times))
             }
             Report::Categories => summary.categories.iter().any(|row| approximate(&row.times)),
-            _ => false,
+            Report::Kernels => in_gpu(&|gpu| gpu.kernels.iter().any(|row| approximate(&row.times))),
+            Report::MemTime => in_gpu(&|gpu| gpu.memory.iter().any(|row| approximate(&row.times))),
+            Report::Api => in_gpu(&|gpu| gpu.calls.iter().flatten().any(|row| approximate(&row.times))),
+            Report::GpuProjection => in_gpu(&|gpu| gpu.projections.iter().any(|row| approximate(&row.projected))),
+            Report::RangeKernels => in_gpu(&|gpu| gpu.range_kernels.iter().any(|row| approximate(&row.times))),
+            Report::Tree | Report::Nvprof | Report::Torch | Report::MemSize | Report::Hot => false,
         })
 }
 

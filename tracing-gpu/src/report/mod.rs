@@ -1,8 +1,8 @@
 //! Reports: plain text made from a [`Summary`].
 //!
 //! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
-//! tables of Nsight Systems, character for character, except that control characters in names are escaped (see
-//! [`RenderOptions::raw_names`]).
+//! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in names
+//! are escaped (see [`RenderOptions::raw_names`]).
 //!
 //! ```
 //! use tracing_gpu::{RenderOptions, Report, Summary, report};
@@ -58,8 +58,8 @@ pub enum Report {
     /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
     /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
     Ranges,
-    /// Nested phases in order of first entry, with the time that each spent itself, on the GPU too: `GPU busy` where CUPTI recorded what they launched,
-    /// `GPU total` where they were timed on streams (`Stream` beside the other).
+    /// Nested phases in order of first entry, with the time that each spent itself. Where CUPTI recorded what they launched, `GPU busy` is how long any of it
+    /// ran, and below the tree is what was copied; where they were timed on streams, `GPU total` is that, or `Stream` beside the other.
     Tree,
     /// Sums over the span field `nvtx.category`.
     Categories,

@@ -239,8 +239,22 @@ fn human_parts(ns: u64) -> (String, &'static str) {
     if ns < 1_000 {
         return (ns.to_string(), "ns");
     }
-    let wide = u128::from(ns);
-    for (unit, size) in [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)] {
+    four_digits(ns, ["us", "ms", "s"])
+}
+
+/// A size for a sentence: four digits and a unit of thousands.
+pub(crate) fn human_bytes(bytes: u64) -> String {
+    if bytes < 1_000 {
+        return format!("{bytes} B");
+    }
+    let (number, unit) = four_digits(bytes, ["KB", "MB", "GB"]);
+    format!("{number} {unit}")
+}
+
+/// In the smallest of three units, for 10^3, 10^6 and 10^9, in which four digits do; in the largest without decimals if none.
+fn four_digits(value: u64, [thousand, million, billion]: [&'static str; 3]) -> (String, &'static str) {
+    let wide = u128::from(value);
+    for (unit, size) in [(thousand, 1_000), (million, 1_000_000), (billion, 1_000_000_000)] {
         for (decimals, scale) in [(3, 1_000), (2, 100), (1, 10)] {
             let value = (2 * wide * scale + size) / (2 * size);
             if value < 10_000 {
@@ -248,7 +262,7 @@ fn human_parts(ns: u64) -> (String, &'static str) {
             }
         }
     }
-    ((ns / 1_000_000_000 + u64::from(ns % 1_000_000_000 >= 500_000_000)).to_string(), "s")
+    ((value / 1_000_000_000 + u64::from(value % 1_000_000_000 >= 500_000_000)).to_string(), billion)
 }
 
 #[cfg(test)]
@@ -351,6 +365,12 @@ mod tests {
             assert_eq!(human_inline(ns), expected);
             assert_eq!(human(ns).trim_end(), expected);
         }
+    }
+
+    #[test]
+    fn sizes_for_people() {
+        let sizes = [0, 999, 1_000, 67_108_864, 4_294_967_296, 5_000_000_000_000];
+        assert_eq!(sizes.map(human_bytes), ["0 B", "999 B", "1.000 KB", "67.11 MB", "4.295 GB", "5000 GB"]);
     }
 
     proptest! {

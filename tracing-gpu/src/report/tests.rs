@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    ActivityLosses, CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Times,
+    ActivityLosses, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, OpenRange, RangeStats, RangeStyle,
+    StreamLosses, StreamStats, Times,
 };
 
 fn times(durations: &[u64]) -> Times {
@@ -278,7 +279,6 @@ fn the_footer_names_every_loss() {
         streams: StreamLosses { pending: 7, captured: 8_000, refused: 9, dropped: 10, unreadable: 11 },
         activity: ActivityLosses::default(),
         spans_dropped: 6,
-        ..Losses::default()
     };
     let notes = vec!["A note\nthat tries to break out.".to_owned()];
     let summary = Summary { losses, notes, ..Summary::default() };
@@ -328,6 +328,51 @@ fn a_single_stream_time_that_is_missing_is_one() {
 
 ";
     assert_eq!(text(&summary, &[], &RenderOptions::default()), expected);
+}
+
+#[test]
+fn the_footer_names_every_loss_of_gpu_records() {
+    let activity = ActivityLosses {
+        dropped_records: 1_000,
+        over_budget_records: 2,
+        without_time: 3,
+        unmatched: 4,
+        outstanding: 5,
+        forgotten_launches: 6,
+        unreadable_records: 7,
+        late: 9,
+    };
+    let work = |operations, busy_ns| GpuWork { operations, busy_ns, ..GpuWork::default() };
+    let mut summary = Summary { losses: Losses { activity, ..Losses::default() }, ..Summary::default() };
+    summary.gpu = Some(GpuActivity { unmatched: work(4, 12_000), outside: work(8, 0), ..GpuActivity::default() });
+    let expected = "
+ ** Notes:
+
+ - 1,000 GPU records were dropped by CUPTI for want of memory; what they told of is in no table.
+ - 2 GPU records came beyond the bound on memory and were thrown away; what they told of is in no table.
+ - 7 GPU records had a layout that is not known, and were skipped.
+ - 3 GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they are in no table.
+ - 5 launches had not been answered with their GPU operations; these are in no table.
+ - 6 launches were forgotten by the bound on memory before their GPU operations came; these are in no span.
+ - 9 GPU operations came after their ranges were settled, whose projections are without them.
+ - 4 GPU operations (12.00 us busy) could not be matched with their launches; they are in no span.
+";
+    let options = RenderOptions::default().width(200);
+    assert_eq!(text(&summary, &[], &options), format!("{expected}\n"));
+    let outside = " - 8 GPU operations were launched outside of any span.\n\n";
+    assert!(text(&summary, &[Report::Torch], &options).ends_with(outside));
+    // The tree has a row of its own for them.
+    assert!(!text(&summary, &[Report::Tree], &options).contains("outside of any span"));
+}
+
+#[test]
+fn medians_of_the_gpu_say_how_sure_they_are() {
+    let times = Times { median_exact: false, ..times(&[1_500]) };
+    let gpu = GpuActivity { kernels: vec![KernelStats { name: "k".to_owned(), times }], ..GpuActivity::default() };
+    let summary = Summary { gpu: Some(gpu), ..Summary::default() };
+    let text = |report| text(&summary, &[report], &RenderOptions::default());
+    assert!(text(Report::Kernels).contains("~1,500.0") && text(Report::Kernels).contains(" - ~ marks a median"));
+    assert!(!text(Report::Nvprof).contains('~'));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::report::table::{chars, shorten};
 pub(super) struct Line {
     /// Two columns before everything.
     pub(super) margin: &'static str,
-    /// Total, self, both on streams, share of the parent, calls, average per call, instances.
+    /// Total and self; both while the GPU was busy; both on streams; share of the parent, calls, average per call, instances.
     pub(super) cells: [String; COLUMNS],
     /// Whether the share is marked.
     pub(super) beside: bool,
@@ -18,19 +18,22 @@ pub(super) struct Line {
 }
 
 /// Columns of figures.
-pub(super) const COLUMNS: usize = 8;
+pub(super) const COLUMNS: usize = 10;
 const HEADERS: [&str; COLUMNS] =
-    ["Total", "Self", "GPU total", "GPU self", "% Parent", "Calls", "Avg/Call", "Instances"];
+    ["Total", "Self", "GPU busy", "Busy self", "GPU total", "GPU self", "% Parent", "Calls", "Avg/Call", "Instances"];
 const SHORT_HEADERS: [&str; COLUMNS] =
-    ["Total", "Self", "GPU tot.", "GPU self", "Parent", "Calls", "Avg/Call", "Inst."];
+    ["Total", "Self", "GPU busy", "Busy own", "GPU tot.", "GPU self", "Parent", "Calls", "Avg/Call", "Inst."];
 /// From this width on headers are written out.
 const ROOMY: usize = 100;
-/// The columns that only a tree with stream times has.
-const ON_STREAMS: [usize; 2] = [2, 3];
+/// The columns that only a tree has of whose phases CUPTI recorded work.
+const BUSY: [usize; 2] = [2, 3];
+/// Those that only a tree with stream times has, and their headers beside the others.
+const ON_STREAMS: [usize; 2] = [4, 5];
+const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
 /// The column whose cells may carry a `*`.
-const SHARE_OF_PARENT: usize = 4;
-/// The columns that make room for those on streams: first instances, which mostly are the calls, then what others imply.
-const DISPENSABLE: [usize; 2] = [7, 6];
+const SHARE_OF_PARENT: usize = 6;
+/// The columns that make room for those on the GPU: first instances, which mostly are the calls, then what others imply.
+const DISPENSABLE: [usize; 2] = [9, 8];
 /// What a phase gets however narrow it is.
 const MIN_PHASE: usize = 12;
 /// What phases get, if they need it, before columns that can be dispensed with.
@@ -57,8 +60,11 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn fitting(lines: &[Line], on_streams: bool, width: usize) -> Self {
-        let headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
+    pub(super) fn fitting(lines: &[Line], busy: bool, on_streams: bool, width: usize) -> Self {
+        let mut headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
+        if busy {
+            [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
+        }
         let any_beside = lines.iter().any(|line| line.beside);
         let mut widths = headers.map(chars);
         for line in lines {
@@ -72,13 +78,17 @@ impl Layout {
             let columns = widths.iter().zip(shown).filter(|(_, shown)| **shown);
             width.saturating_sub(3 + columns.map(|(width, _)| width + 2).sum::<usize>())
         };
-        if on_streams {
+        for (columns, known) in [(BUSY, busy), (ON_STREAMS, on_streams)] {
+            columns.iter().for_each(|&column| shown[column] = known);
+        }
+        if busy || on_streams {
             let longest = lines.iter().map(|line| 2 * line.depth + chars(&line.phase)).max().unwrap_or(0);
-            for column in DISPENSABLE {
+            // The times on streams give way to the exact ones, the total last; alone they stay.
+            let [total, own] = ON_STREAMS;
+            let beside = [own, total].into_iter().filter(|_| busy && on_streams);
+            for column in DISPENSABLE.into_iter().chain(beside) {
                 shown[column] = room_beside(&shown) >= longest.clamp("Phase".len(), GOOD_PHASE);
             }
-        } else {
-            ON_STREAMS.iter().for_each(|&column| shown[column] = false);
         }
         let room = room_beside(&shown).max(MIN_PHASE);
         let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);

@@ -5,13 +5,12 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use super::names;
-use super::number::{human, human_inline, integer, percent};
+use super::number::{human, human_bytes, human_inline, integer, percent};
 use super::table::{chars, shorten};
-use super::{NO_RANGE, RenderOptions, TableStyle, section};
-use crate::{Summary, TreeNode};
-use layout::{Layout, Line};
-use shape::{Entry, Shape};
+use super::{NO_RANGE, RenderOptions, TableStyle, activity, names, section};
+use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
+use layout::{COLUMNS, Layout, Line};
+use shape::{Entry, Mark, Shape, Way};
 
 /// Phases named below the tree.
 const SLOWEST: usize = 3;
@@ -22,6 +21,10 @@ const AROUND_NAME: usize = 24;
 const NO_TIME: &str = "-   ";
 /// What the `*` behind a share means.
 const BESIDE: &str = " *  on several threads: together longer than the parent\n";
+/// What `GPU busy` means.
+const BUSY: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
+/// The line of what was launched elsewhere.
+const OUTSIDE: &str = "(outside any span)";
 
 /// `Tree`: nested phases in order of first entry.
 pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
@@ -33,22 +36,78 @@ pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
         return section(title, NO_RANGE);
     }
     let shape = Shape::of(&summary.tree);
-    let lines: Vec<Line> = shape.entries().iter().map(|entry| line(&shape, entry, options)).collect();
-    let mut body = Layout::fitting(&lines, shape.stream_whole().is_some(), options.columns()).render(&lines);
-    body += &explanation(&shape, &lines, options);
+    let mut lines: Vec<Line> = shape.entries().iter().map(|entry| line(&shape, entry, options)).collect();
+    lines.extend(summary.gpu.as_ref().and_then(outside));
+    let known = |way: Way| shape.gpu_whole(way).is_some();
+    let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
+    let mut body = Layout::fitting(&lines, busy, known(Way::Stream), options.columns()).render(&lines);
+    let mut below = explanation(&shape, &lines, summary.gpu.as_ref(), options);
+    below += if busy { BUSY } else { "" };
+    below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
+    if !below.is_empty() {
+        body += &format!("\n{below}");
+    }
     section(title, &body)
+}
+
+/// The GPU's time for what no span launched; what the CPU did there is not known.
+fn outside(gpu: &GpuActivity) -> Option<Line> {
+    let work = Some(&gpu.outside).filter(|work| work.operations > 0)?;
+    let mut cells: [String; COLUMNS] = Default::default();
+    cells[2..4].fill(human(work.busy_ns));
+    let (margin, phase) = (Mark::None.text(false), OUTSIDE.to_owned());
+    Some(Line { margin, cells, beside: false, depth: 0, phase, self_ns: 0, whole: 0 })
+}
+
+/// One line for each direction that memory was copied in, and for sets.
+fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
+    let rows: Vec<[String; 5]> = memory
+        .iter()
+        .filter(|work| work.operations > 0)
+        .map(|work| {
+            let (what, one, several) = match activity::direction(work.kind) {
+                Some(direction) => (format!("copied {direction}"), "copy", "copies"),
+                None => ("set".to_owned(), "set", "sets"),
+            };
+            let count = integer(work.operations, options.thousands);
+            let noun = if work.operations == 1 { one } else { several };
+            let (bytes, time) = (human_bytes(work.bytes), human_inline(work.sum_ns));
+            [what, bytes, time, rate(work), format!("({count} {noun})")]
+        })
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
+    let [what, bytes, time, rate] = [width(0), width(1), width(2), width(3)];
+    let line =
+        |[a, b, c, d, e]: &[String; 5]| format!(" {a:<what$}  {b:>bytes$} in {c:>time$}  {d:>rate$} GB/s  {e}\n");
+    rows.iter().map(line).collect()
+}
+
+/// Three digits, where there is a time to go by.
+fn rate(work: &MemoryWork) -> String {
+    let rate = work.gigabytes_per_second();
+    let decimals = match rate {
+        _ if work.sum_ns == 0 => return "-".to_owned(),
+        99.95.. => 0,
+        9.995.. => 1,
+        0.9995.. => 2,
+        _ => 3,
+    };
+    format!("{rate:.decimals$}")
 }
 
 fn line(shape: &Shape, entry: &Entry, options: &RenderOptions) -> Line {
     let figures = &entry.figures;
     let mean = figures.total_ns.checked_div(figures.calls);
+    let (busy, stream) = (figures.on_gpu(Way::Busy), figures.on_gpu(Way::Stream));
     Line {
-        margin: entry.mark.text(),
+        margin: entry.mark.text(entry.busiest),
         cells: [
             human(figures.total_ns),
             human(figures.self_ns),
-            on_streams(figures.stream_total_ns),
-            on_streams(figures.stream_self_ns),
+            on_gpu(busy.total_ns),
+            on_gpu(busy.self_ns),
+            on_gpu(stream.total_ns),
+            on_gpu(stream.self_ns),
             share(figures.total_ns, entry.base),
             integer(figures.calls, options.thousands),
             match (entry.folded, mean) {
@@ -69,7 +128,7 @@ fn line(shape: &Shape, entry: &Entry, options: &RenderOptions) -> Line {
     }
 }
 
-fn on_streams(ns: Option<u64>) -> String {
+fn on_gpu(ns: Option<u64>) -> String {
     ns.map_or_else(|| NO_TIME.to_owned(), human)
 }
 
@@ -83,16 +142,23 @@ fn label(node: &TreeNode, raw: bool) -> String {
 }
 
 /// The answer in words, and what a mark in the tree means.
-fn explanation(shape: &Shape, lines: &[Line], options: &RenderOptions) -> String {
+fn explanation(shape: &Shape, lines: &[Line], gpu: Option<&GpuActivity>, options: &RenderOptions) -> String {
     let mut out = slowest(" >> most time of its own: ", &shape.slowest(SLOWEST), shape.whole(), options);
-    if let Some(whole) = shape.stream_whole() {
-        let phases = shape.slowest_on_streams(SLOWEST);
-        out += &slowest(" GPU: most stream time of its own: ", &phases, whole, options);
+    let busiest = match lines.iter().any(|line| line.margin.contains('G')) {
+        true => " G  most busy time of its own: ",
+        false => " GPU: most busy time of its own: ",
+    };
+    for (way, what) in [(Way::Busy, busiest), (Way::Stream, " GPU: most stream time of its own: ")] {
+        let Some(own) = shape.gpu_whole(way) else { continue };
+        // Of all that the GPU did, with what it did for no span.
+        let all = gpu.filter(|_| way == Way::Busy).map_or(0, |gpu| u128::from(gpu.total.busy_ns));
+        let whole = if all > 0 { all } else { own };
+        out += &slowest(what, &shape.slowest_on_gpu(way, SLOWEST), whole, options);
     }
     if lines.iter().any(|line| line.beside) {
         out += BESIDE;
     }
-    if out.is_empty() { out } else { format!("\n{out}") }
+    out
 }
 
 /// `what`, and as many of these phases as fit on the line, at least one; nothing where there is none.

@@ -2,7 +2,7 @@
 //!
 //! Nothing here recurses: a tree may be as deep as the program nests.
 
-use crate::TreeNode;
+use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
@@ -11,8 +11,8 @@ const FOLD_BELOW: u128 = 1_000;
 pub(super) struct Shape<'a> {
     nodes: Vec<Flat<'a>>,
     whole: u128,
-    /// All stream time; `None` where no node was timed on a stream.
-    stream_whole: Option<u128>,
+    /// All time on the GPU that phases launched or were timed with themselves; `None` where none is known.
+    gpu_whole: [Option<u128>; WAYS],
     /// The node with the most self time.
     slowest: Option<usize>,
 }
@@ -27,10 +27,41 @@ struct Flat<'a> {
     self_below: u128,
     /// Longest total in the subtree. A child on another thread may be longer than its parent.
     peak: u64,
-    /// Stream time of its own of the whole subtree; `None` where nothing in it was timed on a stream.
-    stream_self_below: Option<u128>,
-    /// Longest stream total in the subtree.
-    stream_peak: u64,
+    on_gpu: [OnGpu; WAYS],
+    /// Time on the GPU of its own of the whole subtree; `None` where none is known in it.
+    gpu_self_below: [Option<u128>; WAYS],
+    /// Longest total on the GPU in the subtree.
+    gpu_peak: [u64; WAYS],
+}
+
+/// In which way time on the GPU is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// While something that the phase launched ran, as CUPTI recorded it.
+    Busy,
+    /// Between two events on a stream.
+    Stream,
+}
+
+const WAYS: usize = 2;
+
+/// Time on the GPU known in one way; `None` where it is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OnGpu {
+    pub(super) total_ns: Option<u64>,
+    pub(super) self_ns: Option<u64>,
+}
+
+impl OnGpu {
+    fn of(node: &TreeNode) -> [Self; WAYS] {
+        // A phase that launched nothing has no time, rather than none.
+        let busy = |work: &GpuWork| (work.operations > 0).then_some(work.busy_ns);
+        let work = node.gpu.as_ref();
+        [
+            Self { total_ns: work.and_then(|work| busy(&work.total)), self_ns: work.and_then(|work| busy(&work.own)) },
+            Self { total_ns: node.stream_total_ns, self_ns: node.stream_self_ns },
+        ]
+    }
 }
 
 /// The figures of a line.
@@ -38,9 +69,7 @@ struct Flat<'a> {
 pub(super) struct Figures {
     pub(super) total_ns: u64,
     pub(super) self_ns: u64,
-    /// `None` where nothing was timed on a stream.
-    pub(super) stream_total_ns: Option<u64>,
-    pub(super) stream_self_ns: Option<u64>,
+    on_gpu: [OnGpu; WAYS],
     pub(super) calls: u64,
     pub(super) instances: u64,
 }
@@ -56,11 +85,14 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    pub(super) const fn text(self) -> &'static str {
-        match self {
-            Self::None => "  ",
-            Self::Way => " >",
-            Self::Slowest => ">>",
+    /// Two columns; `busiest` is for the phase that kept the GPU busy longest. One that is both is the slowest.
+    pub(super) const fn text(self, busiest: bool) -> &'static str {
+        match (self, busiest) {
+            (Self::None, false) => "  ",
+            (Self::Way, false) => " >",
+            (Self::None, true) => " G",
+            (Self::Way, true) => "G>",
+            (Self::Slowest, _) => ">>",
         }
     }
 }
@@ -76,6 +108,8 @@ pub(super) struct Entry {
     /// Whether it and its siblings together took longer than their parent, which takes other threads.
     pub(super) beside: bool,
     pub(super) mark: Mark,
+    /// Whether no phase kept the GPU busier with what it launched itself.
+    pub(super) busiest: bool,
     /// How many siblings this line stands for; 0 for a node of its own.
     pub(super) folded: usize,
 }
@@ -96,13 +130,16 @@ impl<'a> Shape<'a> {
         let mut nodes = flatten(roots);
         for i in (0..nodes.len()).rev() {
             let (end, self_below, peak) = (nodes[i].end, nodes[i].self_below, nodes[i].peak);
-            let (stream_self_below, stream_peak) = (nodes[i].stream_self_below, nodes[i].stream_peak);
+            let (gpu_self_below, gpu_peak) = (nodes[i].gpu_self_below, nodes[i].gpu_peak);
             if let Some(parent) = nodes[i].parent.map(|parent| &mut nodes[parent]) {
                 parent.end = parent.end.max(end);
                 parent.self_below += self_below;
                 parent.peak = parent.peak.max(peak);
-                parent.stream_self_below = either(parent.stream_self_below, stream_self_below, u128::saturating_add);
-                parent.stream_peak = parent.stream_peak.max(stream_peak);
+                for way in 0..WAYS {
+                    let below = either(parent.gpu_self_below[way], gpu_self_below[way], u128::saturating_add);
+                    parent.gpu_self_below[way] = below;
+                    parent.gpu_peak[way] = parent.gpu_peak[way].max(gpu_peak[way]);
+                }
             }
         }
         // Self times add up to the covered time, on however many threads. Totals would count nested roots twice.
@@ -111,13 +148,14 @@ impl<'a> Shape<'a> {
             0 => roots.iter().map(|root| u128::from(root.total_ns)).sum(),
             covered => covered,
         };
-        let on_streams = nodes.iter().any(|flat| flat.node.stream_total_ns.is_some());
-        let stream_whole =
-            on_streams.then(|| nodes.iter().filter_map(|flat| flat.node.stream_self_ns).map(u128::from).sum());
+        let gpu_whole = std::array::from_fn(|way| {
+            let known = nodes.iter().any(|flat| flat.on_gpu[way].total_ns.is_some());
+            known.then(|| nodes.iter().filter_map(|flat| flat.on_gpu[way].self_ns).map(u128::from).sum())
+        });
         let slowest = (0..nodes.len())
             .filter(|&i| nodes[i].node.self_ns > 0)
             .max_by_key(|&i| (nodes[i].node.self_ns, std::cmp::Reverse(i)));
-        Self { nodes, whole, stream_whole, slowest }
+        Self { nodes, whole, gpu_whole, slowest }
     }
 
     /// The time that shares are of: what all threads spent inside spans.
@@ -125,9 +163,9 @@ impl<'a> Shape<'a> {
         self.whole
     }
 
-    /// The time that shares of stream time are of: all that the spans took on streams themselves. `None` where none was timed.
-    pub(super) fn stream_whole(&self) -> Option<u128> {
-        self.stream_whole
+    /// All that the spans took on the GPU themselves: what shares of it are of. `None` where nothing is known in that way.
+    pub(super) fn gpu_whole(&self, way: Way) -> Option<u128> {
+        self.gpu_whole[way as usize]
     }
 
     pub(super) fn node(&self, index: usize) -> &'a TreeNode {
@@ -136,19 +174,20 @@ impl<'a> Shape<'a> {
 
     /// Up to `count` nodes with the most self time, none below the bound for folding.
     pub(super) fn slowest(&self, count: usize) -> Vec<(&'a TreeNode, u64)> {
-        self.most(count, self.whole, |node| node.self_ns)
+        self.most(count, self.whole, |flat| flat.node.self_ns)
     }
 
-    /// The same for stream time.
-    pub(super) fn slowest_on_streams(&self, count: usize) -> Vec<(&'a TreeNode, u64)> {
-        self.most(count, self.stream_whole.unwrap_or(0), |node| node.stream_self_ns.unwrap_or(0))
+    /// The same for time on the GPU.
+    pub(super) fn slowest_on_gpu(&self, way: Way, count: usize) -> Vec<(&'a TreeNode, u64)> {
+        let own = |flat: &Flat| flat.on_gpu[way as usize].self_ns.unwrap_or(0);
+        self.most(count, self.gpu_whole(way).unwrap_or(0), own)
     }
 
-    fn most(&self, count: usize, whole: u128, own: impl Fn(&TreeNode) -> u64) -> Vec<(&'a TreeNode, u64)> {
+    fn most(&self, count: usize, whole: u128, own: impl Fn(&Flat) -> u64) -> Vec<(&'a TreeNode, u64)> {
         let mut nodes: Vec<(&TreeNode, u64)> = self
             .nodes
             .iter()
-            .map(|flat| (flat.node, own(flat.node)))
+            .map(|flat| (flat.node, own(flat)))
             .filter(|(_, ns)| *ns > 0 && !is_below_bound(*ns, whole))
             .collect();
         nodes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
@@ -158,7 +197,7 @@ impl<'a> Shape<'a> {
 
     /// The lines of the tree from top to bottom.
     pub(super) fn entries(&self) -> Vec<Entry> {
-        let marks = self.marks();
+        let (marks, busiest) = (self.marks(), self.busiest());
         let mut entries = Vec::new();
         let mut levels = vec![self.level(None)];
         while let Some(level) = levels.last_mut() {
@@ -177,10 +216,11 @@ impl<'a> Shape<'a> {
             entries.push(Entry {
                 index,
                 depth: level.depth,
-                figures: Figures::of(flat.node),
+                figures: Figures::of(flat),
                 base: level.base,
                 beside: level.beside,
                 mark: marks[index],
+                busiest: busiest == Some(index),
                 folded: 0,
             });
             levels.push(self.level(Some(index)));
@@ -226,22 +266,29 @@ impl<'a> Shape<'a> {
             base: level.base,
             beside: level.beside,
             mark: Mark::None,
+            busiest: false,
             folded: 0,
         });
         entry.folded += 1;
         let saturated = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
-        entry.figures.add(&Figures {
-            self_ns: saturated(flat.self_below),
-            stream_self_ns: flat.stream_self_below.map(saturated),
-            ..Figures::of(flat.node)
-        });
+        let mut figures = Figures { self_ns: saturated(flat.self_below), ..Figures::of(flat) };
+        for (on_gpu, below) in figures.on_gpu.iter_mut().zip(flat.gpu_self_below) {
+            on_gpu.self_ns = below.map(saturated);
+        }
+        entry.figures.add(&figures);
     }
 
-    /// Small in both: a long kernel is launched in next to no time.
+    /// Small in everything: a long kernel is launched in next to no time.
     fn is_small(&self, index: usize) -> bool {
         let flat = &self.nodes[index];
-        let on_streams = self.stream_whole.filter(|_| flat.stream_peak > 0);
-        is_below_bound(flat.peak, self.whole) && on_streams.is_none_or(|whole| is_below_bound(flat.stream_peak, whole))
+        let mut on_gpu = flat.gpu_peak.iter().zip(self.gpu_whole);
+        is_below_bound(flat.peak, self.whole)
+            && on_gpu.all(|(&peak, whole)| peak == 0 || whole.is_none_or(|whole| is_below_bound(peak, whole)))
+    }
+
+    fn busiest(&self) -> Option<usize> {
+        let own = |i: usize| self.nodes[i].on_gpu[Way::Busy as usize].self_ns.unwrap_or(0);
+        (0..self.nodes.len()).filter(|&i| own(i) > 0).max_by_key(|&i| (own(i), std::cmp::Reverse(i)))
     }
 
     fn marks(&self) -> Vec<Mark> {
@@ -270,22 +317,22 @@ fn either<T>(a: Option<T>, b: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
 }
 
 impl Figures {
-    fn of(node: &TreeNode) -> Self {
-        Self {
-            total_ns: node.total_ns,
-            self_ns: node.self_ns,
-            stream_total_ns: node.stream_total_ns,
-            stream_self_ns: node.stream_self_ns,
-            calls: node.calls,
-            instances: node.instances,
-        }
+    fn of(flat: &Flat) -> Self {
+        let TreeNode { total_ns, self_ns, calls, instances, .. } = *flat.node;
+        Self { total_ns, self_ns, on_gpu: flat.on_gpu, calls, instances }
+    }
+
+    pub(super) fn on_gpu(&self, way: Way) -> OnGpu {
+        self.on_gpu[way as usize]
     }
 
     fn add(&mut self, other: &Self) {
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.self_ns = self.self_ns.saturating_add(other.self_ns);
-        self.stream_total_ns = either(self.stream_total_ns, other.stream_total_ns, u64::saturating_add);
-        self.stream_self_ns = either(self.stream_self_ns, other.stream_self_ns, u64::saturating_add);
+        for (sum, more) in self.on_gpu.iter_mut().zip(other.on_gpu) {
+            sum.total_ns = either(sum.total_ns, more.total_ns, u64::saturating_add);
+            sum.self_ns = either(sum.self_ns, more.self_ns, u64::saturating_add);
+        }
         self.calls = self.calls.saturating_add(other.calls);
         self.instances = self.instances.saturating_add(other.instances);
     }
@@ -296,6 +343,7 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
     let mut waiting: Vec<(&TreeNode, Option<usize>, usize)> = roots.iter().rev().map(|root| (root, None, 0)).collect();
     while let Some((node, parent, depth)) = waiting.pop() {
         let index = nodes.len();
+        let on_gpu = OnGpu::of(node);
         nodes.push(Flat {
             node,
             parent,
@@ -303,8 +351,9 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
             end: index + 1,
             self_below: u128::from(node.self_ns),
             peak: node.total_ns,
-            stream_self_below: node.stream_self_ns.map(u128::from),
-            stream_peak: node.stream_total_ns.unwrap_or(0),
+            on_gpu,
+            gpu_self_below: on_gpu.map(|on_gpu| on_gpu.self_ns.map(u128::from)),
+            gpu_peak: on_gpu.map(|on_gpu| on_gpu.total_ns.unwrap_or(0)),
         });
         waiting.extend(node.children.iter().rev().map(|child| (child, Some(index), depth + 1)));
     }
@@ -312,132 +361,4 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn node(name: &str, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
-        TreeNode { name: name.to_owned(), calls: 1, instances: 1, total_ns, self_ns, children, ..TreeNode::default() }
-    }
-
-    fn leaf(name: &str, ns: u64) -> TreeNode {
-        node(name, ns, ns, vec![])
-    }
-
-    /// Name, depth, mark and number of folded siblings of each line.
-    fn lines(roots: &[TreeNode]) -> Vec<(String, usize, Mark, usize)> {
-        let shape = Shape::of(roots);
-        let line = |entry: &Entry| (shape.node(entry.index).name.clone(), entry.depth, entry.mark, entry.folded);
-        shape.entries().iter().map(line).collect()
-    }
-
-    #[test]
-    fn the_way_to_the_slowest_phase_is_marked() {
-        let roots = [
-            leaf("init", 10_000),
-            node("run", 90_000, 1_000, vec![leaf("a", 29_000), node("b", 60_000, 40_000, vec![leaf("c", 20_000)])]),
-        ];
-        let expected = [
-            ("init", 0, Mark::None),
-            ("run", 0, Mark::Way),
-            ("a", 1, Mark::None),
-            ("b", 1, Mark::Slowest),
-            ("c", 2, Mark::None),
-        ];
-        assert_eq!(lines(&roots), expected.map(|(name, depth, mark)| (name.to_owned(), depth, mark, 0)));
-    }
-
-    #[test]
-    fn siblings_below_the_bound_share_a_line() {
-        let small = |name: &str| node(name, 99, 49, vec![leaf("inner", 50)]);
-        let roots = [node("run", 100_000, 99_603, vec![small("a"), leaf("big", 100), small("b"), leaf("c", 99)])];
-        let shape = Shape::of(&roots);
-        let entries = shape.entries();
-        assert_eq!(lines(&roots)[1], ("big".to_owned(), 1, Mark::None, 0));
-        assert_eq!(entries.len(), 3);
-        assert_eq!(entries[2].folded, 3);
-        assert_eq!(
-            entries[2].figures,
-            Figures { total_ns: 297, self_ns: 297, calls: 3, instances: 3, ..Figures::default() }
-        );
-    }
-
-    #[test]
-    fn a_single_small_leaf_keeps_its_name() {
-        let roots = [leaf("load", 1_000_000), leaf("set", 10)];
-        assert_eq!(lines(&roots)[1].0, "set");
-        assert_eq!(lines(&roots)[1].3, 0);
-    }
-
-    #[test]
-    fn stream_time_keeps_a_name_and_is_folded_with_it() {
-        let on_stream = |name: &str, ns: u64, stream_ns: u64| {
-            let stream_ns = Some(stream_ns);
-            TreeNode { stream_total_ns: stream_ns, stream_self_ns: stream_ns, ..leaf(name, ns) }
-        };
-        let parent = TreeNode {
-            stream_total_ns: Some(90),
-            stream_self_ns: Some(40),
-            ..node("parent", 10, 5, vec![on_stream("child", 5, 50)])
-        };
-        let launch = node("launch", 10, 5, vec![on_stream("kernel", 5, 99_600)]);
-        let children =
-            vec![parent, on_stream("at the bound", 10, 100), launch, on_stream("below", 10, 99), leaf("host", 10)];
-        let roots = [node("run", 100_000, 99_950, children), on_stream("rest", 1_000, 111)];
-        let shape = Shape::of(&roots);
-        assert_eq!(shape.stream_whole(), Some(100_000));
-        let names: Vec<String> = lines(&roots).into_iter().map(|line| line.0).collect();
-        assert_eq!(names, ["run", "at the bound", "launch", "kernel", "parent", "rest"]);
-        let entries = shape.entries();
-        let stream = |index: usize| (entries[index].figures.stream_total_ns, entries[index].figures.stream_self_ns);
-        assert_eq!(entries[4].folded, 3);
-        assert_eq!(stream(4), (Some(189), Some(189)));
-        assert_eq!(stream(0), (None, None));
-        let most: Vec<&str> = shape.slowest_on_streams(3).iter().map(|(node, _)| node.name.as_str()).collect();
-        assert_eq!(most, ["kernel", "rest", "at the bound"]);
-    }
-
-    /// Where every stream time is 0, or there is none, only time decides.
-    #[test]
-    fn no_stream_time_keeps_nothing() {
-        let mut roots = [node("run", 100_000, 99_980, vec![leaf("a", 10), leaf("b", 10)])];
-        assert_eq!((lines(&roots).len(), Shape::of(&roots).stream_whole()), (2, None));
-        roots[0].children[0].stream_total_ns = Some(0);
-        roots[0].children[0].stream_self_ns = Some(0);
-        assert_eq!((lines(&roots).len(), Shape::of(&roots).stream_whole()), (2, Some(0)));
-        assert!(Shape::of(&roots).slowest_on_streams(3).is_empty());
-    }
-
-    #[test]
-    fn a_small_parent_of_a_long_child_is_not_folded() {
-        let spawn = node("spawn", 10, 10, vec![leaf("task", 500_000)]);
-        let roots = [node("main", 500_000, 499_980, vec![spawn, leaf("other", 10)])];
-        let names: Vec<String> = lines(&roots).into_iter().map(|line| line.0).collect();
-        assert_eq!(names, ["main", "spawn", "task", "other"]);
-        let shape = Shape::of(&roots);
-        assert_eq!(shape.whole(), 1_000_000);
-        let beside: Vec<bool> = shape.entries().iter().map(|entry| entry.beside).collect();
-        assert_eq!(beside, [false, false, true, false]);
-    }
-
-    #[test]
-    fn without_the_slowest_nothing_is_marked() {
-        let roots: Vec<TreeNode> = (0..2_000).map(|i| leaf(&i.to_string(), 10)).collect();
-        let lines = lines(&roots);
-        assert_eq!(lines.len(), 1);
-        assert_eq!((lines[0].2, lines[0].3), (Mark::None, 2_000));
-        assert!(Shape::of(&roots).slowest(3).is_empty());
-    }
-
-    #[test]
-    fn any_depth_is_walked() {
-        let mut root = leaf("inner", 1);
-        for _ in 0..50_000 {
-            root = node("outer", 1, 0, vec![root]);
-        }
-        let mut roots = vec![root];
-        assert_eq!(Shape::of(&roots).entries().len(), 50_001);
-        while let Some(mut node) = roots.pop() {
-            roots.append(&mut node.children); // dropping it whole would recurse
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{GpuWork, MemoryKind, NodeWork};
 
 fn node(name: &str, calls: u64, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls, instances: calls, total_ns, self_ns, children, ..TreeNode::default() }
@@ -151,6 +152,120 @@ fn stream_times_at_100_columns() {
     assert_eq!(tree(&layers(), &RenderOptions::default().width(100)), expected);
 }
 
+/// The same network as CUPTI records it, with an input that is copied and a kernel that no span launched.
+fn recorded(mut of_streams: Summary) -> Summary {
+    let work = |operations, busy_ns| GpuWork { operations, sum_ns: busy_ns, busy_ns, ..GpuWork::default() };
+    let launch = |node: &mut TreeNode, own: [u64; 2], total: [u64; 2]| {
+        let (own, total) = (work(own[0], own[1]), work(total[0], total[1]));
+        node.gpu = Some(NodeWork { own, total, calls: vec![] });
+    };
+    launch(&mut of_streams.tree[0], [2, 500_000], [2, 500_000]);
+    launch(&mut of_streams.tree[1], [0, 0], [400, 14_900_000]);
+    for (index, busy_ns) in [2_900_000, 12_000_000, 8_000, 7_000, 0].into_iter().enumerate() {
+        let operations = u64::from(busy_ns > 0) * 100;
+        launch(&mut of_streams.tree[1].children[index], [operations, busy_ns], [operations, busy_ns]);
+    }
+    let copied = |kind, operations, sum_ns, bytes| MemoryWork { kind, operations, sum_ns, bytes };
+    let mut gpu = GpuActivity { outside: work(3, 1_100_000), total: work(405, 16_000_000), ..GpuActivity::default() };
+    gpu.total.memory = vec![
+        copied(MemoryKind::HtoD, 1_234, 5_305_313, 67_108_864),
+        copied(MemoryKind::DtoH, 1, 1_000, 585),
+        copied(MemoryKind::PtoP, 0, 0, 0),
+        copied(MemoryKind::Set, 2, 0, 4_096),
+    ];
+    of_streams.gpu = Some(gpu);
+    of_streams
+}
+
+fn without_streams(mut summary: Summary) -> Summary {
+    summary.tree.iter_mut().for_each(forget_streams);
+    summary
+}
+
+#[test]
+fn busy_times_at_80_columns() {
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self  GPU busy  Busy own  Parent  Calls  Phase
+   --------  --------  --------  --------  ------  -----  ----------------------
+>> 30.00 ms  30.00 ms  500.0 us  500.0 us   60.0%      1  Load Module
+   20.00 ms  1.510 ms  14.90 ms      -      40.0%    100  Module running
+   400.0 us  400.0 us  2.900 ms  2.900 ms    2.0%    100    conv1
+ G 40.00 us  40.00 us  12.00 ms  12.00 ms    0.2%    100    conv2
+   18.00 ms  18.00 ms      -         -      90.0%    100    wait
+   50.00 us  50.00 us  15.00 us  15.00 us    0.3%    200    (2 more under 0.1 %)
+                       1.100 ms  1.100 ms                 (outside any span)
+
+ >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%)
+ G  most busy time of its own: conv2 12.00 ms (75.0%), conv1 2.900 ms (18.1%)
+ GPU busy counts work that overlaps once: children may add up to more
+ copied HtoD  67.11 MB in 5.305 ms   12.6 GB/s  (1,234 copies)
+ copied DtoH     585 B in 1.000 us  0.585 GB/s  (1 copy)
+ set          4.096 KB in     0 ns      - GB/s  (2 sets)
+
+";
+    assert_eq!(tree(&recorded(without_streams(layers())), &RenderOptions::default().width(80)), expected);
+}
+
+#[test]
+fn busy_and_stream_times_at_200_columns() {
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self  GPU busy  Busy self    Stream  Str. own  % Parent  Calls  Avg/Call  Instances  Phase                   Self, of all
+   --------  --------  --------  ---------  --------  --------  --------  -----  --------  ---------  ----------------------  -------------------------------------
+>> 30.00 ms  30.00 ms  500.0 us   500.0 us      -         -        60.0%      1  30.00 ms          1  Load Module              60.0% ##################
+   20.00 ms  1.510 ms  14.90 ms       -     17.33 ms  1.908 ms     40.0%    100  200.0 us        100  Module running            3.0% #
+   400.0 us  400.0 us  2.900 ms   2.900 ms  3.100 ms  3.100 ms      2.0%    100  4.000 us        100    conv1                   0.8%
+ G 40.00 us  40.00 us  12.00 ms   12.00 ms  12.30 ms  12.30 ms      0.2%    100    400 ns        100    conv2                   0.1%
+   18.00 ms  18.00 ms      -          -         -         -        90.0%    100  180.0 us        100    wait                   36.0% ###########
+   50.00 us  50.00 us  15.00 us   15.00 us  17.00 us  17.00 us      0.3%    200                  200    (2 more under 0.1 %)    0.1%
+                       1.100 ms   1.100 ms                                                            (outside any span)
+
+ >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%), Module running 1.510 ms (3.0%)
+ G  most busy time of its own: conv2 12.00 ms (75.0%), conv1 2.900 ms (18.1%), Load Module 500.0 us (3.1%)
+ GPU: most stream time of its own: conv2 12.30 ms (71.0%), conv1 3.100 ms (17.9%), Module running 1.908 ms (11.0%)
+ GPU busy counts work that overlaps once: children may add up to more
+ copied HtoD  67.11 MB in 5.305 ms   12.6 GB/s  (1,234 copies)
+ copied DtoH     585 B in 1.000 us  0.585 GB/s  (1 copy)
+ set          4.096 KB in     0 ns      - GB/s  (2 sets)
+
+";
+    assert_eq!(tree(&recorded(layers()), &RenderOptions::default().width(200)), expected);
+}
+
+/// The exact times stay, those on streams give way.
+#[test]
+fn busy_and_stream_times_at_80_columns() {
+    let narrow = tree(&recorded(layers()), &RenderOptions::default().width(80));
+    let header = "      Total      Self  GPU busy  Busy own  Parent  Calls  Phase\n";
+    assert!(narrow.contains(header), "{narrow}");
+    assert!(narrow.contains(" G  most busy time of its own: conv2 12.00 ms (75.0%)"), "{narrow}");
+    assert!(narrow.contains(" GPU: most stream time of its own: conv2 12.30 ms (71.0%)\n"), "{narrow}");
+}
+
+/// Without a phase that launched anything there is nothing to compare with, but still what was launched elsewhere.
+#[test]
+fn work_outside_of_any_span_has_a_row() {
+    let mut summary = phases();
+    summary.gpu = Some(GpuActivity::default());
+    assert!(!tree(&summary, &RenderOptions::default()).contains("GPU"));
+    let outside = GpuWork { operations: 1, busy_ns: 1_000, ..GpuWork::default() };
+    summary.gpu = Some(GpuActivity { outside, ..GpuActivity::default() });
+    let text = tree(&summary, &RenderOptions::default().width(80));
+    assert!(text.contains("                       1.000 us  1.000 us                  (outside any span)\n"), "{text}");
+}
+
+#[test]
+fn the_phase_that_is_slowest_on_both_has_one_mark() {
+    let mut roots = vec![node("a", 1, 10, 10, vec![]), node("b", 1, 5, 5, vec![])];
+    let own = GpuWork { operations: 1, busy_ns: 7, ..GpuWork::default() };
+    roots[0].gpu = Some(NodeWork { total: own.clone(), own, calls: vec![] });
+    let text = tree(&summary(roots), &RenderOptions::default());
+    assert!(text.contains(">> 10 ns") && text.contains(" GPU: most busy time of its own: a 7 ns (100.0%)"), "{text}");
+}
+
 #[test]
 fn empty() {
     let text = tree(&Summary::default(), &RenderOptions::default().style(TableStyle::Legacy));
@@ -237,10 +352,15 @@ fn no_word_of_streams_without_stream_time() {
 
 fn any_tree() -> impl Strategy<Value = Vec<TreeNode>> {
     let stream = prop::option::weighted(0.7, (0_u64..2_000_000_000, 0_u64..2_000_000_000));
-    let figures = (0_u64..5, 0_u64..2_000_000_000, 0_u64..2_000_000_000, stream, "[a-z]{0,3}|[a-z: é日]{0,60}");
-    let any_node = |(calls, total, own, stream, name): (u64, u64, u64, Option<(u64, u64)>, String), children| {
+    let busy = prop::option::weighted(0.3, 0_u64..2_000_000_000);
+    let gpu = (stream, busy);
+    let figures = (0_u64..5, 0_u64..2_000_000_000, 0_u64..2_000_000_000, gpu, "[a-z]{0,3}|[a-z: é日]{0,60}");
+    type Gpu = (Option<(u64, u64)>, Option<u64>);
+    let any_node = |(calls, total, own, (stream, busy), name): (u64, u64, u64, Gpu, String), children| {
         let (stream_total_ns, stream_self_ns) = stream.unzip();
-        TreeNode { stream_total_ns, stream_self_ns, ..node(&name, calls, total, own, children) }
+        let work = |busy_ns| GpuWork { operations: 1, busy_ns, ..GpuWork::default() };
+        let gpu = busy.map(|ns| NodeWork { own: work(ns / 2), total: work(ns), calls: vec![] });
+        TreeNode { stream_total_ns, stream_self_ns, gpu, ..node(&name, calls, total, own, children) }
     };
     let leaf = figures.clone().prop_map(move |figures| any_node(figures, vec![]));
     let nested = leaf.prop_recursive(5, 40, 6, move |inner| {
@@ -281,8 +401,10 @@ proptest! {
         let shown: u128 = shape.entries().iter().map(|entry| u128::from(entry.figures.self_ns)).sum();
         prop_assert_eq!(shown, self_time(&roots, |node| node.self_ns));
         let own = |ns: Option<u64>| ns.unwrap_or(0);
-        let shown: u128 = shape.entries().iter().map(|entry| u128::from(own(entry.figures.stream_self_ns))).sum();
+        let shown: u128 = shape.entries().iter().map(|entry| u128::from(own(entry.figures.on_gpu(Way::Stream).self_ns))).sum();
         prop_assert_eq!(shown, self_time(&roots, |node| node.stream_self_ns.unwrap_or(0)));
-        prop_assert_eq!(shown, shape.stream_whole().unwrap_or(0));
+        prop_assert_eq!(shown, shape.gpu_whole(Way::Stream).unwrap_or(0));
+        let shown: u128 = shape.entries().iter().map(|entry| u128::from(own(entry.figures.on_gpu(Way::Busy).self_ns))).sum();
+        prop_assert_eq!(shown, shape.gpu_whole(Way::Busy).unwrap_or(0));
     }
 }
