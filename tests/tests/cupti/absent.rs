@@ -68,7 +68,14 @@ fn a_file_that_is_no_library() {
     for reason in [says(&["find"], &[("TRACING_GPU_CUPTI", &text)]), start(&[("TRACING_GPU_CUPTI", &text)])] {
         assert!(reason.starts_with(&format!("{text} cannot be loaded: {text}: ")), "{reason}");
     }
-    // The same where a toolkit should have it.
+    // The same on the loader's path, and where a toolkit should have it.
+    std::fs::create_dir_all(folder().join("broken")).expect("a folder");
+    file("broken/libcupti.so.12", "this is no library");
+    let reason = says(&["find"], &[("LD_LIBRARY_PATH", &folder().join("broken").display().to_string())]);
+    assert!(
+        reason.starts_with("libcupti.so.12 cannot be loaded: ") && reason.contains("broken/libcupti.so.12"),
+        "{reason}"
+    );
     let toolkit = folder().join("broken toolkit");
     std::fs::create_dir_all(toolkit.join("extras/CUPTI/lib64")).expect("a folder");
     let broken = file("broken toolkit/extras/CUPTI/lib64/libcupti.so.12", "this is no library");
