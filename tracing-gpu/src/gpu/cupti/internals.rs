@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use parking_lot::Mutex;
+
 use super::decode::{Record, Records, Step};
 use super::library::Library;
-use super::session::start;
+use super::session::{Session, start};
 use super::strides::Strides;
 use super::{Batch, Options, Sink, calls};
 use crate::activity::{Api, ApiCall, GpuOp};
@@ -100,15 +102,90 @@ pub fn enqueueing() -> &'static [(u32, &'static str)] {
     calls::ENQUEUE
 }
 
-/// Starts a session that tells nobody and ends it, or says why none can start.
-pub fn try_session(api_records: bool) -> Result<String, String> {
-    struct Nobody;
-    impl Sink for Nobody {
-        fn entered(&self, _function: u32, _correlation: u32) {}
-        fn records(&self, _batch: Batch) {}
+/// A session and what it has told.
+#[derive(Clone, Copy)]
+pub struct Recording {
+    session: &'static Session,
+    seen: &'static Collector,
+}
+
+/// What a session told its sink.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Function and correlation id of the calls entered.
+    pub entered: Vec<(u32, u32)>,
+    /// Operations.
+    pub ops: Vec<GpuOp>,
+    /// Calls.
+    pub calls: Vec<ApiCall>,
+    /// Records that could not be read.
+    pub unreadable: u64,
+    /// Records thrown away.
+    pub over_budget: u64,
+}
+
+#[derive(Default)]
+struct Collector(Mutex<Seen>);
+
+impl Sink for Collector {
+    fn entered(&self, function: u32, correlation: u32) {
+        self.0.lock().entered.push((function, correlation));
     }
-    let session = start(Options { api_records, buffer_bytes: 0 }, &Nobody).map_err(|reason| reason.to_string())?;
-    let described = session.describe();
-    session.finish(true);
-    Ok(described)
+
+    fn records(&self, batch: Batch) {
+        let mut seen = self.0.lock();
+        seen.ops.extend(batch.ops);
+        seen.calls.extend(batch.calls);
+        seen.unreadable += batch.unreadable;
+        seen.over_budget += batch.over_budget;
+    }
+}
+
+impl Recording {
+    /// Starts a session, or says why none can start.
+    pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
+        let seen: &'static Collector = Box::leak(Box::default());
+        let session = start(Options { api_records, buffer_bytes }, seen).map_err(|reason| reason.to_string())?;
+        Ok(Self { session, seen })
+    }
+
+    /// What was told since this was asked last.
+    #[must_use]
+    pub fn take(&self) -> Seen {
+        std::mem::take(&mut self.seen.0.lock())
+    }
+
+    /// Has complete buffers delivered.
+    pub fn flush(&self) {
+        self.session.flush();
+    }
+
+    /// Ends the session.
+    pub fn finish(&self, orderly: bool) {
+        self.session.finish(orderly);
+    }
+
+    /// Records that CUPTI dropped.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.session.dropped()
+    }
+
+    /// Name of a kernel.
+    #[must_use]
+    pub fn kernel_name(&self, id: u32) -> Option<String> {
+        self.session.kernel_name(id).map(|name| name.to_string())
+    }
+
+    /// Name of a function.
+    #[must_use]
+    pub fn function_name(&self, api: Api, number: u32) -> Option<String> {
+        self.session.function_name(api, number)
+    }
+
+    /// Library and driver.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        self.session.describe()
+    }
 }

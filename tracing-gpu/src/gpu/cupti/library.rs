@@ -4,7 +4,7 @@
 //! built for. Codes and kinds are plain integers here, and no record is ever looked at through a struct.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
@@ -106,7 +106,8 @@ impl Library {
             match Self::open(&candidate) {
                 Ok(library) => return Ok(library),
                 // A bare name that the loader does not find is no news; anything else may be what the user wants to know.
-                Err(Unavailable::NotLoadable { .. }) if candidate.is_relative() && environment.chosen.is_none() => {}
+                Err(Unavailable::NotLoadable { reason, .. })
+                    if environment.chosen.is_none() && reason.contains("No such file or directory") => {}
                 Err(reason) => failed = failed.or(Some(reason)),
             }
         }
@@ -144,7 +145,7 @@ impl Library {
     }
 
     /// The number that the library gives; 18 is CUDA 11.8, 12.0 and 12.1 alike, and from 13.0 on it is like 130001.
-    #[cfg(any(test, feature = "internals"))]
+    #[cfg(feature = "internals")]
     pub(crate) fn version(&self) -> u32 {
         self.version
     }
@@ -324,7 +325,7 @@ fn file_of(function: *const c_void) -> Option<String> {
         return None;
     }
     // SAFETY: the loader's own text for the file, which lasts while it is loaded, for ever here.
-    let name: CString = unsafe { CStr::from_ptr(found.dli_fname) }.to_owned();
+    let name = unsafe { CStr::from_ptr(found.dli_fname) };
     Some(name.to_string_lossy().into_owned())
 }
 

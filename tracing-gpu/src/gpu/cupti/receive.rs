@@ -104,25 +104,26 @@ pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut
             return;
         }
         let Some((role, bytes)) = POOL.role(buffer) else { return };
-        let batch = current().and_then(|session| {
-            let _delivery = session.delivery.begin();
-            // SAFETY: the buffer is `bytes` long and was zeroed when it was made, so every byte has a value; it is ours alone from this
-            // call on until it is given back, below.
+        let Some(session) = current() else { return POOL.give_back(buffer) };
+        let _delivery = session.delivery.begin();
+        let batch = {
+            let _back = GiveBack(buffer); // whatever happens, and before the sink takes its time
+            // SAFETY: the buffer is `bytes` long and was zeroed when it was made, so every byte has a value; it is ours alone from
+            // this call on until it is given back, at the end of this block.
             let records = unsafe { std::slice::from_raw_parts_mut(buffer, valid.min(bytes)) };
-            let batch = guard_none(|| read(session, role, records));
-            POOL.give_back(buffer);
-            session.sink.records(batch?);
-            Some(())
-        });
-        if batch.is_none() {
-            POOL.give_back(buffer); // nobody is there to read it; does nothing where that is done
-        }
+            read(session, role, records)
+        };
+        session.sink.records(batch);
     });
 }
 
-/// What `body` gives, `None` where it panics.
-fn guard_none<T>(body: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(body)).ok()
+/// Gives a buffer back, once: another thread may be writing to it a moment later.
+struct GiveBack(*mut u8);
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        POOL.give_back(self.0);
+    }
 }
 
 /// The records of a buffer.

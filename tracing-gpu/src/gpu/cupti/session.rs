@@ -21,9 +21,13 @@ use crate::activity::Api;
 /// How long the end of the process waits for CUPTI.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a flush waits for a buffer that CUPTI's thread is about to hand over, and for one that is being read.
-const ABOUT_TO: Duration = Duration::from_millis(1);
-const BEING_READ: Duration = Duration::from_secs(2);
+/// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: where perhaps none is complete, and where all are due.
+const MAY_COME: Duration = Duration::from_millis(10);
+const IS_DUE: Duration = Duration::from_millis(100);
+
+/// How long for the next one, and for all that comes.
+const NEXT: Duration = Duration::from_millis(2);
+const ALL: Duration = Duration::from_secs(2);
 
 /// Whether there is a session that has not been finished.
 static RUNNING: AtomicBool = AtomicBool::new(false);
@@ -174,7 +178,8 @@ impl Session {
     fn flush_all(&self, forced: bool) {
         let before = self.delivery.begun();
         if self.library.flush_all(forced).is_ok() {
-            self.delivery.settle(before, POOL.handed_out() > 0);
+            let first = if forced { IS_DUE } else { MAY_COME };
+            self.delivery.settle(before, first, || POOL.handed_out());
         }
     }
 
@@ -283,18 +288,23 @@ impl Delivery {
         self.state.lock().begun
     }
 
-    /// Waits until no buffer is being read; where none has been since `before` and one may come, a moment for that too.
-    fn settle(&self, before: u64, may_come: bool) {
-        let now = Instant::now();
+    /// Waits until no buffer is being read and none seems to come: none is out, or the `first` since `before` or the next one takes too long.
+    fn settle(&self, before: u64, first: Duration, out: impl Fn() -> usize) {
+        let began = Instant::now();
         let mut state = self.state.lock();
-        while may_come && state.begun == before {
-            if self.changed.wait_until(&mut state, now + ABOUT_TO).timed_out() {
-                break;
+        while began.elapsed() < ALL {
+            if state.running > 0 {
+                self.changed.wait_until(&mut state, began + ALL);
+                continue;
             }
-        }
-        while state.running > 0 {
-            if self.changed.wait_until(&mut state, now + BEING_READ).timed_out() {
-                break;
+            if out() == 0 {
+                return;
+            }
+            let begun = state.begun;
+            let patience = if begun == before { first } else { NEXT };
+            let waited = self.changed.wait_for(&mut state, patience);
+            if waited.timed_out() && state.begun == begun && state.running == 0 {
+                return;
             }
         }
     }
@@ -314,26 +324,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flush_waits_for_what_is_being_read_and_not_for_what_never_comes() {
+    fn a_flush_does_not_wait_for_what_never_comes() {
         let delivery = Delivery::default();
         let began = Instant::now();
-        delivery.settle(delivery.begun(), false);
+        delivery.settle(delivery.begun(), ALL, || 0);
         assert!(began.elapsed() < Duration::from_millis(500));
-        delivery.settle(delivery.begun(), true);
-        assert!(began.elapsed() >= ABOUT_TO && began.elapsed() < Duration::from_secs(1));
-        let before = delivery.begun();
-        let (reading, read) = mpsc::channel();
+        delivery.settle(delivery.begun(), MAY_COME, || 1);
+        assert!(began.elapsed() >= MAY_COME && began.elapsed() < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_flush_waits_for_what_is_being_read_and_what_follows() {
+        let delivery = Delivery::default();
+        let read = std::sync::atomic::AtomicUsize::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let _reading = delivery.begin();
-                reading.send(()).unwrap();
-                std::thread::sleep(Duration::from_millis(30));
+                for _ in 0..3 {
+                    let _reading = delivery.begin();
+                    std::thread::sleep(Duration::from_millis(20));
+                    read.fetch_add(1, Ordering::SeqCst);
+                }
             });
-            read.recv().unwrap();
-            let began = Instant::now();
-            delivery.settle(before, true);
-            assert!(began.elapsed() >= Duration::from_millis(15), "{:?}", began.elapsed());
-            assert_eq!(delivery.state.lock().running, 0);
+            delivery.settle(0, ALL, || 3 - read.load(Ordering::SeqCst));
+            assert_eq!((read.load(Ordering::SeqCst), delivery.begun()), (3, 3));
         });
     }
 }

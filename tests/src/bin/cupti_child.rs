@@ -1,0 +1,53 @@
+//! A process of its own for each libcupti: children of `tests/cupti.rs`. Two of them in one process would fight, and some crash when they are unloaded.
+//!
+//! ```text
+//! cupti_child library PATH     what the library says of itself, as JSON
+//! cupti_child find             the library that a session would use, or why there is none
+//! cupti_child start            a session, or why there is none
+//! cupti_child SCENARIO         against the made-up driver and libcupti of tests/cupti/fake.c
+//! ```
+
+#[path = "../../tests/cupti/library.rs"]
+mod library;
+#[path = "../../tests/cupti/scenarios.rs"]
+mod scenarios;
+
+use std::path::Path;
+
+use tracing_gpu::internals::{Cupti, Recording};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["library", path] => {
+            load_driver();
+            println!("{}", library::look(Path::new(path)));
+        }
+        ["find"] => {
+            load_driver();
+            println!("{}", Cupti::find(13_000).map_or_else(|reason| reason, |cupti| cupti.path().to_owned()));
+        }
+        ["start"] => println!(
+            "{}",
+            Recording::start(false, 0).map_or_else(
+                |reason| reason,
+                |recording| {
+                    let described = recording.describe();
+                    recording.finish(true);
+                    described
+                }
+            )
+        ),
+        [scenario] => scenarios::run(scenario),
+        _ => panic!("{arguments:?}"),
+    }
+}
+
+/// libcupti 13.2 crashes in its first function where no driver is loaded.
+fn load_driver() {
+    // SAFETY: the driver's initialisers are meant to run in any process.
+    #[allow(unsafe_code)]
+    let driver = unsafe { libloading::Library::new("libcuda.so.1") };
+    std::mem::forget(driver.expect("a CUDA driver, with a GPU or without: run tests/install"));
+}

@@ -1,0 +1,186 @@
+/* A libcupti that makes records of what it is told was launched. It insists on the order in which a session is to begin. */
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OK = 0, INVALID_PARAMETER = 1, OUT_OF_ORDER = 7, END = 12, INVALID_KIND = 21, MOST = 64, CALLS = 900 };
+
+static void (*on_call)(void *, uint32_t, uint32_t, const void *);
+static void *user;
+static void (*request)(uint8_t **, size_t *, size_t *);
+static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
+static uint64_t (*now)(void);
+static uint8_t kinds[64], calls[4][CALLS];
+static size_t dropped;
+
+/* Buffers that hold records; the last one is written to. */
+static struct buffer { uint8_t *memory; size_t size, used; } held[MOST];
+static int holding;
+
+static int setting(const char *name, int otherwise) {
+  const char *value = getenv(name);
+  return value ? atoi(value) : otherwise;
+}
+
+static size_t stride(uint32_t kind) {
+  switch (kind) {
+    case 10: return setting("FAKE_KERNEL", 216);
+    case 1: case 22: return 96;
+    case 2: return 88;
+    case 4: case 5: return 40;
+    case 77: return 32; /* beyond the kinds that are measured */
+    default: return 0;
+  }
+}
+
+int cuptiGetVersion(uint32_t *version) { return *version = setting("FAKE_VERSION", 130001), OK; }
+int cuptiGetResultString(int code, const char **name) { return *name = "NAME_OF_THE_CODE", OK; }
+int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
+  if (number != 307) return INVALID_PARAMETER;
+  *name = domain == 1 ? "cuLaunchKernel" : "cudaSomething_v1";
+  return OK;
+}
+int cuptiSubscribe(void **subscriber, void *callback, void *its_user) {
+  int code = setting("FAKE_SUBSCRIBE", OK);
+  if (code) return code;
+  if (on_call) return 39;
+  *(void **)&on_call = callback;
+  user = its_user;
+  *subscriber = &user;
+  return OK;
+}
+int cuptiUnsubscribe(void *subscriber) {
+  if (subscriber != &user || !on_call) return INVALID_PARAMETER;
+  on_call = 0;
+  memset(calls, 0, sizeof calls);
+  return OK;
+}
+int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t number) {
+  if (subscriber != &user || domain > 3 || number >= 800) return INVALID_PARAMETER;
+  calls[domain][number] = enable;
+  return OK;
+}
+int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain) {
+  if (subscriber != &user || domain > 3) return INVALID_PARAMETER;
+  memset(calls[domain], enable, CALLS);
+  return OK;
+}
+int cuptiActivityRegisterCallbacks(void *its_request, void *its_complete) {
+  *(void **)&request = its_request;
+  *(void **)&complete = its_complete;
+  return on_call ? OK : OUT_OF_ORDER;
+}
+int cuptiActivityRegisterTimestampCallback(void *clock) {
+  *(void **)&now = clock;
+  for (int kind = 0; kind < 64; kind++)
+    if (kinds[kind]) return OUT_OF_ORDER;
+  return on_call ? OK : OUT_OF_ORDER;
+}
+int cuptiActivityEnable(uint32_t kind) {
+  if (!on_call || !request || !now) return OUT_OF_ORDER;
+  if (kind == (uint32_t)setting("FAKE_REFUSED", 0)) return 35;
+  return kinds[kind] = 1, OK;
+}
+int cuptiActivityDisable(uint32_t kind) { return kinds[kind] = 0, OK; }
+int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *count) {
+  *count = dropped;
+  dropped = 0;
+  return OK;
+}
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) {
+  uint8_t *next = buffer;
+  uint32_t kind;
+  if (*record) {
+    memcpy(&kind, *record, 4);
+    if (!stride(kind)) return INVALID_KIND;
+    next = *record + stride(kind);
+  }
+  if (next >= buffer + valid) return END;
+  memcpy(&kind, next, 4);
+  if (!stride(kind)) return INVALID_KIND;
+  return *record = next, OK;
+}
+
+/* What was held when a flush was asked for. */
+struct flush { int after, count; struct buffer buffers[MOST]; };
+
+static void *hand_over(void *given) {
+  struct flush *flush = given;
+  usleep(flush->after);
+  for (struct buffer *each = flush->buffers; each < flush->buffers + flush->count; each++)
+    complete(0, 0, each->memory, each->size, each->used);
+  free(flush);
+  return 0;
+}
+
+int cuptiActivityFlushAll(uint32_t forced) {
+  struct flush *flush = malloc(sizeof *flush);
+  pthread_t thread;
+  if (forced && setting("FAKE_HANG", 0)) sleep(1000);
+  flush->after = setting("FAKE_THREAD", 0);
+  flush->count = holding;
+  memcpy(flush->buffers, held, sizeof held);
+  holding = 0;
+  if (!flush->after) return hand_over(flush), OK;
+  pthread_create(&thread, 0, hand_over, flush);
+  return pthread_detach(thread);
+}
+
+/* What the test tells of. */
+
+void fake_new_buffer(void) {
+  size_t most;
+  request(&held[holding].memory, &held[holding].size, &most);
+  held[holding++].used = 0;
+}
+
+static void put(uint32_t kind, const void *record, size_t bytes) {
+  if (!holding || held[holding - 1].used + bytes > held[holding - 1].size) fake_new_buffer();
+  memcpy(held[holding - 1].memory + held[holding - 1].used, record, bytes);
+  memcpy(held[holding - 1].memory + held[holding - 1].used, &kind, 4);
+  held[holding - 1].used += bytes;
+}
+
+void fake_call(uint32_t number, uint32_t correlation, void *context) {
+  struct { uint32_t site; const char *function; void *parameters, *result; const char *symbol; void *context; uint32_t id;
+    uint64_t *own; uint32_t correlation; } data = { 0, "", 0, 0, "", context, 1, 0, correlation };
+  uint64_t start = now();
+  if (on_call && calls[1][number]) {
+    on_call(user, 1, number, &data);
+    data.site = 1;
+    on_call(user, 1, number, &data);
+  }
+  if (kinds[4]) {
+    uint32_t record[10] = { 4, number };
+    uint64_t end = now();
+    memcpy(&record[2], &start, 8);
+    memcpy(&record[4], &end, 8);
+    record[8] = correlation;
+    put(4, record, sizeof record);
+  }
+}
+
+void fake_kernel(uint32_t correlation, const char *name, uint64_t end) {
+  uint8_t record[216] = { 0 };
+  uint64_t start = end ? now() : 0, stop = end ? start + end : 0, address = (uint64_t)name;
+  memcpy(record + 16, &start, 8);
+  memcpy(record + 24, &stop, 8);
+  memcpy(record + 92, &correlation, 4);
+  memcpy(record + 104, &address, 8);
+  if (kinds[10]) put(10, record, sizeof record);
+}
+
+void fake_other(uint32_t kind) {
+  uint8_t record[32] = { 0 };
+  put(kind, record, sizeof record);
+}
+
+void fake_destroy(void *context) {
+  if (on_call && calls[3][2]) on_call(user, 3, 2, &context);
+}
+
+void fake_drop(size_t count) { dropped += count; }

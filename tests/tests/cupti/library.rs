@@ -1,0 +1,72 @@
+//! What a real libcupti says: the length of its records, where they begin in buffers that are made up, the names of functions.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tracing_gpu::internals::{Api, Cupti, Decoded, Work, enqueueing};
+
+/// Kinds of records that are decoded, and some that are not.
+const KINDS: [u32; 10] = [10, 1, 38, 2, 5, 4, 22, 37, 9, 17];
+
+pub(crate) fn look(path: &Path) -> Value {
+    let cupti = match Cupti::open(path) {
+        Ok(cupti) => cupti,
+        Err(reason) => return json!({ "error": reason }),
+    };
+    let strides: Vec<(u32, usize)> = (0..70).filter_map(|kind| Some((kind, cupti.stride(kind)?))).collect();
+    check_places(&cupti);
+    check_values(&cupti);
+    let named: Vec<(u32, &str, Option<String>)> =
+        enqueueing().iter().map(|(number, name)| (*number, *name, cupti.function_name(Api::Driver, *number))).collect();
+    let all: Vec<(u32, String)> =
+        (1..1024).filter_map(|number| Some((number, cupti.function_name(Api::Driver, number)?))).collect();
+    let runtime = cupti.function_name(Api::Runtime, 211);
+    json!({
+        "path": cupti.path(), "version": cupti.version().0, "version_name": cupti.version().1,
+        "strides": strides, "named": named, "all": all, "runtime 211": runtime,
+    })
+}
+
+/// A buffer of records of these kinds, each filled with small numbers that are kinds too.
+fn buffer(cupti: &Cupti, kinds: impl Iterator<Item = u32>) -> (Vec<u64>, Vec<usize>) {
+    let (mut words, mut places) = (Vec::new(), Vec::new());
+    for kind in kinds {
+        let Some(bytes) = cupti.stride(kind) else { continue };
+        places.push(words.len() * 8);
+        words.push(u64::from(kind));
+        words.extend(std::iter::repeat_n(u64::from(kind % 7 + 1), bytes / 8 - 1));
+    }
+    (words, places)
+}
+
+/// The library and the decoder agree on every record's place, in any order of kinds.
+fn check_places(cupti: &Cupti) {
+    for rotation in 0..KINDS.len() {
+        let order = KINDS.iter().copied().cycle().skip(rotation).step_by(rotation % 3 + 1).take(200);
+        let (words, expected) = buffer(cupti, order);
+        let mut bytes: Vec<u8> = words.iter().copied().flat_map(u64::to_le_bytes).collect();
+        let (places, code) = cupti.places(&mut bytes);
+        assert_eq!((places.as_slice(), code), (expected.as_slice(), 12), "the library's walk");
+        let (decoded, whole) = cupti.decode(&bytes);
+        assert!(whole);
+        assert_eq!(decoded.iter().map(|(place, _)| *place).collect::<Vec<_>>(), places, "the decoder's walk");
+    }
+}
+
+/// Each kind is read as what it is, with its correlation id from the right place.
+fn check_values(cupti: &Cupti) {
+    for (kind, correlation) in [(10, 92), (1, 44), (2, 44), (22, 60), (4, 32), (5, 32)] {
+        let (words, _) = buffer(cupti, [kind, kind].into_iter());
+        let mut bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        let second = bytes.len() / 2;
+        bytes[second + correlation..second + correlation + 4].copy_from_slice(&0xabcdu32.to_le_bytes());
+        let (decoded, _) = cupti.decode(&bytes);
+        let [_, (_, second)] = decoded.as_slice() else { panic!("two records: {decoded:?}") };
+        let (is_expected, found) = match second {
+            Decoded::Op(op, _) => (matches!(op.work, Work::Kernel(_)) == (kind == 10), op.correlation),
+            Decoded::Call(call) => ((call.api == Api::Driver) == (kind == 4), call.correlation),
+            Decoded::Other => (false, 0),
+        };
+        assert!(is_expected && found == 0xabcd, "kind {kind}: {second:?}");
+    }
+}

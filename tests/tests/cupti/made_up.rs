@@ -1,0 +1,73 @@
+//! The driver and the libcupti of this folder's C files, with which a session can be seen through without a GPU.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::{child, output};
+
+/// The folder of the made-up libcupti, and below it, in `driver`, of the driver; built once.
+pub(crate) fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cupti");
+        std::fs::create_dir_all(folder.join("driver")).expect("a folder");
+        for (source, library) in [("cuda.c", "driver/libcuda.so.1"), ("cupti.c", "libcupti.so.13")] {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cupti").join(source);
+            let mut cc = Command::new("cc");
+            cc.args(["-shared", "-fPIC", "-pthread", "-Wall", "-Werror", "-Wno-unused-parameter", "-o"]);
+            let built = cc.arg(folder.join(library)).arg(source).status().expect("cc, with which Rust links");
+            assert!(built.success(), "cc cannot build {library}");
+        }
+        folder
+    })
+}
+
+/// The child with both libraries.
+pub(crate) fn made_up(arguments: &[&str]) -> Command {
+    let mut command = child(arguments);
+    command.env("LD_LIBRARY_PATH", folder().join("driver")).env("TRACING_GPU_CUPTI", folder().join("libcupti.so.13"));
+    command
+}
+
+fn scenario(name: &str, environment: &[(&str, &str)]) {
+    let mut command = made_up(&[name]);
+    command.envs(environment.iter().copied());
+    output(command);
+}
+
+#[test]
+fn a_session_from_start_to_end_and_again() {
+    scenario("whole", &[]);
+}
+
+#[test]
+fn a_flush_returns_when_the_sink_has_what_came_of_it() {
+    scenario("whole", &[("FAKE_THREAD", "300")]);
+    scenario("many", &[("FAKE_THREAD", "300")]);
+}
+
+#[test]
+fn more_records_than_a_buffer_holds() {
+    scenario("many", &[]);
+}
+
+#[test]
+fn records_of_the_api() {
+    scenario("api", &[]);
+}
+
+#[test]
+fn beyond_the_budget_records_are_counted() {
+    scenario("budget", &[]);
+}
+
+#[test]
+fn a_child_of_the_process_does_nothing() {
+    scenario("fork", &[]);
+}
+
+#[test]
+fn at_exit_a_library_that_hangs_is_left_behind() {
+    scenario("hang", &[("FAKE_HANG", "1")]);
+}

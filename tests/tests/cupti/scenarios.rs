@@ -1,0 +1,222 @@
+//! A session against the made-up driver and libcupti: what is launched is said by hand.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int};
+use std::time::{Duration, Instant};
+
+use libloading::Library;
+use tracing_gpu::internals::{Api, Recording, Seen, Work};
+
+/// The functions by which the made-up libraries are told what happens.
+struct Fake {
+    driver: Library,
+    cupti: Library,
+}
+
+impl Fake {
+    fn load() -> Self {
+        let open = |name: String| {
+            // SAFETY: the libraries of tests/cupti have no initialisers.
+            unsafe { Library::new(&name) }.unwrap_or_else(|error| panic!("{name}: {error}"))
+        };
+        Self {
+            driver: open("libcuda.so.1".to_owned()),
+            cupti: open(std::env::var("TRACING_GPU_CUPTI").expect("the made-up libcupti")),
+        }
+    }
+
+    fn call(&self, number: u32, correlation: u32, context: usize) {
+        // SAFETY: the signature of `fake_call` in tests/cupti/cupti.c; so for those below.
+        let call = unsafe { self.cupti.get::<unsafe extern "C" fn(u32, u32, usize)>(b"fake_call") }.expect("fake_call");
+        // SAFETY: only the session looks at the arguments, as numbers.
+        unsafe { call(number, correlation, context) };
+    }
+
+    fn kernel(&self, correlation: u32, name: &'static CStr, ns: u64) {
+        // SAFETY: as above.
+        let kernel = unsafe { self.cupti.get::<unsafe extern "C" fn(u32, *const c_char, u64)>(b"fake_kernel") };
+        // SAFETY: the name lasts.
+        unsafe { kernel.expect("fake_kernel")(correlation, name.as_ptr(), ns) };
+    }
+
+    fn tell(&self, what: &str, number: usize) {
+        // SAFETY: as above, for `fake_other`, `fake_destroy` and `fake_drop`, which take one number, and `fake_new_buffer`, which takes none.
+        let function = unsafe { self.cupti.get::<unsafe extern "C" fn(usize)>(what.as_bytes()) };
+        // SAFETY: as above.
+        unsafe { function.expect("a function of tests/cupti/cupti.c")(number) };
+    }
+
+    fn waited(&self, context: usize) -> c_int {
+        // SAFETY: the signature of `fake_waited` in tests/cupti/cuda.c.
+        let waited = unsafe { self.driver.get::<unsafe extern "C" fn(usize) -> c_int>(b"fake_waited") };
+        // SAFETY: counts.
+        unsafe { waited.expect("fake_waited")(context) }
+    }
+}
+
+const LAUNCH: u32 = 307;
+const SYNCHRONIZE: u32 = 17;
+const BUDGET: usize = 8 << 20;
+
+pub(crate) fn run(scenario: &str) {
+    let fake = Fake::load();
+    match scenario {
+        "whole" => whole(&fake),
+        "api" => api(&fake),
+        "budget" => budget(&fake),
+        "many" => many(&fake),
+        "fork" => fork(&fake),
+        "hang" => hang(&fake),
+        _ => panic!("{scenario}"),
+    }
+}
+
+fn start(api_records: bool) -> Recording {
+    Recording::start(api_records, BUDGET).unwrap_or_else(|reason| panic!("{reason}"))
+}
+
+fn correlations(seen: &Seen) -> Vec<u32> {
+    seen.ops.iter().map(|op| op.correlation).collect()
+}
+
+fn monotonic() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Start, launches, flushes, an orderly end, and all of it once more.
+fn whole(fake: &Fake) {
+    for round in 0..2 {
+        let session = start(false);
+        assert_eq!(
+            Recording::start(false, BUDGET).err().as_deref(),
+            Some("another profiler of this program is using CUPTI")
+        );
+        assert_eq!(
+            session.describe(),
+            format!("CUPTI 13.0 ({}), driver for CUDA 13.0", std::env::var("TRACING_GPU_CUPTI").expect("set"))
+        );
+        let before = monotonic();
+        fake.call(LAUNCH, 1, 5);
+        fake.call(SYNCHRONIZE, 2, 9); // does not enqueue: neither told of nor waited for
+        fake.call(514, 3, 6);
+        fake.call(277, 4, 7);
+        fake.tell("fake_destroy", 7);
+        fake.kernel(1, c"_Z5scaleIfEvPT_S0_i", 500);
+        fake.kernel(3, c"spin", 600);
+        fake.tell("fake_other", 77);
+        fake.kernel(3, c"spin", 0);
+        session.flush();
+        let seen = session.take();
+        assert_eq!(seen.entered, [(LAUNCH, 1), (514, 3), (277, 4)]);
+        assert_eq!((correlations(&seen).as_slice(), seen.unreadable, seen.over_budget), ([1, 3, 3].as_slice(), 1, 0));
+        assert!(seen.ops[0].start >= before && seen.ops[0].start <= monotonic(), "stamped with CLOCK_MONOTONIC");
+        assert_eq!((seen.ops[0].end - seen.ops[0].start, seen.ops[2].start, seen.ops[2].end), (500, 0, 0));
+        let names = seen.ops.iter().map(|op| match op.work {
+            Work::Kernel(kernel) => session.kernel_name(kernel.name),
+            Work::Memory(_) => None,
+        });
+        let expected = ["void scale<float>(float*, float, int)", "spin", "spin"];
+        assert_eq!(names.collect::<Vec<_>>(), expected.map(|name| Some(name.to_owned())));
+        assert_eq!(session.function_name(Api::Driver, LAUNCH).as_deref(), Some("cuLaunchKernel"));
+        assert_eq!(session.function_name(Api::Driver, 1), None);
+        fake.tell("fake_drop", 5);
+        assert_eq!((session.dropped(), session.dropped()), (5, 5));
+        fake.tell("fake_drop", 3);
+        fake.kernel(9, c"last", 1);
+        session.finish(true);
+        session.finish(true);
+        session.finish(false);
+        assert_eq!((correlations(&session.take()), session.dropped()), (vec![9], 8));
+        assert_eq!([5, 6, 7, 9].map(|context| fake.waited(context)), [round + 1, round + 1, 0, 0]);
+        fake.call(LAUNCH, 10, 5);
+        fake.kernel(10, c"late", 1);
+        session.flush();
+        assert_eq!(session.take(), Seen::default());
+        assert_eq!(session.kernel_name(2).as_deref(), Some("void scale<float>(float*, float, int)"));
+    }
+}
+
+/// With records of the API, every driver call is told of.
+fn api(fake: &Fake) {
+    let session = start(true);
+    fake.call(LAUNCH, 1, 5);
+    fake.call(SYNCHRONIZE, 2, 9);
+    session.flush();
+    let seen = session.take();
+    assert_eq!(seen.entered, [(LAUNCH, 1), (SYNCHRONIZE, 2)]);
+    let calls: Vec<_> = seen.calls.iter().map(|call| (call.api, call.function, call.correlation)).collect();
+    assert_eq!(calls, [(Api::Driver, LAUNCH, 1), (Api::Driver, SYNCHRONIZE, 2)]);
+    assert!(seen.calls.iter().all(|call| call.start <= call.end && call.end <= monotonic()));
+    session.finish(true);
+    assert_eq!([5, 9].map(|context| fake.waited(context)), [1, 0], "only where work was launched");
+}
+
+/// Buffers beyond the budget are there, and what they hold is counted.
+fn budget(fake: &Fake) {
+    let session = start(false);
+    for round in 0..3 {
+        for correlation in 0..5 {
+            fake.tell("fake_new_buffer", 0);
+            fake.kernel(correlation, c"k", 1);
+            fake.kernel(correlation, c"k", 1);
+        }
+        session.flush();
+        let seen = session.take();
+        assert_eq!((correlations(&seen), seen.over_budget), (vec![0, 0, 1, 1], 6), "{round}");
+    }
+    session.finish(true);
+}
+
+/// More records than a buffer has room for.
+fn many(fake: &Fake) {
+    let session = start(false);
+    for correlation in 0..30_000 {
+        fake.kernel(correlation, c"k", 1);
+    }
+    session.flush();
+    assert!(correlations(&session.take()).into_iter().eq(0..30_000));
+    session.finish(false);
+}
+
+/// In a child of the process everything does nothing, and at once.
+fn fork(fake: &Fake) {
+    let session = start(false);
+    fake.kernel(1, c"k", 1);
+    session.flush();
+    fake.kernel(2, c"k", 1);
+    // SAFETY: the child calls what is tested, and `_exit`; there are no other threads.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        session.flush();
+        session.finish(true);
+        session.finish(false);
+        let idle = correlations(&session.take()) == [1]
+            && session.dropped() == 0
+            && session.kernel_name(2).is_none()
+            && session.function_name(Api::Driver, LAUNCH).is_none()
+            && fake.waited(5) == 0;
+        // SAFETY: ends the child without running what belongs to the parent.
+        unsafe { libc::_exit(if idle { 0 } else { 1 }) };
+    }
+    let mut status = -1;
+    // SAFETY: writes one integer.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    fake.tell("fake_drop", 1);
+    session.finish(true);
+    assert_eq!((correlations(&session.take()), session.dropped()), (vec![1, 2], 1));
+}
+
+/// At the exit of the process CUPTI gets two seconds.
+fn hang(fake: &Fake) {
+    let session = start(false);
+    fake.kernel(1, c"k", 1);
+    let began = Instant::now();
+    session.finish(false);
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(1_900) && took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(session.take(), Seen::default());
+}
