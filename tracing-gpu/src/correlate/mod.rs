@@ -16,6 +16,15 @@ mod lineage;
 mod projection;
 mod totals;
 
+#[cfg(test)]
+#[path = "program/tests.rs"]
+mod program;
+#[cfg(test)]
+#[path = "reference/tests.rs"]
+mod reference;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use self::calls::Calls;
@@ -82,6 +91,7 @@ impl Attribution {
     /// What a thread noted: all of it, in its order, before the operations of the same drain.
     pub(crate) fn note(&mut self, tid: u32, note: &Note) {
         let (launches, instances) = (&mut self.launches, &mut self.instances);
+        launches.goes_on(tid, note);
         match *note {
             Note::Began(instance) => instances.begin(tid, &instance),
             Note::Ended { instance, end } => instances.end(instance, end),
@@ -188,9 +198,6 @@ impl Attribution {
     pub(crate) fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
         self.calls.remember(call);
         let known = self.launches.get(call.correlation).copied();
-        if call.api == Api::Runtime && known.is_some_and(|known| known.expected == Expected::Record) {
-            self.launches.remove(call.correlation, |slot| self.instances.release(slot));
-        }
         if known.is_some_and(|known| known.dropped) || self.calls.leaves_out(call) {
             return;
         }
