@@ -122,12 +122,14 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-#[allow(dead_code, unreachable_pub)] // until drains make use of it; public for the feature `internals`
+#[allow(dead_code)] // until drains make use of it
+#[allow(unreachable_pub, missing_docs)] // public for the feature `internals`
 mod activity;
 mod clock;
 mod collect;
 mod config;
 #[allow(dead_code, unused_imports)] // until drains make use of it
+#[allow(unreachable_pub, missing_docs)]
 mod correlate;
 mod drain;
 #[cfg(feature = "cudarc")]
@@ -146,9 +148,19 @@ mod record;
 pub mod report;
 #[cfg(feature = "signals")]
 mod signals;
+#[allow(unreachable_pub, missing_docs)]
 mod stats;
 mod subscriber;
 mod summary;
+
+/// Not part of the API: for the tests of this repository.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::activity::{Api, ApiCall, GpuOp, Instance, Kernel, Memory, Note, Work};
+    pub use crate::correlate::{Attribution, Context, Limits, Projection, Range, RangeKernel, Totals};
+    pub use crate::stats::Distribution;
+}
 
 pub use config::{ConfigError, Domain, Gpu, Output};
 #[cfg(feature = "cudarc")]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::hash::{ByCorrelation, Map};
 use super::projection::NO_SLOT;
+use crate::activity::Note;
 
 /// Drains for which a call is remembered after the last that was heard of it.
 const DRAINS: usize = 2;
@@ -73,6 +74,9 @@ pub(super) struct Launches {
     /// Ids and serials in order of arrival; those that are gone are passed over.
     arrived: VecDeque<(u32, u32)>,
     serial: u32,
+    /// The last call of each thread of which at most the record is expected. It may still run, as one that waits may for many drains, and ages from the next note of
+    /// its thread on.
+    running: Map<u32, u32>,
     /// Ids that age from a drain on, for this drain and those before.
     ageing: VecDeque<Vec<u32>>,
     drain: u32,
@@ -88,6 +92,7 @@ impl Launches {
             within: Map::default(),
             arrived: VecDeque::new(),
             serial: 0,
+            running: Map::default(),
             ageing: VecDeque::from([Vec::new()]),
             drain: 1,
             forgotten: 0,
@@ -96,6 +101,11 @@ impl Launches {
 
     pub(super) fn get(&self, id: u32) -> Option<&Launch> {
         self.known.get(&id)
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.known.len()
     }
 
     /// Launches of which nothing has come.
@@ -115,14 +125,35 @@ impl Launches {
         joins
     }
 
+    /// A thread noted something: its last call is over, unless this is about that.
+    pub(super) fn goes_on(&mut self, thread: u32, note: &Note) {
+        let same = match *note {
+            Note::Called { correlation, .. } | Note::Within { correlation, .. } | Note::Own { correlation } => {
+                Some(correlation)
+            }
+            Note::Began(_) | Note::Ended { .. } => None,
+        };
+        if self.running.is_empty() || self.running.get(&thread).copied() == same {
+            return;
+        }
+        let Some(id) = self.running.remove(&thread) else { return };
+        let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.thread == thread) else { return };
+        if launch.expected == Expected::Record && launch.ageing == 0 {
+            launch.ageing = self.drain;
+            ages(&mut self.ageing, id);
+        }
+    }
+
     /// Remembers a call in place of an earlier one of that id.
     pub(super) fn insert(&mut self, id: u32, mut launch: Launch, mut free: impl FnMut(u32)) {
         self.remove(id, &mut free);
         self.serial = self.serial.wrapping_add(1);
         launch.serial = self.serial;
-        if launch.expected == Expected::Record {
+        if launch.dropped {
             launch.ageing = self.drain;
             ages(&mut self.ageing, id);
+        } else if launch.expected == Expected::Record {
+            self.running.insert(launch.thread, id);
         }
         self.known.insert(id, launch);
         self.arrived.push_back((id, self.serial));

@@ -10,6 +10,9 @@ use crate::summary::{GpuWork, MemoryWork};
 /// In place of a node, for operations whose launch is not known.
 pub(super) const UNMATCHED: u32 = u32::MAX;
 
+/// Intervals for which room is kept from one drain to the next.
+const MOST_ROOM: usize = 1 << 15;
+
 /// Counts and sums of operations; the time in which they ran is apart, since it needs them in order.
 #[derive(Clone, Debug, Default)]
 struct Sums {
@@ -150,8 +153,10 @@ impl Lineage {
                 above = at.parent;
             }
         }
-        waiting.clear();
-        self.waiting = waiting;
+        if waiting.capacity() <= MOST_ROOM {
+            waiting.clear();
+            self.waiting = waiting;
+        }
     }
 
     /// Nodes that did something, everything together, and what no launch is known of.

@@ -16,6 +16,15 @@ mod lineage;
 mod projection;
 mod totals;
 
+#[cfg(test)]
+#[path = "program/tests.rs"]
+mod program;
+#[cfg(test)]
+#[path = "reference/tests.rs"]
+mod reference;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use self::calls::Calls;
@@ -24,7 +33,7 @@ use self::kernels::{Execution, RangeKernels};
 use self::launches::{Came, Expected, Launch, Launches};
 use self::lineage::{Lineage, UNMATCHED};
 use self::projection::{Instances, NO_SLOT, Timed};
-pub(crate) use self::totals::{AttributionLosses, Function, NodeTotals, Projection, Range, RangeKernel, Totals};
+pub use self::totals::{AttributionLosses, Function, NodeTotals, Projection, Range, RangeKernel, Totals};
 use crate::activity::{Api, ApiCall, GpuOp, Note, Work};
 use crate::clock::Ticks;
 use crate::stats::Distribution;
@@ -35,26 +44,26 @@ pub(crate) const OUTSIDE: u32 = 0;
 
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Calls remembered until what they launched has come: 41 to 82 bytes each.
-    pub(crate) launches: usize,
+    pub launches: usize,
     /// Instances not in the totals yet: some 150 bytes each, and 16 for each kernel launched in it.
-    pub(crate) instances: usize,
+    pub instances: usize,
 }
 
 /// What is known elsewhere at the time of a drain.
-pub(crate) struct Context<'a> {
+pub struct Context<'a> {
     /// Parent of each node of the lineage tree, which is a lower number. Node 0 is the root and its own parent.
-    pub(crate) parents: &'a [u32],
+    pub parents: &'a [u32],
     /// Whether one more duration is kept by itself, by the number of those kept in its row.
-    pub(crate) keep: &'a dyn Fn(u64) -> bool,
+    pub keep: &'a dyn Fn(u64) -> bool,
 }
 
 /// The whole of attribution: notes and records in, [`Totals`] out.
 ///
 /// In each drain, first the notes of all threads, then operations and calls in any order, then [`drained`](Self::drained).
 #[derive(Debug)]
-pub(crate) struct Attribution {
+pub struct Attribution {
     launches: Launches,
     instances: Instances,
     lineage: Lineage,
@@ -68,7 +77,7 @@ pub(crate) struct Attribution {
 }
 
 impl Attribution {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self {
             launches: Launches::new(limits.launches),
             instances: Instances::new(limits.instances),
@@ -83,8 +92,9 @@ impl Attribution {
     }
 
     /// What a thread noted: all of it, in its order, before the operations of the same drain.
-    pub(crate) fn note(&mut self, tid: u32, note: &Note) {
+    pub fn note(&mut self, tid: u32, note: &Note) {
         let (launches, instances) = (&mut self.launches, &mut self.instances);
+        launches.goes_on(tid, note);
         match *note {
             Note::Began(instance) => instances.begin(tid, &instance),
             Note::Ended { instance, end } => instances.end(instance, end),
@@ -113,7 +123,7 @@ impl Attribution {
     }
 
     /// An operation that ran.
-    pub(crate) fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
+    pub fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
         let timed = op.start != 0 && op.end >= op.start;
         let launch = self.launches.came(op.correlation, timed);
         if launch.is_some_and(|launch| launch.dropped) {
@@ -188,12 +198,9 @@ impl Attribution {
     }
 
     /// A call of the API that is over.
-    pub(crate) fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
+    pub fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
         self.calls.remember(call);
         let known = self.launches.get(call.correlation).copied();
-        if call.api == Api::Runtime && known.is_some_and(|known| known.expected == Expected::Record) {
-            self.launches.remove(call.correlation, |slot| self.instances.release(slot));
-        }
         if known.is_some_and(|known| known.dropped) || self.calls.leaves_out(call) {
             return;
         }
@@ -217,7 +224,7 @@ impl Attribution {
     }
 
     /// A drain is over: what is over is folded, what is old forgotten. The second time after a driver call came, it counts unless a call of the runtime has its id.
-    pub(crate) fn drained(&mut self, context: &Context<'_>) {
+    pub fn drained(&mut self, context: &Context<'_>) {
         self.lineage.drained();
         for held in self.calls.drained() {
             self.count_call(held.function, held.duration, held.node, context.keep);
@@ -227,7 +234,7 @@ impl Attribution {
     }
 
     /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
-    pub(crate) fn totals(&self, now: Ticks) -> Totals {
+    pub fn totals(&self, now: Ticks) -> Totals {
         let (mut nodes, total, unmatched) = self.lineage.totals();
         let mut calls = self.calls.table.clone();
         for held in self.calls.waiting() {
@@ -252,7 +259,7 @@ impl Attribution {
     }
 
     /// A new window from `now` on: all that was counted is forgotten. What launches noted before still bring is dropped. Open instances go on, and are as long as the window.
-    pub(crate) fn clear(&mut self, now: Ticks) {
+    pub fn clear(&mut self, now: Ticks) {
         self.launches.clear(|slot| self.instances.release(slot));
         self.instances.clear(now);
         self.lineage = Lineage::default();

@@ -119,6 +119,11 @@ impl Instances {
         self.by_id.get(&id).copied().unwrap_or(NO_SLOT)
     }
 
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.kept.len() - self.free.len()
+    }
+
     fn get_mut(&mut self, slot: u32) -> Option<&mut Kept> {
         self.kept.get_mut(slot as usize)
     }

@@ -8,26 +8,26 @@ use super::histogram::{bucket_of, middle_of};
 ///
 /// [`merge`](Self::merge) is associative and does not depend on order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Distribution {
-    pub(crate) count: u64,
-    pub(crate) total: u128,
-    pub(crate) min: u64,
-    pub(crate) max: u64,
+pub struct Distribution {
+    pub count: u64,
+    pub total: u128,
+    pub min: u64,
+    pub max: u64,
     /// Sum of the squares; saturates at `u128::MAX`.
-    pub(crate) squares: u128,
+    pub squares: u128,
     /// Durations kept one by one.
-    pub(crate) samples: Vec<u64>,
+    pub samples: Vec<u64>,
     /// Counts of (octave, bucket) for the durations that were not kept.
-    pub(crate) buckets: BTreeMap<(usize, usize), u64>,
+    pub buckets: BTreeMap<(usize, usize), u64>,
 }
 
 /// The middle of a distribution: the mean of two durations, which are the same one where the count is odd.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Median {
-    pub(crate) lower: u64,
-    pub(crate) upper: u64,
+pub struct Median {
+    pub lower: u64,
+    pub upper: u64,
     /// Whether it comes from every single duration.
-    pub(crate) exact: bool,
+    pub exact: bool,
 }
 
 impl Distribution {
@@ -77,7 +77,7 @@ impl Distribution {
     }
 
     /// The middle duration, or the mean of the two middle ones. `None` without durations, or when some were not kept.
-    pub(crate) fn median(&self) -> Option<Median> {
+    pub fn median(&self) -> Option<Median> {
         if self.count == 0 || self.missing() > 0 {
             return None;
         }
@@ -97,7 +97,7 @@ impl Distribution {
     }
 
     /// Sample standard deviation (divisor n - 1); 0 for fewer than two durations.
-    pub(crate) fn stddev(&self) -> f64 {
+    pub fn stddev(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
         }

@@ -3,4 +3,4 @@
 pub(crate) mod distribution;
 pub(crate) mod histogram;
 
-pub(crate) use distribution::Distribution;
+pub use distribution::Distribution;

@@ -1,0 +1,30 @@
+//! Our attribution of GPU work to ranges, fed with what Nsight Systems recorded, against Nsight's own `nvtx_gpu_proj_sum` and `nvtx_kern_sum` of the same
+//! recording: row by row and exactly, but for the decimals that a table leaves out.
+
+#[path = "nsight_attribution/appendix.rs"]
+mod appendix;
+#[path = "nsight_attribution/export.rs"]
+mod export;
+#[path = "nsight_attribution/tables.rs"]
+mod tables;
+
+use std::path::Path;
+
+use tables::{KernelRow, ProjectionRow};
+
+/// Compares the recording `run.sqlite` of a folder with the tables `nvtx_gpu_proj_sum.csv` and `nvtx_kern_sum.csv` beside it.
+///
+/// # Panics
+/// If a row differs, or is in one of the two only.
+fn agrees(folder: &Path) {
+    let totals = export::Recording::read(&folder.join("run.sqlite")).attribute();
+    tables::same(&totals.projections, &ProjectionRow::read(&folder.join("nvtx_gpu_proj_sum.csv")));
+    tables::same(&totals.kernels, &KernelRow::read(&folder.join("nvtx_kern_sum.csv")));
+}
+
+#[test]
+fn a_recording_made_by_hand_agrees() {
+    let folder = appendix::folder();
+    agrees(&folder);
+    std::fs::remove_dir_all(folder).expect("the folder can be removed");
+}

@@ -1,0 +1,272 @@
+//! A recording of Nsight Systems, exported to SQLite, told to our attribution as the live profiler tells it: by the stack of each thread.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, Row};
+use tracing_gpu::internals::{Attribution, Context, GpuOp, Instance, Kernel, Limits, Memory, Note, Work};
+use tracing_gpu::{MemoryKind, RangeStyle};
+
+use crate::tables::{Figures, Key, figures};
+
+/// Drains that it is told in.
+const DRAINS: u64 = 16;
+
+/// What is read of a recording of one process.
+pub(crate) struct Recording {
+    ranges: Vec<Range>,
+    calls: Vec<Call>,
+    operations: Vec<GpuOp>,
+    strings: HashMap<i64, String>,
+}
+
+struct Range {
+    thread: u32,
+    name: String,
+    style: RangeStyle,
+    start: u64,
+    end: u64,
+}
+
+struct Call {
+    thread: u32,
+    correlation: u32,
+    start: u64,
+    end: u64,
+    graph: bool,
+}
+
+/// Our rows of the two tables.
+pub(crate) struct Totals {
+    pub(crate) projections: BTreeMap<Key, Figures>,
+    pub(crate) kernels: BTreeMap<Key, Figures>,
+}
+
+impl Recording {
+    pub(crate) fn read(path: &Path) -> Self {
+        let file = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let strings = query(&file, "SELECT id, value FROM StringIds", |row| (get(row, 0), get(row, 1)));
+        let mut operations = Vec::new();
+        for (kind, what) in [("KERNEL", "demangledName, 0"), ("MEMCPY", "bytes, copyKind"), ("MEMSET", "bytes, -1")] {
+            let table = format!("CUPTI_ACTIVITY_KIND_{kind}");
+            if exists(&file, &table) {
+                let select =
+                    format!("SELECT start, end, correlationId, deviceId, streamId, globalPid, {what} FROM {table}");
+                operations.extend(query(&file, &select, |row| (get::<Option<i64>>(row, 5), operation(row, kind))));
+            }
+        }
+        let processes: HashSet<_> = operations.iter().map(|(process, _)| *process).collect();
+        assert_eq!(processes.len(), 1, "a recording of one process is expected");
+        let calls = "SELECT globalTid, correlationId, start, end, value FROM CUPTI_ACTIVITY_KIND_RUNTIME
+                     LEFT JOIN StringIds ON id = nameId WHERE correlationId IS NOT NULL";
+        let call = |row: &Row<'_>| {
+            let graph = get::<Option<String>>(row, 4).is_some_and(|name| name.contains("GraphLaunch"));
+            Call { thread: thread(row), correlation: get(row, 1), start: get(row, 2), end: get(row, 3), graph }
+        };
+        Self {
+            ranges: ranges(&file),
+            calls: query(&file, calls, call),
+            operations: operations.into_iter().map(|(_, operation)| operation).collect(),
+            strings: strings.into_iter().collect(),
+        }
+    }
+
+    /// Tells it to our attribution, in some drains, and takes the totals.
+    pub(crate) fn attribute(&self) -> Totals {
+        let (labels, notes) = self.notes();
+        let last = notes.iter().map(|note| note.0).chain(self.operations.iter().map(|op| op.end)).max().unwrap_or(0);
+        let called: HashMap<u32, u64> = self.calls.iter().map(|call| (call.correlation, call.end)).collect();
+        let known = |op: &GpuOp| op.end.max(called.get(&op.correlation).copied().unwrap_or(0));
+        let context = Context { parents: &[0], keep: &|_| true };
+        let mut all = Attribution::new(Limits { launches: 1 << 24, instances: 1 << 24 });
+        for drain in 0..DRAINS {
+            let (from, to) =
+                (last / DRAINS * drain, if drain + 1 == DRAINS { last + 1 } else { last / DRAINS * (drain + 1) });
+            for (_, thread, note) in notes.iter().filter(|note| (from..to).contains(&note.0)) {
+                all.note(*thread, note);
+            }
+            for op in self.operations.iter().filter(|op| (from..to).contains(&known(op))) {
+                all.operation(op, &context);
+            }
+            all.drained(&context);
+        }
+        let totals = all.totals(last);
+        let range = |(label, style): (u32, RangeStyle)| (labels[label as usize].clone(), style);
+        let projections = totals.projections.iter().map(|(&key, row)| {
+            let of = |sum: u64| sum as f64 / row.projected.count as f64;
+            let means = [of(row.operations), of(row.level_sum), of(row.children_sum)];
+            let before = [row.range_total, row.projected.count.into()];
+            let figures = figures(&before, &row.projected, &[row.operations.into()], &means);
+            ((Some(range(key)), 0, String::new()), figures)
+        });
+        let kernels = totals.range_kernels.iter().map(|(&(thread, key, kernel), row)| {
+            let before = [row.range_instances.into(), row.kernel_instances.into()];
+            let kernel = self.strings.get(&kernel.into()).cloned().unwrap_or_default();
+            ((key.map(range), thread, kernel), figures(&before, &row.times, &[], &[]))
+        });
+        Totals { projections: projections.collect(), kernels: kernels.collect() }
+    }
+
+    /// The notes of all threads with their times, in order, and the names of labels. Only what is open at a call is looked at: the innermost range on the stack, and
+    /// the start/end ranges of the thread. A call is noted when it is over, so that one that straddles the end of a range is in the ranges around that only; a live
+    /// program has no such calls.
+    fn notes(&self) -> (Vec<String>, Vec<(u64, u32, Note)>) {
+        #[derive(PartialEq, Eq, PartialOrd, Ord)]
+        enum What {
+            Opens(usize),
+            Calls(usize),
+            Closes(usize),
+        }
+        // At one moment: outer ranges open first and close last.
+        let mut events: Vec<(u32, u64, u8, u64, What)> = Vec::new();
+        for (at, range) in self.ranges.iter().enumerate() {
+            events.push((range.thread, range.start, 0, u64::MAX - range.end, What::Opens(at)));
+            events.push((range.thread, range.end, 2, u64::MAX - range.start, What::Closes(at)));
+        }
+        for (at, call) in self.calls.iter().enumerate() {
+            events.push((call.thread, call.end, 1, call.start, What::Calls(at)));
+        }
+        events.sort_unstable();
+        let mut labels = Labels::default();
+        let (mut notes, mut begun) = (Vec::new(), HashSet::new());
+        let (mut stack, mut lifetimes) = (Vec::<usize>::new(), Vec::<usize>::new());
+        let enqueues: HashSet<u32> = self.operations.iter().map(|op| op.correlation).collect();
+        let mut begin =
+            |notes: &mut Vec<(u64, u32, Note)>, at: usize, now: u64, parent: u64, begun: &mut HashSet<usize>| {
+                let Range { thread, style, start, name, .. } = &self.ranges[at];
+                if begun.insert(at) {
+                    let (id, label) = (id(at), labels.number(name));
+                    let instance = Instance { id, parent, label, style: *style, start: *start };
+                    notes.push((now, *thread, Note::Began(instance)));
+                }
+            };
+        for (thread, now, _, _, what) in events {
+            match what {
+                What::Opens(at) if self.ranges[at].style == RangeStyle::PushPop => stack.push(at),
+                What::Opens(at) => lifetimes.push(at),
+                What::Closes(at) => {
+                    stack.retain(|&open| open != at);
+                    lifetimes.retain(|&open| open != at);
+                    if begun.contains(&at) {
+                        notes.push((now, thread, Note::Ended { instance: id(at), end: now }));
+                    }
+                }
+                What::Calls(at) => {
+                    let Call { correlation, start, graph, .. } = self.calls[at];
+                    let around = |open: &&usize| self.ranges[**open].start <= start;
+                    let mut instance = 0;
+                    for &open in stack.iter().filter(around) {
+                        begin(&mut notes, open, now, instance, &mut begun);
+                        instance = id(open);
+                    }
+                    let enqueues = enqueues.contains(&correlation);
+                    for &open in lifetimes.iter().filter(around) {
+                        let below = stack.iter().rfind(|&&below| self.ranges[below].start <= self.ranges[open].start);
+                        begin(&mut notes, open, now, below.map_or(0, |&below| id(below)), &mut begun);
+                    }
+                    notes.push((now, thread, Note::Called { correlation, node: 0, instance, graph, enqueues }));
+                    for &open in lifetimes.iter().filter(around) {
+                        notes.push((now, thread, Note::Within { correlation, instance: id(open) }));
+                    }
+                }
+            }
+        }
+        (labels.names, notes)
+    }
+}
+
+#[derive(Default)]
+struct Labels {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Labels {
+    fn number(&mut self, name: &str) -> u32 {
+        *self.numbers.entry(name.to_owned()).or_insert_with(|| {
+            self.names.push(name.to_owned());
+            self.names.len() as u32 - 1
+        })
+    }
+}
+
+fn id(at: usize) -> u64 {
+    at as u64 + 1
+}
+
+/// Ranges that began and ended on one thread, by the name that is shown. One that was open at the end ends with the last stamp.
+fn ranges(file: &Connection) -> Vec<Range> {
+    let select = "SELECT event.globalTid, event.start, coalesce(event.end, (SELECT max(max(start, coalesce(end, start))) FROM NVTX_EVENTS)),
+            event.eventType, domain.text, coalesce(string.value, event.text, '')
+        FROM NVTX_EVENTS AS event LEFT JOIN StringIds AS string ON string.id = event.textId
+            LEFT JOIN NVTX_EVENTS AS domain ON domain.eventType = 75 AND domain.domainId = event.domainId
+                AND (domain.globalTid & 0x0000FFFFFF000000) = (event.globalTid & 0x0000FFFFFF000000)
+        WHERE event.eventType IN (59, 60, 70, 71) AND event.endGlobalTid IS NULL";
+    query(file, select, |row| {
+        let (domain, text): (Option<String>, String) = (get(row, 4), get(row, 5));
+        let style = if matches!(get::<u32>(row, 3), 59 | 70) { RangeStyle::PushPop } else { RangeStyle::StartEnd };
+        let name = domain.map_or_else(|| text.clone(), |domain| format!("{domain}:{text}"));
+        Range { thread: thread(row), name, style, start: get(row, 1), end: get(row, 2) }
+    })
+}
+
+fn operation(row: &Row<'_>, kind: &str) -> GpuOp {
+    const KINDS: [MemoryKind; 11] = [
+        MemoryKind::Unknown,
+        MemoryKind::HtoD,
+        MemoryKind::DtoH,
+        MemoryKind::HtoA,
+        MemoryKind::AtoH,
+        MemoryKind::AtoA,
+        MemoryKind::AtoD,
+        MemoryKind::DtoA,
+        MemoryKind::DtoD,
+        MemoryKind::HtoH,
+        MemoryKind::PtoP,
+    ];
+    let work = if kind == "KERNEL" {
+        Work::Kernel(Kernel { name: get(row, 6), ..Kernel::default() })
+    } else {
+        let copy = usize::try_from(get::<i64>(row, 7))
+            .ok()
+            .map(|kind| KINDS.get(kind).copied().unwrap_or(MemoryKind::Unknown));
+        Work::Memory(Memory {
+            kind: copy.unwrap_or(MemoryKind::Set),
+            bytes: get(row, 6),
+            source: 0,
+            destination: 0,
+            value: 0,
+        })
+    };
+    let (start, end, device, stream) = (get(row, 0), get(row, 1), get(row, 3), get(row, 4));
+    GpuOp {
+        start,
+        end,
+        correlation: get::<Option<u32>>(row, 2).unwrap_or(0),
+        device,
+        context: 0,
+        stream,
+        graph_node: 0,
+        work,
+    }
+}
+
+/// The thread's number of a serialised id in the first column.
+fn thread(row: &Row<'_>) -> u32 {
+    (get::<i64>(row, 0) & 0xFF_FFFF) as u32
+}
+
+fn get<T: rusqlite::types::FromSql>(row: &Row<'_>, at: usize) -> T {
+    row.get(at).unwrap_or_else(|error| panic!("column {at}: {error}"))
+}
+
+fn exists(file: &Connection, table: &str) -> bool {
+    file.table_exists(None, table).unwrap_or_else(|error| panic!("{table}: {error}"))
+}
+
+fn query<T>(file: &Connection, select: &str, read: impl Fn(&Row<'_>) -> T) -> Vec<T> {
+    let mut statement = file.prepare(select).unwrap_or_else(|error| panic!("{select}: {error}"));
+    let rows = statement.query_map([], |row| Ok(read(row))).unwrap_or_else(|error| panic!("{select}: {error}"));
+    rows.map(|row| row.unwrap_or_else(|error| panic!("{select}: {error}"))).collect()
+}

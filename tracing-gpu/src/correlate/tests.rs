@@ -1,0 +1,334 @@
+//! What is forgotten, and when; and what hostile input does.
+
+use super::*;
+use crate::activity::{Instance, Kernel, Memory};
+use crate::summary::RangeStyle;
+use proptest::prelude::*;
+
+const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
+
+fn attribution(launches: usize, instances: usize) -> Attribution {
+    Attribution::new(Limits { launches, instances })
+}
+
+fn called(correlation: u32, node: u32, instance: u64) -> Note {
+    Note::Called { correlation, node, instance, graph: false, enqueues: true }
+}
+
+fn graph(correlation: u32, node: u32, instance: u64) -> Note {
+    Note::Called { correlation, node, instance, graph: true, enqueues: true }
+}
+
+fn waits(correlation: u32, node: u32) -> Note {
+    Note::Called { correlation, node, instance: 0, graph: false, enqueues: false }
+}
+
+fn began(id: u64, parent: u64, label: u32) -> Note {
+    Note::Began(Instance { id, parent, label, style: RangeStyle::PushPop, start: 10 })
+}
+
+fn kernel(correlation: u32, start: u64, end: u64) -> GpuOp {
+    let work = Work::Kernel(Kernel { name: 1, ..Kernel::default() });
+    GpuOp { start, end, correlation, device: 0, context: 1, stream: 7, graph_node: 0, work }
+}
+
+fn api(api: Api, correlation: u32, start: u64, end: u64) -> ApiCall {
+    ApiCall { api, function: 1, start, end, thread: 1, correlation, result: 0 }
+}
+
+impl Attribution {
+    fn notes(&mut self, notes: &[Note]) {
+        notes.iter().for_each(|note| self.note(1, note));
+    }
+    fn ran(&mut self, correlation: u32, start: u64, end: u64) {
+        self.operation(&kernel(correlation, start, end), &KEEP);
+    }
+    fn drain(&mut self, times: usize) {
+        (0..times).for_each(|_| self.drained(&KEEP));
+    }
+    fn own(&self, node: u32) -> u64 {
+        self.totals(100).nodes.get(&node).map_or(0, |node| node.own.operations)
+    }
+    fn losses(&self) -> AttributionLosses {
+        self.totals(100).losses
+    }
+}
+
+#[test]
+fn a_launch_is_forgotten_two_drains_after_its_last_operation() {
+    let mut all = attribution(100, 100);
+    all.notes(&[called(1, 2, 0), graph(2, 3, 0)]);
+    all.drain(5);
+    assert_eq!(all.losses().outstanding, 2, "what has not come is waited for");
+    all.ran(1, 10, 20);
+    all.ran(2, 10, 20);
+    all.drain(2);
+    all.ran(1, 20, 30);
+    all.drain(2);
+    all.ran(1, 30, 40);
+    assert_eq!((all.own(2), all.losses().unmatched), (3, 0));
+    all.drain(3);
+    all.ran(1, 40, 50);
+    all.ran(2, 40, 50);
+    let losses = AttributionLosses { unmatched: 1, ..AttributionLosses::default() };
+    assert_eq!((all.own(2), all.own(3), all.losses()), (3, 2, losses), "graphs stay");
+    assert_eq!(all.totals(100).total.operations, 6);
+}
+
+#[test]
+fn beyond_the_bound_the_oldest_launches_go() {
+    let mut all = attribution(3, 100);
+    all.notes(&[called(1, 1, 0), graph(2, 1, 0), called(3, 1, 0)]);
+    all.ran(2, 10, 20);
+    all.notes(&[called(4, 1, 0), called(5, 1, 0)]);
+    assert_eq!(all.losses().forgotten_launches, 1, "of the second something had come");
+    (1..=5).for_each(|id| all.ran(id, 20, 30));
+    assert_eq!((all.own(1), all.losses().unmatched), (1 + 3, 2));
+    for id in 6..10_000 {
+        all.notes(&[called(id, 1, 0)]);
+        all.ran(id, 20, 30);
+        all.drain(1);
+    }
+    assert!(all.launches.remembered() <= 3);
+    let mut none = attribution(0, 0);
+    none.notes(&[began(1, 0, 0), called(1, 1, 1), called(2, 1, 1)]);
+    none.drain(1);
+    assert_eq!(none.launches.remembered(), 1);
+}
+
+#[test]
+fn a_call_that_enqueues_nothing_is_forgotten_after_it() {
+    let mut all = attribution(100, 100);
+    all.notes(&[waits(1, 2)]);
+    all.drain(10); // it waits for long
+    all.notes(&[waits(2, 2)]);
+    all.drain(2);
+    all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
+    all.drain(3);
+    assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
+    assert_eq!(all.launches.remembered(), 1, "the second may still run");
+    all.notes(&[waits(3, 2), waits(4, 2)]);
+    all.drain(3);
+    assert_eq!((all.launches.remembered(), all.losses()), (1, AttributionLosses::default()));
+}
+
+#[test]
+fn an_id_that_comes_again_is_another_call() {
+    let mut all = attribution(100, 100);
+    all.notes(&[began(1, 0, 7), graph(u32::MAX, 1, 1), called(0, 1, 1)]);
+    all.ran(u32::MAX, 10, 20);
+    all.notes(&[Note::Ended { instance: 1, end: 50 }, called(u32::MAX, 2, 0)]);
+    all.ran(u32::MAX, 60, 70);
+    all.ran(0, 15, 30);
+    let totals = all.totals(100);
+    assert_eq!((totals.nodes[&1].own.operations, totals.nodes[&2].own.operations), (2, 1));
+    assert_eq!(totals.projections[&(7, RangeStyle::PushPop)].projected, Distribution::of([20]));
+    all.drain(3);
+    all.ran(u32::MAX, 80, 90);
+    assert_eq!(all.losses().unmatched, 1, "the new call was no graph's");
+}
+
+#[test]
+fn a_new_window_drops_what_was_launched_before() {
+    let mut all = attribution(100, 100);
+    all.notes(&[began(1, 0, 1), began(2, 1, 2), called(1, 1, 2), graph(2, 1, 2), called(3, 1, 2)]);
+    all.ran(1, 10, 20);
+    all.ran(9, 10, 20);
+    all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
+    all.notes(&[Note::Ended { instance: 2, end: 30 }]);
+    all.clear(50);
+    assert_eq!(all.totals(100), Totals::default());
+    (1..=3).for_each(|id| all.ran(id, 50, 60));
+    all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
+    all.ran(2, 70, 0);
+    all.drain(2);
+    assert_eq!(all.totals(100), Totals::default(), "dropped, and no loss");
+    all.notes(&[called(4, 1, 1)]);
+    all.ran(4, 70, 80);
+    let totals = all.totals(90);
+    let row = &totals.projections[&(1, RangeStyle::PushPop)];
+    assert_eq!((row.range_total, row.projected.total, row.operations, row.children_sum), (90 - 50, 10, 1, 0));
+    assert_eq!((totals.projections.len(), totals.total.operations), (1, 1));
+    all.notes(&[Note::Ended { instance: 1, end: 95 }]);
+    all.drain(3);
+    assert_eq!(all.instances.kept(), 0);
+    assert_eq!(all.totals(100).projections[&(1, RangeStyle::PushPop)].range_total, 95 - 50);
+}
+
+#[test]
+fn instances_go_when_nothing_more_can_come() {
+    let mut all = attribution(100, 100);
+    for id in 1..=50 {
+        let instance = u64::from(id) * 2;
+        all.notes(&[began(instance, 0, 1), began(instance + 1, instance, 2), called(id, 1, instance + 1)]);
+        all.notes(&[Note::Ended { instance: instance + 1, end: 20 }, Note::Ended { instance, end: 30 }]);
+        all.ran(id, 100, 110);
+        all.drain(1);
+        assert!(all.instances.kept() <= 6, "{}", all.instances.kept());
+    }
+    let rows = all.totals(100).projections;
+    let outer = &rows[&(1, RangeStyle::PushPop)];
+    assert_eq!((outer.projected.count, outer.range_total, outer.children_sum), (50, 50 * 20, 50));
+    assert_eq!(rows[&(2, RangeStyle::PushPop)].level_sum, 50);
+}
+
+#[test]
+fn beyond_the_bound_instances_are_folded_early() {
+    let mut all = attribution(100, 2);
+    for id in 1..=4 {
+        all.notes(&[began(u64::from(id), 0, id), graph(id, 1, u64::from(id))]);
+        all.notes(&[Note::Ended { instance: u64::from(id), end: 30 }]);
+        all.ran(id, 100, 110);
+    }
+    all.drain(1);
+    (1..=4).for_each(|id| all.ran(id, 120, 130));
+    let totals = all.totals(200);
+    let durations: Vec<u128> = totals.projections.values().map(|row| row.projected.total).collect();
+    assert_eq!((durations, totals.losses.late), (vec![10, 10, 30, 30], 2), "the oldest two were");
+    assert!(totals.range_kernels.values().all(|row| (row.range_instances, row.times.count) == (1, 2)));
+    assert_eq!(totals.total.operations, 8);
+    all.clear(200);
+    assert_eq!(all.instances.kept(), 0);
+}
+
+#[test]
+fn calls_of_the_profiler_are_in_no_table() {
+    let mut all = attribution(100, 100);
+    all.notes(&[Note::Own { correlation: 5 }]);
+    all.call(&api(Api::Driver, 5, 10, 90), &KEEP);
+    all.call(&api(Api::Runtime, 5, 10, 90), &KEEP);
+    all.ran(5, 10, 20);
+    assert_eq!(all.totals(100), Totals::default());
+    all.drain(3);
+    assert_eq!((all.launches.remembered(), all.totals(100)), (0, Totals::default()));
+}
+
+#[test]
+fn a_driver_call_inside_a_runtime_call_is_left_out() {
+    let (driver, runtime) = ((Api::Driver, 1), (Api::Runtime, 1));
+    let mut all = attribution(100, 100);
+    all.notes(&[called(1, 2, 0), called(2, 2, 0), called(3, 3, 0)]);
+    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
+    all.call(&api(Api::Driver, 1, 18, 19), &KEEP);
+    all.call(&api(Api::Driver, 3, 10, 17), &KEEP);
+    assert_eq!(all.totals(100).calls[&driver], Distribution::of([6, 1, 7]), "as if none followed");
+    assert_eq!(all.totals(100).nodes[&3].calls[&driver], (1, 7));
+    all.drain(1);
+    all.call(&api(Api::Runtime, 1, 10, 20), &KEEP);
+    all.call(&api(Api::Runtime, 2, 30, 40), &KEEP);
+    all.drain(1);
+    all.call(&api(Api::Driver, 2, 31, 39), &KEEP);
+    for _ in 0..4 {
+        let totals = all.totals(100);
+        assert_eq!(
+            (&totals.calls[&driver], &totals.calls[&runtime]),
+            (&Distribution::of([7]), &Distribution::of([10, 10]))
+        );
+        assert_eq!(totals.nodes[&2].calls, BTreeMap::from([(runtime, (2, 20))]));
+        all.drain(1);
+    }
+}
+
+#[test]
+fn times_that_cannot_be_are_counted_and_not_summed() {
+    let mut all = attribution(100, 100);
+    all.notes(&[began(1, 0, 1), called(1, 1, 1), called(2, 1, 1)]);
+    for (start, end) in [(0, 0), (0, 10), (10, 0), (10, 9)] {
+        all.ran(1, start, end);
+        all.call(&api(Api::Runtime, 1, start, end), &KEEP);
+    }
+    let losses = AttributionLosses { without_time: 8, outstanding: 1, ..AttributionLosses::default() };
+    assert_eq!(all.totals(100), Totals { losses, ..Totals::default() });
+    (0..3).for_each(|_| all.ran(1, 1, u64::MAX));
+    all.ran(1, u64::MAX, u64::MAX);
+    let totals = all.totals(0);
+    assert_eq!((totals.total.sum_ns, totals.total.busy_ns), (u64::MAX, u64::MAX - 1));
+    assert_eq!(totals.projections[&(1, RangeStyle::PushPop)].range_total, 0, "now is before its start");
+}
+
+#[test]
+fn a_call_in_a_range_twice_over_counts_once() {
+    let mut all = attribution(100, 100);
+    let within = Note::Within { correlation: 1, instance: 1 };
+    all.notes(&[began(1, 0, 1), called(1, 1, 1), within, within, Note::Within { correlation: 2, instance: 1 }]);
+    all.ran(1, 10, 30);
+    let totals = all.totals(100);
+    assert_eq!(totals.projections[&(1, RangeStyle::PushPop)].operations, 1);
+    assert_eq!(totals.range_kernels[&(1, Some((1, RangeStyle::PushPop)), 1)].times.count, 1);
+    all.notes(&[Note::Ended { instance: 1, end: 20 }]);
+    all.drain(4);
+    assert_eq!((all.instances.kept(), all.launches.remembered()), (0, 0));
+}
+
+#[test]
+fn lineage_that_is_no_tree_goes_to_the_root() {
+    let mut all = attribution(100, 100);
+    let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false };
+    (0..5).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, u32::MAX][id as usize], 0)));
+    (0..5).for_each(|id| all.operation(&kernel(id, 10, 20), &context));
+    let totals = all.totals(100);
+    let of = |node: u32| (totals.nodes[&node].own.operations, totals.nodes[&node].total.operations);
+    assert_eq!([of(0), of(1), of(2), of(3)], [(2, 5), (1, 2), (1, 1), (1, 1)]);
+    all.operation(&kernel(0, 30, 40), &Context { parents: &[], keep: &|_| true });
+    assert_eq!(all.own(0), 3);
+}
+
+fn any_note() -> impl Strategy<Value = Note> {
+    let few = || prop_oneof![0u64..6, Just(u64::MAX)];
+    let id = || prop_oneof![0u32..6, Just(u32::MAX)];
+    prop_oneof![
+        (few(), few(), any::<u64>(), any::<bool>()).prop_map(|(id, parent, start, style)| {
+            let style = if style { RangeStyle::PushPop } else { RangeStyle::StartEnd };
+            Note::Began(Instance { id, parent, label: 1, style, start })
+        }),
+        (few(), any::<u64>()).prop_map(|(instance, end)| Note::Ended { instance, end }),
+        (id(), id(), few(), any::<bool>(), any::<bool>()).prop_map(|(correlation, node, instance, graph, enqueues)| {
+            Note::Called { correlation, node, instance, graph, enqueues }
+        }),
+        (id(), few()).prop_map(|(correlation, instance)| Note::Within { correlation, instance }),
+        id().prop_map(|correlation| Note::Own { correlation }),
+    ]
+}
+
+proptest! {
+    /// Whatever comes in whatever order: nothing panics, every operation with a time is in the table of all unless it is dropped, and in the end nothing is kept but
+    /// what is open or awaited.
+    #[test]
+    fn hostile_input_does_no_harm(
+        steps in prop::collection::vec((0u8..9, any_note(), 0u32..6, prop_oneof![0u64..50, any::<u64>()], prop_oneof![0u64..50, any::<u64>()]), 0..120),
+        launches in 0usize..8, instances in 0usize..6,
+    ) {
+        let mut all = attribution(launches, instances);
+        for (kind, note, id, start, end) in steps {
+            match kind {
+                0..=3 => all.note(id, &note),
+                4 => all.ran(id, start, end),
+                5 => {
+                    let memory = Memory { kind: MemoryKind::Set, bytes: start, source: 9, destination: 9, value: 1 };
+                    all.operation(&GpuOp { work: Work::Memory(memory), device: id.wrapping_neg(), ..kernel(id, start, end) }, &KEEP);
+                }
+                6 => all.call(&api(if start % 2 == 0 { Api::Driver } else { Api::Runtime }, id, start, end), &KEEP),
+                7 => all.drain(1),
+                _ if start % 4 == 0 => all.clear(end),
+                _ => drop(all.totals(end)),
+            }
+            prop_assert!(all.launches.remembered() <= launches.max(1));
+        }
+        let totals = all.totals(60);
+        let counted = totals.kernels.values().map(|times| times.count).sum::<u64>() + totals.memory.values().map(|row| row.0.count).sum::<u64>();
+        prop_assert_eq!(counted, totals.total.operations);
+        prop_assert!(totals.total.busy_ns >= totals.nodes.get(&0).map_or(0, |root| root.total.busy_ns));
+        for node in totals.nodes.values() {
+            prop_assert!(node.own.operations <= node.total.operations && node.own.busy_ns <= node.total.busy_ns);
+        }
+        for row in totals.range_kernels.values() {
+            prop_assert!(row.kernel_instances <= row.times.count);
+        }
+        for id in [0, 1, 2, 3, 4, 5, u64::MAX] {
+            all.note(9, &Note::Ended { instance: id, end: 70 });
+        }
+        all.launches.clear(|slot| all.instances.release(slot));
+        all.drain(1);
+        prop_assert_eq!(all.instances.kept(), 0);
+    }
+}
