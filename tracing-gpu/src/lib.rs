@@ -122,13 +122,13 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-#[allow(dead_code)] // until drains make use of it
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
 #[allow(unreachable_pub, missing_docs)] // public for the feature `internals`
 mod activity;
 mod clock;
 mod collect;
 mod config;
-#[allow(dead_code, unused_imports)] // until drains make use of it
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
 #[allow(unreachable_pub, missing_docs)]
 mod correlate;
 mod drain;
@@ -159,6 +159,7 @@ mod summary;
 pub mod internals {
     pub use crate::activity::{Api, ApiCall, GpuOp, Instance, Kernel, Memory, Note, Work};
     pub use crate::correlate::{Attribution, Context, Limits, Projection, Range, RangeKernel, Totals};
+    pub use crate::gpu::cupti::internals::*;
     pub use crate::stats::Distribution;
 }
 
@@ -166,13 +167,6 @@ pub use config::{ConfigError, Domain, Gpu, Output};
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
-/// For the tests of this workspace; no promise of stability.
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::activity::{Api, ApiCall, GpuOp, Kernel, Memory, Work};
-    pub use crate::gpu::cupti::internals::*;
-}
 pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
 pub use report::{RenderOptions, Report, TableStyle};

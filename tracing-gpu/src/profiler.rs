@@ -330,7 +330,7 @@ impl Inner {
         let mut summary = drain::summarise(&self.core, self.collector(), cut);
         match self.collector.get() {
             Some(Ok(collector)) => summary.notes.push(collector.describe()),
-            Some(Err(reason)) => summary.notes.push(format!("GPU activity was not recorded: {reason}.")),
+            Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),
             None => {}
         }
         let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();

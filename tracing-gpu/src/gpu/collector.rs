@@ -30,6 +30,27 @@ const INSTANCE_BYTES: usize = 128;
 /// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of `finish`.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 
+/// Whether API calls are recorded by a session that is not told of our slight ones yet. Set at `start`, cleared by whoever is first to make any.
+static UNWATCHED: AtomicBool = AtomicBool::new(false);
+/// The last collector that was started.
+static LAST: Mutex<Option<&'static Collector>> = Mutex::new(None);
+
+/// Calls of our own are about to be made on streams: they are to be told from the program's.
+#[inline]
+pub(super) fn own_calls_begin() {
+    if UNWATCHED.load(Relaxed) {
+        watch_own_calls();
+    }
+}
+
+#[cold]
+fn watch_own_calls() {
+    let last = LAST.lock();
+    if let Some(collector) = last.filter(|_| UNWATCHED.swap(false, Relaxed)) {
+        own::during(|| collector.session.watch_slight());
+    }
+}
+
 /// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -43,6 +64,8 @@ pub(crate) struct Collector {
     most_rows: usize,
     state: Mutex<State>,
     hooked: AtomicBool,
+    /// Whether everything that was launched has been delivered.
+    is_over: AtomicBool,
     stop: Mutex<bool>,
     stopped: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -145,11 +168,14 @@ impl Collector {
                 losses: ActivityLosses::default(),
             }),
             hooked: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             stop: Mutex::new(false),
             stopped: Condvar::new(),
             thread: Mutex::default(),
         }));
         let _first = entry.0.set(collector);
+        *LAST.lock() = Some(collector);
+        UNWATCHED.store(options.calls, Relaxed);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
             Ok(thread) => *collector.thread.lock() = Some(thread),
@@ -232,7 +258,8 @@ impl Collector {
             without_time: totals.losses.without_time,
             unmatched: totals.losses.unmatched,
             late: totals.losses.late,
-            outstanding: totals.losses.outstanding,
+            // What is outstanding after the end is calls that nothing comes of: captured into a graph, or of no bytes.
+            outstanding: if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding },
             forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes,
             ..state.losses
         };
@@ -259,16 +286,17 @@ impl Collector {
         state.dropped_before = dropped;
     }
 
-    /// Has everything that is in flight delivered, and lets go of CUPTI. `orderly` where the program is alive: this then waits for the GPU.
+    /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where the program is alive (`orderly`), else, at the
+    /// end of the process, for 1.5 s at most, and then takes what there is.
     pub(crate) fn finish(&self, orderly: bool) {
+        own_calls_begin();
         *self.stop.lock() = true;
         self.stopped.notify_all();
-        if orderly {
-            if let Some(thread) = self.thread.lock().take() {
-                let _panicked = thread.join();
-            }
+        if let Some(thread) = self.thread.lock().take().filter(|_| orderly) {
+            let _panicked = thread.join();
         }
-        own::during(|| self.session.finish(orderly));
+        let all_came = own::during(|| self.session.finish(orderly));
+        self.is_over.store(all_came, Release); // pairs with `totals`
         let _not_ours = OWNER.compare_exchange(self.core.id, 0, Release, Relaxed);
     }
 

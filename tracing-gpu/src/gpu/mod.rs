@@ -41,6 +41,7 @@ pub(crate) fn current() -> StreamId {
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 pub(crate) fn begin(core: &'static Core, stream: StreamId) -> Option<Mark> {
+    collector::own_calls_begin();
     own::during(|| events::begin(core, stream))
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn abandon(mark: Mark) {
 
 /// Reads what is recorded on all streams so far; waits for it.
 pub(crate) fn read_all() {
-    own::during(|| events::read_all());
+    own::during(events::read_all);
 }
 
 /// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.

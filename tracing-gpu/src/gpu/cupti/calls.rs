@@ -46,6 +46,38 @@ pub(crate) const ENQUEUE: &[(u32, &str)] = &[
     (839, "cuMemcpy3DWithAttributesAsync"), (840, "cuMemcpy3DWithAttributesAsync_ptsz"),
 ];
 
+/// Functions of the driver that only ask or set something, in well under a microsecond: entries of these are worth nothing but where our own calls of them are to
+/// be told from the program's. cudarc asks for the current context before each call that it makes.
+pub(crate) const SLIGHT: &[&str] = &[
+    "cuCtxGetApiVersion",
+    "cuCtxGetCurrent",
+    "cuCtxGetDevice",
+    "cuCtxPopCurrent_v2",
+    "cuCtxPushCurrent_v2",
+    "cuCtxSetCurrent",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDriverGetVersion",
+    "cuEventElapsedTime",
+    "cuEventElapsedTime_v2",
+    "cuEventQuery",
+    "cuFuncGetAttribute",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuPointerGetAttribute",
+    "cuPointerGetAttributes",
+    "cuStreamGetCaptureInfo",
+    "cuStreamGetCaptureInfo_v2",
+    "cuStreamGetCtx",
+    "cuStreamIsCapturing",
+    "cuStreamQuery",
+    "cuThreadExchangeStreamCaptureMode",
+];
+
+/// Numbers of functions are below this.
+pub(crate) const NUMBERS: u32 = END as u32;
+
 /// A bit for each number.
 static BITS: [u64; END / 64] = {
     let mut bits = [0; END / 64];

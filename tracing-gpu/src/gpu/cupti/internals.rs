@@ -162,7 +162,7 @@ impl Recording {
 
     /// Ends the session.
     pub fn finish(&self, orderly: bool) {
-        self.session.finish(orderly);
+        let _all = self.session.finish(orderly);
     }
 
     /// Records that CUPTI dropped.

@@ -223,6 +223,12 @@ impl Library {
         answer(unsafe { (self.functions.enable_callback)(1, subscriber.handle(), domain as u32, number) })
     }
 
+    /// Asks for no more callbacks of one function.
+    pub(crate) fn disable_callback(&self, subscriber: Subscriber, domain: Domain, number: u32) -> Result<(), Code> {
+        // SAFETY: as above.
+        answer(unsafe { (self.functions.enable_callback)(0, subscriber.handle(), domain as u32, number) })
+    }
+
     /// Asks for callbacks of all functions of a domain.
     pub(crate) fn enable_domain(&self, subscriber: Subscriber, domain: Domain) -> Result<(), Code> {
         // SAFETY: the handle is `subscribe`'s.

@@ -17,9 +17,11 @@ use super::strides::{Kind, Strides};
 use super::unavailable::{Unavailable, cuda_version};
 use super::{Options, Sink, calls};
 use crate::activity::Api;
+use crate::gpu::own;
 
-/// How long the end of the process waits for CUPTI.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
 /// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: where perhaps none is complete, and where all are due.
 const MAY_COME: Duration = Duration::from_millis(10);
@@ -46,6 +48,20 @@ pub(crate) struct Session {
     dropped: AtomicU64,
     over: AtomicBool,
     process: u32,
+}
+
+/// Runs `body` on a thread of its own. An error if it is not over within this time; it may then be over later, or never.
+fn within(time: Duration, body: impl FnOnce() + Send + 'static) -> Result<(), mpsc::RecvTimeoutError> {
+    let (done, wait) = mpsc::channel();
+    let start = move || {
+        own::whole_thread();
+        body();
+        let _nobody_waits_any_more = done.send(());
+    };
+    match std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start) {
+        Ok(_thread) => wait.recv_timeout(time),
+        Err(_no_threads) => Err(mpsc::RecvTimeoutError::Disconnected),
+    }
 }
 
 impl std::fmt::Debug for Session {
@@ -138,7 +154,11 @@ impl Session {
         const CONTEXT_ENDS: u32 = 2;
         self.library.enable_callback(subscriber, Domain::Resource, CONTEXT_ENDS)?;
         if all {
-            return self.library.enable_domain(subscriber, Domain::Driver);
+            self.library.enable_domain(subscriber, Domain::Driver)?;
+            for number in self.slight() {
+                self.library.disable_callback(subscriber, Domain::Driver, number)?;
+            }
+            return Ok(());
         }
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
@@ -149,6 +169,20 @@ impl Session {
             }
         }
         refused.map_or(Ok(()), Err)
+    }
+
+    /// The numbers of slight functions, as this library has them.
+    fn slight(&self) -> impl Iterator<Item = u32> {
+        let name = |number: &u32| self.library.function_name(Api::Driver, *number);
+        (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| calls::SLIGHT.contains(&&*name)))
+    }
+
+    /// Tells the sink of the entries of slight functions too, which it is not told of before. For sessions with API records.
+    pub(crate) fn watch_slight(&self) {
+        let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
+        for number in self.slight() {
+            let _known_to_be_there = self.library.enable_callback(*subscriber, Domain::Driver, number);
+        }
     }
 
     fn refused(&self, function: &'static str, code: Code) -> Unavailable {
@@ -185,28 +219,29 @@ impl Session {
 
     /// Ends the session.
     ///
-    /// In an orderly end all work that has been launched is waited for and delivered; the calls that this takes are seen by the sink like any
-    /// other of this thread. In the other, for the exit of the process, only what there is is delivered, within two seconds.
-    pub(crate) fn finish(&'static self, orderly: bool) {
+    /// All work that has been launched is waited for and delivered: without bound in an orderly end, and in the other, for the exit of the process,
+    /// as long as [`PATIENCE`] lasts; then what there is is delivered. Whether that was all.
+    pub(crate) fn finish(&'static self, orderly: bool) -> bool {
         if self.forked() || self.over.swap(true, Ordering::AcqRel) {
-            return;
+            return false;
         }
         if orderly {
-            self.device.synchronize(&self.contexts);
-            self.flush_all(false);
-            self.flush_all(true);
-            self.stop();
-            return;
+            self.end();
+            return true;
         }
-        let (done, wait) = mpsc::channel();
-        let end = move || {
-            self.flush_all(true);
-            self.stop();
-            let _nobody_waits_any_more = done.send(());
-        };
-        if std::thread::Builder::new().name("tracing-gpu-cupti".to_owned()).spawn(end).is_ok() {
-            let _too_late = wait.recv_timeout(PATIENCE);
+        let all = within(PATIENCE, move || self.end()).is_ok();
+        if !all {
+            let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
         }
+        all
+    }
+
+    /// Waits for the GPU, takes everything, and lets go of CUPTI.
+    fn end(&self) {
+        self.device.synchronize(&self.contexts);
+        self.flush_all(false);
+        self.flush_all(true);
+        self.stop();
     }
 
     /// No more records and callbacks.
