@@ -151,7 +151,7 @@ fn the_order_in_a_drain_makes_no_busy_time_vanish() {
     for at in (1..5_000).rev() {
         all.ran(1 + at as u32 % 2, at * 10, at * 10 + 5);
     }
-    let busy = |all: &Attribution| all.totals(100).nodes.iter().map(|(_, node)| node.total.busy_ns).collect::<Vec<_>>();
+    let busy = |all: &Attribution| all.totals(100).nodes.values().map(|node| node.total.busy_ns).collect::<Vec<_>>();
     let expected = [4_999 * 5, 4_999 * 5, 2_499 * 5, 2_500 * 5];
     assert_eq!(busy(&all), expected, "before the drain is over");
     all.drain(1);
