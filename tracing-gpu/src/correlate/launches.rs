@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::hash::{ByCorrelation, Map};
+use super::hash::Map;
 use super::projection::NO_SLOT;
 use crate::activity::Note;
 
@@ -68,7 +68,7 @@ impl Launch {
 #[derive(Debug)]
 pub(super) struct Launches {
     limit: usize,
-    known: ByCorrelation<Launch>,
+    known: Map<u32, Launch>,
     /// Start/end ranges around some of them.
     within: Map<u32, Vec<u32>>,
     /// Ids and serials in order of arrival; those that are gone are passed over.
@@ -88,7 +88,7 @@ impl Launches {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit: limit.max(1),
-            known: ByCorrelation::default(),
+            known: Map::default(),
             within: Map::default(),
             arrived: VecDeque::new(),
             serial: 0,

@@ -47,7 +47,8 @@ pub(crate) const OUTSIDE: u32 = 0;
 pub struct Limits {
     /// Calls remembered until what they launched has come: 41 to 82 bytes each.
     pub launches: usize,
-    /// Instances not in the totals yet: some 150 bytes each, and 16 for each kernel launched in it.
+    /// Instances not in the totals yet: some 170 bytes each, and 16 for each kernel launched in it. In a drain there may be as many more as were noted in it, and
+    /// one that is in the totals early stays as long as a launch in it is remembered.
     pub instances: usize,
 }
 

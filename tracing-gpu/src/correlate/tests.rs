@@ -129,6 +129,36 @@ fn an_id_that_comes_again_is_another_call() {
 }
 
 #[test]
+fn driver_calls_of_one_runtime_call_are_one_launch() {
+    let mut all = attribution(100, 100);
+    all.notes(&[began(1, 0, 1)]);
+    for enqueues in [false, true, false] {
+        all.notes(&[Note::Called { correlation: 1, node: 2, instance: 1, graph: false, enqueues }]);
+    }
+    all.notes(&[Note::Ended { instance: 1, end: 20 }]);
+    all.drain(5);
+    assert_eq!(all.losses().outstanding, 1);
+    all.ran(1, 30, 40);
+    assert_eq!((all.own(2), all.totals(100).projections.len()), (1, 1));
+    all.drain(3);
+    assert_eq!((all.instances.kept(), all.launches.remembered()), (0, 0));
+}
+
+#[test]
+fn the_order_in_a_drain_makes_no_busy_time_vanish() {
+    let mut all = attribution(100, 100);
+    all.notes(&[called(1, 2, 0), called(2, 3, 0)]);
+    for at in (1..5_000).rev() {
+        all.ran(1 + at as u32 % 2, at * 10, at * 10 + 5);
+    }
+    let busy = |all: &Attribution| all.totals(100).nodes.values().map(|node| node.total.busy_ns).collect::<Vec<_>>();
+    let expected = [4_999 * 5, 4_999 * 5, 2_499 * 5, 2_500 * 5];
+    assert_eq!(busy(&all), expected, "before the drain is over");
+    all.drain(1);
+    assert_eq!(busy(&all), expected);
+}
+
+#[test]
 fn a_new_window_drops_what_was_launched_before() {
     let mut all = attribution(100, 100);
     all.notes(&[began(1, 0, 1), began(2, 1, 2), called(1, 1, 2), graph(2, 1, 2), called(3, 1, 2)]);

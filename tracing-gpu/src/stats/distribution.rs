@@ -6,7 +6,7 @@ use super::histogram::{bucket_of, middle_of};
 
 /// Durations of one range on any number of threads, in the unit they were added in.
 ///
-/// [`merge`](Self::merge) is associative and does not depend on order.
+/// `merge` is associative and does not depend on order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     pub count: u64,
