@@ -77,7 +77,7 @@ pub(crate) fn run(summary_path: &Path) -> bool {
             memory(&mut checks, &summary, gpu, &ledger);
             spans(&mut checks, &summary, gpu, &ledger);
             ranges(&mut checks, gpu, &ledger);
-            calls(&mut checks, gpu, &ledger);
+            calls(&mut checks, gpu);
         }
         None => checks.that("CUPTI recorded", false, || "  the summary has nothing of the GPU's".to_owned()),
     }
@@ -91,7 +91,7 @@ fn losses(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity) {
     let all = own_work(summary).values().map(|work| work.operations).sum::<u64>() + gpu.outside.operations;
     checks.equal("what spans launched and what was launched outside is all", &all, &gpu.total.operations);
     checks.that(
-        "busy is at most the sum, and more than half of it with three streams",
+        "busy is at most the sum, and at least a third of it with three streams",
         gpu.total.busy_ns <= gpu.total.sum_ns && gpu.total.busy_ns * 3 >= gpu.total.sum_ns,
         || format!("  {} of {}", gpu.total.busy_ns, gpu.total.sum_ns),
     );
@@ -203,15 +203,19 @@ fn ranges(checks: &mut Checks, gpu: &GpuActivity, ledger: &Ledger) {
     checks.same("every range's executions of every kernel", &found, &ledger.kernels_by_range());
 }
 
-fn calls(checks: &mut Checks, gpu: &GpuActivity, ledger: &Ledger) {
+fn calls(checks: &mut Checks, gpu: &GpuActivity) {
     let count = |function: &str| {
         let rows = gpu.calls.iter().flatten().filter(|row| row.name == function);
         rows.map(|row| row.times.instances).sum::<u64>()
     };
     checks.that("API calls were recorded", gpu.calls.is_some(), String::new);
     checks.equal("launches of the graph", &count("cuGraphLaunch"), &parts::REPLAYS);
-    checks.equal("events are cudarc's, and none the profiler's", &count("cuEventRecord"), &ledger.total().pinned);
-    checks.equal("no event is timed but by the profiler", &count("cuEventElapsedTime_v2"), &0);
+    // The program makes no such call, its profiler several for each span on a named stream.
+    for function in
+        ["cuEventRecord", "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode", "cuEventElapsedTime_v2"]
+    {
+        checks.equal(&format!("calls of {function} by the profiler in the table"), &count(function), &0);
+    }
 }
 
 type Counts = (u64, BTreeMap<MemoryKind, (u64, u64)>);

@@ -270,6 +270,7 @@ fn second_profiler() {
     let launch = || work(&device, &stream);
     tracing::subscriber::with_default(first.subscriber(), launch);
     tracing::subscriber::with_default(second.subscriber(), launch);
+    stream.synchronize().expect("the device");
     let (first, second) = (first.summary(), second.summary());
     let gpu = first.gpu.as_ref();
     check("the first sees all kernels", gpu.is_some_and(|gpu| gpu.total.operations == 2 * KERNELS));
@@ -306,13 +307,13 @@ fn bad_library() {
 
 /// A note with `reason` in it, and all else as ever.
 fn without_cupti(device: &Device, stream: &Arc<CudaStream>, reason: &str) {
-    let builder = Profiler::builder().gpu(Gpu::Cupti).report(Report::ALL.iter().copied()).output(Output::Stderr);
+    let builder = Profiler::builder().gpu(Gpu::Cupti).report([Report::Kernels]).output(Output::Stderr);
     let profiler = builder.build().expect("a profiler");
     tracing::subscriber::with_default(profiler.subscriber(), || with_stream(stream, || work(device, stream)));
     let summary = profiler.summary();
     println!("notes: {:#?}", summary.notes);
     check("nothing of CUPTI's", summary.gpu.is_none());
-    check("a note says why", summary.notes.iter().any(|note| note.contains("CUPTI") && note.contains(reason)));
+    check("a note says why", summary.notes.iter().any(|note| note.contains(reason)));
     let stream_time: u64 = summary.stream_ranges.iter().map(|row| row.times.total_ns).sum();
     check("events go on", stream_time >= KERNELS * 5_000_000);
     check("and statistics", summary.ranges.len() == 1);

@@ -17,8 +17,6 @@ pub(crate) struct Work {
     pub(crate) kernels: BTreeMap<Kernel, (u64, u64)>,
     /// Operations and bytes.
     pub(crate) memory: BTreeMap<MemoryKind, (u64, u64)>,
-    /// Copies from or to pinned memory: cudarc records an event after each.
-    pub(crate) pinned: u64,
     /// Calls of a library, of each of which nothing is known but that it launches kernels.
     pub(crate) foreign: u64,
 }
@@ -33,7 +31,6 @@ impl Work {
 
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
-        self.pinned += other.pinned;
         self.foreign += other.foreign;
         for (&kernel, &(count, ns)) in &other.kernels {
             let sum = self.kernels.entry(kernel).or_default();
@@ -65,10 +62,6 @@ impl Ledger {
             work.calls += 1;
             work.moved(kind, bytes);
         });
-    }
-
-    pub(crate) fn pinned(&self, place: &str) {
-        self.note(place, |work| work.pinned += 1);
     }
 
     /// One call with several operations.

@@ -147,9 +147,6 @@ impl Workload {
         };
         copied.expect("a copy");
         self.ledger.memory(place, MemoryKind::HtoD, memory.bytes());
-        if pinned {
-            self.ledger.pinned(place);
-        }
     }
 
     pub(super) fn download(&self, place: &str, stream: usize, memory: &mut Memory, pinned: bool) {
@@ -161,9 +158,6 @@ impl Workload {
         };
         copied.expect("a copy");
         self.ledger.memory(place, MemoryKind::DtoH, memory.bytes());
-        if pinned {
-            self.ledger.pinned(place);
-        }
     }
 
     pub(super) fn copy(&self, place: &str, stream: usize, memory: &mut Memory) {
