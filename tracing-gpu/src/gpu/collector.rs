@@ -23,6 +23,8 @@ use crate::summary::ActivityLosses;
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
+/// Periods after which records are asked for even where CUPTI hands some over by itself.
+const LONGEST_UNASKED: u32 = 10;
 /// Memory per remembered launch, about, by which a bound in bytes becomes one in launches.
 const LAUNCH_BYTES: usize = 32;
 const INSTANCE_BYTES: usize = 128;
@@ -189,6 +191,7 @@ impl Collector {
 
     fn run(&'static self) {
         own::whole_thread();
+        let mut unasked = 0;
         let mut stop = self.stop.lock();
         while !*stop {
             let _elapsed = self.stopped.wait_for(&mut stop, PERIOD);
@@ -196,7 +199,12 @@ impl Collector {
                 return;
             }
             drop(stop);
-            own::during(|| self.session.flush());
+            // Where much is launched CUPTI hands over full buffers by itself, and being asked for more holds up whoever launches.
+            let is_busy = self.arrived.lock().rows > 0;
+            unasked = if is_busy && unasked < LONGEST_UNASKED { unasked + 1 } else { 0 };
+            if unasked == 0 {
+                self.session.flush();
+            }
             self.collect();
             stop = self.stop.lock();
         }
