@@ -31,7 +31,7 @@ pub(crate) struct RowIdentity {
 }
 
 /// Instances that a row holds before it adds them to its sums.
-const RECENT: usize = 16;
+const RECENT: usize = 28;
 
 /// Statistics of one lineage node on one thread, in ticks.
 ///
@@ -41,8 +41,12 @@ const RECENT: usize = 16;
 #[derive(Debug, Default)]
 #[repr(C, align(512))] // see `WRITTEN`
 pub(crate) struct Row {
-    identity: OnceCell<RowIdentity>,
+    identity: OnceCell<Box<RowIdentity>>,
     samples: Samples,
+    count: AtomicU64,
+    total: AtomicU64,
+    min: AtomicU64,
+    max: AtomicU64,
     squares_low: AtomicU64,
     squares_high: AtomicU64,
     nested: AtomicU64,
@@ -55,10 +59,6 @@ pub(crate) struct Row {
     calls: AtomicU64,
     /// Duration in the lower half, nested time in the upper.
     recent: [AtomicU64; RECENT],
-    count: AtomicU64,
-    total: AtomicU64,
-    min: AtomicU64,
-    max: AtomicU64,
 }
 
 /// Where in each 512 bytes of a shard the words are that callbacks write of its rows. What else is written often is kept out of there: a
@@ -87,12 +87,12 @@ impl Row {
     /// Gives a fresh row its identity. Returns false where it has one.
     pub(crate) fn identify(&self, node: u32, identity: RowIdentity) -> bool {
         self.node.store(node, Relaxed);
-        self.identity.set(identity).is_ok()
+        self.identity.set(Box::new(identity)).is_ok()
     }
 
     #[inline(always)]
     pub(crate) fn identity(&self) -> Option<&RowIdentity> {
-        self.identity.get()
+        self.identity.get().map(Box::as_ref)
     }
 
     pub(crate) fn node(&self) -> u32 {
@@ -181,7 +181,7 @@ impl Row {
     }
 
     /// A copy of one moment. The owning thread may be writing: a copy of the sums that it tore is taken again. They change once in
-    /// 17 instances; so the bound on the tries, some 0.5 s, is not reached but where the owner was stopped in the middle of that, and then
+    /// 29 instances; so the bound on the tries, some 0.5 s, is not reached but where the owner was stopped in the middle of that, and then
     /// some instances are in some of the sums and not in others.
     ///
     /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram page has counted
