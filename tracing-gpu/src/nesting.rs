@@ -69,6 +69,7 @@ pub(crate) trait Ranges {
 /// Only the owning thread changes it. `depth` is stored with `Release` and loaded with `Acquire` by other threads, so that the frames
 /// below the depth they see are written.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Stack {
     depth: AtomicUsize,
     frames: Chunked<Frame, 64>,

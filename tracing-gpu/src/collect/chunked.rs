@@ -9,6 +9,7 @@ const CHUNKS: usize = 22;
 ///
 /// Entries are shared (`&T`), so they hold atomics where they change. Reading never locks.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Chunked<T, const N: usize> {
     first: [T; N],
     rest: [OnceCell<Box<[T]>>; CHUNKS],

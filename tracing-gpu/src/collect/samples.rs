@@ -61,14 +61,14 @@ struct Pages([OnceCell<Box<[AtomicU32]>>; OCTAVES]);
 impl Samples {
     /// Where duration number `index` of the row is kept, if there is memory for it already.
     #[inline(always)]
-    pub(crate) fn slot(&self, index: u64) -> Option<&AtomicU64> {
+    fn slot(&self, index: u64) -> Option<&AtomicU64> {
         let offset = index.wrapping_sub(self.chunk_start.load(Relaxed));
         self.chunks.get(self.chunk.load(Relaxed))?.get()?.get(offset as usize)
     }
 
     /// Where a duration is counted that is beyond those kept one by one, if there is memory for it already.
     #[inline(always)]
-    pub(crate) fn counter(&self, index: u64, duration: u64) -> Option<&AtomicU32> {
+    fn counter(&self, index: u64, duration: u64) -> Option<&AtomicU32> {
         if index < KEPT {
             return None;
         }
@@ -78,8 +78,19 @@ impl Samples {
 
     /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
     /// duration is not kept, and the median of the row is unknown from then on.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
+        if let Some(slot) = self.slot(index) {
+            slot.store(duration, Relaxed);
+        } else if let Some(counter) = self.counter(index, duration) {
+            counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
+        } else {
+            self.keep_in_new(index, duration, budget);
+        }
+    }
+
+    #[inline(never)]
+    fn keep_in_new(&self, index: u64, duration: u64, budget: &Budget) {
         if index < KEPT {
             let (chunk, offset) = place(index);
             self.chunk.store(chunk, Relaxed);

@@ -27,7 +27,7 @@ const TOLD: usize = 1024;
 /// The state of one thread in one profiler. Only that thread writes (plain loads and stores); any thread reads for a summary. When a
 /// thread ends, its shard goes to the next new thread, statistics and all.
 #[derive(Debug)]
-#[repr(C, align(128))] // two shards never share a pair of cache lines, which processors fetch together; what is hot comes first
+#[repr(C, align(512))] // two shards never share a pair of cache lines, which processors fetch together; for the order see `row::WRITTEN`
 pub(crate) struct Shard {
     /// Equal to the profiler's window while callbacks may go straight on; something else while they must stop and look.
     pub(crate) gate: AtomicU64,
@@ -35,8 +35,8 @@ pub(crate) struct Shard {
     nvtx: bool,
     statistics: bool,
     pub(super) core: &'static Core,
-    pub(crate) slab: Slab,
     pub(crate) stack: Stack,
+    pub(crate) slab: Slab,
     pub(super) children: [Child; CHILDREN],
     pub(super) spans: [CachedSpan; SPANS],
     pub(super) rows: Chunked<Row, 64>,
@@ -371,5 +371,27 @@ impl Ranges for Shell<'_> {
 
     fn domain(&self, place: Place) -> u32 {
         self.shard.identity(place).map_or(0, |identity| self.shard.core.domain_of_label(identity.key.label))
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+    use crate::collect::row::WRITTEN;
+
+    #[test]
+    fn what_callbacks_write_often_has_its_own_place_in_a_page() {
+        assert_eq!((size_of::<Row>(), offset_of!(Shard, rows) % 512), (512, 0));
+        // The head with six open ranges, five slots of the slab, and the first ids that a registry gives.
+        let often = [
+            (0, offset_of!(Shard, stack) + 8 + 6 * 32),
+            (offset_of!(Shard, slab), 208),
+            (offset_of!(Shard, spans), 176),
+        ];
+        for (start, length) in often {
+            assert!(start % 512 + length <= WRITTEN.start, "{length} bytes from {start} on meet {WRITTEN:?}");
+        }
     }
 }
