@@ -140,10 +140,10 @@ impl Row {
         self.write(&sums);
     }
 
-    /// Instances so far.
+    /// Instances so far. Called by the owning thread.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn instances(&self) -> u64 {
-        self.count.load(Relaxed)
+        self.count.load(Relaxed) + self.pending.load(Relaxed) as u64
     }
 
     /// What its durations have taken of the budget, in bytes.
