@@ -22,10 +22,20 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn per_span(pass: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    pass();
-    start.elapsed().as_nanos() as f64 / SPANS as f64
+/// Spans between two waits for the device, which are not timed: the device takes longer over two events than the CPU, and whoever enqueues more than a
+/// stream holds waits for it.
+const CHUNK: usize = 250;
+
+/// CPU time a span, of [`SPANS`].
+fn per_span(mut chunk: impl FnMut(), wait: impl Fn()) -> f64 {
+    let mut total = Duration::ZERO;
+    for _ in 0..SPANS / CHUNK {
+        let start = Instant::now();
+        chunk();
+        total += start.elapsed();
+        wait();
+    }
+    total.as_nanos() as f64 / SPANS as f64
 }
 
 /// The driver calls of a timed span that is warm, in a ring of events: two records, each after a look at the current context and one at
@@ -48,8 +58,9 @@ fn by_hand(stream: sys::CUstream, context: sys::CUcontext) -> impl FnMut() {
             sys::cuEventRecord(event, stream);
         }
     };
+    let mut spans = 0..;
     move || {
-        for span in 0..SPANS {
+        for span in spans.by_ref().take(CHUNK) {
             events[span % events.len()].into_iter().for_each(record);
             if span % BATCH < BATCH - 1 {
                 continue;
@@ -110,28 +121,22 @@ fn run_tier(quick: bool) {
     let synchronize = || stream.synchronize().expect("the device");
     let mut hand = by_hand(stream.cu_stream(), context.cu_ctx());
     let profiler = profiler();
-    let spans = || (0..SPANS).for_each(|_| info_span!("timed").in_scope(|| ()));
+    let spans = |count: usize| (0..count).for_each(|_| info_span!("timed").in_scope(|| ()));
     // Warm: rows have their samples, and more pairs have waited than will.
-    hand();
-    spans();
+    (0..SPANS / CHUNK).for_each(|_| hand());
+    spans(SPANS);
     hold(&stream, Duration::from_millis(10)); // less than it takes to enqueue as many pairs as may wait
-    with_stream(&stream, spans);
+    with_stream(&stream, || spans(SPANS));
     synchronize();
     let warm = profiler.summary(); // reads all, after which the events are the context's again
     assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64), "{:?}", warm.losses);
     let (mut hands, mut untimeds, mut timeds, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut allocated = Allocations::default();
     for _ in 0..PASSES {
-        let by_hand = per_span(|| {
-            hand();
-            synchronize();
-        });
-        let untimed = per_span(spans);
+        let by_hand = per_span(&mut hand, synchronize);
+        let untimed = per_span(|| spans(CHUNK), || ());
         let before = Allocations::of_this_thread();
-        let timed = per_span(|| {
-            with_stream(&stream, spans);
-            synchronize();
-        });
+        let timed = per_span(|| with_stream(&stream, || spans(CHUNK)), synchronize);
         allocated += Allocations::of_this_thread() - before;
         hands.push(by_hand);
         untimeds.push(untimed);
