@@ -152,6 +152,8 @@ mod signals;
 mod stats;
 mod subscriber;
 mod summary;
+#[allow(dead_code, unreachable_pub, missing_docs)] // until the profiler writes timelines
+mod timeline;
 
 /// Not part of the API: for the tests of this repository.
 #[cfg(feature = "internals")]
