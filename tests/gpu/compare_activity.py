@@ -27,8 +27,14 @@ LONG_KERNEL_NS = 100_000
 # Calls that are in a table only because a tool is there: a function, whose table it may be in, and why. Nothing else is forgiven, so
 # an entry wants evidence: the same program, run without that tool, does not make the call.
 CALLS_OF_NSYS = {
+    "cuLibraryUnload": "the CUDA runtime and cuBLAS make it when the process exits, after our report",
 }
 CALLS_OF_OURS = {
+}
+# Functions that one of the two sees more often: how many more Nsight Systems has, and why.
+MORE_IN_NSYS = {
+    "cuStreamDestroy_v2": (1, "cuBLAS makes it when the process exits, after our report"),
+    "cuInit": (-1, "Nsight Systems is loaded inside of the first one, and does not see that"),
 }
 
 # Functions that Nsight Systems leaves out unless it is told to trace all. Looked at only where there is no cuda_api_sum.all.csv; with
@@ -36,6 +42,10 @@ CALLS_OF_OURS = {
 LEFT_OUT_BY_NSYS = {
     "cuCtxGetCurrent", "cuCtxGetDevice", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetCount", "cuDeviceGetName",
     "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuModuleGetFunction",
+    # Absent from a recording by 2025.3.1 of this workload, whose other calls it has to the last one; all of them only ask, or set a property.
+    "cuCtxGetLimit", "cuDeviceGetUuid", "cuDeviceTotalMem_v2", "cuFuncGetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cudaDeviceGetAttribute", "cudaFuncSetAttribute", "cudaGetDevice", "cudaGetSymbolAddress",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 }
 
 MEMORY = {
@@ -194,7 +204,8 @@ def compare_calls(gpu, rows, rows_of_all):
         mine = f"{ours[name]} x {totals[name] / ours[name]:,.0f}" if name in ours else "-"
         other = f"{theirs[name]} x {averages[name]:,.0f}" if name in theirs else "-"
         if name in ours and name in theirs:
-            line(ours[name] == theirs[name], name, mine, other)
+            more, why = MORE_IN_NSYS.get(name, (0, ""))
+            line(theirs[name] - ours[name] in (0, more), name, mine, other, why if theirs[name] != ours[name] else "")
         elif name in theirs:
             line(name in CALLS_OF_NSYS, name, mine, other, CALLS_OF_NSYS.get(name, "not in our table"))
         elif name in CALLS_OF_OURS:

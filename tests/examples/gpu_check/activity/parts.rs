@@ -25,6 +25,8 @@ const SIDE: usize = 2_048;
 const PRODUCTS: u64 = 20;
 /// Launches of the graph.
 pub(crate) const REPLAYS: u64 = 3;
+/// Calls that go into the graph and enqueue nothing: while the profiler is alive it waits for what comes of them.
+pub(crate) const CAPTURED: u64 = 3;
 
 /// Does all of it, has everything freed but the context, and returns what was launched.
 pub(crate) fn run() -> Ledger {
