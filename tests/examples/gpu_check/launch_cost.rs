@@ -50,15 +50,17 @@ pub(crate) fn run_all() -> bool {
     let mut remarks: HashMap<&str, Vec<String>> = HashMap::new();
     for _ in 0..PASSES {
         for (variant, _) in VARIANTS {
-            let output = child(variant).unwrap_or_else(|reason| reason + "\n");
-            let (measured, said): (Vec<&str>, Vec<&str>) =
-                output.lines().partition(|line| line.starts_with("medians "));
-            for numbers in measured {
-                let mut numbers = numbers.split(' ').skip(1).map(|number| number.parse().expect("a number"));
-                let pair = [0; 2].map(|_| numbers.next().expect("two numbers"));
-                times.entry(variant).or_default().push(pair);
+            let mut pair = [0.0; 2];
+            for (part, span_each) in [true, false].into_iter().enumerate() {
+                let output = child(variant, span_each).unwrap_or_else(|reason| reason + "\n");
+                let (measured, said): (Vec<&str>, Vec<&str>) =
+                    output.lines().partition(|line| line.starts_with("medians "));
+                if let Some(numbers) = measured.first() {
+                    pair[part] = numbers.split(' ').nth(1).and_then(|number| number.parse().ok()).expect("a number");
+                }
+                remarks.insert(variant, said.into_iter().map(str::to_owned).collect());
             }
-            remarks.insert(variant, said.into_iter().map(str::to_owned).collect());
+            times.entry(variant).or_default().push(pair);
         }
     }
     let mut medians = HashMap::new();
