@@ -132,11 +132,13 @@ mod config;
 #[allow(unreachable_pub, missing_docs)]
 mod correlate;
 mod drain;
+pub mod export;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
 #[path = "gpu/none.rs"]
 mod gpu;
+mod identity;
 mod init;
 mod layer;
 mod marks;
@@ -164,6 +166,8 @@ pub mod internals {
 }
 
 pub use config::{ConfigError, Domain, Gpu, Output};
+#[cfg(feature = "json")]
+pub use export::json::JsonError;
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
