@@ -133,6 +133,7 @@ mod config;
 mod correlate;
 mod drain;
 pub mod export;
+mod files;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]

@@ -16,6 +16,7 @@ use crate::collect::threads;
 use crate::config::{Config, ConfigError, Domain, Gpu, Output};
 use crate::drain::{self, Cut};
 use crate::export;
+use crate::files;
 use crate::gpu;
 use crate::identity;
 use crate::layer::GpuLayer;
@@ -92,7 +93,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 #[must_use = "nothing is measured until `build`"]
 pub struct ProfilerBuilder {
-    config: Config,
+    pub(crate) config: Config,
 }
 
 impl Profiler {
@@ -156,7 +157,8 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// When the report cannot be written to its file; it is then printed to standard error.
+    /// When the report cannot be written to its file; it is then printed to standard error. When another file cannot be written: the report is printed all the
+    /// same. Each has a line that names the file.
     pub fn finish(self) -> io::Result<()> {
         self.inner.finish(true)
     }
@@ -410,9 +412,10 @@ impl Inner {
             collector.finish(orderly);
         }
         let summary = self.summarise(cut.as_ref());
-        let printed = self.print(&summary);
+        let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
+        errors.extend(self.config.files.write(&summary));
         let _first = self.last.set(summary);
-        printed
+        files::together(errors)
     }
 
     fn print(&self, summary: &Summary) -> io::Result<()> {
@@ -454,7 +457,8 @@ pub(crate) extern "C" fn finish_all() {
     }
 }
 
-/// One line on standard error, from a place that can return no error.
-pub(crate) fn complain(line: &str) {
-    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), format!("tracing-gpu: {line}\n").as_bytes());
+/// On standard error, from a place that can return no error: one line, or one for each of several errors.
+pub(crate) fn complain(lines: &str) {
+    let text: String = lines.lines().map(|line| format!("tracing-gpu: {line}\n")).collect();
+    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
 }

@@ -25,10 +25,14 @@ mod number;
 mod nvprof;
 mod streams;
 mod table;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod torch;
 mod tree;
+
+pub(crate) use names::{escaped, label};
+pub(crate) use tables::{stream_table, table};
 
 use std::fmt;
 use std::io;
