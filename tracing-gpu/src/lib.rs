@@ -127,6 +127,7 @@
 mod activity;
 mod clock;
 mod collect;
+mod compare;
 mod config;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
 #[allow(unreachable_pub, missing_docs)]
@@ -166,6 +167,7 @@ pub mod internals {
     pub use crate::stats::Distribution;
 }
 
+pub use compare::{Basis, ComparedRange, Comparison, Gate, InRun, Regression};
 pub use config::{ConfigError, Domain, Gpu, Output};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
@@ -178,6 +180,6 @@ pub use report::{RenderOptions, Report, TableStyle};
 pub use subscriber::GpuSubscriber;
 pub use summary::{
     ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
-    MemoryWork, NodeCalls, NodeWork, OpenRange, Process, ProjectionStats, RangeKernelStats, RangeStats, RangeStyle,
-    Sizes, StreamLosses, StreamStats, Summary, Times, TreeNode,
+    MemoryWork, MergedRange, MergedSummary, NodeCalls, NodeWork, OpenRange, Process, ProjectionStats, RangeKernelStats,
+    RangeStats, RangeStyle, RankTotal, Sizes, StreamLosses, StreamStats, Summary, Times, TreeNode,
 };

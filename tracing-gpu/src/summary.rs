@@ -8,11 +8,13 @@ mod activity;
 mod finite;
 #[cfg(feature = "serde")]
 mod flat_tree;
+mod merge;
 
 pub use activity::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
+pub use merge::{MergedRange, MergedSummary, RankTotal};
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -65,12 +65,12 @@ impl JsonError {
     }
 }
 
-/// What is written: the name of the format before anything else, then the summary.
+/// What is written: the name of the format before anything else, then the fields.
 #[derive(Serialize)]
-struct Document<'a> {
-    schema: String,
+struct Document<'a, T> {
+    schema: &'a str,
     #[serde(flatten)]
-    summary: &'a Summary,
+    fields: &'a T,
 }
 
 /// What is looked at first.
@@ -79,9 +79,9 @@ struct Header {
     schema: Option<serde_json::Value>,
 }
 
-/// Writes `value` as lines of JSON, a line a row and none within one, so that `diff` and `grep` see rows.
-pub(crate) fn write(value: &impl Serialize, out: &mut impl io::Write) -> Result<(), JsonError> {
-    let mut text = serde_json::to_vec(value).map_err(JsonError::of)?;
+/// Writes `fields` as one line of JSON, the name of the format before them.
+pub(crate) fn write(schema: &str, fields: &impl Serialize, out: &mut impl io::Write) -> Result<(), JsonError> {
+    let mut text = serde_json::to_vec(&Document { schema, fields }).map_err(JsonError::of)?;
     text.push(b'\n');
     out.write_all(&text).map_err(JsonError::Io)
 }
@@ -112,7 +112,7 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), JsonError> {
-        write(&Document { schema: format!("{FORMAT}{VERSION}"), summary: self }, out)
+        write(&format!("{FORMAT}{VERSION}"), self, out)
     }
 
     /// Reads what [`to_json`](Self::to_json) wrote, in this version of the crate or an older one. Fields that are not known are passed over.

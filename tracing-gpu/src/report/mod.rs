@@ -16,9 +16,11 @@
 
 mod activity;
 mod categories;
+mod comparison;
 mod cuda;
 mod footer;
 mod hot;
+mod merged;
 mod names;
 mod nsys;
 mod number;
@@ -31,7 +33,10 @@ mod tests;
 mod torch;
 mod tree;
 
+pub(crate) use comparison::{comparison, comparison_table, ratio};
+pub(crate) use merged::{merged, merged_table};
 pub(crate) use names::{escaped, label};
+pub(crate) use number::human_inline;
 pub(crate) use tables::{stream_table, table};
 
 use std::fmt;
