@@ -47,19 +47,19 @@ fn a_run_a_line_where_there_is_no_room() {
    new
      base         -          -
 >>   new      7.000 us   78.7%   +7.000 us      new
-     th\\tird     -          -        -           -
+     th\\tird      -          -        -           -
    gone
      base     5.000 us   83.3%
      new          -          -   -5.000 us     gone
-     th\\tird     -          -   -5.000 us     gone
+     th\\tird      -          -   -5.000 us     gone
    kept
      base     1.000 us   16.7%
      new      1.900 us   21.3%     +900 ns    x1.90
-     th\\tird     -          -   -1.000 us     gone
+     th\\tird      -          -   -1.000 us     gone
    idle
      base         0 ns    0.0%
      new          0 ns    0.0%        0 ns    x1.00
-     th\\tird     -          -        0 ns     gone
+     th\\tird      -          -        0 ns     gone
 
  >> slower in new: new +7.000 us (new), kept +900 ns (x1.90, 3 instances, not 1)
     th\\tird: nothing is slower by 0.1 % of the base or more
