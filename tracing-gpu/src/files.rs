@@ -20,7 +20,7 @@ type Form = fn(&Summary, &mut Vec<u8>) -> io::Result<()>;
 
 impl ProfilerBuilder {
     /// Writes the final summary to a file, as [`Summary::to_json`] does, when the profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
-    /// [`Output::File`].
+    /// [`Output::File`](crate::Output::File).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler, Summary};
@@ -41,14 +41,38 @@ impl ProfilerBuilder {
     }
 
     /// Writes folded stacks to a file, as [`export::folded`] does, when the profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
-    /// [`Output::File`].
+    /// [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.folded", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).folded(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.starts_with("Load Module "));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn folded(mut self, path: impl Into<PathBuf>) -> Self {
         self.config.files.folded = Some(path.into());
         self
     }
 
     /// Draws a flame graph to a file, as [`export::flamegraph`] does, when the profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
-    /// [`Output::File`].
+    /// [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.svg", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).flamegraph(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "flamegraph")]
     pub fn flamegraph(mut self, path: impl Into<PathBuf>) -> Self {
         self.config.files.flamegraph = Some(path.into());

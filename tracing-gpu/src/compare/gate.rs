@@ -144,7 +144,7 @@ impl Comparison {
     #[must_use]
     pub fn check(&self, gate: &Gate) -> Vec<Regression> {
         let mut found: Vec<Regression> = self.ranges.iter().flat_map(|range| self.check_range(range, gate)).collect();
-        found.sort_by(|a, b| b.grown_ns.cmp(&a.grown_ns)); // stable
+        found.sort_by_key(|regression| std::cmp::Reverse(regression.grown_ns)); // stable
         found
     }
 

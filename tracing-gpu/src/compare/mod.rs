@@ -68,7 +68,7 @@ pub struct Comparison {
     /// Names of the runs, in the order given.
     pub runs: Vec<String>,
     /// Ranges that have an instance in any run. By their largest difference to the first run (see [`ComparedRange::largest_difference_ns`]) descending, then by
-    /// name and style.
+    /// their largest total descending, then by name and style.
     pub ranges: Vec<ComparedRange>,
 }
 
@@ -152,7 +152,11 @@ impl Comparison {
             }
         }
         let mut ranges: Vec<ComparedRange> = rows.into_values().map(with_ratios).collect();
-        ranges.sort_by_key(|range| Reverse(range.largest_difference_ns())); // stable: those that are equal stay in the order of names
+        // Stable: those that are equal stay in the order of names.
+        ranges.sort_by_cached_key(|range| {
+            let totals = range.in_runs.iter().flatten().map(|run| run.times.total_ns);
+            (Reverse(range.largest_difference_ns()), Reverse(totals.max()))
+        });
         Self { runs: runs.iter().map(|(name, _)| (*name).to_owned()).collect(), ranges }
     }
 

