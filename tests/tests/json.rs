@@ -12,7 +12,7 @@ use std::path::Path;
 use scenario::{BOTH, TemporaryFile, command, instances, outcome};
 use serde_json::{Value, json};
 use tests::json_schema::wrong_with;
-use tracing_gpu::{JsonError, Summary};
+use tracing_gpu::{Comparison, JsonError, RenderOptions, Report, Summary, export, report};
 
 fn schema() -> Value {
     serde_json::from_str(Summary::JSON_SCHEMA).expect("the schema is JSON")
@@ -175,6 +175,40 @@ fn what_is_not_known_is_passed_over() {
     }
     assert_eq!(wrong_with(&more, &schema(), false), Vec::<String>::new());
     assert_eq!(read(&more).expect("a summary"), read(&full).expect("a summary"));
+}
+
+/// A file may say anything. Nothing that is made from it fails.
+#[test]
+fn the_largest_numbers_do_no_harm() {
+    fn replace(value: &mut Value, name: &str, with: &Value) {
+        match value {
+            Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| replace(field, name, with)),
+            Value::Array(items) => items.iter_mut().for_each(|item| replace(item, name, with)),
+            Value::Number(_) if !["depth", "pid", "tid", "rank"].contains(&name) => *value = with.clone(),
+            _ => {}
+        }
+    }
+    for number in [json!(u64::MAX), json!(0), json!(1), json!(u64::MAX / 2)] {
+        let mut value = full();
+        replace(&mut value, "", &number);
+        let summary = read(&value).expect("a summary");
+        let (options, mut out) = (RenderOptions::default(), Vec::new());
+        report::render(&summary, Report::ALL, &options, &mut out).expect("writing to memory");
+        for report in Report::ALL {
+            let _no_table = export::csv(&summary, *report, &mut out);
+        }
+        export::folded(&summary, &mut out).expect("writing to memory");
+        let _too_long = export::flamegraph(&summary, &mut out);
+        export::folded_gpu(&summary, &mut out).expect("writing to memory");
+        let empty = Summary::default();
+        let comparison = Comparison::of(&[("a", &summary), ("b", &empty), ("c", &summary), ("d", &empty)]);
+        comparison.render(&options, &mut out).expect("writing to memory");
+        comparison.csv(&mut out).expect("writing to memory");
+        comparison.to_json(&mut out).expect("writing to memory");
+        assert_eq!(comparison.regressions(0.0), []);
+        assert!(Comparison::of(&[("b", &empty), ("a", &summary)]).regressions(0.0).is_empty());
+        Summary::merge([summary.clone(), summary, empty]).render(&options, &mut out).expect("writing to memory");
+    }
 }
 
 #[test]

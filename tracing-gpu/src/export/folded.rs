@@ -83,7 +83,7 @@ pub fn folded_gpu(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
 ///
 /// # Errors
 ///
-/// Those of `out`; and where no phase spent any time, for there is nothing to draw then.
+/// Those of `out`; and where no phase spent any time, for there is nothing to draw then, or more than 292 years.
 #[cfg(feature = "flamegraph")]
 pub fn flamegraph(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
     let stacks = lines(&summary.tree, |node| node.self_ns, []);
@@ -92,6 +92,11 @@ pub fn flamegraph(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
             io::ErrorKind::InvalidInput,
             "there is no flame graph of a run that covered no time",
         ));
+    }
+    // inferno adds without looking.
+    let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    if covered.map(u128::from).sum::<u128>() > i64::MAX as u128 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the times are too long to be drawn"));
     }
     let mut options = inferno::flamegraph::Options::default();
     options.title = "Time by phase".to_owned();

@@ -68,6 +68,19 @@ fn time_on_the_gpu_has_what_no_span_launched() {
     assert!(out.is_empty());
 }
 
+#[cfg(feature = "flamegraph")]
+#[test]
+fn what_cannot_be_drawn_is_an_error() {
+    for (tree, said) in [
+        (vec![node("idle", 0, vec![])], "there is no flame graph of a run that covered no time"),
+        (vec![node("a", u64::MAX, vec![]), node("b", u64::MAX, vec![])], "the times are too long to be drawn"),
+    ] {
+        let mut out = Vec::new();
+        let error = flamegraph(&Summary { tree, ..Summary::default() }, &mut out).unwrap_err();
+        assert_eq!((error.to_string().as_str(), out.len()), (said, 0));
+    }
+}
+
 /// Any tree of any names.
 fn trees() -> impl Strategy<Value = Vec<TreeNode>> {
     let name = prop_oneof!["[a-c; 0-9.\n\t]{0,6}", ".{0,8}"];
