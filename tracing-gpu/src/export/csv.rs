@@ -33,10 +33,12 @@ use crate::report::{self, Report};
 ///
 /// # Errors
 ///
-/// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table; and those of `out`.
+/// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`, `Hot`); of the kind
+/// [`NotFound`](io::ErrorKind::NotFound) for one of the GPU's work where none was recorded, as the tool writes no such file either; and those of `out`.
 pub fn csv(summary: &Summary, report: Report, out: &mut impl io::Write) -> io::Result<()> {
     match report::table(summary, report) {
-        Some(table) => out.write_all(table.csv().as_bytes()),
+        Some(Ok(table)) => out.write_all(table.csv().as_bytes()),
+        Some(Err(sentence)) => Err(io::Error::new(io::ErrorKind::NotFound, sentence.trim_end())),
         None => Err(io::Error::new(io::ErrorKind::Unsupported, format!("the report `{report}` is not one table"))),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::nsys::Columns;
 use super::table::{Cell, Table};
-use super::{RenderOptions, Report, categories, names, nsys, streams};
+use super::{RenderOptions, Report, categories, cuda, names, nsys, streams};
 use crate::{Summary, TreeNode};
 
 /// How the cells of a file are written.
@@ -10,17 +10,16 @@ fn plain() -> RenderOptions {
     RenderOptions::default().thousands(false).raw_names(true)
 }
 
-/// The table behind a report; `None` for a report that is no single table. A table without a row has its headers.
-pub(crate) fn table(summary: &Summary, report: Report) -> Option<Table> {
-    match report {
-        Report::Ranges => Some(nsys::table(summary, &plain())),
-        Report::Tree => Some(tree(summary)),
-        Report::Categories => Some(
-            categories::table(summary, &plain())
-                .unwrap_or_else(|| nsys::statistics_table(&[], &Columns::of_ranges(&["Category"]), &plain())),
-        ),
-        _ => None,
-    }
+/// The table behind a report; `None` for a report that is no single table, and a sentence where the table cannot be made.
+pub(crate) fn table(summary: &Summary, report: Report) -> Option<cuda::Made> {
+    let table = match report {
+        Report::Ranges => nsys::table(summary, &plain()),
+        Report::Tree => tree(summary),
+        Report::Categories => categories::table(summary, &plain())
+            .unwrap_or_else(|| nsys::statistics_table(&[], &Columns::of_ranges(&["Category"]), &plain())),
+        of_gpu => return cuda::table(summary, of_gpu, &plain()),
+    };
+    Some(Ok(table))
 }
 
 /// The second table of [`Report::Ranges`].

@@ -70,7 +70,13 @@ fn losses_add_up_and_notes_are_said_once() {
     summary.notes = vec!["The clock was odd.".to_owned()];
     summary.losses.stray_exits = 2;
     summary.losses.activity.unmatched = 3;
-    summary.losses.open = vec![OpenRange { label: "a".to_owned(), thread: "main".to_owned(), cut: false }];
+    summary.losses.open = vec![OpenRange {
+        label: "a".to_owned(),
+        thread: "main".to_owned(),
+        style: RangeStyle::PushPop,
+        cut: false,
+        count: 1,
+    }];
     let mut other = summary.clone();
     other.notes.push("Another.".to_owned());
     other.elapsed_ns = 7;
