@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, report};
+use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, export, report};
 
 macro_rules! cases {
     ($($name:ident: $what:literal,)*) => {
@@ -73,6 +73,10 @@ fn compare(case: &str) {
         }
         assert_eq!(ours, expected, "{case}, {locale}");
     }
+    let mut ours = Vec::new();
+    export::csv(&summary, Report::Ranges, &mut ours).expect("writing to memory");
+    let expected = fs::read_to_string(golden(&format!("{case}.csv"))).expect("golden values");
+    assert_eq!(String::from_utf8(ours).expect("UTF-8"), expected, "{case}, comma-separated");
 }
 
 /// The report that was asked for, and the summary of the durations, its rows in the wrong order on purpose.

@@ -4,14 +4,17 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 12] = [
+const PURE: [&str; 15] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
     "record.rs",
     "summary.rs",
+    "summary",
     "stats",
     "report",
+    "export",
+    "compare",
     "collect/catalog.rs",
     "collect/chunked.rs",
     "gpu/cupti/calls.rs",

@@ -5,7 +5,7 @@ mod nvprof;
 #[path = "seeds/torch.rs"]
 mod torch;
 
-use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, TableStyle, Times, report};
+use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Summary, TableStyle, Times, report};
 
 /// A program whose phases ran once each: name and duration.
 type Phases = [(&'static str, u64); 4];
@@ -55,11 +55,96 @@ fn opencl() {
     assert_printed(&OPENCL, include_str!("../golden/legacy/opencl.txt"));
 }
 
+fn comparison(width: usize) -> String {
+    let [cuda, sycl, cudnn, opencl] = [CUDA, SYCL, CUDNN, OPENCL].map(|phases| summary(&phases));
+    let runs = [("cuda", &cuda), ("sycl", &sycl), ("cudnn", &cudnn), ("opencl", &opencl)];
+    let mut text = Vec::new();
+    Comparison::of(&runs).render(&RenderOptions::default().width(width), &mut text).expect("writing to memory");
+    String::from_utf8(text).expect("UTF-8")
+}
+
+/// What users of the four tables do by eye: which phase is why one of them is slow.
+#[test]
+fn side_by_side_in_80_columns() {
+    let expected = "
+ ** Range Comparison (base: cuda):
+
+   Range      Total     Share  Difference   Ratio
+   --------  --------  ------  ----------  -------
+   Module running
+     cuda    7.365 ms    0.2%
+>>   sycl    23.83 s    96.4%   +23.83 s     x3236
+     cudnn   7.083 ms    0.2%   -282.0 us    x0.96
+>>   opencl  18.35 ms    2.7%   +10.99 ms    x2.49
+   Load Module
+     cuda    3.499 s    99.7%
+     sycl    875.0 ms    3.5%   -2.624 s     x0.25
+     cudnn   3.300 s    99.7%   -199.3 ms    x0.94
+     opencl  649.7 ms   96.8%   -2.849 s     x0.19
+   Init random data
+     cuda    3.135 ms    0.1%
+     sycl    2.454 ms    0.0%   -681.0 us    x0.78
+     cudnn   2.539 ms    0.1%   -596.2 us    x0.81
+     opencl  2.494 ms    0.4%   -641.0 us    x0.80
+   Set input data to module
+     cuda    602.4 us    0.0%
+     sycl    417.1 us    0.0%   -185.3 us    x0.69
+     cudnn   684.0 us    0.0%   +81.58 us    x1.14
+     opencl  438.2 us    0.1%   -164.3 us    x0.73
+
+ >> slower in sycl: Module running +23.83 s (x3236)
+    cudnn: nothing is slower by 0.1 % of the base or more
+ >> slower in opencl: Module running +10.99 ms (x2.49)
+
+";
+    let text = comparison(80);
+    assert_eq!(text, expected, "{text}");
+}
+
+#[test]
+fn side_by_side_in_200_columns() {
+    let text = comparison(200);
+    let lines: Vec<&str> = text.lines().skip(3).collect();
+    let expected = [
+        "                                   cuda                        sycl                                   cudnn                                 opencl",
+        "                             ----------------  -------------------------------------  -------------------------------------  -------------------------------------",
+        "   Range                      Total     Share   Total     Share  Difference   Ratio    Total     Share  Difference   Ratio    Total     Share  Difference   Ratio",
+        "   ------------------------  --------  ------  --------  ------  ----------  -------  --------  ------  ----------  -------  --------  ------  ----------  -------",
+        ">> Module running            7.365 ms    0.2%  23.83 s    96.4%   +23.83 s     x3236  7.083 ms    0.2%   -282.0 us    x0.96  18.35 ms    2.7%   +10.99 ms    x2.49",
+        "   Load Module               3.499 s    99.7%  875.0 ms    3.5%   -2.624 s     x0.25  3.300 s    99.7%   -199.3 ms    x0.94  649.7 ms   96.8%   -2.849 s     x0.19",
+        "   Init random data          3.135 ms    0.1%  2.454 ms    0.0%   -681.0 us    x0.78  2.539 ms    0.1%   -596.2 us    x0.81  2.494 ms    0.4%   -641.0 us    x0.80",
+        "   Set input data to module  602.4 us    0.0%  417.1 us    0.0%   -185.3 us    x0.69  684.0 us    0.0%   +81.58 us    x1.14  438.2 us    0.1%   -164.3 us    x0.73",
+        "",
+        " >> slower in sycl: Module running +23.83 s (x3236)",
+        "    cudnn: nothing is slower by 0.1 % of the base or more",
+        " >> slower in opencl: Module running +10.99 ms (x2.49)",
+        "",
+    ];
+    assert_eq!(lines, expected, "{text}");
+}
+
+#[test]
+fn what_became_slower_stops_a_build() {
+    let [cuda, sycl, opencl] = [CUDA, SYCL, OPENCL].map(|phases| summary(&phases));
+    let comparison = Comparison::of(&[("cuda", &cuda), ("sycl", &sycl), ("opencl", &opencl)]);
+    let found: Vec<String> = comparison.regressions(0.1).iter().map(ToString::to_string).collect();
+    let expected = [
+        "sycl: Module running took 23.83 s, 7.365 ms in cuda (x3236)",
+        "opencl: Module running took 18.35 ms, 7.365 ms in cuda (x2.49)",
+    ];
+    assert_eq!(found, expected);
+}
+
+fn summary(phases: &Phases) -> Summary {
+    let mut summary = Summary::default();
+    summary.ranges = phases.iter().map(|&(name, ns)| once(name, ns)).collect();
+    summary
+}
+
 /// The order in which the program ran its phases must not matter, so every rotation of them is tried.
 fn assert_printed(phases: &Phases, expected: &str) {
     for rotation in 0..phases.len() {
-        let mut summary = Summary::default();
-        summary.ranges = phases.iter().map(|&(name, ns)| once(name, ns)).collect();
+        let mut summary = summary(phases);
         summary.ranges.rotate_left(rotation);
 
         // The envelope of a report: an empty line before the title, one after the table.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use tracing_core::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
+use crate::files::Files;
 use crate::report::{Report, TableStyle};
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
@@ -48,7 +49,8 @@ pub enum Output {
     Stderr,
     /// Standard output.
     Stdout,
-    /// A file, written anew.
+    /// A file, written anew. In its name `%h` is the host, `%p` the process id, `%r` the rank (0 where there is none) and `%%` a percent sign, so that many
+    /// processes have a file each.
     File(PathBuf),
     /// Nowhere: the program reads the [`Summary`](crate::Summary) itself.
     None,
@@ -106,6 +108,7 @@ pub(crate) struct Config {
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
+    pub(crate) files: Files,
     pub(crate) on_signal: bool,
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
@@ -130,6 +133,7 @@ impl Default for Config {
             reports: vec![Report::Ranges, Report::Tree],
             style: TableStyle::Current,
             output: Output::Stderr,
+            files: Files::default(),
             on_signal: false,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
@@ -222,7 +226,12 @@ impl Config {
             ("out", Some("none")) => self.output = Output::None,
             ("out", Some(path)) if !path.is_empty() => self.output = Output::File(PathBuf::from(path)),
             ("out", Some(path)) => return Err(refused(key, path, "stderr, stdout, none or a path")),
-            ("report" | "style" | "nvtx" | "gpu" | "hot" | "signals" | "domain" | "out", None) => {
+            ("json" | "folded" | "flamegraph", Some(path)) => self.files.set(key, path)?,
+            (
+                "report" | "style" | "nvtx" | "gpu" | "hot" | "signals" | "domain" | "out" | "json" | "folded"
+                | "flamegraph",
+                None,
+            ) => {
                 return Err(format!("TRACING_GPU: `{key}` needs a value: write {key}=..."));
             }
             _ => return Err(refused_key(item)),
@@ -284,7 +293,7 @@ fn refused(key: &str, value: &str, allowed: &str) -> String {
 }
 
 fn refused_key(item: &str) -> String {
-    let allowed = "off, report, style, nvtx, gpu, hot, domain, out and signals";
+    let allowed = "off, report, style, nvtx, gpu, hot, domain, out, json, folded, flamegraph and signals";
     format!("TRACING_GPU: `{}` is not known: allowed are {allowed}", item.escape_debug())
 }
 
@@ -346,13 +355,34 @@ mod tests {
                 "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels, hot, joined by +",
                 "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
                 "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
-                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out and signals",
+                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out, json, folded, flamegraph and signals",
                 "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
                 "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
                 "TRACING_GPU: `out` needs a value: write out=...",
                 "TRACING_GPU: `hot` cannot be `101`: allowed is a percentage from 0 to 100",
             ]
         );
+    }
+
+    #[test]
+    fn files_are_named_where_the_feature_is_there() {
+        let (config, complaints) = applied(r"json=a\,%p.json,folded=b.folded,flamegraph=c.svg,folded=,json");
+        assert_eq!(config.files.folded, Some("b.folded".into()));
+        assert_eq!(config.files.json, cfg!(feature = "json").then(|| "a,%p.json".into()));
+        assert_eq!(config.files.flamegraph, cfg!(feature = "flamegraph").then(|| "c.svg".into()));
+        let expected: Vec<&str> = [
+            (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
+            (
+                cfg!(feature = "flamegraph"),
+                "TRACING_GPU: `flamegraph` needs the feature `flamegraph` of the crate tracing-gpu",
+            ),
+            (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
+            (false, "TRACING_GPU: `json` needs a value: write json=..."),
+        ]
+        .into_iter()
+        .filter_map(|(built, complaint)| (!built).then_some(complaint))
+        .collect();
+        assert_eq!(complaints, expected);
     }
 
     #[test]

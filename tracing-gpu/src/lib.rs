@@ -106,10 +106,21 @@
 //! The current context, its stored errors and all captures stay as they were. During a capture of its stream a span is not timed, and counted. Without
 //! a driver or a device the report has one line that says so, and all else is the same. CUDA is neither loaded nor initialised before a stream is named.
 //!
+//! # Runs kept and compared
+//!
+//! A profiler writes its final [`Summary`] where it is told to, after the report: as JSON (`ProfilerBuilder::json`, feature `json`), as folded stacks
+//! ([`ProfilerBuilder::folded`]), as a flame graph (`ProfilerBuilder::flamegraph`, feature `flamegraph`). [`export`] makes the same, and CSV, of any summary.
+//! What cannot be written is one line on standard error; the report is printed and the exit status stays.
+//!
+//! [`Comparison`] puts runs side by side, and says what became slower: a gate for a build (the example `compare` is one). [`Summary::merge`] joins the
+//! summaries of the processes of one run, with the slowest rank of each range. Every summary says its host, process, rank, start and run ([`Process`]), and
+//! names of files may hold `%h` (host), `%p` (process id) and `%r` (rank).
+//!
 //! # Environment
 //!
 //! `TRACING_GPU` overrides the builder, as a list separated by commas (`\,` is a comma): `off`, `report=ranges+tree+categories`,
-//! `style=current|legacy`, `gpu=auto|events|off`, `nvtx=on|off`, `domain=default|target|NAME`, `out=stderr|stdout|none|PATH`, `signals=on|off`. `TRACING_GPU_FILTER` holds a filter
+//! `style=current|legacy`, `gpu=auto|events|off`, `nvtx=on|off`, `domain=default|target|NAME`, `out=stderr|stdout|none|PATH`, `signals=on|off`, `json=PATH`,
+//! `folded=PATH`, `flamegraph=PATH`. `TRACING_GPU_FILTER` holds a filter
 //! such as `info,my_crate=debug`. A bad value is one line on standard error; the rest counts.
 //!
 //! # Features
@@ -118,6 +129,9 @@
 //!   with it.
 //! - `signals` (default): `ProfilerBuilder::on_signal`.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
+//! - `json`: `Summary::to_json` and `from_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes `serde` and `serde_json`.
+//! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a copyleft licence for its own files, and not
+//!   under MIT or Apache-2.0 as this crate is; without the feature nothing of it is built, and [`export::folded`] writes what its programs read.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -127,16 +141,20 @@
 mod activity;
 mod clock;
 mod collect;
+mod compare;
 mod config;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
 #[allow(unreachable_pub, missing_docs)]
 mod correlate;
 mod drain;
+pub mod export;
+mod files;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
 #[path = "gpu/none.rs"]
 mod gpu;
+mod identity;
 mod init;
 mod layer;
 mod marks;
@@ -165,7 +183,10 @@ pub mod internals {
     pub use crate::stats::Distribution;
 }
 
+pub use compare::{Basis, ComparedRange, Comparison, Gate, InRun, Regression};
 pub use config::{ConfigError, Domain, Gpu, Output};
+#[cfg(feature = "json")]
+pub use export::json::JsonError;
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
@@ -175,6 +196,6 @@ pub use report::{RenderOptions, Report, TableStyle};
 pub use subscriber::GpuSubscriber;
 pub use summary::{
     ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
-    MemoryWork, NodeCalls, NodeWork, OpenRange, Process, ProjectionStats, RangeKernelStats, RangeStats, RangeStyle,
-    Sizes, StreamLosses, StreamStats, Summary, Times, TreeNode,
+    MemoryWork, MergedRange, MergedSummary, NodeCalls, NodeWork, OpenRange, Process, ProjectionStats, RangeKernelStats,
+    RangeStats, RangeStyle, RankTotal, Sizes, StreamLosses, StreamStats, Summary, Times, TreeNode,
 };

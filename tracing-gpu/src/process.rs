@@ -30,6 +30,23 @@ pub(crate) fn thread_id() -> u32 {
     0
 }
 
+/// Name of this machine; empty where it is not known.
+#[cfg(unix)]
+pub(crate) fn host_name() -> String {
+    let mut name = [0_u8; 256];
+    // SAFETY: `gethostname` writes at most as many bytes as it is told there are, into an array that is live; the last one is kept from it, so that a name
+    // that fills the rest still ends in a zero.
+    let answered = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } == 0;
+    let length = name.iter().position(|&byte| byte == 0).unwrap_or(0);
+    if answered { String::from_utf8_lossy(&name[..length]).into_owned() } else { String::new() }
+}
+
+/// Name of this machine, as Windows tells it; empty where it is not known.
+#[cfg(not(unix))]
+pub(crate) fn host_name() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_default()
+}
+
 /// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.
 #[cfg(unix)]
 pub(crate) fn terminal_columns(descriptor: i32) -> Option<usize> {

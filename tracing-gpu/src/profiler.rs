@@ -1,7 +1,7 @@
 //! The handle: what a program holds while it is measured.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -15,7 +15,10 @@ use crate::collect::core::{Core, CoreOptions};
 use crate::collect::threads;
 use crate::config::{Config, ConfigError, Domain, Gpu, Output};
 use crate::drain::{self, Cut};
+use crate::export;
+use crate::files;
 use crate::gpu;
+use crate::identity;
 use crate::layer::GpuLayer;
 use crate::process;
 use crate::report::{self, RenderOptions, Report, TableStyle};
@@ -63,6 +66,7 @@ struct Inner {
     core: Core,
     config: Config,
     process: u32,
+    identity: Process,
     has_tier: AtomicBool,
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
@@ -89,7 +93,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 #[must_use = "nothing is measured until `build`"]
 pub struct ProfilerBuilder {
-    config: Config,
+    pub(crate) config: Config,
 }
 
 impl Profiler {
@@ -153,7 +157,8 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// When the report cannot be written to its file; it is then printed to standard error.
+    /// When the report cannot be written to its file; it is then printed to standard error. When another file cannot be written: the report is printed all the
+    /// same. Each has a line that names the file.
     pub fn finish(self) -> io::Result<()> {
         self.inner.finish(true)
     }
@@ -290,6 +295,7 @@ impl Inner {
         let inner: &'static Self = Box::leak(Box::new(Self {
             core,
             process: std::process::id(),
+            identity: identity::read(),
             has_tier: AtomicBool::new(false),
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
@@ -333,13 +339,12 @@ impl Inner {
             Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),
             None => {}
         }
-        let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         if self.config.gpu == Gpu::Events && summary.stream_ranges.is_empty() && summary.notes.is_empty() {
             summary
                 .notes
                 .push("GPU timing: no span was entered under a named stream (`with_stream`, `gpu.stream`).".to_owned());
         }
-        summary.process = Process { pid: self.process, command: arguments.join(" ") };
+        summary.process = self.identity.clone();
         if self.nvtx_taken {
             summary
                 .notes
@@ -407,9 +412,10 @@ impl Inner {
             collector.finish(orderly);
         }
         let summary = self.summarise(cut.as_ref());
-        let printed = self.print(&summary);
+        let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
+        errors.extend(self.config.files.write(&summary));
         let _first = self.last.set(summary);
-        printed
+        files::together(errors)
     }
 
     fn print(&self, summary: &Summary) -> io::Result<()> {
@@ -420,15 +426,16 @@ impl Inner {
         if self.config.reports.is_empty() || !self.config.statistics {
             return Ok(());
         }
+        let process = &summary.process;
         match &self.config.output {
             Output::None => Ok(()),
             Output::Stderr => report::render(summary, &self.config.reports, &options(2), &mut io::stderr()),
             Output::Stdout => report::render(summary, &self.config.reports, &options(1), &mut io::stdout()),
-            Output::File(path) => self.print_to(path, summary, &options(-1)),
+            Output::File(path) => self.print_to(&export::expand(path, process), summary, &options(-1)),
         }
     }
 
-    fn print_to(&self, path: &PathBuf, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
+    fn print_to(&self, path: &Path, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
         let mut text = Vec::new();
         report::render(summary, &self.config.reports, options, &mut text)?;
         std::fs::write(path, &text).map_err(|error| {
@@ -450,7 +457,8 @@ pub(crate) extern "C" fn finish_all() {
     }
 }
 
-/// One line on standard error, from a place that can return no error.
-pub(crate) fn complain(line: &str) {
-    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), format!("tracing-gpu: {line}\n").as_bytes());
+/// On standard error, from a place that can return no error: one line, or one for each of several errors.
+pub(crate) fn complain(lines: &str) {
+    let text: String = lines.lines().map(|line| format!("tracing-gpu: {line}\n")).collect();
+    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
 }

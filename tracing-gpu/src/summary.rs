@@ -5,12 +5,16 @@
 
 mod activity;
 #[cfg(feature = "serde")]
+mod finite;
+#[cfg(feature = "serde")]
 mod flat_tree;
+mod merge;
 
 pub use activity::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
+pub use merge::{MergedRange, MergedSummary, RankTotal};
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,11 +41,13 @@ pub struct Times {
     pub max_ns: u64,
     /// Median: the middle duration, or the mean of the two middle ones. `None` where there is no instance, or where
     /// the sample budget was spent before this row could keep its durations.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_none"))]
     pub median_ns: Option<f64>,
     /// Whether `median_ns` comes from every single duration. Otherwise it comes from a histogram, with a relative error
     /// below 0.2 %.
     pub median_exact: bool,
     /// Sample standard deviation (divisor n - 1); 0 for one instance.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
     pub stddev_ns: f64,
 }
 
@@ -187,14 +193,43 @@ pub struct Losses {
     pub spans_dropped: u64,
 }
 
-/// The process a summary was taken in.
+/// The process a summary was taken in, and the run it is a part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Process {
     /// Process id.
     pub pid: u32,
     /// Command line, arguments joined by blanks.
     pub command: String,
+    /// Name of the machine; empty where it is not known.
+    pub host: String,
+    /// Number of this process among those of its run: the first of `OMPI_COMM_WORLD_RANK`, `SLURM_PROCID` and `RANK` in the environment that is a number.
+    /// `None` where there is none.
+    pub rank: Option<u32>,
+    /// When the profiler was built: nanoseconds since 1970 in UTC; 0 where it is not known.
+    pub started_unix_ns: u64,
+    /// What the processes of one run have in common: `TRACING_GPU_RUN_ID` in the environment, else `SLURM_JOB_ID`. Where there is neither, the start in
+    /// seconds and the process id: then each process is a run of its own.
+    pub run_id: String,
+}
+
+impl Process {
+    /// The process in few words: `rank 3`, or `host:pid` where it has no rank.
+    ///
+    /// ```
+    /// let mut process = tracing_gpu::Process { pid: 42, host: "node7".to_owned(), ..Default::default() };
+    /// assert_eq!(process.label(), "node7:42");
+    /// process.rank = Some(3);
+    /// assert_eq!(process.label(), "rank 3");
+    /// ```
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.rank {
+            Some(rank) => format!("rank {rank}"),
+            None => format!("{}:{}", self.host, self.pid),
+        }
+    }
 }
 
 /// Everything measured in one window of one process.

@@ -12,6 +12,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("steady", steady),
     ("defaults", defaults),
     ("many-names", many_names),
+    ("phases-of-a-rank", phases_of_a_rank),
     ("too-many-names", too_many_names),
     ("long-names", long_names),
     ("too-many-nodes", too_many_nodes),
@@ -59,6 +60,23 @@ fn many_names(tier: Tier) -> Outcome {
         for _ in 0..2 {
             for number in 0..10_000u32 {
                 info_span!("span", nvtx.name = number).in_scope(|| ());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// 20 phases of 10 steps each, as one of many processes has them.
+fn phases_of_a_rank(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        for _ in 0..3 {
+            for layer in 0..20u32 {
+                let name = format!("forward of layer {layer}");
+                let _layer = info_span!("layer", nvtx.name = name).entered();
+                for step in 0..10u32 {
+                    let name = format!("layer {layer}, step {step}");
+                    info_span!("step", nvtx.name = name).in_scope(|| ());
+                }
             }
         }
         Ok(())

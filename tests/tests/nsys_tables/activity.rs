@@ -1,11 +1,12 @@
-//! The tables of Nsight Systems 2025.3 on the GPU's work, for a run on an H200: read back into a summary and printed again.
+//! The tables of Nsight Systems 2025.3 on the GPU's work, for runs on an H200: read back into a summary and printed again, for people and as
+//! comma-separated values.
 
 use std::collections::HashMap;
 
 use super::golden;
 use tracing_gpu::{
     CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
-    RenderOptions, Report, Sizes, Summary, Times, report,
+    RenderOptions, Report, Sizes, Summary, Times, export, report,
 };
 
 /// The cells of a printed row by their headers, without separators.
@@ -60,13 +61,20 @@ fn memory_by_size() {
 /// The tool puts a colon before ranges of the default domain. We do not; here it is part of the name.
 #[test]
 fn projections() {
-    compare("nvtx_gpu_proj_sum", Report::GpuProjection, |gpu, rows| {
-        let projection = |row: &Printed| ProjectionStats {
+    compare("nvtx_gpu_proj_sum", Report::GpuProjection, projections_of);
+    compare_csv("nvtx_gpu_proj_sum", Report::GpuProjection, projections_of);
+}
+
+fn projections_of(gpu: &mut GpuActivity, rows: &[Printed]) {
+    let projection = |row: &Printed| {
+        let instances: u64 = number(row, "Range Instances");
+        let sum = |column| (number::<f64>(row, column) * instances as f64).round() as u64;
+        ProjectionStats {
             domain: None,
             name: row["Range"].clone(),
             style: style(row).expect("a style"),
             projected: Times {
-                instances: number(row, "Range Instances"),
+                instances,
                 total_ns: number(row, "Total Proj Time (ns)"),
                 min_ns: number(row, "Proj Min (ns)"),
                 max_ns: number(row, "Proj Max (ns)"),
@@ -76,43 +84,109 @@ fn projections() {
             },
             range_total_ns: number(row, "Total Range Time (ns)"),
             operations: number(row, "Total GPU Ops"),
-            level_sum: number::<f64>(row, "Avg Range Lvl") as u64,
-            children_sum: number::<f64>(row, "Avg Num Child") as u64,
-        };
-        gpu.projections = rows.iter().map(projection).collect();
-    });
+            level_sum: sum("Avg Range Lvl"),
+            children_sum: sum("Avg Num Child"),
+        }
+    };
+    gpu.projections = rows.iter().map(projection).collect();
 }
 
 #[test]
 fn kernels_by_range() {
-    compare("nvtx_kern_sum", Report::RangeKernels, |gpu, rows| {
-        let kernel = |row: &Printed| RangeKernelStats {
-            range: Some((None, row["NVTX Range"].clone())).filter(|(_, name)| !name.is_empty()),
-            style: style(row),
-            pid: number(row, "PID"),
-            tid: number(row, "TID"),
-            range_instances: number(row, "NVTX Inst"),
-            kernel_instances: number(row, "Kern Inst"),
-            times: Times { instances: number(row, "Kern Inst"), ..times(row) },
-            kernel: row["Kernel Name"].clone(),
-        };
-        gpu.range_kernels = rows.iter().map(kernel).collect();
-    });
+    compare("nvtx_kern_sum", Report::RangeKernels, range_kernels_of);
+    compare_csv("nvtx_kern_sum", Report::RangeKernels, range_kernels_of);
+}
+
+fn range_kernels_of(gpu: &mut GpuActivity, rows: &[Printed]) {
+    // A kernel within ranges of one name, nested, is executed once and counted for each of them.
+    let instances = |row: &Printed| number::<f64>(row, "Total Time (ns)") / number::<f64>(row, "Avg (ns)");
+    let kernel = |row: &Printed| RangeKernelStats {
+        range: Some((None, row["NVTX Range"].clone())).filter(|(_, name)| !name.is_empty()),
+        style: style(row),
+        pid: number(row, "PID"),
+        tid: number(row, "TID"),
+        range_instances: number(row, "NVTX Inst"),
+        kernel_instances: number(row, "Kern Inst"),
+        times: Times { instances: instances(row).round() as u64, ..times(row) },
+        kernel: row["Kernel Name"].clone(),
+    };
+    gpu.range_kernels = rows.iter().map(kernel).collect();
 }
 
 /// What the tool printed, with its rows handed over in the opposite order.
 fn compare(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printed])) {
     let expected = std::fs::read_to_string(golden(&format!("../nsys-2025.3/{table}.txt"))).expect("golden table");
-    let mut rows = read(&expected);
+    let summary = summary_of(read(&expected), fill);
+    let mut ours = Vec::new();
+    report::render_one(&summary, report, &RenderOptions::default(), &mut ours).expect("writing to memory");
+    assert_eq!(String::from_utf8(ours).expect("UTF-8"), format!("\n{expected}\n"), "{table}");
+    // The same cells as comma-separated values.
+    let mut ours = Vec::new();
+    export::csv(&summary, report, &mut ours).expect("writing to memory");
+    let ours = String::from_utf8(ours).expect("UTF-8");
+    let headers = ours.lines().next().expect("headers").split(',').collect::<Vec<_>>();
+    let printed: Vec<Printed> = read_csv(&ours);
+    let plain =
+        |row: &Printed| -> Vec<String> {
+            let number = |cell: &String| cell.replace(',', "");
+            headers
+                .iter()
+                .map(|header| {
+                    if row[*header].starts_with(char::is_numeric) {
+                        number(&row[*header])
+                    } else {
+                        row[*header].clone()
+                    }
+                })
+                .collect()
+        };
+    assert_eq!(
+        printed.iter().map(plain).collect::<Vec<_>>(),
+        read(&expected).iter().map(plain).collect::<Vec<_>>(),
+        "{table}"
+    );
+}
+
+/// What `nsys stats --format csv` wrote for a run with ranges in each other and kernels of long names, read back and written again.
+fn compare_csv(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printed])) {
+    let expected = std::fs::read_to_string(golden(&format!("../attribution/{table}.csv"))).expect("golden values");
+    let rows = read_csv(&expected);
+    assert!(rows.len() > 10 && expected.contains('"') == (report == Report::RangeKernels), "{table}");
+    let mut ours = Vec::new();
+    export::csv(&summary_of(rows, fill), report, &mut ours).expect("writing to memory");
+    let ours = String::from_utf8(ours).expect("UTF-8");
+    for (line, (ours, expected)) in ours.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(ours, expected, "{table}, line {}", line + 1);
+    }
+    assert_eq!(ours.trim_end(), expected.trim_end(), "{table}");
+}
+
+/// The rows as a summary, handed over in the opposite order.
+fn summary_of(mut rows: Vec<Printed>, fill: impl Fn(&mut GpuActivity, &[Printed])) -> Summary {
     rows.reverse();
     let mut gpu = GpuActivity::default();
     fill(&mut gpu, &rows);
     let mut summary = Summary::default();
     summary.gpu = Some(gpu);
+    summary
+}
 
-    let mut ours = Vec::new();
-    report::render_one(&summary, report, &RenderOptions::default(), &mut ours).expect("writing to memory");
-    assert_eq!(String::from_utf8(ours).expect("UTF-8"), format!("\n{expected}\n"), "{table}");
+/// The rows of comma-separated values: a cell with a comma stands between quotation marks.
+fn read_csv(text: &str) -> Vec<Printed> {
+    let cells = |line: &str| {
+        let (mut cells, mut quoted) = (vec![String::new()], false);
+        for letter in line.chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ',' if !quoted => cells.push(String::new()),
+                letter => cells.last_mut().expect("a cell").push(letter),
+            }
+        }
+        cells
+    };
+    let mut lines = text.trim_end().lines();
+    let headers = cells(lines.next().expect("headers"));
+    lines.map(|line| headers.iter().cloned().zip(cells(line)).collect()).collect()
 }
 
 /// Cuts a table at its dashes.
@@ -151,6 +225,7 @@ fn style(row: &Printed) -> Option<RangeStyle> {
     match row["Style"].as_str() {
         "" => None,
         "PushPop" => Some(RangeStyle::PushPop),
+        "StartEnd" => Some(RangeStyle::StartEnd),
         other => panic!("style {other}"),
     }
 }

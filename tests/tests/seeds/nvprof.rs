@@ -45,7 +45,8 @@ fn compare(expected: &str, [operations, calls]: [usize; 2]) {
     assert_eq!(gpu.calls.as_ref().map(Vec::len), Some(calls));
 
     let mut summary = Summary::default();
-    summary.process = Process { pid: pid.parse().expect("a process id"), command: command.to_owned() };
+    summary.process =
+        Process { pid: pid.parse().expect("a process id"), command: command.to_owned(), ..Process::default() };
     summary.gpu = Some(gpu);
     // The style of other tables makes no difference to this one.
     for style in [TableStyle::Current, TableStyle::Legacy] {

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::nsys::{Columns, Row, statistics};
-use super::table::Cell;
+use super::nsys::{Columns, Row, statistics_table};
+use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, TableStyle, names, section};
 use crate::Summary;
 
@@ -16,10 +16,18 @@ pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Current => " ** Category Summary (categories):",
         TableStyle::Legacy => "Category Statistics:",
     };
+    match table(summary, options) {
+        Some(table) => section(title, &table.render(&Layout { thousands: options.thousands, ..Layout::default() })),
+        None => section(title, NO_CATEGORY),
+    }
+}
+
+/// The table alone, where there is one.
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table> {
     let mut rows: Vec<_> = summary.categories.iter().filter(|row| row.times.instances > 0).collect();
     rows.sort_by_key(|row| (Reverse(row.times.total_ns), &row.category));
     if rows.is_empty() {
-        return section(title, NO_CATEGORY);
+        return None;
     }
     let rows: Vec<Row> = rows
         .into_iter()
@@ -28,5 +36,5 @@ pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
             Row { times: &row.times, below: None, names: vec![Cell::text(name)] }
         })
         .collect();
-    section(title, &statistics(&rows, &Columns::of_ranges(&["Category"]), options))
+    Some(statistics_table(&rows, &Columns::of_ranges(&["Category"]), options))
 }

@@ -5,19 +5,38 @@
 use std::cmp::Reverse;
 
 use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY};
-use super::nsys::{Columns, Figures, Row, known, name_cell, statistics, style_name, whole};
+use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
 use super::number::Rounding;
 use super::table::{Cell, Layout, Table};
-use super::{RenderOptions, TableStyle, names, section};
+use super::{RenderOptions, Report, TableStyle, names, section};
 use crate::{GpuActivity, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
+
+/// A table, or the sentence on why there is none.
+pub(crate) type Made = Result<Table, &'static str>;
+
+/// The table of one of these reports alone; `None` for another report.
+pub(crate) fn table(summary: &Summary, report: Report, options: &RenderOptions) -> Option<Made> {
+    let make = match report {
+        Report::Kernels => make_kernels,
+        Report::MemTime => make_memory_time,
+        Report::MemSize => make_memory_size,
+        Report::Api => make_calls,
+        Report::GpuProjection => make_projection,
+        Report::RangeKernels => make_range_kernels,
+        _ => return None,
+    };
+    Some(summary.gpu.as_ref().ok_or(NO_ACTIVITY).and_then(|gpu| make(gpu, options)))
+}
 
 /// `Kernels`.
 pub(crate) fn kernels(summary: &Summary, options: &RenderOptions) -> String {
     let titles = [" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):", "CUDA Kernel Statistics:"];
-    report(summary, titles, options, |gpu| {
-        let rows = gpu.kernels.iter().map(|kernel| (kernel.name.as_str(), &kernel.times));
-        time_table(rows, ["Instances", "Name"], options).ok_or(NO_KERNEL)
-    })
+    report(summary, titles, options, make_kernels)
+}
+
+fn make_kernels(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+    let rows = gpu.kernels.iter().map(|kernel| (kernel.name.as_str(), &kernel.times));
+    time_table(rows, ["Instances", "Name"], options).ok_or(NO_KERNEL)
 }
 
 /// `MemTime`.
@@ -26,24 +45,28 @@ pub(crate) fn memory_time(summary: &Summary, options: &RenderOptions) -> String 
         " ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):",
         "CUDA Memory Operation Statistics (by time):",
     ];
+    report(summary, titles, options, make_memory_time)
+}
+
+fn make_memory_time(gpu: &GpuActivity, options: &RenderOptions) -> Made {
     let count = match options.style {
         TableStyle::Current => "Count",
         TableStyle::Legacy => "Operations",
     };
-    report(summary, titles, options, |gpu| {
-        let rows = gpu.memory.iter().map(|memory| (activity::bracketed(memory.kind, options.style), &memory.times));
-        time_table(rows, [count, "Operation"], options).ok_or(NO_MEMORY)
-    })
+    let rows = gpu.memory.iter().map(|memory| (activity::bracketed(memory.kind, options.style), &memory.times));
+    time_table(rows, [count, "Operation"], options).ok_or(NO_MEMORY)
 }
 
 /// `Api`.
 pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
     let titles = [" ** CUDA API Summary (cuda_api_sum):", "CUDA API Statistics:"];
-    report(summary, titles, options, |gpu| {
-        let calls = gpu.calls.as_ref().ok_or(NO_CALL_RECORDED)?;
-        let rows = calls.iter().map(|call| (activity::nsys_call(&call.name), &call.times));
-        time_table(rows, ["Num Calls", "Name"], options).ok_or(NO_CALL)
-    })
+    report(summary, titles, options, make_calls)
+}
+
+fn make_calls(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+    let calls = gpu.calls.as_ref().ok_or(NO_CALL_RECORDED)?;
+    let rows = calls.iter().map(|call| (activity::nsys_call(&call.name), &call.times));
+    time_table(rows, ["Num Calls", "Name"], options).ok_or(NO_CALL)
 }
 
 /// `MemSize`.
@@ -52,48 +75,54 @@ pub(crate) fn memory_size(summary: &Summary, options: &RenderOptions) -> String 
         " ** CUDA GPU MemOps Summary (by Size) (cuda_gpu_mem_size_sum):",
         "CUDA Memory Operation Statistics (by size in KiB):",
     ];
-    report(summary, titles, options, |gpu| {
-        let mut rows: Vec<(String, &Sizes)> = gpu
-            .memory
-            .iter()
-            .filter(|memory| memory.sizes.count > 0)
-            .map(|memory| (activity::bracketed(memory.kind, options.style), &memory.sizes))
-            .collect();
-        rows.sort_by(|(a, x), (b, y)| (Reverse(x.total_bytes), a).cmp(&(Reverse(y.total_bytes), b)));
-        if rows.is_empty() { Err(NO_MEMORY) } else { Ok(size_table(&rows, options)) }
-    })
+    report(summary, titles, options, make_memory_size)
+}
+
+fn make_memory_size(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+    let mut rows: Vec<(String, &Sizes)> = gpu
+        .memory
+        .iter()
+        .filter(|memory| memory.sizes.count > 0)
+        .map(|memory| (activity::bracketed(memory.kind, options.style), &memory.sizes))
+        .collect();
+    rows.sort_by(|(a, x), (b, y)| (Reverse(x.total_bytes), a).cmp(&(Reverse(y.total_bytes), b)));
+    if rows.is_empty() { Err(NO_MEMORY) } else { Ok(size_table(&rows, options)) }
 }
 
 /// `GpuProjection`.
 pub(crate) fn projection(summary: &Summary, options: &RenderOptions) -> String {
     let titles =
         [" ** NVTX GPU Projection Summary (nvtx_gpu_proj_sum):", "NVTX Range Statistics (projected onto the GPU):"];
-    report(summary, titles, options, |gpu| {
-        let mut rows: Vec<(Option<String>, &ProjectionStats)> = gpu
-            .projections
-            .iter()
-            .filter(|row| row.projected.instances > 0)
-            .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
-            .collect();
-        rows.sort_by(|(a, x), (b, y)| {
-            (Reverse(x.projected.total_ns), a, x.style).cmp(&(Reverse(y.projected.total_ns), b, y.style))
-        });
-        if rows.is_empty() { Err(NO_LAUNCH) } else { Ok(projection_table(&rows, options)) }
-    })
+    report(summary, titles, options, make_projection)
+}
+
+fn make_projection(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+    let mut rows: Vec<(Option<String>, &ProjectionStats)> = gpu
+        .projections
+        .iter()
+        .filter(|row| row.projected.instances > 0)
+        .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
+        .collect();
+    rows.sort_by(|(a, x), (b, y)| {
+        (Reverse(x.projected.total_ns), a, x.style).cmp(&(Reverse(y.projected.total_ns), b, y.style))
+    });
+    if rows.is_empty() { Err(NO_LAUNCH) } else { Ok(projection_table(&rows, options)) }
 }
 
 /// `RangeKernels`.
 pub(crate) fn range_kernels(summary: &Summary, options: &RenderOptions) -> String {
     let titles = [" ** NVTX Range Kernel Summary (nvtx_kern_sum):", "CUDA Kernel Statistics (by NVTX range):"];
-    report(summary, titles, options, |gpu| {
-        let mut rows: Vec<(Option<String>, &RangeKernelStats)> =
-            gpu.range_kernels.iter().filter(|row| row.times.instances > 0).map(|row| (range_label(row), row)).collect();
-        rows.sort_by(|(a, x), (b, y)| {
-            let key = |row: &RangeKernelStats| (row.pid, row.tid, Reverse(row.times.total_ns), row.style);
-            (a, key(x), &x.kernel).cmp(&(b, key(y), &y.kernel))
-        });
-        if rows.is_empty() { Err(NO_KERNEL) } else { Ok(range_kernel_table(&rows, options)) }
-    })
+    report(summary, titles, options, make_range_kernels)
+}
+
+fn make_range_kernels(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+    let mut rows: Vec<(Option<String>, &RangeKernelStats)> =
+        gpu.range_kernels.iter().filter(|row| row.times.instances > 0).map(|row| (range_label(row), row)).collect();
+    rows.sort_by(|(a, x), (b, y)| {
+        let key = |row: &RangeKernelStats| (row.pid, row.tid, Reverse(row.times.total_ns), row.style);
+        (a, key(x), &x.kernel).cmp(&(b, key(y), &y.kernel))
+    });
+    if rows.is_empty() { Err(NO_KERNEL) } else { Ok(range_kernel_table(&rows, options)) }
 }
 
 /// `None` outside of any range only.
@@ -107,14 +136,14 @@ fn report(
     summary: &Summary,
     [current, legacy]: [&str; 2],
     options: &RenderOptions,
-    table: impl FnOnce(&GpuActivity) -> Result<String, &'static str>,
+    make: impl FnOnce(&GpuActivity, &RenderOptions) -> Made,
 ) -> String {
     let title = match options.style {
         TableStyle::Current => current,
         TableStyle::Legacy => legacy,
     };
-    match summary.gpu.as_ref().ok_or(NO_ACTIVITY).and_then(table) {
-        Ok(table) => section(title, &table),
+    match summary.gpu.as_ref().ok_or(NO_ACTIVITY).and_then(|gpu| make(gpu, options)) {
+        Ok(table) => section(title, &table.render(&Layout { thousands: options.thousands, ..Layout::default() })),
         Err(sentence) => section(title, sentence),
     }
 }
@@ -124,17 +153,17 @@ fn time_table<'a, N: AsRef<str> + Ord>(
     rows: impl Iterator<Item = (N, &'a Times)>,
     [count, name]: [&str; 2],
     options: &RenderOptions,
-) -> Option<String> {
+) -> Option<Table> {
     let mut rows: Vec<(N, &Times)> = rows.filter(|(_, times)| times.instances > 0).collect();
     rows.sort_by(|(a, x), (b, y)| (Reverse(x.total_ns), a).cmp(&(Reverse(y.total_ns), b)));
     let rows: Vec<Row> = rows
         .iter()
         .map(|(name, times)| Row { times, below: None, names: vec![name_cell(Some(name.as_ref()), options)] })
         .collect();
-    (!rows.is_empty()).then(|| statistics(&rows, &Columns::of_gpu(count, &[name]), options))
+    (!rows.is_empty()).then(|| statistics_table(&rows, &Columns::of_gpu(count, &[name]), options))
 }
 
-fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> String {
+fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> Table {
     let (headers, unit): (&[&str], f64) = match options.style {
         TableStyle::Current => {
             (&["Total (MB)", "Count", "Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)", "StdDev (MB)", "Operation"], 1e6)
@@ -155,10 +184,10 @@ fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> String {
         cells.push(Cell::text(name));
         table.push(cells);
     }
-    table.render(&layout(options))
+    table
 }
 
-fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &RenderOptions) -> String {
+fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &RenderOptions) -> Table {
     let mut table = Table::new([
         "Range",
         "Style",
@@ -196,10 +225,10 @@ fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &Rende
             per_instance(row.children_sum),
         ]);
     }
-    table.render(&layout(options))
+    table
 }
 
-fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &RenderOptions) -> String {
+fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &RenderOptions) -> Table {
     let mut table = Table::new([
         "NVTX Range",
         "Style",
@@ -233,11 +262,7 @@ fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &Re
             name_cell(Some(&row.kernel), options),
         ]);
     }
-    table.render(&layout(options))
-}
-
-fn layout(options: &RenderOptions) -> Layout {
-    Layout { thousands: options.thousands, ..Layout::default() }
+    table
 }
 
 #[cfg(test)]

@@ -16,19 +16,28 @@
 
 mod activity;
 mod categories;
+mod comparison;
 mod cuda;
 mod footer;
 mod hot;
+mod merged;
 mod names;
 mod nsys;
 mod number;
 mod nvprof;
 mod streams;
 mod table;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod torch;
 mod tree;
+
+pub(crate) use comparison::{comparison, comparison_table, ratio};
+pub(crate) use merged::{merged, merged_table};
+pub(crate) use names::{escaped, label};
+pub(crate) use number::human_inline;
+pub(crate) use tables::{stream_table, table};
 
 use std::fmt;
 use std::io;

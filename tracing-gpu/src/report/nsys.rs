@@ -10,15 +10,7 @@ use crate::{RangeStats, RangeStyle, Summary, Times};
 
 /// `Ranges`: the range statistics, by total time.
 pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
-    let mut rows: Vec<(Option<String>, &RangeStats)> = summary
-        .ranges
-        .iter()
-        .filter(|range| range.times.instances > 0)
-        .map(|range| (names::label(range.domain.as_deref(), &range.name), range))
-        .collect();
-    rows.sort_by(|(a, x), (b, y)| {
-        (Reverse(x.times.total_ns), a, x.style).cmp(&(Reverse(y.times.total_ns), b, y.style))
-    });
+    let rows = sorted(summary);
     let of_style = |style: RangeStyle| rows.iter().filter(move |(_, range)| range.style == style);
     let any_start_end = of_style(RangeStyle::StartEnd).next().is_some();
 
@@ -35,12 +27,37 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
         }
         return out;
     }
-    if any_start_end {
+    let title = match any_start_end {
+        true => " ** NVTX Range Summary (nvtx_sum):",
+        false => " ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):",
+    };
+    let layout = Layout { thousands: options.thousands, ..Layout::default() };
+    section(title, &if rows.is_empty() { super::NO_RANGE.to_owned() } else { table(summary, options).render(&layout) })
+}
+
+/// The table of `Ranges` in the current style.
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Table {
+    let rows = sorted(summary);
+    if rows.iter().any(|(_, range)| range.style == RangeStyle::StartEnd) {
         let rows: Vec<Row> = rows.iter().map(|row| style_row(row, options)).collect();
-        return table_section(" ** NVTX Range Summary (nvtx_sum):", &rows, &["Style", "Range"], options);
+        return statistics_table(&rows, &Columns::of_ranges(&["Style", "Range"]), options);
     }
     let rows: Vec<Row> = rows.iter().map(|row| name_row(row, options)).collect();
-    table_section(" ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):", &rows, &["Range"], options)
+    statistics_table(&rows, &Columns::of_ranges(&["Range"]), options)
+}
+
+/// The rows that have an instance, in the order of printing, with their names.
+fn sorted(summary: &Summary) -> Vec<(Option<String>, &RangeStats)> {
+    let mut rows: Vec<(Option<String>, &RangeStats)> = summary
+        .ranges
+        .iter()
+        .filter(|range| range.times.instances > 0)
+        .map(|range| (names::label(range.domain.as_deref(), &range.name), range))
+        .collect();
+    rows.sort_by(|(a, x), (b, y)| {
+        (Reverse(x.times.total_ns), a, x.style).cmp(&(Reverse(y.times.total_ns), b, y.style))
+    });
+    rows
 }
 
 /// A row of a statistics table: the durations, and the cells that say whose they are.
@@ -101,10 +118,15 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The table of statistics in either style; the percentages are of the sum over `rows`.
+/// The table of statistics in either style, laid out.
 pub(crate) fn statistics(rows: &[Row], columns: &Columns, options: &RenderOptions) -> String {
-    let Columns { count, names, rounding } = *columns;
     let layout = Layout { thousands: options.thousands, ..Layout::default() };
+    statistics_table(rows, columns, options).render(&layout)
+}
+
+/// The table of statistics in either style; the percentages are of the sum over `rows`.
+pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &RenderOptions) -> Table {
+    let Columns { count, names, rounding } = *columns;
     let numbers: &[&str] = match options.style {
         TableStyle::Current => {
             &["Time (%)", "Total Time (ns)", count, "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"]
@@ -126,7 +148,7 @@ pub(crate) fn statistics(rows: &[Row], columns: &Columns, options: &RenderOption
         cells.extend(row.names.iter().cloned());
         table.push(cells);
     }
-    table.render(&layout)
+    table
 }
 
 /// The cells of a row that are made from its times.

@@ -2,13 +2,23 @@
 
 use std::cmp::Reverse;
 
-use super::nsys::{Columns, Row, name_cell, statistics};
-use super::table::Cell;
+use super::nsys::{Columns, Row, name_cell, statistics_table};
+use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, TableStyle, names, section};
 use crate::{StreamStats, Summary};
 
 /// The second table of `Ranges`: one row a range and stream, by total time. Nothing where no range was timed on a stream.
 pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
+    let Some(table) = table(summary, options) else { return String::new() };
+    let title = match options.style {
+        TableStyle::Current => " ** Stream Time Summary (CUDA events):",
+        TableStyle::Legacy => "Stream Time Statistics (CUDA events):",
+    };
+    section(title, &table.render(&Layout { thousands: options.thousands, ..Layout::default() }))
+}
+
+/// The table alone, where there is one.
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table> {
     let mut rows: Vec<(Option<String>, &StreamStats)> = summary
         .stream_ranges
         .iter()
@@ -16,7 +26,7 @@ pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
         .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
         .collect();
     if rows.is_empty() {
-        return String::new();
+        return None;
     }
     // A row that shows no total comes after all that do.
     let total = |row: &StreamStats| (!is_empty(row)).then_some(row.times.total_ns);
@@ -32,11 +42,7 @@ pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
             }
         })
         .collect();
-    let title = match options.style {
-        TableStyle::Current => " ** Stream Time Summary (CUDA events):",
-        TableStyle::Legacy => "Stream Time Statistics (CUDA events):",
-    };
-    section(title, &statistics(&rows, &Columns::of_ranges(&["Range", "Stream"]), options))
+    Some(statistics_table(&rows, &Columns::of_ranges(&["Range", "Stream"]), options))
 }
 
 /// Whether no instance enqueued anything, so that all its times are those of the events themselves.

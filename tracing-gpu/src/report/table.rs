@@ -58,6 +58,14 @@ impl Cell {
     pub(crate) fn unknown() -> Self {
         Self { text: "-".to_owned(), kind: Kind::Unknown }
     }
+
+    /// What it says, for a program.
+    fn value(&self) -> &str {
+        match self.kind {
+            Kind::Unknown | Kind::Marked('<') => "",
+            Kind::Tested | Kind::Text | Kind::Marked(_) => &self.text,
+        }
+    }
 }
 
 /// How a table is laid out.
@@ -93,6 +101,17 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// The lines of the table as `nsys stats --format csv` writes them: cells as they are, between quotation marks where there is a comma in them, nothing
+    /// doubled or escaped. What is not known, and what is only bounded, is empty.
+    pub(crate) fn csv(&self) -> String {
+        let mut out = String::new();
+        csv_line(&mut out, self.headers.iter().map(String::as_str));
+        for row in &self.rows {
+            csv_line(&mut out, (0..self.headers.len()).map(|j| row.get(j).map_or("", Cell::value)));
+        }
+        out
+    }
+
     /// The lines of the table: header, dashes, rows; each ends in a line feed.
     pub(crate) fn render(&self, layout: &Layout) -> String {
         let empty = Cell::text("");
@@ -120,6 +139,17 @@ fn line(out: &mut String, cells: impl Iterator<Item = String>) {
     for (j, cell) in cells.enumerate() {
         out.push_str(if j == 0 { " " } else { "  " });
         out.push_str(&cell);
+    }
+    out.push('\n');
+}
+
+fn csv_line<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
+    for (j, cell) in cells.enumerate() {
+        if j > 0 {
+            out.push(',');
+        }
+        let mark = if cell.contains(',') { "\"" } else { "" };
+        out.extend([mark, cell, mark]);
     }
     out.push('\n');
 }

@@ -1,5 +1,7 @@
 //! What the GPU did, as CUPTI recorded it: the plain data behind the tables of nvprof, torch.profiler and Nsight's CUDA reports.
 
+#[cfg(feature = "serde")]
+use super::finite;
 use super::{RangeStyle, Times};
 
 /// Everything the GPU did in one window, as far as this process asked for it.
@@ -117,8 +119,10 @@ pub struct Sizes {
     /// Largest.
     pub max_bytes: u64,
     /// Median: the middle size, or the mean of the two middle ones; `None` where it is not known.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_none"))]
     pub median_bytes: Option<f64>,
     /// Sample standard deviation (divisor n - 1); 0 for one.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
     pub stddev_bytes: f64,
 }
 

@@ -2,16 +2,45 @@
 //!
 //! Nested as it is in memory it would be too deep for readers that bound nesting, as `serde_json` does at 128 levels.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::TreeNode;
+use super::{NodeWork, TreeNode};
+
+/// Levels that are read. A profiler makes 65; what walks a tree may take room on the stack for each.
+const MOST_LEVELS: usize = 1_024;
 
 /// A node without its children. Depth 0 is a root.
-#[derive(Serialize, Deserialize)]
-struct Flat {
+#[derive(Serialize)]
+struct Written<'a> {
     depth: usize,
-    #[serde(flatten)]
-    node: TreeNode,
+    domain: &'a Option<String>,
+    name: &'a str,
+    calls: u64,
+    instances: u64,
+    total_ns: u64,
+    self_ns: u64,
+    stream_total_ns: Option<u64>,
+    stream_self_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<&'a NodeWork>,
+    first_ns: u64,
+}
+
+/// The same on its way back. (Flattening a `TreeNode` would do for both, and takes three times as long to read.)
+#[derive(Deserialize)]
+struct Read {
+    depth: usize,
+    domain: Option<String>,
+    name: String,
+    calls: u64,
+    instances: u64,
+    total_ns: u64,
+    self_ns: u64,
+    stream_total_ns: Option<u64>,
+    stream_self_ns: Option<u64>,
+    gpu: Option<NodeWork>,
+    first_ns: u64,
 }
 
 pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Result<S::Ok, S::Error> {
@@ -19,14 +48,19 @@ pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Res
     let nodes = std::iter::from_fn(|| {
         let (depth, node) = left.pop()?;
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
-        let fields = TreeNode {
-            domain: node.domain.clone(),
-            name: node.name.clone(),
-            gpu: node.gpu.clone(),
-            children: Vec::new(),
-            ..*node
-        };
-        Some(Flat { depth, node: fields })
+        Some(Written {
+            depth,
+            domain: &node.domain,
+            name: &node.name,
+            calls: node.calls,
+            instances: node.instances,
+            total_ns: node.total_ns,
+            self_ns: node.self_ns,
+            stream_total_ns: node.stream_total_ns,
+            stream_self_ns: node.stream_self_ns,
+            gpu: node.gpu.as_ref(),
+            first_ns: node.first_ns,
+        })
     });
     serializer.collect_seq(nodes)
 }
@@ -41,9 +75,24 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             open.last_mut().map_or(&mut *roots, |parent| &mut parent.children).push(complete);
         }
     };
-    for Flat { depth, node } in Vec::<Flat>::deserialize(deserializer)? {
-        close_to(depth, &mut open, &mut roots);
-        open.push(node);
+    for read in Vec::<Read>::deserialize(deserializer)? {
+        if read.depth >= MOST_LEVELS {
+            return Err(D::Error::custom(format!("the tree has more than {MOST_LEVELS} levels")));
+        }
+        close_to(read.depth, &mut open, &mut roots);
+        open.push(TreeNode {
+            domain: read.domain,
+            name: read.name,
+            calls: read.calls,
+            instances: read.instances,
+            total_ns: read.total_ns,
+            self_ns: read.self_ns,
+            stream_total_ns: read.stream_total_ns,
+            stream_self_ns: read.stream_self_ns,
+            gpu: read.gpu,
+            first_ns: read.first_ns,
+            children: Vec::new(),
+        });
     }
     close_to(0, &mut open, &mut roots);
     Ok(roots)
@@ -73,5 +122,21 @@ mod tests {
         let summary = Summary { tree, ..Summary::default() };
         let text = serde_json::to_string(&summary).unwrap();
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    }
+
+    #[test]
+    fn a_tree_deeper_than_any_profiler_makes_is_refused() {
+        let node = |depth: usize| {
+            format!(r#"{{"depth":{depth},"name":"n","calls":1,"instances":1,"total_ns":1,"self_ns":1,"first_ns":0}}"#)
+        };
+        let read = |levels: usize| {
+            let nodes: Vec<String> = (0..levels).map(node).collect();
+            let empty = serde_json::to_string(&Summary::default()).unwrap();
+            let text = empty.replace(r#""tree":[]"#, &format!(r#""tree":[{}]"#, nodes.join(",")));
+            serde_json::from_str::<Summary>(&text)
+        };
+        assert!(read(super::MOST_LEVELS).is_ok());
+        let refused = read(super::MOST_LEVELS + 1).unwrap_err().to_string();
+        assert!(refused.contains("more than 1024 levels"), "{refused}");
     }
 }

@@ -80,7 +80,7 @@ fn once(ns: u64) -> Times {
 }
 
 fn summary(gpu: GpuActivity) -> Summary {
-    let process = Process { pid: 72, command: "./a.out\n".to_owned() };
+    let process = Process { pid: 72, command: "./a.out\n".to_owned(), ..Process::default() };
     Summary { process, gpu: Some(gpu), ..Summary::default() }
 }
 

@@ -1,0 +1,151 @@
+//! Compares runs from the JSON files they left, and fails where one became slower: the gate of a build.
+//!
+//! ```sh
+//! TRACING_GPU=json=old.json cargo run --release --example phases   # before a change, and once more after it as new.json
+//! cargo run --release --example compare -- --threshold 10% old.json new.json
+//! ```
+//!
+//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did, and 2 where the files could not be compared. Without
+//! arguments it says how it is used and shows a comparison of two runs of its own.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use tracing_gpu::{Basis, Comparison, Gate, Output, Profiler, RenderOptions, Summary};
+
+const USAGE: &str = "\
+usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--csv | --json] BASE.json NEW.json ...
+
+  --threshold PERCENT     how much slower than BASE a range may be (default 10%)
+  --average               compare averages per instance, for runs of different length; otherwise totals
+  --least MILLISECONDS    differences below this do not count (default 0.1)
+  --csv, --json           print the comparison for programs
+";
+
+/// What was asked for.
+struct Arguments {
+    gate: Gate,
+    form: Form,
+    files: Vec<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Csv,
+    Json,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let compared = if arguments.is_empty() { demonstrate() } else { read(arguments).and_then(|said| compare(&said)) };
+    match compared {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("compare: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn read(arguments: Vec<String>) -> Result<Arguments, Box<dyn Error>> {
+    let mut said = Arguments { gate: Gate::new(0.10), form: Form::Text, files: Vec::new() };
+    let mut words = arguments.into_iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n\n{USAGE}"));
+        match word.as_str() {
+            "--threshold" => said.gate.threshold = number(value()?.trim_end_matches('%'))? / 100.0,
+            "--least" => said.gate.least_ns = (number(&value()?)? * 1e6) as u64,
+            "--average" => said.gate.basis = Basis::Average,
+            "--csv" => said.form = Form::Csv,
+            "--json" => said.form = Form::Json,
+            option if option.starts_with("--") => return Err(format!("{option} is not known\n\n{USAGE}").into()),
+            _ => said.files.push(word),
+        }
+    }
+    if said.files.len() < 2 {
+        return Err(format!("two files are needed at least\n\n{USAGE}").into());
+    }
+    Ok(said)
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|number: &f64| *number >= 0.0).ok_or_else(|| format!("{text:?} is no number"))
+}
+
+/// Whether nothing became slower.
+fn compare(said: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let mut runs = Vec::new();
+    for file in &said.files {
+        let read = File::open(file).map_err(Into::into).and_then(|mut open| Ok(Summary::from_json(&mut open)?));
+        runs.push((name(file), read.map_err(|error: Box<dyn Error>| format!("{file}: {error}"))?));
+    }
+    // Files of the same name in several folders keep their whole path.
+    let twice = |name: &str| runs.iter().filter(|(other, _)| other == name).count() > 1;
+    let pairs = runs.iter().zip(&said.files);
+    let named: Vec<(&str, &Summary)> =
+        pairs.map(|((name, run), file)| (if twice(name) { file } else { name }.as_str(), run)).collect();
+    judge(&Comparison::of(&named), &said.gate, said.form)
+}
+
+fn name(file: &str) -> String {
+    Path::new(file).file_stem().map_or_else(|| file.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Prints the comparison, and what became slower.
+fn judge(comparison: &Comparison, gate: &Gate, form: Form) -> Result<bool, Box<dyn Error>> {
+    let mut out = std::io::stdout().lock();
+    match form {
+        Form::Text => comparison.render(&RenderOptions::default().width(columns()), &mut out)?,
+        Form::Csv => comparison.csv(&mut out)?,
+        Form::Json => comparison.to_json(&mut out)?,
+    }
+    out.flush()?;
+    let slower = comparison.check(gate);
+    for regression in &slower {
+        eprintln!("SLOWER {regression}");
+    }
+    Ok(slower.is_empty())
+}
+
+/// What `COLUMNS` says; shells keep it up to date but do not hand it on unless they are told to (`export COLUMNS`).
+fn columns() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    said.unwrap_or(if std::io::stdout().is_terminal() { 80 } else { 120 })
+}
+
+/// Two runs of a program with three phases. The second has a mistake in it: it mixes and sorts five times where once is enough.
+fn demonstrate() -> Result<bool, Box<dyn Error>> {
+    println!("{USAGE}\nFor example, a program before and after a change, whose mistake is in the phase \"sort\":");
+    let (before, after) = (measured(1)?, measured(5)?);
+    let comparison = Comparison::of(&[("before", &before), ("after", &after)]);
+    let passed = judge(&comparison, &Gate::new(0.5), Form::Text)?;
+    println!("With these two files the exit status would be {}.", i32::from(!passed));
+    Ok(true)
+}
+
+fn measured(times: u32) -> Result<Summary, Box<dyn Error>> {
+    let profiler = Profiler::builder().output(Output::None).build()?;
+    let sum = tracing::subscriber::with_default(profiler.subscriber(), || work(times));
+    assert_ne!(sum, 0);
+    let summary = profiler.summary();
+    // As if it had been written by one program and read by another.
+    let mut file = Vec::new();
+    summary.to_json(&mut file)?;
+    Ok(Summary::from_json(&mut file.as_slice())?)
+}
+
+fn work(times: u32) -> u64 {
+    let mut numbers: Vec<u64> = tracing::info_span!("make").in_scope(|| (1..400_000).collect());
+    tracing::info_span!("sort").in_scope(|| {
+        for _ in 0..times {
+            numbers.iter_mut().for_each(|number| *number = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29));
+            numbers.sort_unstable();
+        }
+    });
+    tracing::info_span!("sum").in_scope(|| numbers.iter().fold(0, |sum, number| sum ^ number.rotate_left(7)))
+}

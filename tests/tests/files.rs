@@ -1,0 +1,213 @@
+//! Files that are written at the end of a run: where they go, and what becomes of those that cannot be written.
+
+mod scenario;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
+use tests::recorder::example;
+use tracing_gpu::{RenderOptions, Summary};
+
+/// A folder of its own; it is removed when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tracing-gpu-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("a folder can be read");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn summary(path: &Path) -> Summary {
+    let mut file = fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Summary::from_json(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn every_form_is_written_after_the_report() {
+    for tier in BOTH {
+        let folder = Folder::new(tier);
+        let at = |name: &str| folder.0.join(name).display().to_string();
+        let setting = format!(
+            "report=ranges,json={},folded={},flamegraph={}",
+            at("%r-%p.json"),
+            at("%h.folded"),
+            at("100%%.svg")
+        );
+        let mut command = command("defaults", tier);
+        let ran = outcome(command.env("TRACING_GPU", setting).env("RANK", "3").env("TRACING_GPU_RUN_ID", "nightly"));
+        assert!(ran.status.success() && ran.stderr.contains("Range Summary ("), "{tier}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("tracing-gpu:"), "{tier}: {}", ran.stderr);
+
+        let files = folder.files();
+        let json = files.iter().find(|name| name.ends_with(".json")).expect("a summary");
+        let summary = summary(&folder.0.join(json));
+        let process = &summary.process;
+        assert_eq!(*json, format!("3-{}.json", process.pid));
+        assert_eq!((process.rank, process.run_id.as_str()), (Some(3), "nightly"));
+        assert!(process.command.contains("spans") && process.started_unix_ns > 0 && !process.host.is_empty());
+        assert_eq!(files.len(), 3, "{files:?}");
+
+        let folded = fs::read_to_string(folder.0.join(format!("{}.folded", process.host))).expect("folded stacks");
+        let weight = |line: &str| line.rsplit_once(' ').and_then(|(_, ns)| ns.parse::<u64>().ok()).expect("a weight");
+        let covered: u64 = own_times(&summary.tree);
+        assert_eq!(folded.lines().map(weight).sum::<u64>(), covered, "{folded}");
+        assert!(folded.lines().any(|line| line.starts_with("outer;inner ")), "{folded}");
+        let svg = fs::read_to_string(folder.0.join("100%.svg")).expect("a flame graph");
+        assert!(svg.contains(&format!(r#"total_samples="{covered}""#)) && svg.trim_end().ends_with("</svg>"), "{svg}");
+    }
+}
+
+fn own_times(nodes: &[tracing_gpu::TreeNode]) -> u64 {
+    nodes.iter().map(|node| node.self_ns + own_times(&node.children)).sum()
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_one_line() {
+    let folder = Folder::new("unwritable");
+    let directory = folder.0.display().to_string();
+    let inside = folder.0.join("run.folded");
+    for tier in BOTH {
+        for (path, said) in [
+            ("/dev/full", "No space left on device (os error 28)"),
+            ("/no/such/folder/run.json", "No such file or directory (os error 2)"),
+            (directory.as_str(), "Is a directory (os error 21)"),
+            ("/proc/self/version", "No such file or directory (os error 2)"),
+        ] {
+            // The others are written, the report is printed, and the exit status is the program's own.
+            let setting = format!("report=ranges,json={path},folded={}", inside.display());
+            for (scenario, code) in [("defaults", 0), ("leaked-process-exit", 7), ("panic", 101)] {
+                let ran = outcome(command(scenario, tier).env("TRACING_GPU", &setting));
+                assert_eq!(ran.status.code(), Some(code), "{tier} {scenario} {path}: {}", ran.stderr);
+                let last = format!("\ntracing-gpu: cannot write the JSON to `{path}`: {said}\n");
+                assert!(ran.stderr.ends_with(&last), "{tier} {scenario} {path}: {}", ran.stderr);
+                assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{tier} {scenario} {path}");
+                assert!(ran.stderr.contains("Range Summary ("), "{tier} {scenario} {path}: {}", ran.stderr);
+                fs::remove_file(&inside).unwrap_or_else(|error| panic!("{tier} {scenario} {path}: {error}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn each_file_has_its_line_and_finish_returns_them() {
+    let setting = "report=ranges,json=/dev/full,folded=/no/such/a\nb,flamegraph=/dev/full";
+    let lines = [
+        "cannot write the report to `/no/such/folder/report.txt`: No such file or directory (os error 2)",
+        "cannot write the JSON to `/dev/full`: No space left on device (os error 28)",
+        "cannot write the folded stacks to `/no/such/a\\nb`: No such file or directory (os error 2)",
+        "cannot write the flame graph to `/dev/full`: No space left on device (os error 28)",
+    ];
+    for tier in BOTH {
+        let ran = outcome(command("unwritable-finish", tier).env("TRACING_GPU", setting));
+        assert_eq!((ran.status.code(), ran.stdout), (Some(0), lines.join("\n") + "\n"), "{tier}: {}", ran.stderr);
+        let ran = outcome(command("unwritable-drop", tier).env("TRACING_GPU", setting));
+        let complaints: String = lines.iter().map(|line| format!("tracing-gpu: {line}\n")).collect();
+        assert!(ran.status.code() == Some(7) && ran.stderr.ends_with(&complaints), "{tier}: {}", ran.stderr);
+    }
+}
+
+/// The file is open elsewhere in the one way that Linux forbids: it is the program that runs.
+#[test]
+fn a_file_that_is_in_use_is_one_line() {
+    let copy = TemporaryFile::new("spans");
+    fs::copy(example("spans"), &copy.0).expect("a program can be copied");
+    let before = fs::metadata(&copy.0).expect("a file").len();
+    let path = copy.0.display();
+    let ran = outcome(Command::new(&copy.0).args(["defaults", LAYER]).env("TRACING_GPU", format!("json={path}")));
+    assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
+    let last = format!("tracing-gpu: cannot write the JSON to `{path}`: Text file busy (os error 26)\n");
+    assert!(ran.stderr.ends_with(&last) && ran.stderr.contains("Range Summary ("), "{}", ran.stderr);
+    assert_eq!(fs::metadata(&copy.0).expect("a file").len(), before);
+}
+
+#[test]
+fn nothing_covered_is_no_flame_graph() {
+    let file = TemporaryFile::new("empty.svg");
+    let setting = format!("out=none,flamegraph={}", file.0.display());
+    let mut command = command("defaults", LAYER);
+    let ran = outcome(command.env("TRACING_GPU", setting).env("TRACING_GPU_FILTER", "off"));
+    let said = format!(
+        "tracing-gpu: cannot write the flame graph to `{}`: there is no flame graph of a run that covered no time\n",
+        file.0.display()
+    );
+    assert_eq!((ran.status.code(), ran.stderr), (Some(0), said));
+    assert!(!file.0.exists());
+}
+
+/// What a run of several processes leaves, joined again.
+#[test]
+fn the_ranks_of_a_run_are_joined() {
+    let folder = Folder::new("ranks");
+    let setting = format!("out=none,json={}", folder.0.join("%r.json").display());
+    for rank in ["0", "1", "2", "10"] {
+        let mut command = command("defaults", LAYER);
+        let ran = outcome(command.env("TRACING_GPU", &setting).env("SLURM_PROCID", rank).env("SLURM_JOB_ID", "77"));
+        assert!(ran.status.success() && ran.stderr.is_empty(), "{}", ran.stderr);
+    }
+    assert_eq!(folder.files(), ["0.json", "1.json", "10.json", "2.json"]);
+    let all: Vec<Summary> = folder.files().iter().map(|name| summary(&folder.0.join(name))).collect();
+    let merged = Summary::merge(all.clone());
+    let ranks: Vec<Option<u32>> = merged.processes.iter().map(|process| process.rank).collect();
+    assert_eq!(ranks, [Some(0), Some(1), Some(2), Some(10)]);
+    assert!(merged.processes.iter().all(|process| process.run_id == "77"));
+    let step = merged.ranges.iter().find(|range| range.name == "step").expect("a range");
+    let totals =
+        || all.iter().flat_map(|one| &one.ranges).filter(|range| range.name == "step").map(|range| &range.times);
+    assert_eq!((step.times.instances, step.ranks.len()), (40, 4));
+    assert_eq!(step.times.total_ns, totals().map(|times| times.total_ns).sum::<u64>());
+    assert_eq!(step.slowest().map(|rank| rank.total_ns), totals().map(|times| times.total_ns).max());
+    assert_eq!(step.fastest().map(|rank| rank.total_ns), totals().map(|times| times.total_ns).min());
+    let mut text = Vec::new();
+    merged.render(&RenderOptions::default(), &mut text).expect("writing to memory");
+    assert!(String::from_utf8_lossy(&text).contains(" ** Ranges of 4 Processes (merged):"));
+}
+
+/// As many files as a large run leaves, read and joined. `cargo test --release -p tests --test files many -- --nocapture` says how long it takes.
+#[test]
+fn many_processes_are_joined_quickly() {
+    let (count, bound) = if cfg!(debug_assertions) { (50, 60_000) } else { (1_000, 2_000) };
+    let folder = Folder::new("many");
+    let file = folder.0.join("full.json");
+    let ran = outcome(command("phases-of-a-rank", LAYER).env("TRACING_GPU", format!("json={}", file.display())));
+    assert!(ran.status.success(), "{}", ran.stderr);
+    let mut one = summary(&file);
+    let mut bytes = 0;
+    for rank in 0..count {
+        one.process.rank = Some(rank);
+        one.ranges[rank as usize % 7].times.total_ns += 1_000_000;
+        let mut text = Vec::new();
+        one.to_json(&mut text).expect("writing to memory");
+        bytes += text.len();
+        fs::write(folder.0.join(format!("{rank}.json")), text).expect("a file can be written");
+    }
+    let begin = std::time::Instant::now();
+    let merged = Summary::merge((0..count).map(|rank| summary(&folder.0.join(format!("{rank}.json")))));
+    let took = begin.elapsed();
+    println!(
+        "{count} files of {} ranges and {} nodes, {} KB in all: read and joined in {} ms",
+        one.ranges.len(),
+        one.tree.iter().map(|root| 1 + root.children.len()).sum::<usize>(),
+        bytes / 1_000,
+        took.as_millis()
+    );
+    assert_eq!((merged.processes.len(), merged.ranges[0].ranks.len()), (count as usize, count as usize));
+    assert!(took.as_millis() < bound, "{took:?}");
+}

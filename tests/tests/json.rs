@@ -1,0 +1,251 @@
+//! Summaries as JSON: what is written is what the schema says, what the schema allows can be read, and what comes back is what was there.
+//!
+//! `golden/json/full.json` has every field and every kind of value. A field that is added to a summary goes there and into the schema: the tests fail until
+//! it is in both.
+
+mod scenario;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use scenario::{BOTH, TemporaryFile, command, instances, outcome};
+use serde_json::{Value, json};
+use tests::json_schema::wrong_with;
+use tracing_gpu::{Comparison, JsonError, RenderOptions, Report, Summary, export, report};
+
+fn schema() -> Value {
+    serde_json::from_str(Summary::JSON_SCHEMA).expect("the schema is JSON")
+}
+
+fn full() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/json/full.json");
+    serde_json::from_str(&fs::read_to_string(path).expect("golden summary")).expect("JSON")
+}
+
+fn read(value: &Value) -> Result<Summary, JsonError> {
+    Summary::from_json(&mut value.to_string().as_bytes())
+}
+
+fn written(summary: &Summary) -> Value {
+    let mut text = Vec::new();
+    summary.to_json(&mut text).expect("writing to memory");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+#[test]
+fn what_a_run_leaves_is_what_the_schema_says() {
+    for tier in BOTH {
+        for scenario in ["steady", "defaults", "deep", "many-names"] {
+            let file = TemporaryFile::new("run.json");
+            let setting = format!("out=none,json={}", file.0.display());
+            let ran = outcome(command(scenario, tier).env("TRACING_GPU", setting));
+            assert!(ran.status.success() && ran.stderr.is_empty(), "{tier} {scenario}: {}", ran.stderr);
+            let value: Value = serde_json::from_str(&file.text()).expect("JSON");
+            assert_eq!(wrong_with(&value, &schema(), true), Vec::<String>::new(), "{tier} {scenario}");
+            let summary = read(&value).expect("a summary");
+            assert_eq!(written(&summary), value, "{tier} {scenario}");
+            // A scenario that says itself what it counted; `deep` goes on in a new window.
+            for said in ran.summaries().iter().filter(|_| scenario != "deep") {
+                assert_eq!(instances(said), instances(&summary), "{tier} {scenario}");
+                assert_eq!(said.process, summary.process, "{tier} {scenario}");
+            }
+            assert!(summary.process.pid > 0 && summary.process.rank.is_none(), "{:?}", summary.process);
+        }
+    }
+}
+
+#[test]
+fn every_field_comes_back() {
+    let full = full();
+    assert_eq!(wrong_with(&full, &schema(), true), Vec::<String>::new());
+    let summary = read(&full).expect("a summary");
+    assert_eq!(written(&summary), full);
+    assert_eq!(read(&written(&summary)).expect("a summary"), summary);
+    let empty = written(&Summary::default());
+    assert_eq!(wrong_with(&empty, &schema(), true), Vec::<String>::new());
+}
+
+/// The golden summary has all that the schema names, so nothing in the schema goes untested.
+#[test]
+fn the_schema_names_nothing_that_is_never_written() {
+    fn names(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.keys().cloned());
+                fields.values().for_each(|field| names(field, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| names(item, found)),
+            _ => {}
+        }
+    }
+    fn properties(schema: &Value, found: &mut BTreeSet<String>) {
+        for (keyword, rule) in schema.as_object().into_iter().flatten() {
+            if keyword == "properties" {
+                found.extend(rule.as_object().expect("properties").keys().cloned());
+            }
+            properties(rule, found);
+        }
+    }
+    let (mut written, mut named) = (BTreeSet::new(), BTreeSet::new());
+    names(&full(), &mut written);
+    properties(&schema(), &mut named);
+    assert_eq!(written, named);
+}
+
+/// Paths to all values in a document, as JSON pointers.
+fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                pointers(field, format!("{at}/{name}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                pointers(item, format!("{at}/{place}"), found);
+            }
+        }
+        _ => {}
+    }
+    found.push(at);
+}
+
+/// Whatever is changed in a good document: if the reader refuses it, so does the schema.
+#[test]
+fn the_schema_forbids_what_cannot_be_read() {
+    let (schema, full) = (schema(), full());
+    let mut all = Vec::new();
+    pointers(&full, String::new(), &mut all);
+    let others = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1.5),
+        json!(4_294_967_296_u64),
+        json!(18_446_744_073_709_551_616_f64),
+        json!("x"),
+        json!([]),
+        json!({}),
+    ];
+    let (mut refused, mut tried) = (0, 0);
+    let mut judge = |changed: Value, what: String| {
+        tried += 1;
+        if let Err(error) = read(&changed) {
+            refused += 1;
+            assert!(
+                !wrong_with(&changed, &schema, false).is_empty(),
+                "{what} is refused ({error}), but not by the schema"
+            );
+        }
+    };
+    for at in &all {
+        for other in &others {
+            let mut changed = full.clone();
+            *changed.pointer_mut(at).expect("it was there") = other.clone();
+            judge(changed, format!("{at} as {other}"));
+        }
+        let mut longer = full.clone();
+        if let Some(Value::Array(items)) = longer.pointer_mut(at) {
+            items.push(json!(null));
+            judge(longer, format!("{at} with a null"));
+        }
+        let Some((above, name)) = at.rsplit_once('/') else { continue };
+        let mut shorter = full.clone();
+        match shorter.pointer_mut(above) {
+            Some(Value::Object(fields)) => drop(fields.remove(name)),
+            Some(Value::Array(items)) => drop(items.remove(name.parse().expect("a place"))),
+            _ => continue,
+        }
+        judge(shorter, format!("{at} left out"));
+    }
+    assert!(tried > 5_000 && refused > 3_000, "{refused} of {tried}");
+}
+
+#[test]
+fn what_is_not_known_is_passed_over() {
+    let full = full();
+    let mut all = Vec::new();
+    pointers(&full, String::new(), &mut all);
+    let mut more = full.clone();
+    for at in all {
+        if let Some(Value::Object(fields)) = more.pointer_mut(&at) {
+            fields.insert("from a later version".to_owned(), json!([{"deep": {}}, 1.5]));
+        }
+    }
+    assert_eq!(wrong_with(&more, &schema(), false), Vec::<String>::new());
+    assert_eq!(read(&more).expect("a summary"), read(&full).expect("a summary"));
+}
+
+/// A file may say anything. Nothing that is made from it fails.
+#[test]
+fn the_largest_numbers_do_no_harm() {
+    fn replace(value: &mut Value, name: &str, with: &Value) {
+        match value {
+            Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| replace(field, name, with)),
+            Value::Array(items) => items.iter_mut().for_each(|item| replace(item, name, with)),
+            Value::Number(_) if !["depth", "pid", "tid", "rank"].contains(&name) => *value = with.clone(),
+            _ => {}
+        }
+    }
+    for number in [json!(u64::MAX), json!(0), json!(1), json!(u64::MAX / 2)] {
+        let mut value = full();
+        replace(&mut value, "", &number);
+        let summary = read(&value).expect("a summary");
+        let (options, mut out) = (RenderOptions::default(), Vec::new());
+        report::render(&summary, Report::ALL, &options, &mut out).expect("writing to memory");
+        for report in Report::ALL {
+            let _no_table = export::csv(&summary, *report, &mut out);
+        }
+        export::folded(&summary, &mut out).expect("writing to memory");
+        let _too_long = export::flamegraph(&summary, &mut out);
+        export::folded_gpu(&summary, &mut out).expect("writing to memory");
+        let empty = Summary::default();
+        let comparison = Comparison::of(&[("a", &summary), ("b", &empty), ("c", &summary), ("d", &empty)]);
+        comparison.render(&options, &mut out).expect("writing to memory");
+        comparison.csv(&mut out).expect("writing to memory");
+        comparison.to_json(&mut out).expect("writing to memory");
+        assert_eq!(comparison.regressions(0.0), []);
+        assert!(Comparison::of(&[("b", &empty), ("a", &summary)]).regressions(0.0).is_empty());
+        Summary::merge([summary.clone(), summary, empty]).render(&options, &mut out).expect("writing to memory");
+    }
+}
+
+#[test]
+fn what_is_no_summary_is_an_error_that_says_so() {
+    let mut full = full();
+    for (schema, said) in [
+        (
+            json!("tracing-gpu/2"),
+            "written by a newer tracing-gpu, in version 2 of the format: this one reads up to version 1",
+        ),
+        (
+            json!("tracing-gpu/0"),
+            "not a summary of tracing-gpu: its `schema` is \"tracing-gpu/0\", and not \"tracing-gpu/1\"",
+        ),
+        (json!("other/1"), "not a summary of tracing-gpu: its `schema` is \"other/1\", and not \"tracing-gpu/1\""),
+        (json!(1), "not a summary of tracing-gpu: its `schema` is 1, and not \"tracing-gpu/1\""),
+        (json!(null), "not a summary of tracing-gpu: it has no `schema`"),
+    ] {
+        full["schema"] = schema;
+        assert_eq!(read(&full).expect_err("no summary").to_string(), said);
+    }
+    for (text, said) in [
+        ("", "not JSON: EOF while parsing a value at line 1 column 0"),
+        ("{", "not JSON: EOF while parsing an object at line 1 column 1"),
+        ("nonsense", "not JSON: expected ident at line 1 column 2"),
+        ("{}", "not a summary of tracing-gpu: it has no `schema`"),
+        ("{\"schema\":\"tracing-gpu/1\"}", "not a summary of tracing-gpu: missing field `process` at line 1 column 26"),
+    ] {
+        let error = Summary::from_json(&mut text.as_bytes()).expect_err(text);
+        assert_eq!(error.to_string(), said, "{text}");
+    }
+    // Cut off anywhere, as when the disk was full.
+    let mut text = Vec::new();
+    Summary::default().to_json(&mut text).expect("writing to memory");
+    for length in 0..text.len() - 2 {
+        assert!(Summary::from_json(&mut &text[..length]).is_err(), "{length}");
+    }
+    let marked = [b"\xef\xbb\xbf".as_slice(), &text].concat();
+    assert!(Summary::from_json(&mut marked.as_slice()).is_ok(), "a byte order mark");
+}

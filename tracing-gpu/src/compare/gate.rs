@@ -1,0 +1,174 @@
+//! What became slower: a gate for continuous integration.
+
+use std::fmt;
+
+use super::{ComparedRange, Comparison, InRun};
+use crate::RangeStyle;
+use crate::report::{escaped, human_inline, ratio};
+
+/// Time below which a difference is never a regression, if nothing else is said: 0.1 ms.
+const LEAST_NS: u64 = 100_000;
+
+/// Which time of a range is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Basis {
+    /// The time of all its instances together: for runs that do the same work. A range that is entered more often is slower, even if each instance is not; and
+    /// one whose work is cut into other instances is not, as when an async span is polled less often.
+    #[default]
+    Total,
+    /// The average over its instances: for runs of different length.
+    Average,
+}
+
+/// What counts as a regression.
+///
+/// A range of a run is one if it took longer than in the first run by more than `threshold`, by at least `least_ns`, and if it has at least `least_instances` in
+/// both. A range that the first run does not have is none: there is nothing to compare it with (its time is in the ranges around it).
+///
+/// ```
+/// use tracing_gpu::{Basis, Comparison, Gate, Summary};
+///
+/// let mut gate = Gate::new(0.05);
+/// gate.basis = Basis::Average;
+/// gate.least_ns = 1_000_000;
+/// let (old, new) = (Summary::default(), Summary::default());
+/// assert!(Comparison::of(&[("old", &old), ("new", &new)]).check(&gate).is_empty());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Gate {
+    /// How much longer is still well, as a part of the time in the first run: 0.1 is 10 %. What is negative or no number counts as 0.
+    pub threshold: f64,
+    /// What is judged. Default: the total.
+    pub basis: Basis,
+    /// The least growth of the total, in nanoseconds; where the average is judged, of the average times the instances. Keeps out ranges that are too short to be
+    /// compared. Default: 100,000 (0.1 ms).
+    pub least_ns: u64,
+    /// The least instances in both runs. Default: 1. The average of a few instances says little.
+    pub least_instances: u64,
+}
+
+impl Gate {
+    /// A gate with this threshold, and otherwise the defaults.
+    #[must_use]
+    pub const fn new(threshold: f64) -> Self {
+        Self { threshold, basis: Basis::Total, least_ns: LEAST_NS, least_instances: 1 }
+    }
+
+    /// By how much a range grew, in nanoseconds and as a ratio, if that is too much.
+    fn judge(&self, base: &InRun, new: &InRun) -> Option<(u64, f64)> {
+        let (old, now) = (&base.times, &new.times);
+        if old.instances.min(now.instances) < self.least_instances.max(1) {
+            return None;
+        }
+        let expected = match self.basis {
+            Basis::Total => old.total_ns as f64,
+            Basis::Average => old.total_ns as f64 / old.instances as f64 * now.instances as f64,
+        };
+        let grown = now.total_ns as f64 - expected;
+        let bound = expected * self.threshold.max(0.0); // the maximum of no number and 0 is 0
+        let too_much = grown > bound && grown >= self.least_ns.max(1) as f64;
+        too_much.then_some((grown as u64, now.total_ns as f64 / expected))
+    }
+}
+
+/// A range that became slower than the gate allows. Its text is one line.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Regression {
+    /// The run it is slower in.
+    pub run: String,
+    /// The run it is compared with: the first.
+    pub base: String,
+    /// NVTX domain of the range; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// Push/pop or start/end.
+    pub style: RangeStyle,
+    /// Total in the first run, in nanoseconds.
+    pub base_total_ns: u64,
+    /// Total in this run, in nanoseconds.
+    pub total_ns: u64,
+    /// Instances in the first run.
+    pub base_instances: u64,
+    /// Instances in this run.
+    pub instances: u64,
+    /// Time lost, in nanoseconds: beyond the total of the first run, or, where averages were compared, beyond what as many instances took there.
+    pub grown_ns: u64,
+    /// What was compared, by the same of the first run. Infinite where the first run spent no time.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_infinite"))]
+    pub ratio: f64,
+}
+
+#[cfg(feature = "serde")]
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands over a reference
+fn is_infinite(ratio: &f64) -> bool {
+    ratio.is_infinite()
+}
+
+impl fmt::Display for Regression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = match &self.domain {
+            Some(domain) => format!("{domain}:{}", self.name),
+            None => self.name.clone(),
+        };
+        write!(
+            f,
+            "{}: {} took {}, {} in {} ({})",
+            escaped(&self.run),
+            if label.is_empty() { "None".into() } else { escaped(&label) },
+            human_inline(self.total_ns),
+            human_inline(self.base_total_ns),
+            escaped(&self.base),
+            ratio(self.ratio).trim(),
+        )?;
+        if self.instances != self.base_instances {
+            write!(f, ", in {} instances instead of {}", self.instances, self.base_instances)?;
+        }
+        Ok(())
+    }
+}
+
+impl Comparison {
+    /// What became slower by more than `threshold` (0.1 is 10 %), with the defaults of [`Gate`]: totals are compared, and differences below 0.1 ms do not count.
+    /// The most time lost comes first.
+    #[must_use]
+    pub fn regressions(&self, threshold: f64) -> Vec<Regression> {
+        self.check(&Gate::new(threshold))
+    }
+
+    /// What became slower by more than the gate allows, in any run. The most time lost comes first.
+    #[must_use]
+    pub fn check(&self, gate: &Gate) -> Vec<Regression> {
+        let mut found: Vec<Regression> = self.ranges.iter().flat_map(|range| self.check_range(range, gate)).collect();
+        found.sort_by_key(|regression| std::cmp::Reverse(regression.grown_ns)); // stable
+        found
+    }
+
+    fn check_range(&self, range: &ComparedRange, gate: &Gate) -> Vec<Regression> {
+        let (Some(Some(base)), Some(base_name)) = (range.in_runs.first(), self.runs.first()) else { return Vec::new() };
+        let others = range.in_runs.iter().zip(&self.runs).skip(1);
+        others
+            .filter_map(|(new, run)| {
+                let new = new.as_ref()?;
+                let (grown_ns, ratio) = gate.judge(base, new)?;
+                Some(Regression {
+                    run: run.clone(),
+                    base: base_name.clone(),
+                    domain: range.domain.clone(),
+                    name: range.name.clone(),
+                    style: range.style,
+                    base_total_ns: base.times.total_ns,
+                    total_ns: new.times.total_ns,
+                    base_instances: base.times.instances,
+                    instances: new.times.instances,
+                    grown_ns,
+                    ratio,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,185 @@
+use super::*;
+
+fn range(name: &str, instances: u64, total_ns: u64) -> RangeStats {
+    let times = Times { instances, total_ns, ..Times::default() };
+    RangeStats { domain: None, name: name.to_owned(), style: RangeStyle::PushPop, times }
+}
+
+fn run(ranges: &[(&str, u64, u64)]) -> Summary {
+    let ranges = ranges.iter().map(|&(name, instances, total_ns)| range(name, instances, total_ns)).collect();
+    Summary { ranges, ..Summary::default() }
+}
+
+fn text(comparison: &Comparison, width: usize) -> String {
+    let mut out = Vec::new();
+    comparison.render(&RenderOptions::default().width(width), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn what_is_missing_counts_as_no_time() {
+    let base = run(&[("kept", 1, 1_000), ("gone", 2, 5_000), ("idle", 1, 0), ("open", 0, 0)]);
+    let new = run(&[("kept", 1, 900), ("new", 1, 7_000), ("idle", 1, 0)]);
+    let third = run(&[]);
+    let comparison = Comparison::of(&[("base", &base), ("new", &new), ("third", &third)]);
+    let names: Vec<&str> = comparison.ranges.iter().map(|range| range.name.as_str()).collect();
+    assert_eq!(names, ["new", "gone", "kept", "idle"]);
+    let [new, gone, kept, idle] = &comparison.ranges[..] else { panic!() };
+    assert_eq!([new.difference_ns(0), new.difference_ns(1), new.difference_ns(2)], [None, Some(7_000), None]);
+    assert_eq!([gone.difference_ns(1), gone.difference_ns(2)], [Some(-5_000); 2]);
+    assert_eq!([gone.total_ns(0), gone.total_ns(1), new.total_ns(2)], [Some(5_000), None, None]);
+    assert_eq!(kept.in_runs[1].as_ref().unwrap().ratio, Some(0.9));
+    assert_eq!(new.in_runs[1].as_ref().unwrap().ratio, None);
+    assert_eq!((idle.in_runs[1].as_ref().unwrap().ratio, idle.difference_ns(2)), (None, Some(0)));
+}
+
+/// As tired eyes see it: the marks, and the words below.
+#[test]
+fn a_run_a_line_where_there_is_no_room() {
+    let base = run(&[("kept", 1, 1_000), ("gone", 2, 5_000), ("idle", 1, 0), ("open", 0, 0)]);
+    let new = run(&[("kept", 3, 1_900), ("new", 1, 7_000), ("idle", 1, 0)]);
+    let comparison = Comparison::of(&[("base", &base), ("new", &new), ("th\tird", &run(&[]))]);
+    let expected = "
+ ** Range Comparison (base: base):
+
+   Range       Total     Share  Difference   Ratio
+   ---------  --------  ------  ----------  -------
+   new
+     base         -          -
+>>   new      7.000 us   78.7%   +7.000 us      new
+     th\\tird      -          -        -           -
+   gone
+     base     5.000 us   83.3%
+     new          -          -   -5.000 us     gone
+     th\\tird      -          -   -5.000 us     gone
+   kept
+     base     1.000 us   16.7%
+     new      1.900 us   21.3%     +900 ns    x1.90
+     th\\tird      -          -   -1.000 us     gone
+   idle
+     base         0 ns    0.0%
+     new          0 ns    0.0%        0 ns    x1.00
+     th\\tird      -          -        0 ns     gone
+
+ >> slower in new: new +7.000 us (new), kept +900 ns (x1.90, 3 instances, not 1)
+    th\\tird: nothing is slower by 0.1 % of the base or more
+
+";
+    let text = text(&comparison, 80);
+    assert_eq!(text, expected, "{text}");
+}
+
+#[test]
+fn no_line_is_longer_than_the_terminal() {
+    let long = "a name that goes on and on: ".repeat(9);
+    let (base, new) = (run(&[(&long, 1, 1_000), ("日本語", 1, 0)]), run(&[(&long, 1, 900_000_000), ("日本語", 1, 7)]));
+    let runs = [("base", &base), ("new", &new), (long.as_str(), &base), ("d", &new), ("e", &new), ("f", &new)];
+    for count in 1..=runs.len() {
+        for width in [60, 80, 100, 130, 200, 400] {
+            let text = text(&Comparison::of(&runs[..count]), width);
+            let table = text.split(" >> ").next().unwrap().lines().skip(3);
+            for line in table.filter(|line| !line.starts_with("    ") || line.contains('x')) {
+                assert!(line.chars().count() <= width, "{count} runs in {width}: {line:?}");
+                assert_eq!(line.trim_end(), line);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_comparison_of_nothing() {
+    assert!(text(&Comparison::of(&[]), 80).contains("(base: none)"));
+    let empty = Summary::default();
+    assert!(text(&Comparison::of(&[("a", &empty), ("b", &empty)]), 80).contains("No range was recorded"));
+    let alone = Comparison::of(&[("a", &run(&[("x", 1, 5)])) as (&str, &Summary)]);
+    assert!(text(&alone, 80).contains("x      "), "{}", text(&alone, 80));
+    assert_eq!(alone.regressions(0.0), []);
+}
+
+#[test]
+fn csv_has_a_row_a_range_and_run() {
+    let mut new = run(&[("a, b", 2, 1_500)]);
+    new.ranges.push(RangeStats {
+        style: RangeStyle::StartEnd,
+        domain: Some("net".to_owned()),
+        ..range("request", 1, 500)
+    });
+    let mut out = Vec::new();
+    Comparison::of(&[("old", &run(&[("a, b", 2, 1_000)])), ("new", &new)]).csv(&mut out).unwrap();
+    let expected = "\
+Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Style,Range
+old,100.0,1000,2,500.0,,,PushPop,\"a, b\"
+new,75.0,1500,2,750.0,500,1.5000,PushPop,\"a, b\"
+old,,,,,,,StartEnd,net:request
+new,25.0,500,1,500.0,500,,StartEnd,net:request
+";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[cfg(feature = "json")]
+#[test]
+fn json_has_the_fields() {
+    let mut out = Vec::new();
+    let (old, new) = (run(&[("a", 1, 0)]), run(&[("a", 1, 5)]));
+    Comparison::of(&[("old", &old), ("new", &new)]).to_json(&mut out).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!((&value["runs"][1], &value["ranges"][0]["name"]), (&"new".into(), &"a".into()));
+    let place = &value["ranges"][0]["in_runs"][1];
+    assert_eq!(
+        (&place["times"]["total_ns"], &place["share"], &place["ratio"]),
+        (&5.into(), &1.0.into(), &serde_json::Value::Null)
+    );
+}
+
+fn found(old: (u64, u64), new: (u64, u64), gate: Gate) -> Vec<String> {
+    let (old, new) = (run(&[("a", old.0, old.1)]), run(&[("a", new.0, new.1), ("new", 1, u64::MAX)]));
+    Comparison::of(&[("old", &old), ("new", &new)]).check(&gate).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_range_is_slower_beyond_the_threshold_only() {
+    let ms = 1_000_000;
+    assert_eq!(found((1, 100 * ms), (1, 110 * ms), Gate::new(0.1)), Vec::<String>::new());
+    assert_eq!(found((1, 100 * ms), (1, 111 * ms), Gate::new(0.1)), ["new: a took 111.0 ms, 100.0 ms in old (x1.11)"]);
+    assert_eq!(found((1, 100 * ms), (1, 99 * ms), Gate::new(0.0)), Vec::<String>::new());
+    assert_eq!(found((1, 100 * ms), (1, 100 * ms), Gate::new(-1.0)), Vec::<String>::new());
+    assert_eq!(found((1, 100 * ms), (1, 101 * ms), Gate::new(f64::NAN)).len(), 1);
+    // Noise: the least time, the least instances.
+    assert_eq!(found((1, 1_000), (1, 90_000), Gate::new(0.1)), Vec::<String>::new());
+    assert_eq!(
+        found((1, 1_000), (1, 90_000), Gate { least_ns: 0, ..Gate::new(0.1) }),
+        ["new: a took 90.00 us, 1.000 us in old (x90.0)"]
+    );
+    assert_eq!(found((4, ms), (9, 9 * ms), Gate { least_instances: 5, ..Gate::new(0.1) }), Vec::<String>::new());
+    // From nothing to something is infinitely much.
+    assert_eq!(found((1, 0), (1, ms), Gate::new(0.1)), ["new: a took 1.000 ms, 0 ns in old (>x1e6)"]);
+}
+
+#[test]
+fn averages_are_for_runs_of_different_length() {
+    let average = Gate { basis: Basis::Average, ..Gate::new(0.1) };
+    let ms = 1_000_000;
+    // Twice the work in twice the time.
+    assert_eq!(found((10, 10 * ms), (20, 20 * ms), average), Vec::<String>::new());
+    assert_eq!(
+        found((10, 10 * ms), (20, 20 * ms), Gate::new(0.1)),
+        ["new: a took 20.00 ms, 10.00 ms in old (x2.00), in 20 instances instead of 10"]
+    );
+    // Half the work, each half as long again.
+    assert_eq!(
+        found((10, 10 * ms), (5, 7 * ms), average),
+        ["new: a took 7.000 ms, 10.00 ms in old (x1.40), in 5 instances instead of 10"]
+    );
+    assert_eq!(found((10, 10 * ms), (5, 7 * ms), Gate::new(0.1)), Vec::<String>::new());
+}
+
+#[test]
+fn the_most_time_lost_comes_first() {
+    let old = run(&[("a", 1, 1_000_000), ("b", 1, 1_000_000)]);
+    let new = run(&[("a", 1, 2_000_000), ("b", 1, 5_000_000)]);
+    let worse = run(&[("a", 1, 9_000_000), ("b", 1, 1_000_000)]);
+    let found = Comparison::of(&[("old", &old), ("new", &new), ("worse", &worse)]).regressions(0.1);
+    let named: Vec<(&str, &str, u64)> =
+        found.iter().map(|one| (one.run.as_str(), one.name.as_str(), one.grown_ns)).collect();
+    assert_eq!(named, [("worse", "a", 8_000_000), ("new", "b", 4_000_000), ("new", "a", 1_000_000)]);
+}

@@ -1,0 +1,153 @@
+//! Files that are written at the end of a run, after the report.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::export;
+use crate::report::escaped;
+use crate::{ProfilerBuilder, Summary};
+
+/// What is written where. Names may hold what [`export::expand`] puts in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) folded: Option<PathBuf>,
+    pub(crate) flamegraph: Option<PathBuf>,
+}
+
+/// Writes one form of a summary.
+type Form = fn(&Summary, &mut Vec<u8>) -> io::Result<()>;
+
+impl ProfilerBuilder {
+    /// Writes the final summary to a file, as [`Summary::to_json`] does, when the profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler, Summary};
+    ///
+    /// let path = std::env::temp_dir().join("tracing-gpu-example-%p.json");
+    /// let profiler = Profiler::builder().output(Output::None).json(&path).build()?;
+    /// profiler.finish()?;
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.json", std::process::id()));
+    /// let summary = Summary::from_json(&mut std::fs::File::open(&path)?)?;
+    /// assert_eq!(summary.process.pid, std::process::id());
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "json")]
+    pub fn json(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.files.json = Some(path.into());
+        self
+    }
+
+    /// Writes folded stacks to a file, as [`export::folded`] does, when the profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.folded", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).folded(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.starts_with("Load Module "));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn folded(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.files.folded = Some(path.into());
+        self
+    }
+
+    /// Draws a flame graph to a file, as [`export::flamegraph`] does, when the profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.svg", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).flamegraph(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "flamegraph")]
+    pub fn flamegraph(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.files.flamegraph = Some(path.into());
+        self
+    }
+}
+
+impl Files {
+    /// Sets the file of this form, as the environment asks for it.
+    pub(crate) fn set(&mut self, key: &str, path: &str) -> Result<(), String> {
+        let (file, feature, built) = match key {
+            "json" => (&mut self.json, "json", cfg!(feature = "json")),
+            "flamegraph" => (&mut self.flamegraph, "flamegraph", cfg!(feature = "flamegraph")),
+            _ => (&mut self.folded, "", true),
+        };
+        if !built {
+            return Err(format!("TRACING_GPU: `{key}` needs the feature `{feature}` of the crate tracing-gpu"));
+        }
+        if path.is_empty() {
+            return Err(format!("TRACING_GPU: `{key}` cannot be ``: allowed is a path"));
+        }
+        *file = Some(PathBuf::from(path));
+        Ok(())
+    }
+
+    /// Writes all of them. Each that cannot be written is one error, which names it; the others are written.
+    pub(crate) fn write(&self, summary: &Summary) -> Vec<io::Error> {
+        let forms = [
+            ("the JSON", &self.json, json as Form),
+            ("the folded stacks", &self.folded, |summary, out| export::folded(summary, out)),
+            ("the flame graph", &self.flamegraph, flamegraph),
+        ];
+        let wanted = forms.into_iter().filter_map(|(what, path, form)| Some((what, path.as_ref()?, form)));
+        wanted.filter_map(|(what, path, form)| write(what, path, form, summary).err()).collect()
+    }
+}
+
+/// The text is made before the file is opened, and written at once: another process that writes to the same file does not cut through it.
+fn write(what: &str, path: &Path, form: Form, summary: &Summary) -> io::Result<()> {
+    let path = export::expand(path, &summary.process);
+    let mut text = Vec::new();
+    form(summary, &mut text).and_then(|()| std::fs::write(&path, &text)).map_err(|error| {
+        let path = path.to_string_lossy();
+        io::Error::new(error.kind(), format!("cannot write {what} to `{}`: {error}", escaped(&path)))
+    })
+}
+
+#[cfg(feature = "json")]
+fn json(summary: &Summary, out: &mut Vec<u8>) -> io::Result<()> {
+    summary.to_json(out).map_err(|error| match error {
+        crate::JsonError::Io(error) => error,
+        other => io::Error::other(other),
+    })
+}
+
+#[cfg(feature = "flamegraph")]
+fn flamegraph(summary: &Summary, out: &mut Vec<u8>) -> io::Result<()> {
+    export::flamegraph(summary, out)
+}
+
+/// Never asked for: no setting gets here without the feature.
+#[cfg(not(feature = "json"))]
+fn json(_: &Summary, _: &mut Vec<u8>) -> io::Result<()> {
+    Ok(())
+}
+
+/// Never asked for, as above.
+#[cfg(not(feature = "flamegraph"))]
+fn flamegraph(_: &Summary, _: &mut Vec<u8>) -> io::Result<()> {
+    Ok(())
+}
+
+/// Several errors as one: the kind of the first, a line each.
+pub(crate) fn together(errors: Vec<io::Error>) -> io::Result<()> {
+    let Some(kind) = errors.first().map(io::Error::kind) else { return Ok(()) };
+    let lines: Vec<String> = errors.iter().map(io::Error::to_string).collect();
+    Err(io::Error::new(kind, lines.join("\n")))
+}

@@ -1,0 +1,74 @@
+//! Which process of which run this is: read once, when a profiler is built.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::process;
+use crate::summary::Process;
+
+/// Who says which of many processes this is, in the order in which they are believed: Open MPI, Slurm, and what `torchrun` and others set.
+const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"];
+/// Who says what the processes of one run have in common.
+const RUNS: [&str; 2] = ["TRACING_GPU_RUN_ID", "SLURM_JOB_ID"];
+
+/// This process, from its environment, its arguments and the clock.
+pub(crate) fn read() -> Process {
+    let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (pid, variable) = (std::process::id(), |name: &str| std::env::var(name).ok());
+    Process {
+        pid,
+        command: arguments.join(" "),
+        host: process::host_name(),
+        rank: rank(variable),
+        started_unix_ns: u64::try_from(started.as_nanos()).unwrap_or(0),
+        run_id: run_id(variable).unwrap_or_else(|| format!("{}-{pid}", started.as_secs())),
+    }
+}
+
+fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    RANKS.iter().find_map(|name| variable(name)?.trim().parse().ok())
+}
+
+fn run_id(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    RUNS.iter().find_map(|name| variable(name).map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An environment of these variables.
+    fn of<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn the_first_rank_that_is_a_number_counts() {
+        assert_eq!(rank(of(&[])), None);
+        assert_eq!(rank(of(&[("RANK", "3")])), Some(3));
+        assert_eq!(rank(of(&[("RANK", "3"), ("SLURM_PROCID", "4")])), Some(4));
+        assert_eq!(rank(of(&[("RANK", "3"), ("SLURM_PROCID", "4"), ("OMPI_COMM_WORLD_RANK", " 0 ")])), Some(0));
+        assert_eq!(rank(of(&[("RANK", "3"), ("OMPI_COMM_WORLD_RANK", "")])), Some(3));
+        assert_eq!(rank(of(&[("RANK", "first"), ("SLURM_PROCID", "-1")])), None);
+    }
+
+    #[test]
+    fn a_run_has_the_id_it_was_given() {
+        assert_eq!(run_id(of(&[])), None);
+        assert_eq!(run_id(of(&[("SLURM_JOB_ID", "77")])).as_deref(), Some("77"));
+        assert_eq!(
+            run_id(of(&[("SLURM_JOB_ID", "77"), ("TRACING_GPU_RUN_ID", "nightly")])).as_deref(),
+            Some("nightly")
+        );
+        assert_eq!(run_id(of(&[("SLURM_JOB_ID", "77"), ("TRACING_GPU_RUN_ID", " ")])).as_deref(), Some("77"));
+    }
+
+    #[test]
+    fn this_process_is_described() {
+        let process = read();
+        assert_eq!(process.pid, std::process::id());
+        assert!(!process.run_id.is_empty() && !process.command.is_empty());
+        assert!(process.started_unix_ns > 1_700_000_000_000_000_000, "{process:?}");
+        assert!(!process.host.contains('\0'), "{process:?}");
+    }
+}

@@ -1,0 +1,287 @@
+//! Runs side by side: a line a range where they fit, else a block of lines a range.
+
+use super::number::{human, human_inline, integer, percent};
+use super::table::{Cell, Table, chars, shorten};
+use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
+use crate::{ComparedRange, Comparison, RangeStyle};
+
+/// Widths of a run's columns: total, share, difference, ratio.
+const WIDTHS: [usize; 4] = [8, 6, 10, 7];
+/// Below this a name is no longer told from another: the runs then stand below each other.
+const LEAST_NAME: usize = 20;
+/// Widest name of a range or run in a sentence, and of a run in a table.
+const MAX_NAME: usize = 40;
+/// Ranges named in a sentence.
+const SLOWEST: usize = 3;
+/// Parts of the base run below which a difference is not worth a word: 0.1 %.
+const WORTH_A_WORD: u128 = 1_000;
+
+/// The comparison as it is printed.
+pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> String {
+    let base = comparison.runs.first().map_or("none", String::as_str);
+    let title = match options.style {
+        TableStyle::Current => format!(" ** Range Comparison (base: {}):", shown(base, options)),
+        TableStyle::Legacy => format!("Range Comparison (base: {}):", shown(base, options)),
+    };
+    if comparison.ranges.is_empty() {
+        return section(&title, NO_RANGE);
+    }
+    let lines = Lines::of(comparison, options);
+    let body = match lines.name_width(options.columns()) {
+        Some(width) => lines.beside(width),
+        None => lines.below(options.columns()),
+    };
+    section(&title, &(body + &sentences(comparison, options)))
+}
+
+/// The comparison for programs: a row a range and run.
+pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
+    let headers =
+        ["Run", "Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Difference (ns)", "Ratio", "Style", "Range"];
+    let mut table = Table::new(headers);
+    let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
+    let wholes = wholes(comparison);
+    for range in &comparison.ranges {
+        for (number, (run, place)) in comparison.runs.iter().zip(&range.in_runs).enumerate() {
+            let times = place.as_ref().map(|place| &place.times);
+            let whole = wholes.get(number).copied().unwrap_or(0);
+            table.push(vec![
+                Cell::text(run.as_str()),
+                known(times.and_then(|times| percent(times.total_ns, whole))),
+                known(times.map(|times| times.total_ns.to_string())),
+                known(times.map(|times| times.instances.to_string())),
+                known(times.and_then(|times| super::number::average(times.total_ns, times.instances))),
+                known(range.difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
+                known(
+                    place
+                        .as_ref()
+                        .and_then(|place| place.ratio)
+                        .filter(|_| number > 0)
+                        .map(|ratio| format!("{ratio:.4}")),
+                ),
+                Cell::text(style(range.style)),
+                Cell::text(names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned())),
+            ]);
+        }
+    }
+    table
+}
+
+/// `x3236`, `x2.49`, `<x0.01`: how many times as long.
+pub(crate) fn ratio(ratio: f64) -> String {
+    match ratio {
+        r if !r.is_finite() || r >= 999_999.5 => ">x1e6".to_owned(),
+        r if r > 0.0 && r < 0.005 => "<x0.01".to_owned(),
+        r if r < 9.995 => format!("x{r:.2}"),
+        r if r < 99.95 => format!("x{r:.1}"),
+        r => format!("x{r:.0}"),
+    }
+}
+
+const fn style(style: RangeStyle) -> &'static str {
+    match style {
+        RangeStyle::PushPop => "PushPop",
+        RangeStyle::StartEnd => "StartEnd",
+    }
+}
+
+fn shown(name: &str, options: &RenderOptions) -> String {
+    let name = if options.raw_names { name.into() } else { names::escaped(name) };
+    shorten(&name, MAX_NAME, MAX_NAME / 2)
+}
+
+fn label(range: &ComparedRange, options: &RenderOptions) -> String {
+    let label = names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned());
+    let label = if options.raw_names { label } else { names::escaped(&label).into_owned() };
+    match range.style {
+        RangeStyle::PushPop => label,
+        RangeStyle::StartEnd => label + " (start/end)",
+    }
+}
+
+/// Sums over all ranges of each run: what the shares are of.
+fn wholes(comparison: &Comparison) -> Vec<u128> {
+    let total = |range: &ComparedRange, run| u128::from(range.total_ns(run).unwrap_or(0));
+    (0..comparison.runs.len()).map(|run| comparison.ranges.iter().map(|range| total(range, run)).sum()).collect()
+}
+
+/// A signed time, as wide as its column.
+fn difference(ns: i64, inline: bool) -> String {
+    let sign = match ns {
+        0 => " ",
+        1.. => "+",
+        _ => "-",
+    };
+    let time = if inline { human_inline(ns.unsigned_abs()) } else { human(ns.unsigned_abs()) };
+    format!("{sign}{time}")
+}
+
+/// The cells of all ranges and runs as texts.
+struct Lines {
+    runs: Vec<String>,
+    names: Vec<String>,
+    /// By range and run: total, share, difference, ratio. The base run has two of them.
+    cells: Vec<Vec<[String; 4]>>,
+    /// The range in which each run lost most time, if any.
+    worst: Vec<Option<usize>>,
+}
+
+impl Lines {
+    fn of(comparison: &Comparison, options: &RenderOptions) -> Self {
+        let wholes = wholes(comparison);
+        let cells = comparison.ranges.iter().map(|range| {
+            let runs = wholes.iter().enumerate();
+            runs.map(|(run, &whole)| cells(range, run, whole)).collect()
+        });
+        Self {
+            runs: comparison.runs.iter().map(|run| shown(run, options)).collect(),
+            names: comparison.ranges.iter().map(|range| label(range, options)).collect(),
+            cells: cells.collect(),
+            worst: (0..comparison.runs.len()).map(|run| slower(comparison, run).first().map(|(at, _)| *at)).collect(),
+        }
+    }
+
+    /// Width of the group of columns that a run has.
+    fn group(&self, run: usize) -> usize {
+        let columns = if run == 0 { 2 } else { 4 };
+        let widths: usize = WIDTHS.iter().take(columns).sum();
+        let name = self.runs.get(run).map_or(0, |name| chars(name));
+        (widths + 2 * (columns - 1)).max(name.min(MAX_NAME))
+    }
+
+    /// The width of the column of names with all runs beside each other, if that is wide enough.
+    fn name_width(&self, columns: usize) -> Option<usize> {
+        let groups: usize = (0..self.runs.len()).map(|run| 2 + self.group(run)).sum();
+        let longest = self.names.iter().map(|name| chars(name)).max().unwrap_or(0).max(5);
+        let room = columns.checked_sub(3 + groups)?;
+        (room >= longest.min(LEAST_NAME)).then_some(longest.min(room))
+    }
+
+    fn beside(&self, width: usize) -> String {
+        let mut out = String::new();
+        let groups = |cell: &dyn Fn(usize) -> String| -> String {
+            (0..self.runs.len()).map(|run| format!("  {:>1$}", cell(run), self.group(run))).collect()
+        };
+        let centred = |run: usize| format!("{:^1$}", self.runs[run], self.group(run));
+        push(&mut out, &format!("   {:width$}{}", "", groups(&centred)));
+        push(&mut out, &format!("   {:width$}{}", "", groups(&|run| "-".repeat(self.group(run)))));
+        push(&mut out, &format!("   {:width$}{}", "Range", groups(&|run| headers(run))));
+        push(&mut out, &format!("   {}{}", "-".repeat(width), groups(&|run| dashes(run))));
+        for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
+            let mark = if self.worst.contains(&Some(at)) { ">>" } else { "  " };
+            let name = shorten(name, width, width / 2);
+            let pad = " ".repeat(width - chars(&name));
+            let figures = groups(&|run| figures(run, &cells[run]));
+            push(&mut out, &format!("{mark} {name}{pad}{figures}"));
+        }
+        out
+    }
+
+    fn below(&self, columns: usize) -> String {
+        let fixed = 3 + 2 + 2 + WIDTHS.iter().sum::<usize>() + 6;
+        let longest = self.runs.iter().map(|run| chars(run)).max().unwrap_or(0);
+        let width = longest.min(columns.saturating_sub(fixed)).max(3);
+        let mut out = String::new();
+        push(&mut out, &format!("   {:2$}  {}", "Range", headers(1), width + 2));
+        push(&mut out, &format!("   {}  {}", "-".repeat(width + 2), dashes(1)));
+        for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
+            push(&mut out, &format!("   {}", shorten(name, columns - 3, columns / 2)));
+            for (run, (name, cells)) in self.runs.iter().zip(cells).enumerate() {
+                let mark = if self.worst.get(run) == Some(&Some(at)) { ">>" } else { "  " };
+                let name = shorten(name, width, width / 2);
+                let pad = " ".repeat(width - chars(&name));
+                push(&mut out, &format!("{mark}   {name}{pad}  {}", figures(run, cells)));
+            }
+        }
+        out
+    }
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+fn headers(run: usize) -> String {
+    let all = [" Total  ", " Share", "Difference", " Ratio "];
+    all[..if run == 0 { 2 } else { 4 }].join("  ")
+}
+
+fn dashes(run: usize) -> String {
+    WIDTHS.iter().take(if run == 0 { 2 } else { 4 }).map(|&width| "-".repeat(width)).collect::<Vec<_>>().join("  ")
+}
+
+fn figures(run: usize, cells: &[String; 4]) -> String {
+    let columns = cells.iter().zip(WIDTHS).take(if run == 0 { 2 } else { 4 });
+    columns.map(|(cell, width)| format!("{cell:>width$}")).collect::<Vec<_>>().join("  ")
+}
+
+fn cells(range: &ComparedRange, run: usize, whole: u128) -> [String; 4] {
+    let total = range.total_ns(run);
+    let place = range.in_runs.get(run).and_then(Option::as_ref);
+    let compared = match (range.total_ns(0), total) {
+        _ if run == 0 => String::new(),
+        (None, None) => "-".to_owned(),
+        (None, Some(_)) => "new".to_owned(),
+        (Some(_), None) => "gone".to_owned(),
+        (Some(0), Some(0)) => ratio(1.0),
+        (Some(_), Some(_)) => ratio(place.and_then(|place| place.ratio).unwrap_or(f64::INFINITY)),
+    };
+    [
+        total.map_or_else(|| "-   ".to_owned(), human),
+        total.map_or_else(|| "-".to_owned(), |ns| percent(ns, whole).map_or_else(|| "-".to_owned(), |text| text + "%")),
+        range.difference_ns(run).map_or_else(|| "-   ".to_owned(), |ns| difference(ns, false)),
+        compared,
+    ]
+}
+
+/// The ranges in which a run lost time that is worth a word, by their place, the most first.
+fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
+    let base: u128 = comparison.ranges.iter().map(|range| u128::from(range.total_ns(0).unwrap_or(0))).sum();
+    let worth = |ns: i64| run > 0 && ns > 0 && u128::from(ns.unsigned_abs()) * WORTH_A_WORD >= base;
+    let ranges = comparison.ranges.iter().enumerate();
+    let mut lost: Vec<(usize, i64)> =
+        ranges.filter_map(|(at, range)| Some((at, range.difference_ns(run).filter(|&ns| worth(ns))?))).collect();
+    lost.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
+    lost
+}
+
+/// A line a run: what is slower in it, or that nothing is.
+fn sentences(comparison: &Comparison, options: &RenderOptions) -> String {
+    let mut out = String::new();
+    for (run, name) in comparison.runs.iter().enumerate().skip(1) {
+        let phases = slower(comparison, run).into_iter().take(SLOWEST);
+        let phases = phases.filter_map(|(at, ns)| Some(phase(comparison.ranges.get(at)?, run, ns, options)));
+        let mut line = String::new();
+        for phase in phases {
+            if line.is_empty() {
+                line = format!(" >> slower in {}: {phase}", shown(name, options));
+            } else if chars(&line) + chars(&phase) + 2 <= options.columns() {
+                line = format!("{line}, {phase}");
+            } else {
+                break;
+            }
+        }
+        if line.is_empty() {
+            line = format!("    {}: nothing is slower by 0.1 % of the base or more", shown(name, options));
+        }
+        push(&mut out, &line);
+    }
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+fn phase(range: &ComparedRange, run: usize, ns: i64, options: &RenderOptions) -> String {
+    let [_, _, _, ratio] = cells(range, run, 0);
+    let instances = match (range.in_runs.first(), range.in_runs.get(run)) {
+        (Some(Some(base)), Some(Some(new))) if base.times.instances != new.times.instances => {
+            format!(
+                ", {} instances, not {}",
+                integer(new.times.instances, options.thousands),
+                integer(base.times.instances, options.thousands)
+            )
+        }
+        _ => String::new(),
+    };
+    let name = shorten(&label(range, options), MAX_NAME, MAX_NAME / 2);
+    format!("{name} {} ({ratio}{instances})", difference(ns, true))
+}
