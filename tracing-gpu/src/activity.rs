@@ -103,6 +103,8 @@ pub enum Note {
         instance: InstanceId,
         /// Whether it launches a graph, whose operations may come long after one another.
         graph: bool,
+        /// When, where a timeline is written; else 0.
+        at: Ticks,
         /// Whether operations are to be expected of it; if not, it is only looked up for API calls.
         enqueues: bool,
     },

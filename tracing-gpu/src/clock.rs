@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::process;
+
 /// A drain sooner than this after the creation of the clock waits until it is reached: with two readings some 50 ns
 /// uncertain, the rate is then good to 0.005 %.
 const SHORTEST_CALIBRATION: Duration = Duration::from_millis(2);
@@ -20,6 +22,8 @@ pub(crate) struct Clock {
     tsc: bool,
     origin: Instant,
     origin_ticks: Ticks,
+    /// The creation by CLOCK_MONOTONIC, in nanoseconds.
+    origin_ns: u64,
     /// The rate as last measured, 0 before the first time, and the largest change from one measurement to the next.
     last_rate: AtomicU64,
     worst_correction_ppm: AtomicU64,
@@ -52,7 +56,15 @@ impl Clock {
     pub(crate) fn new() -> Self {
         let tsc = tsc::is_invariant();
         let (origin, origin_ticks) = if tsc { paired_reading() } else { (Instant::now(), 0) };
-        Self { tsc, origin, origin_ticks, last_rate: AtomicU64::new(0), worst_correction_ppm: AtomicU64::new(0) }
+        let origin_ns = process::monotonic_ns().saturating_sub(u64::try_from(origin.elapsed().as_nanos()).unwrap_or(0));
+        Self {
+            tsc,
+            origin,
+            origin_ticks,
+            origin_ns,
+            last_rate: AtomicU64::new(0),
+            worst_correction_ppm: AtomicU64::new(0),
+        }
     }
 
     /// Whether ticks come from the time-stamp counter, so that [`read_tsc`] is the clock.
@@ -75,6 +87,11 @@ impl Clock {
         self.origin_ticks
     }
 
+    /// The creation of the clock by CLOCK_MONOTONIC, in nanoseconds: what CUPTI's records are stamped with.
+    pub(crate) fn origin_monotonic_ns(&self) -> u64 {
+        self.origin_ns
+    }
+
     /// Measures the rate from the creation of the clock to now. Waits up to 2 ms where the clock is younger than that.
     pub(crate) fn calibrate(&self) -> Rate {
         if !self.tsc {
@@ -93,6 +110,12 @@ impl Clock {
             self.worst_correction_ppm.fetch_max(u64::try_from(ppm).unwrap_or(u64::MAX), Relaxed);
         }
         Rate { ns_per_tick_q40: rate }
+    }
+
+    /// A moment by both clocks: in ticks, and in nanoseconds since the creation of the clock.
+    pub(crate) fn anchor(&self) -> (Ticks, u64) {
+        let (instant, ticks) = if self.tsc { paired_reading() } else { (Instant::now(), self.instant_ticks()) };
+        (ticks, u64::try_from(instant.duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Largest change of the rate from one measurement to the next, in parts per million.

@@ -112,6 +112,7 @@ pub(crate) struct Config {
     pub(crate) on_signal: bool,
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
+    pub(crate) timeline_memory: usize,
     pub(crate) hot_share: f64,
 }
 
@@ -137,6 +138,7 @@ impl Default for Config {
             on_signal: false,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
+            timeline_memory: 128 << 20,
             hot_share: 0.9,
         }
     }

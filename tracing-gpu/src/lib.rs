@@ -163,6 +163,7 @@ mod own_values;
 mod process;
 mod profiler;
 mod record;
+mod recorder;
 pub mod report;
 #[cfg(feature = "signals")]
 mod signals;

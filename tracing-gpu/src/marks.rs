@@ -1,4 +1,4 @@
-//! Events become NVTX marks, while a tool is attached.
+//! Events become NVTX marks while a tool is attached, and marks of a timeline while one is written.
 
 use std::fmt::{self, Write as _};
 
@@ -8,32 +8,38 @@ use tracing_core::{Event, Level};
 
 use crate::collect::core::Core;
 use crate::collect::shard::Shard;
+use crate::collect::tape::Record;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.
 #[inline]
 pub(crate) fn mark(core: &'static Core, shard: &Shard, event: &Event<'_>) {
-    if core.nvtx && nvtx_rs::is_tool_attached() {
-        mark_with_tool(core, shard, event);
+    let with_tool = core.nvtx && nvtx_rs::is_tool_attached();
+    if with_tool || core.tape_room.is_some() {
+        mark_with_message(core, shard, event, with_tool);
     }
 }
 
 #[inline(never)]
-fn mark_with_tool(core: &'static Core, shard: &Shard, event: &Event<'_>) {
+fn mark_with_message(core: &'static Core, shard: &Shard, event: &Event<'_>, with_tool: bool) {
     let metadata = event.metadata();
     if !core.is_enabled(metadata) {
         return;
     }
-    shard.closed(|| {
+    let recorded = shard.closed(|| {
         let category = category(*metadata.level());
         let (domain, first) = core.domain_of_mark(metadata.target(), category);
-        if first {
+        if first && with_tool {
             domain.name_category(category, metadata.level().as_str());
         }
         let mut text = Message::default();
         event.record(&mut text);
         let text = text.finish(metadata.name());
-        domain.mark(&Attributes::new().message(&text).category(category));
+        if with_tool {
+            domain.mark(&Attributes::new().message(&text).category(category));
+        }
+        Record::Mark { at: core.clock.now(), domain: domain.name(), level: category as u8, text: text.into() }
     });
+    shard.record(|| recorded);
 }
 
 fn category(level: Level) -> u32 {

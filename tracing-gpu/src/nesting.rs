@@ -58,8 +58,8 @@ pub(crate) trait Ranges {
     fn close(&mut self, place: Place, span: u64) -> Ticks;
     /// Begins a range again, and says when: read immediately before.
     fn reopen(&mut self, place: Place, span: u64) -> Ticks;
-    /// An instance is over.
-    fn ended(&mut self, ended: Ended);
+    /// An instance is over, that had `depth` others below it.
+    fn ended(&mut self, ended: Ended, end: Ticks, depth: usize);
     /// Number of the NVTX domain of this place.
     fn domain(&self, place: Place) -> u32;
 }
@@ -258,7 +258,7 @@ impl Stack {
             if let Some(below) = index.checked_sub(1).and_then(|below| old.get_mut(below)) {
                 below.nested = below.nested.wrapping_add(ended.duration);
             }
-            ranges.ended(ended);
+            ranges.ended(ended, closed_at, index);
         }
         let mut reopened = 0;
         let mut kept: Vec<Open> = Vec::with_capacity(old.len());

@@ -8,6 +8,7 @@ use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
 use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
+use crate::collect::tape::Record;
 use crate::collect::values::{FieldValues, Lifetime, SpanValues};
 use crate::gpu::{self, StreamId};
 use crate::record::{Ended, RangeKey};
@@ -22,7 +23,7 @@ pub(crate) fn create(
     attributes: &span::Attributes<'_>,
 ) -> Arc<SpanValues> {
     let metadata = attributes.metadata();
-    let read = shard.closed(|| FieldValues::of_new(attributes));
+    let read = shard.closed(|| FieldValues::of_new(attributes, core.tape_room.is_some()));
     let site = shard.site(metadata);
     let label = read.name.as_deref().and_then(|name| {
         let name = if name.is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(name) };
@@ -44,7 +45,7 @@ pub(crate) fn create(
 
 /// Takes over the fields of a `record`.
 pub(crate) fn record(core: &Core, shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
-    let read = shard.closed(|| FieldValues::of_record(record));
+    let read = shard.closed(|| FieldValues::of_record(record, core.tape_room.is_some()));
     update(core, shard, values, &read);
 }
 
@@ -77,7 +78,7 @@ fn begin_lifetime(core: &'static Core, shard: &Shard, values: &SpanValues) {
     let range = range.map(|range| shard.closed(|| range.domain.start(&values.now().apply(range.attributes))));
     let begun = Begun::here(values.label, shard.index);
     shard.lifetimes.begin(begun, &shard.thread);
-    values.begin_lifetime(Lifetime { start, range, begun });
+    values.begin_lifetime(Lifetime { start, range, begun, thread: shard.thread_id() });
 }
 
 /// Ends the start/end range of a span that has been closed, if it has one. Without a shard it cannot be measured, and is counted so;
@@ -103,4 +104,13 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
     shard.add_call(place);
     let start = lifetime.start.max(core.window());
     shard.add(Ended { place, duration: now.saturating_sub(start), nested: 0 });
+    shard.record(|| values.recorded(start));
+    shard.record(|| Record::Range {
+        key,
+        start,
+        end: now,
+        depth: 0,
+        began_on: (lifetime.thread != shard.thread_id()).then_some(lifetime.thread),
+        cut: false,
+    });
 }

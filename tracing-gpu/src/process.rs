@@ -47,6 +47,21 @@ pub(crate) fn host_name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
+/// Nanoseconds of the clock that [`Instant`](std::time::Instant) reads (CLOCK_MONOTONIC), which CUPTI's records are stamped with.
+#[cfg(unix)]
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct; the clock exists on every Unix.
+    let _always_there = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// Nanoseconds of a clock: not known here.
+#[cfg(not(unix))]
+pub(crate) fn monotonic_ns() -> u64 {
+    0
+}
+
 /// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.
 #[cfg(unix)]
 pub(crate) fn terminal_columns(descriptor: i32) -> Option<usize> {

@@ -21,6 +21,7 @@ use crate::gpu;
 use crate::identity;
 use crate::layer::GpuLayer;
 use crate::process;
+use crate::recorder::Recorder;
 use crate::report::{self, RenderOptions, Report, TableStyle};
 use crate::subscriber::GpuSubscriber;
 use crate::summary::{Process, Summary};
@@ -72,6 +73,8 @@ struct Inner {
     nvtx_taken: bool,
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
     collector: OnceCell<Result<&'static gpu::Collector, String>>,
+    /// Writes timelines, where any is wanted.
+    recorder: OnceCell<&'static Recorder>,
     last: OnceCell<Summary>,
     phase: Mutex<Phase>,
     done: Condvar,
@@ -287,6 +290,7 @@ impl Inner {
             domain: config.domain.clone(),
             filter: config.filter.clone(),
             sample_budget: config.sample_budget,
+            tape_bytes: (config.enabled && config.files.want_records()).then_some(config.timeline_memory),
             limits: LIMITS,
         });
         if nvtx {
@@ -300,6 +304,7 @@ impl Inner {
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
             collector: OnceCell::new(),
+            recorder: OnceCell::new(),
             last: OnceCell::new(),
             phase: Mutex::new(Phase::Running),
             done: Condvar::new(),
@@ -307,6 +312,7 @@ impl Inner {
         }));
         if inner.config.enabled {
             LIVE.lock().push(inner);
+            inner.start_recorder();
             inner.start_collector();
             process::at_exit(finish_all);
             #[cfg(feature = "signals")]
@@ -323,7 +329,22 @@ impl Inner {
     fn start_collector(&'static self) {
         if self.config.wants_activity() && self.config.statistics {
             let options = gpu::CollectorOptions { calls: self.config.wants_calls(), memory: self.config.gpu_memory };
-            let _once = self.collector.set(gpu::Collector::start(&self.core, options));
+            let collector = gpu::Collector::start(&self.core, options);
+            if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
+                collector.record_to(recorder, self.core.clock.origin_monotonic_ns());
+            }
+            let _once = self.collector.set(collector);
+        }
+    }
+
+    /// Starts writing timelines, where the settings ask for any.
+    fn start_recorder(&'static self) {
+        if self.config.files.want_records() {
+            let (files, errors) = self.config.files.timelines(&self.identity);
+            for error in errors {
+                complain(&error.to_string());
+            }
+            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, files));
         }
     }
 
@@ -414,6 +435,9 @@ impl Inner {
         let summary = self.summarise(cut.as_ref());
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
         errors.extend(self.config.files.write(&summary));
+        if let Some(recorder) = self.recorder.get() {
+            errors.extend(recorder.finish(&summary));
+        }
         let _first = self.last.set(summary);
         files::together(errors)
     }

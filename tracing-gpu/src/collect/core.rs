@@ -16,6 +16,7 @@ use super::samples::Budget;
 use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
 use super::stream_times::StreamTimes;
+use super::tape::TapeRoom;
 use crate::clock::{Clock, Ticks};
 use crate::config::Domain as DomainChoice;
 use crate::record::RangeKey;
@@ -36,6 +37,8 @@ pub(crate) struct CoreOptions {
     pub(crate) domain: DomainChoice,
     pub(crate) filter: Targets,
     pub(crate) sample_budget: usize,
+    /// Memory for records that wait to be written into a timeline, in bytes; `None` where none is written.
+    pub(crate) tape_bytes: Option<usize>,
     pub(crate) limits: Limits,
 }
 
@@ -71,6 +74,8 @@ pub(crate) struct Core {
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
     pub(crate) budget: Budget,
+    /// Where a timeline is written.
+    pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
     window: AtomicU64,
     filter: Targets,
@@ -113,6 +118,7 @@ impl Core {
             stream_times: StreamTimes::default(),
             has_streams: AtomicBool::new(false),
             budget: Budget::new(options.sample_budget),
+            tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
             window: AtomicU64::new(window),
             filter: options.filter,
@@ -140,6 +146,7 @@ impl Core {
                 domain: DomainChoice::Default,
                 filter: Targets::new(),
                 sample_budget: 0,
+                tape_bytes: None,
                 limits: Limits { nodes: 1, run_time_names: 0 },
             })
         })
@@ -252,7 +259,7 @@ impl Core {
             enabled: self.is_enabled(metadata),
             label: names.catalog.label(domain, &name),
             domain,
-            own_values: declares_own_field(metadata),
+            own_values: declares_own_field(metadata) || self.tape_room.is_some() && !metadata.fields().is_empty(),
         };
         names.sites.insert(key, site);
         site

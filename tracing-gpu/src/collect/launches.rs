@@ -74,6 +74,11 @@ impl Shard {
         self.launches.any.load(Relaxed)
     }
 
+    /// The operating system's number of the thread that holds this shard.
+    pub(crate) fn thread_id(&self) -> u32 {
+        self.launches.thread.load(Relaxed)
+    }
+
     /// A thread takes this shard.
     pub(super) fn set_thread(&self, thread: u32) {
         self.launches.thread.store(thread, Relaxed);
@@ -85,7 +90,8 @@ impl Shard {
         let mut log = self.launches.log.lock();
         self.begin_instances(&mut log, thread);
         let (node, instance) = (self.current_node(), log.innermost());
-        log.note(thread, Note::Called { correlation, node, instance, graph, enqueues });
+        let at = if self.core.tape_room.is_some() { self.core.clock.now() } else { 0 };
+        log.note(thread, Note::Called { correlation, node, instance, graph, at, enqueues });
         let any = !log.open.is_empty();
         drop(log);
         if any && !self.launches.any.swap(true, Relaxed) {

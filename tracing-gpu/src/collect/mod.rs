@@ -17,5 +17,6 @@ pub(crate) mod shard;
 pub(crate) mod site;
 pub(crate) mod slab;
 pub(crate) mod stream_times;
+pub(crate) mod tape;
 pub(crate) mod threads;
 pub(crate) mod values;

@@ -15,6 +15,7 @@ use super::near::{CHILDREN, CachedSpan, Child, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
 use super::site::site_key;
 use super::slab::Slab;
+use super::tape::{Record, Tape};
 use super::values::SpanValues;
 use crate::clock::Ticks;
 use crate::gpu::{self, StreamId};
@@ -49,6 +50,7 @@ pub(crate) struct Shard {
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) marks: Marks,
     pub(super) launches: Launches,
+    pub(super) tape: Tape,
     /// For each of `spans`, the stream that a parent names: read only where any span names one.
     pub(super) streams: [AtomicU32; SPANS],
     pub(crate) thread: Mutex<String>,
@@ -81,6 +83,7 @@ impl Shard {
             told: Mutex::default(),
             marks: Marks::new(),
             launches: Launches::default(),
+            tape: Tape::default(),
             thread: Mutex::default(),
             lifetimes: Lifetimes::default(),
         }
@@ -150,6 +153,9 @@ impl Shard {
             return self.core.drop_span();
         }
         self.enter(span, place.with_own_values(), Some(values), stream);
+        if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
+            self.record(|| values.recorded(start));
+        }
     }
 
     /// Where an entry of this span is counted now: `record` may have changed its category.
@@ -194,6 +200,7 @@ impl Shard {
         let now = if self.has_tool() { self.pop_tool() } else { self.now() };
         if let Some(ended) = self.stack.pop(now) {
             self.add(ended);
+            self.record_range(ended, now, self.stack.depth());
         }
         self.end_instances(now);
         self.end_mark(span);
@@ -256,7 +263,7 @@ impl Shard {
             fn reopen(&mut self, _: Place, _: u64) -> Ticks {
                 0
             }
-            fn ended(&mut self, _: Ended) {}
+            fn ended(&mut self, _: Ended, _: Ticks, _: usize) {}
             fn domain(&self, _: Place) -> u32 {
                 0
             }
@@ -297,6 +304,19 @@ impl Shard {
     #[inline(always)]
     fn now(&self) -> Ticks {
         if self.statistics { self.core.clock.now() } else { 0 }
+    }
+
+    /// Records a range that has ended, for a timeline.
+    fn record_range(&self, ended: Ended, end: Ticks, depth: usize) {
+        let Some(identity) = self.identity(ended.place) else { return };
+        self.record(|| Record::Range {
+            key: identity.key,
+            start: end.saturating_sub(ended.duration),
+            end,
+            depth: depth as u32,
+            began_on: None,
+            cut: !self.core.is_running(),
+        });
     }
 
     pub(crate) fn add(&self, ended: Ended) {
@@ -365,8 +385,9 @@ impl Ranges for Shell<'_> {
         })
     }
 
-    fn ended(&mut self, ended: Ended) {
+    fn ended(&mut self, ended: Ended, end: Ticks, depth: usize) {
         self.shard.add(ended);
+        self.shard.record_range(ended, end, depth);
     }
 
     fn domain(&self, place: Place) -> u32 {

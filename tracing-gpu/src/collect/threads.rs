@@ -98,10 +98,11 @@ impl Core {
     }
 
     /// Whether the fast paths apply to this thread: durations are measured, with the one clock they know, no stream is in
-    /// play, and no end has to be noted.
+    /// play, and no end has to
+    /// be noted or recorded.
     fn is_plain(&self, shard: &Shard) -> bool {
         let streams = self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks());
-        self.statistics && self.clock.is_tsc() && !streams && !shard.has_instances()
+        self.statistics && self.clock.is_tsc() && !streams && !shard.has_instances() && self.tape_room.is_none()
     }
 
     /// Counts a new span that no shard was found for because its thread is being torn down.

@@ -10,8 +10,10 @@ use tracing_core::{Metadata, span};
 
 use super::catalog::CategoryName;
 use super::lifetimes::Begun;
+use super::tape::{Fields, Record};
 use crate::clock::Ticks;
 use crate::gpu::StreamId;
+use crate::timeline::Value;
 
 /// Fields of NVIDIA's own layer come without a prefix, so that code written for it works unchanged.
 const NAME: &str = "nvtx.name";
@@ -38,19 +40,27 @@ pub(crate) struct FieldValues {
     pub(crate) payload: Option<Payload>,
     pub(crate) lifetime: bool,
     pub(crate) stream: Option<StreamId>,
+    /// The span's other fields, where a timeline wants them.
+    pub(crate) others: Option<Vec<(String, Value)>>,
 }
 
 impl FieldValues {
-    pub(crate) fn of_new(attributes: &span::Attributes<'_>) -> Self {
-        let mut values = Self::default();
+    pub(crate) fn of_new(attributes: &span::Attributes<'_>, with_others: bool) -> Self {
+        let mut values = Self { others: with_others.then(Vec::new), ..Self::default() };
         attributes.record(&mut values);
         values
     }
 
-    pub(crate) fn of_record(record: &span::Record<'_>) -> Self {
-        let mut values = Self::default();
+    pub(crate) fn of_record(record: &span::Record<'_>, with_others: bool) -> Self {
+        let mut values = Self { others: with_others.then(Vec::new), ..Self::default() };
         record.record(&mut values);
         values
+    }
+
+    fn other(&mut self, field: &Field, value: impl FnOnce() -> Value) {
+        if let Some(others) = self.others.as_mut().filter(|_| !is_own_field(field.name())) {
+            others.push((field.name().to_owned(), value()));
+        }
     }
 
     fn text(&mut self, field: &Field, text: &str) {
@@ -88,18 +98,22 @@ impl FieldValues {
 
 impl Visit for FieldValues {
     fn record_str(&mut self, field: &Field, value: &str) {
+        self.other(field, || Value::Text(value.to_owned()));
         self.text(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
+        self.other(field, || Value::Unsigned(value));
         self.integer(field, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
+        self.other(field, || Value::Integer(value));
         self.integer(field, value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
+        self.other(field, || Value::Float(value));
         if PAYLOAD.contains(&field.name()) {
             self.payload = Some(Payload::F64(value));
         } else if field.name() == NAME {
@@ -108,6 +122,7 @@ impl Visit for FieldValues {
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
+        self.other(field, || Value::Bool(value));
         if field.name() == LIFETIME {
             self.lifetime = value;
         } else if PAYLOAD.contains(&field.name()) {
@@ -117,6 +132,7 @@ impl Visit for FieldValues {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // `%value` and `?value` come here; whatever else the span carries is not formatted.
+        self.other(field, || Value::Text(format!("{value:?}")));
         if is_own_field(field.name()) {
             let mut text = String::new();
             if write!(text, "{value:?}").is_ok() {
@@ -136,6 +152,7 @@ pub(crate) struct SpanValues {
     pub(crate) label: u32,
     changing: Mutex<Changing>,
     lifetime: Mutex<Option<Lifetime>>,
+    fields: Mutex<Fields>,
 }
 
 /// What `record` may change; it takes effect at the next entry.
@@ -168,11 +185,13 @@ pub(crate) struct Lifetime {
     pub(crate) start: Ticks,
     pub(crate) range: Option<RangeId>,
     pub(crate) begun: Begun,
+    /// The operating system's number of the thread that it began on.
+    pub(crate) thread: u32,
 }
 
 impl SpanValues {
     pub(crate) fn new(metadata: &'static Metadata<'static>, node: u32, label: u32) -> Self {
-        Self { metadata, node, label, changing: Mutex::default(), lifetime: Mutex::default() }
+        Self { metadata, node, label, changing: Mutex::default(), lifetime: Mutex::default(), fields: Mutex::default() }
     }
 
     pub(crate) fn now(&self) -> Changing {
@@ -186,6 +205,22 @@ impl SpanValues {
         changing.color = recorded.color.or(changing.color);
         changing.payload = recorded.payload.or(changing.payload);
         changing.stream = recorded.stream.unwrap_or(changing.stream);
+        drop(changing);
+        if let Some(others) = recorded.others.as_ref().filter(|others| !others.is_empty()) {
+            let mut fields = self.fields.lock();
+            let mut all = Vec::clone(&fields);
+            for (name, value) in others {
+                all.retain(|(known, _)| known != name); // a field that is recorded again has the new value
+                all.push((name.clone(), value.clone()));
+            }
+            *fields = Fields::new(all);
+        }
+    }
+
+    /// What a timeline shows of the entry that starts then.
+    pub(crate) fn recorded(&self, start: Ticks) -> Record {
+        let Changing { color, payload, .. } = self.now();
+        Record::Values { start, color, payload, fields: Fields::clone(&self.fields.lock()) }
     }
 
     pub(crate) fn begin_lifetime(&self, lifetime: Lifetime) {

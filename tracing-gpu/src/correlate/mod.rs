@@ -99,7 +99,7 @@ impl Attribution {
         match *note {
             Note::Began(instance) => instances.begin(tid, &instance),
             Note::Ended { instance, end } => instances.end(instance, end),
-            Note::Called { correlation, node, instance, graph, enqueues } => {
+            Note::Called { correlation, node, instance, graph, enqueues, .. } => {
                 let expected = match (enqueues, graph) {
                     (true, true) => Expected::Graph,
                     (true, false) => Expected::Operations,

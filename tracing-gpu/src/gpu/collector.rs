@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 
 use super::cupti::{self, Batch, Session, Sink};
 use super::own;
-use crate::activity::{GpuOp, Note};
+use crate::activity::{ApiCall, GpuOp, Note};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::samples::KEPT;
@@ -19,6 +20,7 @@ use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
 use crate::process;
 use crate::profiler::finish_all;
+use crate::recorder::Recorder;
 use crate::summary::ActivityLosses;
 
 /// How often records are asked for and collected.
@@ -65,6 +67,8 @@ pub(crate) struct Collector {
     /// Bound on records that wait to be attributed.
     most_rows: usize,
     state: Mutex<State>,
+    /// Who writes timelines, where any is written, and what CUPTI's clock read when the profiler's began.
+    recorder: OnceCell<(&'static Recorder, u64)>,
     hooked: AtomicBool,
     /// Whether everything that was launched has been delivered.
     is_over: AtomicBool,
@@ -112,7 +116,7 @@ struct State {
 
 /// What gives CUPTI's callbacks a place to go to before the session that they belong to is known.
 #[derive(Debug)]
-struct Entry(once_cell::sync::OnceCell<&'static Collector>);
+struct Entry(OnceCell<&'static Collector>);
 
 impl Sink for Entry {
     fn entered(&self, function: u32, correlation: u32) {
@@ -147,7 +151,7 @@ impl Collector {
     }
 
     fn start_owned(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
-        let entry: &'static Entry = Box::leak(Box::new(Entry(once_cell::sync::OnceCell::new())));
+        let entry: &'static Entry = Box::leak(Box::new(Entry(OnceCell::new())));
         let half = options.memory / 2;
         let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: half }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
@@ -169,6 +173,7 @@ impl Collector {
                 dropped_before: 0,
                 losses: ActivityLosses::default(),
             }),
+            recorder: OnceCell::new(),
             hooked: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             stop: Mutex::new(false),
@@ -222,7 +227,7 @@ impl Collector {
             Some(shard) => shard.note_call(correlation, graph, enqueues),
             None => self.strays.lock().push(match is_own {
                 true => Note::Own { correlation },
-                false => Note::Called { correlation, node: 0, instance: 0, graph, enqueues },
+                false => Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues },
             }),
         }
     }
@@ -236,6 +241,9 @@ impl Collector {
         for shard in self.core.all_shards() {
             *dropped_notes += shard.take_notes(notes);
             notes.iter().for_each(|(thread, note)| attribution.note(*thread, note));
+            if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
+                recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(*thread, note)));
+            }
         }
         std::mem::take(&mut *self.strays.lock()).iter().for_each(|note| attribution.note(0, note));
         self.core.with_names(|names| {
@@ -246,12 +254,34 @@ impl Collector {
         losses.unreadable_records += arrived.unreadable;
         losses.over_budget_records += arrived.over_budget;
         for batch in arrived.batches {
+            self.record(&batch, *window);
             // What had no time is counted; what was over before the window is not of it.
             let of_window = |end: u64| end == 0 || end >= *window;
             batch.ops.iter().filter(|op| of_window(op.end)).for_each(|op| attribution.operation(op, &context));
             batch.calls.iter().filter(|call| of_window(call.start)).for_each(|call| attribution.call(call, &context));
         }
         attribution.drained(&context);
+    }
+
+    /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
+    pub(crate) fn record_to(&self, recorder: &'static Recorder, origin: u64) {
+        let _once = self.recorder.set((recorder, origin));
+    }
+
+    fn record(&self, batch: &Batch, window: u64) {
+        let Some(&(recorder, origin)) = self.recorder.get() else { return };
+        let moment = |ns: u64| if ns == 0 { 0 } else { ns.saturating_sub(origin).max(1) };
+        recorder.add_gpu(|records| {
+            for op in batch.ops.iter().filter(|op| op.end >= window) {
+                let op = GpuOp { start: moment(op.start), end: moment(op.end), ..*op };
+                records.operation(&op, |id| self.session.kernel_names(id));
+            }
+            for call in batch.calls.iter().filter(|call| call.start >= window) {
+                let call = ApiCall { start: moment(call.start), end: moment(call.end), ..*call };
+                let name = self.session.function_name(call.api, call.function).unwrap_or_default();
+                records.call(&call, name.into());
+            }
+        });
     }
 
     /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.

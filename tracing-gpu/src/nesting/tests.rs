@@ -18,7 +18,7 @@ impl Ranges for Recorder {
         self.log.push(format!("push {}", place.row()));
         self.now
     }
-    fn ended(&mut self, ended: Ended) {
+    fn ended(&mut self, ended: Ended, _: Ticks, _: usize) {
         self.ended.push(ended);
     }
     fn domain(&self, place: Place) -> u32 {

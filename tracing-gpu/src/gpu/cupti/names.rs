@@ -70,6 +70,13 @@ impl Names {
         number
     }
 
+    /// The name as a person writes it, and the symbol.
+    pub(crate) fn both(&self, number: u32) -> Option<(Arc<str>, Arc<str>)> {
+        let shown = self.shown(number)?;
+        let symbol = Arc::clone(&self.0.lock().names.get(number as usize)?.symbol);
+        Some((shown, String::from_utf8_lossy(&symbol).into()))
+    }
+
     /// The name as a person writes it; `None` for a number that was not given out.
     pub(crate) fn shown(&self, number: u32) -> Option<Arc<str>> {
         let symbol = {

@@ -277,6 +277,12 @@ impl Session {
         if self.forked() { None } else { self.names.shown(id) }
     }
 
+    /// The same, and the symbol in the module.
+    pub(crate) fn kernel_names(&self, id: u32) -> (Arc<str>, Arc<str>) {
+        let names = if self.forked() { None } else { self.names.both(id) };
+        names.unwrap_or_else(|| ("".into(), "".into()))
+    }
+
     /// CUPTI's name of a function of the driver or the runtime, such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
     pub(crate) fn function_name(&self, api: Api, cbid: u32) -> Option<String> {
         if self.forked() { None } else { self.library.function_name(api, cbid) }

@@ -1,0 +1,298 @@
+//! Writes timelines while the program runs: takes what threads recorded and what ran on the GPU, and hands it to the files.
+//!
+//! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
+//! program, go on.
+
+mod gpu;
+mod moments;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nvtx_rs::Payload;
+use parking_lot::Mutex;
+
+pub(crate) use gpu::GpuRecords;
+use gpu::GpuTracks;
+use moments::Moments;
+
+use crate::clock::Ticks;
+use crate::collect::catalog::{CategoryName, ROOT};
+use crate::collect::core::Core;
+use crate::collect::tape::Record;
+use crate::summary::{Process, Summary};
+use crate::timeline::{Item, Mark, Range, Sink, Value};
+
+/// How often records are taken, at least.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Open ranges whose values are kept.
+const OPEN: usize = 1 << 16;
+
+/// A file, and what writes it.
+pub(crate) struct TimelineFile {
+    pub(crate) path: PathBuf,
+    pub(crate) sink: Box<dyn Sink>,
+}
+
+/// Writes the timelines of one profiler. Lives as long as the process.
+pub(crate) struct Recorder {
+    core: &'static Core,
+    gpu: Mutex<GpuRecords>,
+    state: Mutex<State>,
+    stop: AtomicBool,
+    lost: AtomicU64,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Recorder")
+    }
+}
+
+struct State {
+    files: Vec<TimelineFile>,
+    errors: Vec<io::Error>,
+    moments: Moments,
+    labels: Labels,
+    /// Threads that the files know.
+    threads: HashSet<u32>,
+    records: Vec<(u32, Record)>,
+    /// Values of ranges that are still open, by thread and start.
+    values: HashMap<(u32, Ticks), Record>,
+    tracks: GpuTracks,
+}
+
+/// Names by their numbers, as far as they are known here.
+#[derive(Default)]
+pub(super) struct Labels {
+    labels: Vec<(Option<&'static str>, Arc<str>)>,
+    categories: Vec<Arc<str>>,
+    /// Label of each node of the lineage tree.
+    nodes: Vec<u32>,
+}
+
+impl Labels {
+    pub(super) fn label(&self, label: u32) -> (Option<&'static str>, &str) {
+        self.labels.get(label as usize).map_or((None, ""), |(domain, name)| (*domain, name))
+    }
+
+    fn category(&self, category: u32) -> Option<&str> {
+        self.categories.get(category as usize).map(|name| &**name).filter(|_| category != 0)
+    }
+
+    /// Name of the spans of a node; `None` outside of any.
+    fn node(&self, node: u32) -> Option<&str> {
+        let label = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
+        Some(self.label(*label).1)
+    }
+
+    /// Takes over names that are new.
+    fn update(&mut self, core: &Core) {
+        core.with_names(|names| {
+            while let Some(label) = names.catalog.label_of(self.labels.len() as u32) {
+                self.labels.push((names.domain_name(label.domain), label.name.clone()));
+            }
+            self.nodes.extend(names.catalog.nodes().iter().skip(self.nodes.len()).map(|node| node.label));
+            if self.categories.is_empty() {
+                self.categories.push("".into()); // 0 is none
+            }
+            while let Some(category) = names.catalog.category_of(self.categories.len() as u32) {
+                self.categories.push(match category {
+                    CategoryName::Text(text) => text.clone(),
+                    CategoryName::Number(number) => number.to_string().into(),
+                });
+            }
+        });
+    }
+}
+
+impl State {
+    /// Hands an item to all files; one that fails is given up.
+    fn give(&mut self, item: &Item<'_>) {
+        give(&mut self.files, &mut self.errors, |sink| sink.item(item));
+    }
+
+    fn keep_values(&mut self, values: Vec<(u32, Ticks, &Record)>) {
+        for (thread, start, record) in values {
+            if self.values.len() < OPEN {
+                self.values.insert((thread, start), record.clone());
+            }
+        }
+    }
+}
+
+fn give(
+    files: &mut Vec<TimelineFile>,
+    errors: &mut Vec<io::Error>,
+    mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>,
+) {
+    files.retain_mut(|file| match what(&mut *file.sink) {
+        Ok(()) => true,
+        Err(error) => {
+            let path = file.path.display();
+            errors.push(io::Error::new(error.kind(), format!("cannot write the timeline to `{path}`: {error}")));
+            false
+        }
+    });
+}
+
+impl Recorder {
+    /// Starts writing. Files that cannot be begun are given up at once; the end tells of them.
+    pub(crate) fn start(core: &'static Core, process: &Process, files: Vec<TimelineFile>) -> &'static Self {
+        let (mut files, mut errors) = (files, Vec::new());
+        give(&mut files, &mut errors, |sink| sink.begin(process));
+        let recorder: &'static Self = Box::leak(Box::new(Self {
+            core,
+            gpu: Mutex::default(),
+            state: Mutex::new(State {
+                files,
+                errors,
+                moments: Moments::new(core.clock.origin()),
+                labels: Labels::default(),
+                threads: HashSet::new(),
+                records: Vec::new(),
+                values: HashMap::new(),
+                tracks: GpuTracks::default(),
+            }),
+            stop: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
+            thread: Mutex::default(),
+        }));
+        let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| recorder.run());
+        *recorder.thread.lock() = thread.ok(); // without a thread all is written at the end, as far as there is room
+        recorder
+    }
+
+    fn run(&self) {
+        let Some(room) = &self.core.tape_room else { return };
+        let asleep = Mutex::new(());
+        while !self.stop.load(Relaxed) {
+            let _elapsed = room.wake.wait_for(&mut asleep.lock(), PERIOD);
+            self.write();
+        }
+    }
+
+    /// Records of the GPU's side, to be written with the next that come.
+    pub(crate) fn add_gpu(&self, add: impl FnOnce(&mut GpuRecords)) {
+        add(&mut self.gpu.lock());
+    }
+
+    /// Writes what has been recorded so far.
+    fn write(&self) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        for shard in self.core.all_shards() {
+            let mut records = std::mem::take(&mut state.records);
+            self.lost.fetch_add(shard.take_records(&mut records), Relaxed);
+            if !records.is_empty() {
+                state.moments.add(self.core.clock.anchor()); // after what is converted by it
+                state.labels.update(self.core);
+                let name = shard.thread.lock().clone();
+                write_records(state, &records, &name);
+                if let Some(room) = &self.core.tape_room {
+                    room.give_back(records.len());
+                }
+                records.clear();
+            }
+            state.records = records;
+        }
+        let gpu = std::mem::take(&mut *self.gpu.lock());
+        if !gpu.is_empty() {
+            state.moments.add(self.core.clock.anchor());
+            state.labels.update(self.core);
+            self.lost.fetch_add(gpu.lost(), Relaxed);
+            let State { files, errors, moments, labels, tracks, .. } = state;
+            tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
+        }
+        give(&mut state.files, &mut state.errors, |sink| sink.flush());
+    }
+
+    /// Writes the rest and closes the files. What went wrong with each.
+    pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
+        self.stop.store(true, Relaxed);
+        if let Some(room) = &self.core.tape_room {
+            room.wake.notify_one();
+        }
+        if let Some(thread) = self.thread.lock().take() {
+            let _panicked = thread.join();
+        }
+        self.write();
+        let mut state = self.state.lock();
+        let State { files, errors, labels, tracks, .. } = &mut *state;
+        tracks.end(labels, &mut |item| give(files, errors, |sink| sink.item(item)));
+        let lost = self.lost.load(Relaxed);
+        give(files, errors, |sink| sink.end(summary, lost));
+        files.clear();
+        std::mem::take(errors)
+    }
+
+    /// Records that there was no room for.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+}
+
+fn write_records(state: &mut State, records: &[(u32, Record)], name: &str) {
+    // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
+    let mut values: Vec<(u32, Ticks, &Record)> = Vec::new();
+    for (thread, record) in records {
+        if state.threads.insert(*thread) {
+            state.give(&Item::Thread { thread: *thread, name });
+        }
+        match record {
+            Record::Values { start, .. } => values.push((*thread, *start, record)),
+            Record::Mark { at, domain, level, text } => {
+                let at = state.moments.ns(*at);
+                state.give(&Item::Mark(Mark { thread: *thread, at, domain: *domain, text, level: *level }));
+            }
+            Record::Range { key, start, end, depth, began_on, cut } => {
+                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (*thread, *start));
+                let own = own.map(|index| values.swap_remove(index).2.clone());
+                let own = own.or_else(|| state.values.remove(&(*thread, *start)));
+                let (mut color, mut payload, mut fields) = (None, None, None);
+                if let Some(Record::Values { color: own_color, payload: own_payload, fields: own_fields, .. }) = own {
+                    (color, payload) = (own_color.map(|color| color.to_argb()), own_payload.map(value_of));
+                    fields = Some(own_fields);
+                }
+                let State { files, errors, moments, labels, .. } = state;
+                let (domain, name) = labels.label(key.label);
+                let item = Item::Range(Range {
+                    thread: began_on.unwrap_or(*thread),
+                    start: moments.ns(*start),
+                    end: moments.ns(*end),
+                    style: key.style,
+                    domain,
+                    name,
+                    depth: *depth,
+                    category: labels.category(key.category),
+                    color,
+                    payload: payload.as_ref(),
+                    fields: fields.as_ref().map_or(&[], |fields| fields.as_slice()),
+                    end_thread: began_on.map(|_| *thread),
+                    cut: *cut,
+                });
+                give(files, errors, |sink| sink.item(&item));
+            }
+        }
+    }
+    // Of ranges that are still open.
+    state.keep_values(values);
+}
+
+fn value_of(payload: Payload) -> Value {
+    match payload {
+        Payload::U64(value) => Value::Unsigned(value),
+        Payload::I64(value) => Value::Integer(value),
+        Payload::F64(value) => Value::Float(value),
+        Payload::U32(value) => Value::Unsigned(value.into()),
+        Payload::I32(value) => Value::Integer(value.into()),
+        Payload::F32(value) => Value::Float(value.into()),
+    }
+}
