@@ -10,6 +10,7 @@ use tracing_core::{Metadata, span};
 
 use super::catalog::CategoryName;
 use super::lifetimes::Begun;
+use crate::activity::InstanceId;
 use crate::clock::Ticks;
 use crate::gpu::StreamId;
 
@@ -168,6 +169,8 @@ pub(crate) struct Lifetime {
     pub(crate) start: Ticks,
     pub(crate) range: Option<RangeId>,
     pub(crate) begun: Begun,
+    /// Its number for whoever collects the GPU's work; 0 if nobody does.
+    pub(crate) instance: InstanceId,
 }
 
 impl SpanValues {

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::hash::Map;
-use super::totals::Projection;
+use super::totals::{Projection, Range};
 use crate::activity::{Instance, InstanceId};
 use crate::clock::Ticks;
+use crate::stats::Distribution;
 use crate::summary::RangeStyle;
 
 /// No instance.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// Totals by label and style.
-pub(super) type Projections = BTreeMap<(u32, RangeStyle), Projection>;
+pub(super) type Projections = BTreeMap<Range, Projection>;
 
 /// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it are gone.
 #[derive(Debug)]
@@ -21,7 +22,6 @@ pub(super) struct Kept {
     id: InstanceId,
     parent: u32,
     pub(super) label: u32,
-    thread: u32,
     pub(super) style: RangeStyle,
     /// Instances that it is nested in.
     level: u32,
@@ -31,6 +31,8 @@ pub(super) struct Kept {
     /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is in its ancestors and in the tables of
     /// kernels, and no longer in its projection.
     folded: bool,
+    /// Whether it is a start/end range that ended on another thread, and so is in no table.
+    left: bool,
     /// Remembered launches in it, and kept instances directly inside.
     launches: u32,
     below: u32,
@@ -44,6 +46,8 @@ pub(super) struct Kept {
     mark: u64,
     /// Rows of the kernels launched in it, in the order of the keys.
     pub(super) kernels: Vec<(u64, u32)>,
+    /// Times of the kernels launched in it, in the order of the keys, while it is undecided.
+    pub(super) alone: Vec<(u64, Distribution)>,
 }
 
 impl Kept {
@@ -55,11 +59,20 @@ impl Kept {
         self.last > 0
     }
 
+    /// Whether it may still end on another thread, and then be in no table.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.style == RangeStyle::StartEnd && !self.over
+    }
+
+    pub(super) fn range(&self) -> Range {
+        (self.label, self.style)
+    }
+
     fn add_to(&self, totals: &mut Projections, end: Ticks, keep: &dyn Fn(u64) -> bool) {
         if self.folded || !self.has_work() {
             return;
         }
-        let row = totals.entry((self.label, self.style)).or_default();
+        let row = totals.entry(self.range()).or_default();
         row.projected.add(self.last.saturating_sub(self.first), keep);
         row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(self.start)));
         row.operations = row.operations.saturating_add(self.operations);
@@ -70,6 +83,7 @@ impl Kept {
     fn forget_work(&mut self) {
         (self.first, self.last, self.operations, self.children) = (u64::MAX, 0, 0, 0);
         self.kernels = Vec::new();
+        self.alone = Vec::new();
     }
 }
 
@@ -128,7 +142,7 @@ impl Instances {
         self.kept.get_mut(slot as usize)
     }
 
-    pub(super) fn begin(&mut self, thread: u32, began: &Instance) {
+    pub(super) fn begin(&mut self, began: &Instance) {
         if began.id == 0 || self.by_id.contains_key(&began.id) {
             return;
         }
@@ -142,13 +156,13 @@ impl Instances {
             id: began.id,
             parent,
             label: began.label,
-            thread,
             style: began.style,
             level,
             start: began.start,
             end: 0,
             over: false,
             folded: false,
+            left: false,
             launches: 0,
             below: 0,
             first: u64::MAX,
@@ -157,6 +171,7 @@ impl Instances {
             children: 0,
             mark: 0,
             kernels: Vec::new(),
+            alone: Vec::new(),
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -171,14 +186,33 @@ impl Instances {
         self.open += 1;
     }
 
-    pub(super) fn end(&mut self, id: InstanceId, end: Ticks) {
+    /// It is over: itself, if that decides that it counts.
+    pub(super) fn end(&mut self, id: InstanceId, end: Ticks) -> Option<(u32, &mut Kept)> {
         let slot = self.slot(id);
-        let Some(kept) = self.get_mut(slot).filter(|kept| !kept.over) else { return };
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| !kept.over)?;
+        let decides = kept.is_undecided();
         (kept.over, kept.end) = (true, end);
         if !kept.is_held() {
             self.loose.push(slot);
         }
         self.over.push_back((slot, id));
+        decides.then_some((slot, kept))
+    }
+
+    /// It ended where it counts for nothing: itself, if it was undecided.
+    pub(super) fn leave(&mut self, id: InstanceId) -> Option<(u32, &mut Kept)> {
+        let slot = self.slot(id);
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.is_undecided())?;
+        let parent = kept.has_work().then_some(kept.parent);
+        (kept.over, kept.left, kept.folded) = (true, true, true);
+        self.open -= 1;
+        if !kept.is_held() {
+            self.loose.push(slot);
+        }
+        if let Some(parent) = parent.and_then(|parent| self.get_mut(parent)) {
+            parent.children = parent.children.saturating_sub(1);
+        }
+        self.kept.get_mut(slot as usize).map(|kept| (slot, kept))
     }
 
     /// One more launch in it is remembered.
@@ -197,9 +231,9 @@ impl Instances {
         }
     }
 
-    /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before.
+    /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before, or counts for nothing.
     pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
-        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark)?;
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
         kept.mark = timed.mark;
         let parent = (!kept.folded && !kept.has_work()).then_some(kept.parent);
         if !kept.folded {
@@ -214,6 +248,15 @@ impl Instances {
             let late = kept.folded;
             (kept, late)
         })
+    }
+
+    /// All that are undecided.
+    pub(super) fn undecided(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter().filter(|kept| kept.id != 0 && kept.is_undecided())
+    }
+
+    pub(super) fn range(&self, slot: u32) -> Option<Range> {
+        self.kept.get(slot as usize).map(Kept::range)
     }
 
     /// The instance directly below on the thread's stack.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::{Launched, NEVER, Program, Span, delivered, sorted, threads};
+use super::totals::NodeTotals;
 use super::*;
 use crate::summary::{GpuWork, MemoryWork, RangeStyle};
 use proptest::prelude::*;
@@ -31,8 +32,12 @@ fn work(ops: &[&GpuOp]) -> GpuWork {
 }
 
 impl Program {
-    /// Ranges of the thread in whose time the whole call lies.
+    /// Ranges of the thread, but for those that ended on another, in whose time the whole call lies.
     fn around(&self, launched: &Launched) -> Vec<&Span> {
+        self.open_at(launched).into_iter().filter(|span| !span.left).collect()
+    }
+
+    fn open_at(&self, launched: &Launched) -> Vec<&Span> {
         let encloses =
             |span: &&Span| span.thread == launched.thread && span.start <= launched.start && span.end >= launched.end;
         self.spans.iter().filter(encloses).collect()
@@ -210,7 +215,8 @@ proptest! {
 fn the_programs_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut nested, mut lifetimes, mut devices, mut overlapping, mut open, mut graphs) = (0, 0, 0, 0, 0, 0);
-    for _ in 0..100 {
+    let (mut side_by_side, mut crossing, mut left, mut only_left) = (0, 0, 0, 0);
+    for _ in 0..150 {
         let threads = threads().new_tree(&mut runner).unwrap().current();
         let program = Program::new(&threads, &[0, 0, 1, 2, 0]);
         let totals = program.reference();
@@ -219,6 +225,18 @@ fn the_programs_have_everything_in_them() {
         devices += usize::from(program.launched.iter().flat_map(|it| &it.ops).any(|op| op.device == 2));
         overlapping += usize::from(totals.total.busy_ns < totals.total.sum_ns);
         open += program.spans.iter().filter(|span| span.end == program.now).count();
+        for launched in program.launched.iter().filter(|it| it.node.is_some() && !it.own && !it.ops.is_empty()) {
+            let (all, around) = (program.open_at(launched), program.around(launched));
+            let of_style = |style| around.iter().filter(move |span| span.style == style).copied();
+            let pairs = |style| {
+                let others = of_style(RangeStyle::StartEnd);
+                others.flat_map(move |it| of_style(style).map(move |other| (it, other))).filter(|(a, b)| a.id != b.id)
+            };
+            side_by_side += pairs(RangeStyle::StartEnd).filter(|(a, b)| a.label == b.label).count();
+            crossing += pairs(RangeStyle::PushPop).filter(|(lifetime, on_stack)| lifetime.end < on_stack.end).count();
+            left += usize::from(all.len() > around.len());
+            only_left += usize::from(!all.is_empty() && around.is_empty());
+        }
         graphs += totals.projections.values().filter(|row| row.operations < totals.total.operations).count();
     }
     for (what, count) in [
@@ -228,6 +246,10 @@ fn the_programs_have_everything_in_them() {
         ("overlapping", overlapping),
         ("open", open),
         ("graphs", graphs),
+        ("side by side", side_by_side),
+        ("crossing", crossing),
+        ("left", left),
+        ("only left", only_left),
     ] {
         assert!(count > 20, "{what}: {count}");
     }
