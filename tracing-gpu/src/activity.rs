@@ -90,7 +90,7 @@ pub struct Instance {
 /// What a thread notes, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// An instance that something is about to be launched in. Its parent has been noted before.
+    /// An instance that something is about to be launched in. What began on the thread before it, and is open, has been noted before.
     Began(Instance),
     /// That instance is over.
     Ended { instance: InstanceId, end: Ticks },

@@ -159,15 +159,15 @@ impl Recording {
                 What::Calls(at) => {
                     let Call { correlation, start, graph, .. } = self.calls[at];
                     let around = |open: &&usize| self.ranges[**open].start <= start;
-                    let mut instance = 0;
-                    for &open in stack.iter().filter(around) {
-                        begin(&mut notes, open, now, instance, &mut begun);
-                        instance = id(open);
-                    }
                     let enqueues = enqueues.contains(&correlation);
-                    for &open in lifetimes.iter().filter(around) {
-                        let below = stack.iter().rfind(|&&below| self.ranges[below].start <= self.ranges[open].start);
-                        begin(&mut notes, open, now, below.map_or(0, |&below| id(below)), &mut begun);
+                    let mut instance = 0;
+                    let mut outermost_first: Vec<usize> = stack.iter().chain(&lifetimes).copied().collect();
+                    outermost_first.sort_by_key(|&open| (self.ranges[open].start, u64::MAX - self.ranges[open].end));
+                    for open in outermost_first.into_iter().filter(|open| around(&open)) {
+                        begin(&mut notes, open, now, instance, &mut begun);
+                        if self.ranges[open].style == RangeStyle::PushPop {
+                            instance = id(open);
+                        }
                     }
                     notes.push((now, thread, Note::Called { correlation, node: 0, instance, graph, enqueues }));
                     for &open in lifetimes.iter().filter(around) {

@@ -16,7 +16,7 @@ use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
 use crate::summary::RangeStyle;
 
-/// Notes that a thread keeps until they are collected, which is ten times a second: 48 MiB, and the ends of what was noted before. A call takes one, and one
+/// Notes that a thread keeps until they are collected, which is ten times a second: 40 MiB, and the ends of what was noted before. A call takes one, and one
 /// more for each lifetime around it.
 const NOTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
@@ -126,7 +126,6 @@ impl Shard {
         let mut log = self.launches.log.lock();
         self.begin_instances(&mut log, thread);
         let (node, instance) = (self.current_node(), log.innermost());
-        self.begin_lifetimes(&mut log, thread);
         log.note(thread, Note::Called { correlation, node, instance, graph, enqueues });
         log.note_within(thread, correlation);
         let any = !log.open.is_empty();
@@ -142,7 +141,7 @@ impl Shard {
         self.launches.log.lock().note(thread, Note::Own { correlation });
     }
 
-    /// Gives a number to every open range that has none.
+    /// Notes every open range and lifetime that was not noted yet, in the order of their beginnings.
     fn begin_instances(&self, log: &mut Log, thread: u32) {
         let depth = self.stack.depth();
         let is_same = |log: &Log, index: usize| {
@@ -154,6 +153,7 @@ impl Shard {
         }
         for index in log.open.len()..depth {
             let Some((place, start)) = self.stack.at(index) else { break };
+            self.begin_lifetimes(log, thread, start);
             let below = log.innermost();
             let Some(identity) = self.identity(place) else {
                 log.open.push(OpenInstance { start, id: below, is_measured: false });
@@ -164,14 +164,14 @@ impl Shard {
             let is_measured = log.note(thread, Note::Began(Instance { id, parent: below, label, style, start }));
             log.open.push(OpenInstance { start, id: if is_measured { id } else { below }, is_measured });
         }
+        self.begin_lifetimes(log, thread, Ticks::MAX);
     }
 
-    /// Notes the lifetimes that no call was made in yet. The stack has been noted.
-    fn begin_lifetimes(&self, log: &mut Log, thread: u32) {
+    /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
+    fn begin_lifetimes(&self, log: &mut Log, thread: u32, before: Ticks) {
         for at in 0..log.lifetimes.len() {
-            let Some(&OpenLifetime { id, label, start, .. }) = log.lifetimes.get(at).filter(|it| !it.is_noted) else {
-                continue;
-            };
+            let open = log.lifetimes.get(at).filter(|lifetime| !lifetime.is_noted && lifetime.start < before);
+            let Some(&OpenLifetime { id, label, start, .. }) = open else { continue };
             let (parent, style) = (log.around(start), RangeStyle::StartEnd);
             let start = start.max(self.core.window());
             let is_noted = log.note(thread, Note::Began(Instance { id, parent, label, style, start }));

@@ -8,6 +8,7 @@
 //! by what came in it. Tables have a row for each name.
 
 mod calls;
+mod enclosing;
 mod hash;
 mod intervals;
 mod kernels;
@@ -53,7 +54,7 @@ pub(crate) const OUTSIDE: u32 = 0;
 pub struct Limits {
     /// Calls remembered until what they launched has come: 41 to 82 bytes each.
     pub launches: usize,
-    /// Instances not in the totals yet: some 190 bytes each, and 16 for each kernel launched in it. In a drain there may be as many more as were noted in it, and
+    /// Instances not in the totals yet: some 210 bytes each, 16 for each kernel launched in it, and 4 for each lifetime around it. In a drain there may be as many more as were noted in it, and
     /// one that is in the totals early stays as long as a launch in it is remembered.
     pub instances: usize,
 }
@@ -121,6 +122,7 @@ impl Attribution {
                     (false, _) => Expected::Record,
                 };
                 let launch = Launch::new(tid, node, instances.slot(instance), expected);
+                instances.called(tid, correlation, launch.instance);
                 if !launches.joins(correlation, &launch) {
                     instances.hold(launch.instance);
                     launches.insert(correlation, launch, |slot| instances.release(slot));
@@ -130,6 +132,7 @@ impl Attribution {
                 let slot = instances.slot(instance);
                 if slot != NO_SLOT && launches.put_within(correlation, slot) {
                     instances.hold(slot);
+                    instances.called_within(tid, correlation, slot, launches.within(correlation));
                 }
             }
             Note::Own { correlation } => {

@@ -128,15 +128,11 @@ impl Program {
         if own && is_noted {
             self.notes.push((thread, Note::Own { correlation }));
         } else if let Some(node) = node {
-            let mut instance = 0;
-            for &span in stack {
-                self.begin(span, instance, noted);
-                instance = self.spans[span].id;
-            }
-            for &span in lifetimes {
+            let instance = stack.last().map_or(0, |&span| self.spans[span].id);
+            let open: BTreeSet<usize> = stack.iter().chain(lifetimes).copied().collect();
+            for span in open {
                 let below = stack.iter().rfind(|&&below| below < span);
-                let parent = below.map_or(0, |&below| self.spans[below].id);
-                self.begin(span, parent, noted);
+                self.begin(span, below.map_or(0, |&below| self.spans[below].id), noted);
             }
             if d % 4 == 1 {
                 // A driver call of the same call of the runtime, before the one that enqueues.

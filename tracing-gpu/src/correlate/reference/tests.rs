@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::program::{Launched, NEVER, Program, Span, delivered, sorted, threads};
+use super::program::{Launched, Program, Span, delivered, sorted, threads};
 use super::totals::NodeTotals;
 use super::*;
 use crate::summary::{GpuWork, MemoryWork, RangeStyle};
@@ -55,24 +55,11 @@ impl Program {
         }
     }
 
-    /// Of the push/pop ranges of its thread around a range, the tightest. A start/end range may outlive that: what counts is the first launch inside.
-    fn parent(&self, span: &Span) -> Option<&Span> {
-        let inside = |launched: &&Launched| {
-            launched.node.is_some() && !launched.own && self.around(launched).iter().any(|around| around.id == span.id)
-        };
-        let end = match span.style {
-            RangeStyle::PushPop => span.end,
-            _ => self.launched.iter().filter(inside).map(|launched| launched.start).min().unwrap_or(NEVER),
-        };
-        let others = self
-            .spans
-            .iter()
-            .filter(|other| other.id != span.id && other.thread == span.thread && other.style == RangeStyle::PushPop);
-        others.filter(|other| other.start <= span.start && other.end >= end).max_by_key(|other| other.start)
-    }
-
-    fn level(&self, span: &Span) -> u64 {
-        self.parent(span).map_or(0, |parent| self.level(parent) + 1)
+    /// Ranges of its thread around a range.
+    fn enclosing(&self, span: &Span) -> impl Iterator<Item = &Span> {
+        let (id, thread, start, end) = (span.id, span.thread, span.start, span.end);
+        let others = self.spans.iter().filter(move |other| other.id != id && other.thread == thread && !other.left);
+        others.filter(move |other| other.start <= start && other.end >= end)
     }
 
     fn reference(&self) -> Totals {
@@ -148,8 +135,9 @@ impl Program {
             row.projected.add(last - first, |_| true);
             row.range_total += u128::from(span.end - span.start);
             row.operations += launched.len() as u64;
-            row.level_sum += self.level(span);
-            let of_this = |child: &&Span| self.parent(child).is_some_and(|parent| parent.id == span.id);
+            row.level_sum += self.enclosing(span).count() as u64;
+            let parent = |child: &Span| self.enclosing(child).max_by_key(|around| around.start).map(|parent| parent.id);
+            let of_this = |child: &&Span| parent(child) == Some(span.id);
             row.children_sum +=
                 self.spans.iter().filter(of_this).filter(|child| !inside(child).is_empty()).count() as u64;
         }
