@@ -28,3 +28,8 @@ fn a_recording_made_by_hand_agrees() {
     agrees(&folder);
     std::fs::remove_dir_all(folder).expect("the folder can be removed");
 }
+
+#[test]
+fn a_recording_of_an_h200_agrees() {
+    agrees(&Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/attribution"));
+}

@@ -79,7 +79,7 @@ pub type InstanceId = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instance {
     pub id: InstanceId,
-    /// The instance directly below it on the thread's stack; 0 for none.
+    /// The instance directly below it on the thread's stack, for a start/end range the innermost that began before it; 0 for none.
     pub parent: InstanceId,
     /// Interned domain and name.
     pub label: u32,
@@ -90,10 +90,13 @@ pub struct Instance {
 /// What a thread notes, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// An instance that something is about to be launched in. Its parent has been noted before.
+    /// An instance that something is about to be launched in. What began on the thread before it, and is open, has been noted before.
     Began(Instance),
     /// That instance is over.
     Ended { instance: InstanceId, end: Ticks },
+    /// That start/end range ended on another thread than it began on, or where it could not be measured: it counts nowhere. Noted in the log of the thread that it
+    /// began on, by whichever thread ended it.
+    Left { instance: InstanceId },
     /// An API call that enqueues work, or that is counted for its span.
     Called {
         correlation: u32,
@@ -108,7 +111,7 @@ pub enum Note {
         /// Whether operations are to be expected of it; if not, it is only looked up for API calls.
         enqueues: bool,
     },
-    /// The call was made inside this start/end range of the thread too, which is on no stack. Follows its `Called`.
+    /// The call was made inside this start/end range of the thread too, which is on no stack. Follows its `Called`, and has been noted to begin before.
     Within { correlation: u32, instance: InstanceId },
     /// A call of the profiler's own, to be left out of all tables.
     Own { correlation: u32 },

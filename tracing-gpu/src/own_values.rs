@@ -78,7 +78,15 @@ fn begin_lifetime(core: &'static Core, shard: &Shard, values: &SpanValues) {
     let range = range.map(|range| shard.closed(|| range.domain.start(&values.now().apply(range.attributes))));
     let begun = Begun::here(values.label, shard.index);
     shard.lifetimes.begin(begun, &shard.thread);
-    values.begin_lifetime(Lifetime { start, range, begun, thread: shard.thread_id() });
+    let instance = shard.begin_lifetime(values.label, start);
+    values.begin_lifetime(Lifetime { start, range, begun, thread: shard.thread_id(), instance });
+}
+
+/// Has the launches of its thread no longer be inside, nor those that were.
+fn leave(core: &Core, lifetime: &Lifetime) {
+    if let Some(creator) = core.shard_at(lifetime.begun.shard()) {
+        creator.end_lifetime(lifetime.instance, None);
+    }
 }
 
 /// Ends the start/end range of a span that has been closed, if it has one. Without a shard it cannot be measured, and is counted so;
@@ -91,10 +99,17 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
     if let Some(creator) = core.shard_at(lifetime.begun.shard()) {
         creator.lifetimes.end(lifetime.begun);
     }
-    let Some(shard) = shard else { return core.drop_span() };
+    let Some(shard) = shard else {
+        leave(core, &lifetime); // what is not measured is in no table
+        return core.drop_span();
+    };
     let now = core.clock.now();
     if let Some(range) = lifetime.range {
         shard.closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain
+    }
+    match core.shard_at(lifetime.begun.shard()) {
+        Some(creator) if lifetime.begun.is_of_this_thread() => creator.end_lifetime(lifetime.instance, Some(now)),
+        _ => leave(core, &lifetime),
     }
     let key = lifetime_key(values);
     let place = shard.place(shard.node(ROOT, key), key, values.metadata);

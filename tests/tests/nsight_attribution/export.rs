@@ -26,6 +26,8 @@ struct Range {
     style: RangeStyle,
     start: u64,
     end: u64,
+    /// Whether it ended on another thread.
+    left: bool,
 }
 
 struct Call {
@@ -149,23 +151,25 @@ impl Recording {
                     stack.retain(|&open| open != at);
                     lifetimes.retain(|&open| open != at);
                     if begun.contains(&at) {
-                        notes.push((now, thread, Note::Ended { instance: id(at), end: now }));
+                        let (left, instance) = (self.ranges[at].left, id(at));
+                        let note = if left { Note::Left { instance } } else { Note::Ended { instance, end: now } };
+                        notes.push((now, thread, note));
                     }
                 }
                 What::Calls(at) => {
                     let Call { correlation, start, graph, .. } = self.calls[at];
                     let around = |open: &&usize| self.ranges[**open].start <= start;
-                    let mut instance = 0;
-                    for &open in stack.iter().filter(around) {
-                        begin(&mut notes, open, now, instance, &mut begun);
-                        instance = id(open);
-                    }
                     let enqueues = enqueues.contains(&correlation);
-                    for &open in lifetimes.iter().filter(around) {
-                        let below = stack.iter().rfind(|&&below| self.ranges[below].start <= self.ranges[open].start);
-                        begin(&mut notes, open, now, below.map_or(0, |&below| id(below)), &mut begun);
+                    let mut instance = 0;
+                    let mut outermost_first: Vec<usize> = stack.iter().chain(&lifetimes).copied().collect();
+                    outermost_first.sort_by_key(|&open| (self.ranges[open].start, u64::MAX - self.ranges[open].end));
+                    for open in outermost_first.into_iter().filter(|open| around(&open)) {
+                        begin(&mut notes, open, now, instance, &mut begun);
+                        if self.ranges[open].style == RangeStyle::PushPop {
+                            instance = id(open);
+                        }
                     }
-                    notes.push((now, thread, Note::Called { correlation, node: 0, instance, graph, enqueues }));
+                    notes.push((now, thread, Note::Called { correlation, node: 0, instance, graph, at: 0, enqueues }));
                     for &open in lifetimes.iter().filter(around) {
                         notes.push((now, thread, Note::Within { correlation, instance: id(open) }));
                     }
@@ -195,19 +199,19 @@ fn id(at: usize) -> u64 {
     at as u64 + 1
 }
 
-/// Ranges that began and ended on one thread, by the name that is shown. One that was open at the end ends with the last stamp.
+/// Ranges by the name that is shown. One that was open at the end ends with the last stamp.
 fn ranges(file: &Connection) -> Vec<Range> {
     let select = "SELECT event.globalTid, event.start, coalesce(event.end, (SELECT max(max(start, coalesce(end, start))) FROM NVTX_EVENTS)),
-            event.eventType, domain.text, coalesce(string.value, event.text, '')
+            event.eventType, domain.text, coalesce(string.value, event.text, ''), event.endGlobalTid IS NOT NULL
         FROM NVTX_EVENTS AS event LEFT JOIN StringIds AS string ON string.id = event.textId
             LEFT JOIN NVTX_EVENTS AS domain ON domain.eventType = 75 AND domain.domainId = event.domainId
                 AND (domain.globalTid & 0x0000FFFFFF000000) = (event.globalTid & 0x0000FFFFFF000000)
-        WHERE event.eventType IN (59, 60, 70, 71) AND event.endGlobalTid IS NULL";
+        WHERE event.eventType IN (59, 60, 70, 71)";
     query(file, select, |row| {
         let (domain, text): (Option<String>, String) = (get(row, 4), get(row, 5));
         let style = if matches!(get::<u32>(row, 3), 59 | 70) { RangeStyle::PushPop } else { RangeStyle::StartEnd };
         let name = domain.map_or_else(|| text.clone(), |domain| format!("{domain}:{text}"));
-        Range { thread: thread(row), name, style, start: get(row, 1), end: get(row, 2) }
+        Range { thread: thread(row), name, style, start: get(row, 1), end: get(row, 2), left: get(row, 6) }
     })
 }
 

@@ -73,6 +73,8 @@ pub(crate) struct Core {
     pub(crate) stream_times: StreamTimes,
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
+    /// Whether the GPU's work is collected, so that threads note what is around their launches.
+    is_collecting: AtomicBool,
     pub(crate) budget: Budget,
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
@@ -117,6 +119,7 @@ impl Core {
             gpu: options.gpu,
             stream_times: StreamTimes::default(),
             has_streams: AtomicBool::new(false),
+            is_collecting: AtomicBool::new(false),
             budget: Budget::new(options.sample_budget),
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
@@ -211,6 +214,16 @@ impl Core {
         if self.gpu && !self.has_streams.swap(true, Relaxed) {
             self.change_gate();
         }
+    }
+
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.is_collecting.load(Relaxed)
+    }
+
+    /// The collector begins, before any span is made, or ends.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn set_collecting(&self, collecting: bool) {
+        self.is_collecting.store(collecting, Relaxed);
     }
 
     /// From now on every callback does nothing. Returns the gate as it was: true for the first caller only.

@@ -2,6 +2,9 @@
 //!
 //! Beside the stack, not in it, so that spans which launch nothing pay nothing: an instance gets a number when the first call is made in it, and
 //! from then on exits on that thread take the general path, which notes when it ended.
+//!
+//! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight Systems counts what was launched in them if
+//! they also end on it, and else leaves them out: their end is noted by the thread on which they end, in the log of the one on which they began.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -13,8 +16,13 @@ use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
 use crate::summary::RangeStyle;
 
-/// Notes that a thread keeps until they are collected, which is ten times a second: 40 MiB at most.
-const NOTES: usize = 1 << 20;
+/// Notes that a thread keeps until they are collected, which is ten times a second: 40 MiB, and the ends of what was noted before. A call takes one, and one
+/// more for each lifetime around it.
+const NOTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+#[cfg(test)]
+#[path = "launches/tests.rs"]
+mod tests;
 
 /// Notes of one thread. The lock is taken by that thread, and now and then by whoever collects.
 #[derive(Debug, Default)]
@@ -30,6 +38,8 @@ pub(crate) struct Launches {
 struct Log {
     /// The open ranges, outermost first, as far as calls were made in them.
     open: Vec<OpenInstance>,
+    /// The open lifetimes that began on the thread, the oldest first.
+    lifetimes: Vec<OpenLifetime>,
     notes: Vec<(u32, Note)>,
     dropped: u64,
 }
@@ -43,12 +53,38 @@ struct OpenInstance {
     is_measured: bool,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct OpenLifetime {
+    id: InstanceId,
+    label: u32,
+    start: Ticks,
+    /// Whether a call was made in it.
+    is_noted: bool,
+}
+
 impl Log {
-    fn note(&mut self, thread: u32, note: Note) {
-        if self.notes.len() < NOTES {
+    /// Whether there is room for it.
+    fn note(&mut self, thread: u32, note: Note) -> bool {
+        let room = self.notes.len() < NOTES;
+        if room {
             self.notes.push((thread, note));
         } else {
             self.dropped += 1;
+        }
+        room
+    }
+
+    /// Notes the end of an instance that was noted to begin. There is always room, or it would be open for ever.
+    fn note_end(&mut self, thread: u32, note: Note) {
+        self.notes.push((thread, note));
+    }
+
+    /// Notes that a call is made in all lifetimes that are open.
+    fn note_within(&mut self, thread: u32, correlation: u32) {
+        for at in 0..self.lifetimes.len() {
+            if let Some(instance) = self.lifetimes.get(at).filter(|it| it.is_noted).map(|it| it.id) {
+                self.note(thread, Note::Within { correlation, instance });
+            }
         }
     }
 
@@ -58,8 +94,13 @@ impl Log {
 
     fn end_last(&mut self, thread: u32, end: Ticks) {
         if let Some(open) = self.open.pop().filter(|open| open.is_measured) {
-            self.note(thread, Note::Ended { instance: open.id, end });
+            self.note_end(thread, Note::Ended { instance: open.id, end });
         }
+    }
+
+    /// The innermost range on the stack that began before this.
+    fn around(&self, start: Ticks) -> InstanceId {
+        self.open.iter().rfind(|open| open.start <= start).map_or(0, |open| open.id)
     }
 }
 
@@ -92,6 +133,7 @@ impl Shard {
         let (node, instance) = (self.current_node(), log.innermost());
         let at = if self.core.tape_room.is_some() { self.core.clock.now() } else { 0 };
         log.note(thread, Note::Called { correlation, node, instance, graph, at, enqueues });
+        log.note_within(thread, correlation);
         let any = !log.open.is_empty();
         drop(log);
         if any && !self.launches.any.swap(true, Relaxed) {
@@ -105,7 +147,7 @@ impl Shard {
         self.launches.log.lock().note(thread, Note::Own { correlation });
     }
 
-    /// Gives a number to every open range that has none.
+    /// Notes every open range and lifetime that was not noted yet, in the order of their beginnings.
     fn begin_instances(&self, log: &mut Log, thread: u32) {
         let depth = self.stack.depth();
         let is_same = |log: &Log, index: usize| {
@@ -117,6 +159,7 @@ impl Shard {
         }
         for index in log.open.len()..depth {
             let Some((place, start)) = self.stack.at(index) else { break };
+            self.begin_lifetimes(log, thread, start);
             let below = log.innermost();
             let Some(identity) = self.identity(place) else {
                 log.open.push(OpenInstance { start, id: below, is_measured: false });
@@ -124,9 +167,61 @@ impl Shard {
             };
             let id = next_instance();
             let (label, style) = (identity.key.label, RangeStyle::PushPop);
-            log.note(thread, Note::Began(Instance { id, parent: below, label, style, start }));
-            log.open.push(OpenInstance { start, id, is_measured: true });
+            let is_measured = log.note(thread, Note::Began(Instance { id, parent: below, label, style, start }));
+            log.open.push(OpenInstance { start, id: if is_measured { id } else { below }, is_measured });
         }
+        self.begin_lifetimes(log, thread, Ticks::MAX);
+    }
+
+    /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
+    fn begin_lifetimes(&self, log: &mut Log, thread: u32, before: Ticks) {
+        for at in 0..log.lifetimes.len() {
+            let open = log.lifetimes.get(at).filter(|lifetime| !lifetime.is_noted && lifetime.start < before);
+            let Some(&OpenLifetime { id, label, start, .. }) = open else { continue };
+            let (parent, style) = (log.around(start), RangeStyle::StartEnd);
+            let start = start.max(self.core.window());
+            let is_noted = log.note(thread, Note::Began(Instance { id, parent, label, style, start }));
+            if let Some(lifetime) = log.lifetimes.get_mut(at) {
+                lifetime.is_noted = is_noted;
+            }
+        }
+    }
+
+    /// A lifetime begins on this thread: its number, by which it ends; 0 where nobody wants to know.
+    pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
+        if !self.core.is_collecting() {
+            return 0;
+        }
+        let id = next_instance();
+        self.launches.log.lock().lifetimes.push(OpenLifetime { id, label, start, is_noted: false });
+        id
+    }
+
+    /// A lifetime that began on this shard has ended: at `end` on the thread that it began on, else with none. Any thread.
+    pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
+        if instance == 0 {
+            return;
+        }
+        let thread = self.launches.thread.load(Relaxed);
+        let mut log = self.launches.log.lock();
+        let open = log.lifetimes.iter().rposition(|lifetime| lifetime.id == instance);
+        let open = open.map(|at| log.lifetimes.remove(at));
+        if open.is_some_and(|lifetime| !lifetime.is_noted) {
+            return;
+        }
+        // One that is not there was open when its thread ended, and may have been noted before.
+        log.note_end(
+            thread,
+            match end {
+                Some(end) => Note::Ended { instance, end },
+                None => Note::Left { instance },
+            },
+        );
+    }
+
+    /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never do last to the end of the recording, as in Nsight.
+    pub(super) fn forget_lifetimes(&self) {
+        self.launches.log.lock().lifetimes.clear();
     }
 
     /// Notes the end, at `end`, of the instances that are no longer on the stack.

@@ -33,6 +33,11 @@ impl Begun {
         Self { label, thread: threads::number(), shard }
     }
 
+    /// Whether the calling thread created it.
+    pub(crate) fn is_of_this_thread(self) -> bool {
+        self.thread == threads::number()
+    }
+
     /// The shard whose [`Lifetimes`] it is in.
     pub(crate) fn shard(self) -> u32 {
         self.shard

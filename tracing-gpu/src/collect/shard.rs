@@ -275,6 +275,7 @@ impl Shard {
         self.abandon_marks(|_| true);
         let places = self.stack.unwind(&mut Nothing);
         self.end_instances(self.now());
+        self.forget_lifetimes();
         places
     }
 

@@ -11,6 +11,7 @@ use tracing_core::{Metadata, span};
 use super::catalog::CategoryName;
 use super::lifetimes::Begun;
 use super::tape::{Fields, Record};
+use crate::activity::InstanceId;
 use crate::clock::Ticks;
 use crate::gpu::StreamId;
 use crate::timeline::Value;
@@ -187,6 +188,8 @@ pub(crate) struct Lifetime {
     pub(crate) begun: Begun,
     /// The operating system's number of the thread that it began on.
     pub(crate) thread: u32,
+    /// Its number for whoever collects the GPU's work; 0 if nobody does.
+    pub(crate) instance: InstanceId,
 }
 
 impl SpanValues {

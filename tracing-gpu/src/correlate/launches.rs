@@ -9,6 +9,9 @@ use crate::activity::Note;
 /// Drains for which a call is remembered after the last that was heard of it.
 const DRAINS: usize = 2;
 
+/// Start/end ranges around calls that count as one more call, by their memory.
+const AROUND: usize = 8;
+
 /// What is expected of a call. In the order of how long it is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Expected {
@@ -71,6 +74,8 @@ pub(super) struct Launches {
     known: Map<u32, Launch>,
     /// Start/end ranges around some of them.
     within: Map<u32, Vec<u32>>,
+    /// Summed lengths of these.
+    around: usize,
     /// Ids and serials in order of arrival; those that are gone are passed over.
     arrived: VecDeque<(u32, u32)>,
     serial: u32,
@@ -90,6 +95,7 @@ impl Launches {
             limit: limit.max(1),
             known: Map::default(),
             within: Map::default(),
+            around: 0,
             arrived: VecDeque::new(),
             serial: 0,
             running: Map::default(),
@@ -132,6 +138,7 @@ impl Launches {
                 Some(correlation)
             }
             Note::Began(_) | Note::Ended { .. } => None,
+            Note::Left { .. } => return, // it may be another thread that noted this
         };
         if self.running.is_empty() || self.running.get(&thread).copied() == same {
             return;
@@ -157,7 +164,7 @@ impl Launches {
         }
         self.known.insert(id, launch);
         self.arrived.push_back((id, self.serial));
-        while self.known.len() > self.limit {
+        while self.known.len() + self.around / AROUND > self.limit {
             let Some((oldest, serial)) = self.arrived.pop_front() else { break };
             let found = self.known.get(&oldest).filter(|known| known.serial == serial).copied();
             if let Some(launch) = found {
@@ -179,6 +186,7 @@ impl Launches {
         let new = !slots.contains(&slot);
         if new {
             slots.push(slot);
+            self.around += 1;
         }
         new
     }
@@ -211,7 +219,9 @@ impl Launches {
             free(launch.instance);
         }
         if launch.within {
-            self.within.remove(&id).unwrap_or_default().into_iter().for_each(free);
+            let slots = self.within.remove(&id).unwrap_or_default();
+            self.around -= slots.len().min(self.around);
+            slots.into_iter().for_each(free);
         }
     }
 
@@ -238,6 +248,7 @@ impl Launches {
             (launch.dropped, launch.instance, launch.within) = (true, NO_SLOT, false);
         }
         self.within.drain().flat_map(|(_, slots)| slots).for_each(free);
+        self.around = 0;
         self.forgotten = 0;
     }
 }

@@ -8,6 +8,7 @@
 //! by what came in it. Tables have a row for each name.
 
 mod calls;
+mod enclosing;
 mod hash;
 mod intervals;
 mod kernels;
@@ -15,7 +16,11 @@ mod launches;
 mod lineage;
 mod projection;
 mod totals;
+mod undecided;
 
+#[cfg(test)]
+#[path = "lifetimes/tests.rs"]
+mod lifetimes;
 #[cfg(test)]
 #[path = "program/tests.rs"]
 mod program;
@@ -33,7 +38,9 @@ use self::kernels::{Execution, RangeKernels};
 use self::launches::{Came, Expected, Launch, Launches};
 use self::lineage::{Lineage, UNMATCHED};
 use self::projection::{Instances, NO_SLOT, Timed};
-pub use self::totals::{AttributionLosses, Function, NodeTotals, Projection, Range, RangeKernel, Totals};
+pub use self::totals::{AttributionLosses, Function, Projection, Totals};
+#[cfg(any(test, feature = "internals"))]
+pub use self::totals::{Range, RangeKernel};
 use crate::activity::{Api, ApiCall, GpuOp, Note, Work};
 use crate::clock::Ticks;
 use crate::stats::Distribution;
@@ -47,7 +54,7 @@ pub(crate) const OUTSIDE: u32 = 0;
 pub struct Limits {
     /// Calls remembered until what they launched has come: 41 to 82 bytes each.
     pub launches: usize,
-    /// Instances not in the totals yet: some 170 bytes each, and 16 for each kernel launched in it. In a drain there may be as many more as were noted in it, and
+    /// Instances not in the totals yet: some 210 bytes each, 16 for each kernel launched in it, and 4 for each lifetime around it. In a drain there may be as many more as were noted in it, and
     /// one that is in the totals early stays as long as a launch in it is remembered.
     pub instances: usize,
 }
@@ -97,8 +104,17 @@ impl Attribution {
         let (launches, instances) = (&mut self.launches, &mut self.instances);
         launches.goes_on(tid, note);
         match *note {
-            Note::Began(instance) => instances.begin(tid, &instance),
-            Note::Ended { instance, end } => instances.end(instance, end),
+            Note::Began(instance) => instances.begin(&instance),
+            Note::Ended { instance, end } => {
+                if let Some((slot, instance)) = instances.end(instance, end) {
+                    self.range_kernels.counts(slot, instance);
+                }
+            }
+            Note::Left { instance } => {
+                if let Some((slot, instance)) = instances.leave(instance) {
+                    self.range_kernels.left(slot, instance);
+                }
+            }
             Note::Called { correlation, node, instance, graph, enqueues, .. } => {
                 let expected = match (enqueues, graph) {
                     (true, true) => Expected::Graph,
@@ -106,6 +122,7 @@ impl Attribution {
                     (false, _) => Expected::Record,
                 };
                 let launch = Launch::new(tid, node, instances.slot(instance), expected);
+                instances.called(tid, correlation, launch.instance);
                 if !launches.joins(correlation, &launch) {
                     instances.hold(launch.instance);
                     launches.insert(correlation, launch, |slot| instances.release(slot));
@@ -115,6 +132,7 @@ impl Attribution {
                 let slot = instances.slot(instance);
                 if slot != NO_SLOT && launches.put_within(correlation, slot) {
                     instances.hold(slot);
+                    instances.called_within(tid, correlation, slot, launches.within(correlation));
                 }
             }
             Note::Own { correlation } => {
@@ -166,7 +184,8 @@ impl Attribution {
         }
     }
 
-    /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether there were any.
+    /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether there were any; where all
+    /// are undecided, it is known later whether the kernel was outside of all.
     fn in_instances(
         &mut self,
         launch: &Launch,
@@ -176,14 +195,20 @@ impl Attribution {
         keep: &dyn Fn(u64) -> bool,
     ) -> bool {
         let Self { launches, instances, range_kernels, .. } = self;
-        let (mut inside, mut late) = (false, false);
+        let (mut inside, mut late, mut undecided) = (false, false, Vec::new());
         let mut count = |instances: &mut Instances, slot| {
-            if let Some((instance, folded)) = instances.count(slot, timed) {
+            let Some((instance, folded)) = instances.count(slot, timed) else { return };
+            late |= folded;
+            let is_undecided = instance.is_undecided();
+            if is_undecided {
+                undecided.push(slot);
+            } else {
                 inside = true;
-                late |= folded;
-                if let Some(execution) = execution {
-                    range_kernels.inside(instance, folded, execution, keep);
-                }
+            }
+            match execution {
+                Some(execution) if is_undecided => range_kernels.inside_alone(instance, execution),
+                Some(execution) => range_kernels.inside(instance, folded, execution, keep),
+                None => {}
             }
         };
         let mut slot = launch.instance;
@@ -195,7 +220,11 @@ impl Attribution {
             launches.within(correlation).iter().for_each(|&slot| count(instances, slot));
         }
         self.losses.late += u64::from(late);
-        inside
+        if let Some(execution) = execution.filter(|_| !undecided.is_empty()) {
+            let ranges = undecided.iter().filter_map(|&slot| Some((instances.range(slot)?, slot))).collect();
+            range_kernels.wait(ranges, inside, execution);
+        }
+        inside || !undecided.is_empty()
     }
 
     /// A call of the API that is over.
@@ -232,6 +261,7 @@ impl Attribution {
         }
         self.launches.drained(|slot| self.instances.release(slot));
         self.instances.fold(context.keep);
+        self.range_kernels.drained(context.keep);
     }
 
     /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
@@ -254,7 +284,7 @@ impl Attribution {
             total,
             unmatched,
             projections: self.instances.totals(now),
-            range_kernels: self.range_kernels.totals().collect(),
+            range_kernels: self.range_kernels.totals(self.instances.undecided()),
             losses: AttributionLosses { outstanding, forgotten_launches, ..self.losses },
         }
     }

@@ -2,74 +2,95 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::enclosing::Inside;
 use super::hash::Map;
-use super::totals::Projection;
+use super::totals::{Projection, Range};
 use crate::activity::{Instance, InstanceId};
 use crate::clock::Ticks;
+use crate::stats::Distribution;
 use crate::summary::RangeStyle;
 
 /// No instance.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// Totals by label and style.
-pub(super) type Projections = BTreeMap<(u32, RangeStyle), Projection>;
+pub(super) type Projections = BTreeMap<Range, Projection>;
 
 /// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it are gone.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// 0 in a free slot.
     id: InstanceId,
-    parent: u32,
+    /// Its number in the order of their beginnings.
+    pub(super) serial: u64,
+    /// On the stack.
+    pub(super) parent: u32,
     pub(super) label: u32,
-    thread: u32,
     pub(super) style: RangeStyle,
-    /// Instances that it is nested in.
-    level: u32,
+    /// Instances on the stack that it is nested in.
+    pub(super) level: u32,
+    /// Whether a call was made in it.
+    pub(super) was_called: bool,
+    /// Start/end ranges that it is nested in, in the order of their beginnings: while it is open, those that began before it.
+    pub(super) around: Vec<u32>,
+    pub(super) inside: Option<Box<Inside>>,
     start: Ticks,
     end: Ticks,
-    over: bool,
+    pub(super) over: bool,
     /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is in its ancestors and in the tables of
     /// kernels, and no longer in its projection.
     folded: bool,
-    /// Remembered launches in it, and kept instances directly inside.
+    /// Whether it is a start/end range that ended on another thread, and so is in no table.
+    pub(super) left: bool,
+    /// Remembered launches in it, and kept instances directly inside; for a start/end range, all inside.
     launches: u32,
-    below: u32,
+    pub(super) below: u32,
     /// Of its operations.
     first: u64,
     last: u64,
     operations: u64,
-    /// Instances directly inside that have operations.
-    children: u64,
     /// The last operation that it counted, so that none counts twice.
     mark: u64,
     /// Rows of the kernels launched in it, in the order of the keys.
     pub(super) kernels: Vec<(u64, u32)>,
+    /// Times of the kernels launched in it, in the order of the keys, while it is undecided.
+    pub(super) alone: Vec<(u64, Distribution)>,
 }
 
 impl Kept {
-    fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         self.launches > 0 || self.below > 0
     }
 
-    fn has_work(&self) -> bool {
-        self.last > 0
+    /// Whether it has operations that are not in the totals.
+    pub(super) fn counts(&self) -> bool {
+        self.last > 0 && !self.folded
+    }
+
+    /// Whether it may still end on another thread, and then be in no table.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.style == RangeStyle::StartEnd && !self.over
+    }
+
+    pub(super) fn range(&self) -> Range {
+        (self.label, self.style)
     }
 
     fn add_to(&self, totals: &mut Projections, end: Ticks, keep: &dyn Fn(u64) -> bool) {
-        if self.folded || !self.has_work() {
+        if !self.counts() {
             return;
         }
-        let row = totals.entry((self.label, self.style)).or_default();
+        let row = totals.entry(self.range()).or_default();
         row.projected.add(self.last.saturating_sub(self.first), keep);
         row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(self.start)));
         row.operations = row.operations.saturating_add(self.operations);
-        row.level_sum = row.level_sum.saturating_add(u64::from(self.level));
-        row.children_sum = row.children_sum.saturating_add(self.children);
     }
 
     fn forget_work(&mut self) {
-        (self.first, self.last, self.operations, self.children) = (u64::MAX, 0, 0, 0);
+        (self.first, self.last, self.operations) = (u64::MAX, 0, 0);
+        self.inside = None;
         self.kernels = Vec::new();
+        self.alone = Vec::new();
     }
 }
 
@@ -88,7 +109,7 @@ pub(super) struct Timed {
 #[derive(Debug)]
 pub(super) struct Instances {
     limit: usize,
-    kept: Vec<Kept>,
+    pub(super) kept: Vec<Kept>,
     free: Vec<u32>,
     by_id: Map<InstanceId, u32>,
     /// Instances that are kept and not folded.
@@ -96,8 +117,11 @@ pub(super) struct Instances {
     /// Those that are over, in that order; those that are gone are passed over.
     over: VecDeque<(u32, InstanceId)>,
     /// Those that nothing may hold any more.
-    loose: Vec<u32>,
-    totals: Projections,
+    pub(super) loose: Vec<u32>,
+    serial: u64,
+    /// The last call of each thread, and the instances of which it was the first.
+    pub(super) first_calls: Map<u32, (u32, Vec<u32>)>,
+    pub(super) totals: Projections,
 }
 
 impl Instances {
@@ -110,6 +134,8 @@ impl Instances {
             open: 0,
             over: VecDeque::new(),
             loose: Vec::new(),
+            serial: 0,
+            first_calls: Map::default(),
             totals: Projections::new(),
         }
     }
@@ -128,35 +154,39 @@ impl Instances {
         self.kept.get_mut(slot as usize)
     }
 
-    pub(super) fn begin(&mut self, thread: u32, began: &Instance) {
+    pub(super) fn begin(&mut self, began: &Instance) {
         if began.id == 0 || self.by_id.contains_key(&began.id) {
             return;
         }
         let parent = self.slot(began.parent);
-        let mut level = 0;
+        let level = self.level_in(parent);
         if let Some(below) = self.get_mut(parent) {
             below.below += 1;
-            level = below.level.saturating_add(1);
         }
+        self.serial += 1;
         let kept = Kept {
             id: began.id,
+            serial: self.serial,
             parent,
             label: began.label,
-            thread,
             style: began.style,
             level,
+            was_called: false,
+            around: Vec::new(),
+            inside: None,
             start: began.start,
             end: 0,
             over: false,
             folded: false,
+            left: false,
             launches: 0,
             below: 0,
             first: u64::MAX,
             last: 0,
             operations: 0,
-            children: 0,
             mark: 0,
             kernels: Vec::new(),
+            alone: Vec::new(),
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -171,14 +201,36 @@ impl Instances {
         self.open += 1;
     }
 
-    pub(super) fn end(&mut self, id: InstanceId, end: Ticks) {
+    /// It is over: itself, if that decides that it counts.
+    pub(super) fn end(&mut self, id: InstanceId, end: Ticks) -> Option<(u32, &mut Kept)> {
         let slot = self.slot(id);
-        let Some(kept) = self.get_mut(slot).filter(|kept| !kept.over) else { return };
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| !kept.over)?;
+        let decides = kept.is_undecided();
         (kept.over, kept.end) = (true, end);
         if !kept.is_held() {
             self.loose.push(slot);
         }
         self.over.push_back((slot, id));
+        self.settle(slot);
+        if !decides {
+            return None;
+        }
+        self.decide(slot, true);
+        self.get_mut(slot).map(|kept| (slot, kept))
+    }
+
+    /// It ended where it counts for nothing: itself, if it was undecided.
+    pub(super) fn leave(&mut self, id: InstanceId) -> Option<(u32, &mut Kept)> {
+        let slot = self.slot(id);
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.is_undecided())?;
+        (kept.over, kept.left, kept.folded) = (true, true, true);
+        self.open -= 1;
+        if !kept.is_held() {
+            self.loose.push(slot);
+        }
+        self.decide(slot, false);
+        self.nest(slot);
+        self.get_mut(slot).map(|kept| (slot, kept))
     }
 
     /// One more launch in it is remembered.
@@ -197,23 +249,26 @@ impl Instances {
         }
     }
 
-    /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before.
+    /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before, or counts for nothing.
     pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
-        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark)?;
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
         kept.mark = timed.mark;
-        let parent = (!kept.folded && !kept.has_work()).then_some(kept.parent);
         if !kept.folded {
             kept.first = kept.first.min(timed.start);
             kept.last = kept.last.max(timed.end);
             kept.operations = kept.operations.saturating_add(u64::from(timed.first));
         }
-        if let Some(parent) = parent.and_then(|parent| self.kept.get_mut(parent as usize)) {
-            parent.children = parent.children.saturating_add(1);
-        }
-        self.kept.get_mut(slot as usize).map(|kept| {
-            let late = kept.folded;
-            (kept, late)
-        })
+        let late = kept.folded;
+        Some((kept, late))
+    }
+
+    /// All that are undecided.
+    pub(super) fn undecided(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter().filter(|kept| kept.id != 0 && kept.is_undecided())
+    }
+
+    pub(super) fn range(&self, slot: u32) -> Option<Range> {
+        self.kept.get(slot as usize).map(Kept::range)
     }
 
     /// The instance directly below on the thread's stack.
@@ -232,8 +287,11 @@ impl Instances {
                 continue;
             };
             kept.add_to(&mut self.totals, kept.end, keep);
-            kept.folded = true;
-            kept.forget_work();
+            self.nest(slot);
+            if let Some(kept) = self.get_mut(slot) {
+                kept.folded = true;
+                kept.forget_work();
+            }
             self.open -= 1;
         }
         if self.over.len() > 2 * self.open + 64 {
@@ -249,6 +307,8 @@ impl Instances {
                 return;
             }
             kept.add_to(&mut self.totals, kept.end, keep);
+            self.nest(slot);
+            let Some(kept) = self.kept.get_mut(slot as usize) else { return };
             self.open -= usize::from(!kept.folded);
             self.by_id.remove(&kept.id);
             kept.id = 0;
@@ -266,7 +326,9 @@ impl Instances {
         let mut totals = self.totals.clone();
         for kept in self.kept.iter().filter(|kept| kept.id != 0) {
             kept.add_to(&mut totals, if kept.over { kept.end } else { now }, &|_| true);
+            self.nest_now(kept, &mut totals);
         }
+        totals.retain(|_, row| row.projected.count > 0);
         totals
     }
 

@@ -1,55 +1,56 @@
 //! What is forgotten, and when; and what hostile input does.
 
+use super::lifetimes::within;
 use super::*;
 use crate::activity::{Instance, Kernel, Memory};
 use crate::summary::RangeStyle;
 use proptest::prelude::*;
 
-const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
+pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
 
-fn attribution(launches: usize, instances: usize) -> Attribution {
+pub(super) fn attribution(launches: usize, instances: usize) -> Attribution {
     Attribution::new(Limits { launches, instances })
 }
 
-fn called(correlation: u32, node: u32, instance: u64) -> Note {
-    Note::Called { correlation, node, instance, graph: false, enqueues: true }
+pub(super) fn called(correlation: u32, node: u32, instance: u64) -> Note {
+    Note::Called { correlation, node, instance, graph: false, at: 0, enqueues: true }
 }
 
-fn graph(correlation: u32, node: u32, instance: u64) -> Note {
-    Note::Called { correlation, node, instance, graph: true, enqueues: true }
+pub(super) fn graph(correlation: u32, node: u32, instance: u64) -> Note {
+    Note::Called { correlation, node, instance, graph: true, at: 0, enqueues: true }
 }
 
 fn waits(correlation: u32, node: u32) -> Note {
-    Note::Called { correlation, node, instance: 0, graph: false, enqueues: false }
+    Note::Called { correlation, node, instance: 0, graph: false, at: 0, enqueues: false }
 }
 
-fn began(id: u64, parent: u64, label: u32) -> Note {
+pub(super) fn began(id: u64, parent: u64, label: u32) -> Note {
     Note::Began(Instance { id, parent, label, style: RangeStyle::PushPop, start: 10 })
 }
 
-fn kernel(correlation: u32, start: u64, end: u64) -> GpuOp {
+pub(super) fn kernel(correlation: u32, start: u64, end: u64) -> GpuOp {
     let work = Work::Kernel(Kernel { name: 1, ..Kernel::default() });
     GpuOp { start, end, correlation, device: 0, context: 1, stream: 7, graph_node: 0, work }
 }
 
-fn api(api: Api, correlation: u32, start: u64, end: u64) -> ApiCall {
+pub(super) fn api(api: Api, correlation: u32, start: u64, end: u64) -> ApiCall {
     ApiCall { api, function: 1, start, end, thread: 1, correlation, result: 0 }
 }
 
 impl Attribution {
-    fn notes(&mut self, notes: &[Note]) {
+    pub(super) fn notes(&mut self, notes: &[Note]) {
         notes.iter().for_each(|note| self.note(1, note));
     }
-    fn ran(&mut self, correlation: u32, start: u64, end: u64) {
+    pub(super) fn ran(&mut self, correlation: u32, start: u64, end: u64) {
         self.operation(&kernel(correlation, start, end), &KEEP);
     }
-    fn drain(&mut self, times: usize) {
+    pub(super) fn drain(&mut self, times: usize) {
         (0..times).for_each(|_| self.drained(&KEEP));
     }
-    fn own(&self, node: u32) -> u64 {
+    pub(super) fn own(&self, node: u32) -> u64 {
         self.totals(100).nodes.get(&node).map_or(0, |node| node.own.operations)
     }
-    fn losses(&self) -> AttributionLosses {
+    pub(super) fn losses(&self) -> AttributionLosses {
         self.totals(100).losses
     }
 }
@@ -133,7 +134,7 @@ fn driver_calls_of_one_runtime_call_are_one_launch() {
     let mut all = attribution(100, 100);
     all.notes(&[began(1, 0, 1)]);
     for enqueues in [false, true, false] {
-        all.notes(&[Note::Called { correlation: 1, node: 2, instance: 1, graph: false, enqueues }]);
+        all.notes(&[Note::Called { correlation: 1, node: 2, instance: 1, graph: false, at: 0, enqueues }]);
     }
     all.notes(&[Note::Ended { instance: 1, end: 20 }]);
     all.drain(5);
@@ -279,8 +280,7 @@ fn times_that_cannot_be_are_counted_and_not_summed() {
 #[test]
 fn a_call_in_a_range_twice_over_counts_once() {
     let mut all = attribution(100, 100);
-    let within = Note::Within { correlation: 1, instance: 1 };
-    all.notes(&[began(1, 0, 1), called(1, 1, 1), within, within, Note::Within { correlation: 2, instance: 1 }]);
+    all.notes(&[began(1, 0, 1), called(1, 1, 1), within(1, 1), within(1, 1), within(2, 1)]);
     all.ran(1, 10, 30);
     let totals = all.totals(100);
     assert_eq!(totals.projections[&(1, RangeStyle::PushPop)].operations, 1);
@@ -313,8 +313,9 @@ fn any_note() -> impl Strategy<Value = Note> {
         }),
         (few(), any::<u64>()).prop_map(|(instance, end)| Note::Ended { instance, end }),
         (id(), id(), few(), any::<bool>(), any::<bool>()).prop_map(|(correlation, node, instance, graph, enqueues)| {
-            Note::Called { correlation, node, instance, graph, enqueues }
+            Note::Called { correlation, node, instance, graph, at: 0, enqueues }
         }),
+        few().prop_map(|instance| Note::Left { instance }),
         (id(), few()).prop_map(|(correlation, instance)| Note::Within { correlation, instance }),
         id().prop_map(|correlation| Note::Own { correlation }),
     ]
@@ -354,11 +355,14 @@ proptest! {
         for row in totals.range_kernels.values() {
             prop_assert!(row.kernel_instances <= row.times.count);
         }
+        let rows = totals.range_kernels.iter().filter(|((_, range, _), _)| range.is_none());
+        prop_assert!(rows.map(|(_, row)| row.times.count).sum::<u64>() <= counted);
         for id in [0, 1, 2, 3, 4, 5, u64::MAX] {
             all.note(9, &Note::Ended { instance: id, end: 70 });
         }
         all.launches.clear(|slot| all.instances.release(slot));
         all.drain(1);
         prop_assert_eq!(all.instances.kept(), 0);
+        prop_assert!(all.range_kernels.decides_nothing(), "what waited for them is decided");
     }
 }

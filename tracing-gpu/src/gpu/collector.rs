@@ -181,12 +181,14 @@ impl Collector {
             thread: Mutex::default(),
         }));
         let _first = entry.0.set(collector);
+        core.set_collecting(true);
         *LAST.lock() = Some(collector);
         UNWATCHED.store(options.calls, Relaxed);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
             Ok(thread) => *collector.thread.lock() = Some(thread),
             Err(error) => {
+                core.set_collecting(false);
                 session.finish(false);
                 return Err(format!("no thread could be started to collect GPU records: {error}"));
             }
@@ -317,7 +319,7 @@ impl Collector {
         self.collect();
         let dropped = self.session.dropped();
         let mut state = self.state.lock();
-        state.attribution.clear(self.core.clock.now());
+        state.attribution.clear(self.core.window());
         state.window = cupti::now();
         state.losses = ActivityLosses::default();
         state.dropped_notes = 0;
@@ -328,6 +330,7 @@ impl Collector {
     /// end of the process, for 1.5 s at most, and then takes what there is.
     pub(crate) fn finish(&self, orderly: bool) {
         own_calls_begin();
+        self.core.set_collecting(false);
         *self.stop.lock() = true;
         self.stopped.notify_all();
         if let Some(thread) = self.thread.lock().take().filter(|_| orderly) {

@@ -70,6 +70,20 @@ impl Distribution {
         }
     }
 
+    /// Adds what was measured apart, of which each duration is kept by itself only as in [`add`](Self::add).
+    pub(crate) fn take_over(&mut self, mut other: Self, keep: impl Fn(u64) -> bool) {
+        let kept = if self.buckets.is_empty() {
+            let room = |at: &usize| keep((self.samples.len() + at) as u64);
+            (0..other.samples.len()).take_while(room).count()
+        } else {
+            0
+        };
+        for duration in other.samples.drain(kept..) {
+            *other.buckets.entry(bucket_of(duration)).or_default() += 1;
+        }
+        self.merge(&other);
+    }
+
     /// Durations that are in neither the samples nor the histogram.
     fn missing(&self) -> u64 {
         let kept = self.samples.len() as u64 + self.buckets.values().sum::<u64>();

@@ -149,7 +149,8 @@ pub struct CallStats {
 }
 
 /// The instances of one range that launched GPU work on their own thread, projected onto the GPU: each from the start of its first operation to the end of its
-/// last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`).
+/// last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`). Of a lifetime (`nvtx.lifetime`) that is what the thread that created the span launched until its
+/// close; one that was closed on another thread is left out.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProjectionStats {
@@ -165,13 +166,13 @@ pub struct ProjectionStats {
     pub range_total_ns: u64,
     /// GPU operations of all of them; those of one graph launch count once.
     pub operations: u64,
-    /// Sum over these instances of the number of ranges each was nested in.
+    /// Sum over these instances of the number of ranges each was nested in, from its beginning to its end.
     pub level_sum: u64,
     /// Sum over these instances of the number of ranges with GPU work directly inside.
     pub children_sum: u64,
 }
 
-/// One kernel as launched inside one range on one thread (the rule of Nsight Systems' `nvtx_kern_sum`).
+/// One kernel as launched inside one range on one thread (the rule of Nsight Systems' `nvtx_kern_sum`), lifetimes as in [`ProjectionStats`].
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RangeKernelStats {
@@ -185,7 +186,7 @@ pub struct RangeKernelStats {
     pub tid: u32,
     /// Instances of the range that launched this kernel.
     pub range_instances: u64,
-    /// Executions of the kernel. Fewer than `times.instances` where a range is nested in one of the same name: the kernel is in both.
+    /// Executions of the kernel. Fewer than `times.instances` where a range is nested in one of the same name, or two lifetimes overlap: the kernel is in both.
     pub kernel_instances: u64,
     /// Execution times, once for each enclosing instance.
     pub times: Times,

@@ -14,6 +14,8 @@ pub(super) struct Span {
     pub(super) style: RangeStyle,
     pub(super) start: u64,
     pub(super) end: u64,
+    /// Whether it ended on another thread.
+    pub(super) left: bool,
 }
 
 pub(super) struct Launched {
@@ -60,21 +62,28 @@ impl Program {
         let (mut stack, mut lifetimes) = (Vec::<usize>::new(), Vec::<usize>::new());
         let mut noted = BTreeSet::<usize>::new();
         let mut time = 100 + u64::from(thread) * 7;
+        // One half of the threads has mostly start/end ranges.
+        let is_lively = steps.first().is_some_and(|step| step.1 % 2 == 0);
         for &(kind, a, b, c, d) in steps {
+            let kind = match kind % 16 {
+                0..=2 if is_lively => 7,
+                4 | 5 if is_lively => 8,
+                kind => kind,
+            };
             time += 1 + u64::from(d % 5);
-            let style = if kind % 16 == 7 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
+            let style = if kind == 7 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
             let id = self.spans.len() as u64 + 1;
-            match kind % 16 {
+            match kind {
                 0..=3 | 7 => {
                     if style == RangeStyle::StartEnd {
                         lifetimes.push(self.spans.len());
                     } else {
                         stack.push(self.spans.len());
                     }
-                    self.spans.push(Span { id, thread, label: a % 3, style, start: time, end: NEVER });
+                    self.spans.push(Span { id, thread, label: a % 3, style, start: time, end: NEVER, left: false });
                 }
                 4..=6 | 8 => {
-                    let ended = if kind % 16 != 8 {
+                    let ended = if kind != 8 {
                         stack.pop()
                     } else if lifetimes.is_empty() {
                         None
@@ -82,9 +91,12 @@ impl Program {
                         Some(lifetimes.remove(a as usize % lifetimes.len()))
                     };
                     if let Some(ended) = ended {
-                        self.spans[ended].end = time;
+                        let span = &mut self.spans[ended];
+                        (span.end, span.left) = (time, kind == 8 && b % 2 == 0);
                         if noted.contains(&ended) {
-                            self.notes.push((thread, Note::Ended { instance: self.spans[ended].id, end: time }));
+                            let instance = span.id;
+                            let ended = Note::Ended { instance, end: time };
+                            self.notes.push((thread, if span.left { Note::Left { instance } } else { ended }));
                         }
                     }
                 }
@@ -116,21 +128,18 @@ impl Program {
         if own && is_noted {
             self.notes.push((thread, Note::Own { correlation }));
         } else if let Some(node) = node {
-            let mut instance = 0;
-            for &span in stack {
-                self.begin(span, instance, noted);
-                instance = self.spans[span].id;
-            }
-            for &span in lifetimes {
+            let instance = stack.last().map_or(0, |&span| self.spans[span].id);
+            let open: BTreeSet<usize> = stack.iter().chain(lifetimes).copied().collect();
+            for span in open {
                 let below = stack.iter().rfind(|&&below| below < span);
-                let parent = below.map_or(0, |&below| self.spans[below].id);
-                self.begin(span, parent, noted);
+                self.begin(span, below.map_or(0, |&below| self.spans[below].id), noted);
             }
             if d % 4 == 1 {
                 // A driver call of the same call of the runtime, before the one that enqueues.
-                self.notes.push((thread, Note::Called { correlation, node, instance, graph: false, enqueues: false }));
+                self.notes
+                    .push((thread, Note::Called { correlation, node, instance, graph: false, at: 0, enqueues: false }));
             }
-            self.notes.push((thread, Note::Called { correlation, node, instance, graph, enqueues }));
+            self.notes.push((thread, Note::Called { correlation, node, instance, graph, at: 0, enqueues }));
             for &span in lifetimes {
                 self.notes.push((thread, Note::Within { correlation, instance: self.spans[span].id }));
             }

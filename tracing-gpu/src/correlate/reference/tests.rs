@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::program::{Launched, NEVER, Program, Span, delivered, sorted, threads};
+use super::program::{Launched, Program, Span, delivered, sorted, threads};
+use super::totals::NodeTotals;
 use super::*;
 use crate::summary::{GpuWork, MemoryWork, RangeStyle};
 use proptest::prelude::*;
@@ -31,8 +32,12 @@ fn work(ops: &[&GpuOp]) -> GpuWork {
 }
 
 impl Program {
-    /// Ranges of the thread in whose time the whole call lies.
+    /// Ranges of the thread, but for those that ended on another, in whose time the whole call lies.
     fn around(&self, launched: &Launched) -> Vec<&Span> {
+        self.open_at(launched).into_iter().filter(|span| !span.left).collect()
+    }
+
+    fn open_at(&self, launched: &Launched) -> Vec<&Span> {
         let encloses =
             |span: &&Span| span.thread == launched.thread && span.start <= launched.start && span.end >= launched.end;
         self.spans.iter().filter(encloses).collect()
@@ -50,24 +55,11 @@ impl Program {
         }
     }
 
-    /// Of the push/pop ranges of its thread around a range, the tightest. A start/end range may outlive that: what counts is the first launch inside.
-    fn parent(&self, span: &Span) -> Option<&Span> {
-        let inside = |launched: &&Launched| {
-            launched.node.is_some() && !launched.own && self.around(launched).iter().any(|around| around.id == span.id)
-        };
-        let end = match span.style {
-            RangeStyle::PushPop => span.end,
-            _ => self.launched.iter().filter(inside).map(|launched| launched.start).min().unwrap_or(NEVER),
-        };
-        let others = self
-            .spans
-            .iter()
-            .filter(|other| other.id != span.id && other.thread == span.thread && other.style == RangeStyle::PushPop);
-        others.filter(|other| other.start <= span.start && other.end >= end).max_by_key(|other| other.start)
-    }
-
-    fn level(&self, span: &Span) -> u64 {
-        self.parent(span).map_or(0, |parent| self.level(parent) + 1)
+    /// Ranges of its thread around a range.
+    fn enclosing(&self, span: &Span) -> impl Iterator<Item = &Span> {
+        let (id, thread, start, end) = (span.id, span.thread, span.start, span.end);
+        let others = self.spans.iter().filter(move |other| other.id != id && other.thread == thread && !other.left);
+        others.filter(move |other| other.start <= start && other.end >= end)
     }
 
     fn reference(&self) -> Totals {
@@ -143,8 +135,9 @@ impl Program {
             row.projected.add(last - first, |_| true);
             row.range_total += u128::from(span.end - span.start);
             row.operations += launched.len() as u64;
-            row.level_sum += self.level(span);
-            let of_this = |child: &&Span| self.parent(child).is_some_and(|parent| parent.id == span.id);
+            row.level_sum += self.enclosing(span).count() as u64;
+            let parent = |child: &Span| self.enclosing(child).max_by_key(|around| around.start).map(|parent| parent.id);
+            let of_this = |child: &&Span| parent(child) == Some(span.id);
             row.children_sum +=
                 self.spans.iter().filter(of_this).filter(|child| !inside(child).is_empty()).count() as u64;
         }
@@ -210,7 +203,8 @@ proptest! {
 fn the_programs_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut nested, mut lifetimes, mut devices, mut overlapping, mut open, mut graphs) = (0, 0, 0, 0, 0, 0);
-    for _ in 0..100 {
+    let (mut side_by_side, mut crossing, mut left, mut only_left) = (0, 0, 0, 0);
+    for _ in 0..150 {
         let threads = threads().new_tree(&mut runner).unwrap().current();
         let program = Program::new(&threads, &[0, 0, 1, 2, 0]);
         let totals = program.reference();
@@ -219,6 +213,18 @@ fn the_programs_have_everything_in_them() {
         devices += usize::from(program.launched.iter().flat_map(|it| &it.ops).any(|op| op.device == 2));
         overlapping += usize::from(totals.total.busy_ns < totals.total.sum_ns);
         open += program.spans.iter().filter(|span| span.end == program.now).count();
+        for launched in program.launched.iter().filter(|it| it.node.is_some() && !it.own && !it.ops.is_empty()) {
+            let (all, around) = (program.open_at(launched), program.around(launched));
+            let of_style = |style| around.iter().filter(move |span| span.style == style).copied();
+            let pairs = |style| {
+                let others = of_style(RangeStyle::StartEnd);
+                others.flat_map(move |it| of_style(style).map(move |other| (it, other))).filter(|(a, b)| a.id != b.id)
+            };
+            side_by_side += pairs(RangeStyle::StartEnd).filter(|(a, b)| a.label == b.label).count();
+            crossing += pairs(RangeStyle::PushPop).filter(|(lifetime, on_stack)| lifetime.end < on_stack.end).count();
+            left += usize::from(all.len() > around.len());
+            only_left += usize::from(!all.is_empty() && around.is_empty());
+        }
         graphs += totals.projections.values().filter(|row| row.operations < totals.total.operations).count();
     }
     for (what, count) in [
@@ -228,6 +234,10 @@ fn the_programs_have_everything_in_them() {
         ("overlapping", overlapping),
         ("open", open),
         ("graphs", graphs),
+        ("side by side", side_by_side),
+        ("crossing", crossing),
+        ("left", left),
+        ("only left", only_left),
     ] {
         assert!(count > 20, "{what}: {count}");
     }

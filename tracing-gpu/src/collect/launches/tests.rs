@@ -1,0 +1,340 @@
+//! Calls of CUDA are numbers here: what threads note of them, and what comes of it.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use tracing::{Dispatch, Level, Span, info_span};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use super::NOTES;
+use crate::activity::{GpuOp, Kernel, Note, Work};
+use crate::collect::catalog::Limits;
+use crate::collect::core::{Core, CoreOptions};
+use crate::correlate::{self, Attribution, Context, Totals};
+use crate::summary::RangeStyle;
+use crate::{GpuLayer, GpuSubscriber};
+
+/// A profiler whose notes are read, and what was read so far.
+struct Listener {
+    core: &'static Core,
+    dispatch: Dispatch,
+    /// Instances in the order in which they were heard of.
+    instances: Vec<u64>,
+    attribution: Attribution,
+}
+
+impl Listener {
+    fn new(collecting: bool) -> Self {
+        let core = core(collecting);
+        Self::on(core, Dispatch::new(GpuSubscriber::new(core)))
+    }
+
+    fn on(core: &'static Core, dispatch: Dispatch) -> Self {
+        let attribution = Attribution::new(correlate::Limits { launches: 1_000, instances: 1_000 });
+        Self { core, dispatch, instances: Vec::new(), attribution }
+    }
+
+    fn run<T>(&self, program: impl FnOnce() -> T) -> T {
+        tracing::dispatcher::with_default(&self.dispatch, program)
+    }
+
+    /// What was noted since the last time, in the order of the shards.
+    fn notes(&mut self) -> Vec<String> {
+        let (mut all, mut taken) = (Vec::new(), Vec::new());
+        for shard in self.core.all_shards() {
+            assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
+            all.append(&mut taken);
+        }
+        all.iter().for_each(|(thread, note)| self.attribution.note(*thread, note));
+        all.iter().map(|(_, note)| self.text(note)).collect()
+    }
+
+    fn text(&mut self, note: &Note) -> String {
+        let mut number = |id: u64| match self.instances.iter().position(|&known| known == id) {
+            _ if id == 0 => 0,
+            Some(at) => at + 1,
+            None => {
+                self.instances.push(id);
+                self.instances.len()
+            }
+        };
+        match *note {
+            Note::Began(instance) => {
+                let (parent, id) = (number(instance.parent), number(instance.id));
+                let name = self.core.with_names(|names| names.catalog.label_of(instance.label).unwrap().name.clone());
+                let style = if instance.style == RangeStyle::StartEnd { "~" } else { "" };
+                assert!(instance.start >= self.core.window());
+                format!("{style}{name} {id} began in {parent}")
+            }
+            Note::Ended { instance, .. } => format!("{} ended", number(instance)),
+            Note::Left { instance } => format!("{} left", number(instance)),
+            Note::Called { correlation, instance, .. } => format!("call {correlation} in {}", number(instance)),
+            Note::Within { correlation, instance } => format!("call {correlation} within {}", number(instance)),
+            Note::Own { correlation } => format!("call {correlation} of our own"),
+        }
+    }
+
+    /// A kernel of 10 ns for each of these calls, and the totals.
+    fn totals(&mut self, ran: impl IntoIterator<Item = u32>) -> Totals {
+        self.notes();
+        let context = Context { parents: &[0], keep: &|_| true };
+        for correlation in ran {
+            let start = u64::from(correlation) * 100;
+            let work = Work::Kernel(Kernel::default());
+            let place =
+                GpuOp { start, end: start + 10, correlation, device: 0, context: 0, stream: 0, graph_node: 0, work };
+            self.attribution.operation(&place, &context);
+        }
+        self.attribution.drained(&context);
+        self.attribution.totals(self.core.clock.now())
+    }
+}
+
+fn core(collecting: bool) -> &'static Core {
+    let core = Box::leak(Box::new(Core::new(CoreOptions {
+        active: true,
+        nvtx: false,
+        statistics: true,
+        gpu: false,
+        domain: crate::Domain::Default,
+        filter: Targets::new().with_default(Level::TRACE),
+        sample_budget: 1 << 16,
+        tape_bytes: None,
+        limits: Limits { nodes: 100, run_time_names: 100 },
+    })));
+    core.set_collecting(collecting);
+    core
+}
+
+fn call(core: &'static Core, correlation: u32) {
+    core.calling_shard().unwrap().note_call(correlation, false, true);
+}
+
+fn lifetime(name: &str) -> Span {
+    info_span!("lifetime", nvtx.name = name, nvtx.lifetime = true, nvtx.category = tracing::field::Empty)
+}
+
+/// Has a thread of its own do something; it ends before this returns.
+fn elsewhere<T: Send>(listener: &Listener, program: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(|| listener.run(program)).join().unwrap())
+}
+
+thread_local! {
+    /// Dropped when the thread ends.
+    static LAST: std::cell::RefCell<Option<Span>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn calls_are_in_the_lifetimes_that_are_open_on_their_thread() {
+    for with_registry in [false, true] {
+        let mut listener = Listener::new(true);
+        let core = listener.core;
+        if with_registry {
+            let registry = tracing_subscriber::registry().with(GpuLayer::new(core));
+            listener = Listener::on(core, Dispatch::new(registry));
+        }
+        listener.run(|| {
+            info_span!("outer").in_scope(|| {
+                let request = lifetime("request");
+                call(core, 1);
+                request.record("nvtx.category", "another");
+                let unused = lifetime("unused");
+                let inner = lifetime("inner");
+                request.in_scope(|| call(core, 2));
+                drop((lifetime("nothing is called in it"), unused));
+                drop(request);
+                call(core, 3);
+                drop(inner);
+            });
+            call(core, 4);
+        });
+        let expected = [
+            "outer 1 began in 0",
+            "~request 2 began in 1",
+            "call 1 in 1",
+            "call 1 within 2",
+            "~unused 3 began in 1",
+            "~inner 4 began in 1",
+            "request 5 began in 1",
+            "call 2 in 5",
+            "call 2 within 2",
+            "call 2 within 3",
+            "call 2 within 4",
+            "5 ended",
+            "3 ended",
+            "2 ended",
+            "call 3 in 1",
+            "call 3 within 4",
+            "4 ended",
+            "1 ended",
+            "call 4 in 0",
+        ];
+        assert_eq!(listener.notes(), expected, "with a registry: {with_registry}");
+    }
+}
+
+#[test]
+fn a_lifetime_that_ends_elsewhere_has_left() {
+    let mut listener = Listener::new(true);
+    let core = listener.core;
+    let (called, unused) = listener.run(|| (lifetime("called"), lifetime("unused")));
+    listener.run(|| drop(unused));
+    listener.run(|| call(core, 1));
+    let late = listener.run(|| lifetime("late"));
+    elsewhere(&listener, || {
+        drop((called, late));
+        call(core, 2);
+    });
+    listener.run(|| call(core, 3));
+    let expected = ["~called 1 began in 0", "call 1 in 0", "call 1 within 1", "1 left", "call 3 in 0", "call 2 in 0"];
+    assert_eq!(listener.notes(), expected);
+    let totals = listener.totals(1..=3);
+    assert!(totals.projections.is_empty());
+    let kernels: u64 =
+        totals.range_kernels.iter().filter(|row| row.0.1.is_none()).map(|row| row.1.kernel_instances).sum();
+    assert_eq!((kernels, totals.range_kernels.len()), (3, 2), "outside of any range, on two threads");
+}
+
+/// Threads come and go on a shard, and a lifetime is its thread's.
+#[test]
+fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
+    let mut listener = Listener::new(true);
+    let core = listener.core;
+    let (noted, unnoted, kept) = elsewhere(&listener, || {
+        let (noted, kept) = (lifetime("noted"), lifetime("kept"));
+        call(core, 1);
+        (noted, lifetime("unnoted"), kept)
+    });
+    elsewhere(&listener, || {
+        call(core, 2);
+        let own = lifetime("own");
+        call(core, 3);
+        drop((noted, unnoted, own));
+    });
+    assert_eq!(core.all_shards().len(), 1);
+    let expected = [
+        "~noted 1 began in 0",
+        "~kept 2 began in 0",
+        "call 1 in 0",
+        "call 1 within 1",
+        "call 1 within 2",
+        "call 2 in 0",
+        "~own 3 began in 0",
+        "call 3 in 0",
+        "call 3 within 3",
+        "1 left",
+        "4 left", // nothing is known of it
+        "3 ended",
+    ];
+    assert_eq!(listener.notes(), expected);
+    let totals = listener.totals(1..=3);
+    let names = |label| core.with_names(|names| names.catalog.label_of(label).unwrap().name.to_string());
+    let rows: Vec<_> = totals.projections.iter().map(|((label, _), row)| (names(*label), row.operations)).collect();
+    assert_eq!(rows, [("kept".to_owned(), 1), ("own".to_owned(), 1)], "what never ends lasts to the end");
+    drop(kept);
+}
+
+/// While the thread is torn down a close is not measured, nor is what was launched.
+#[test]
+fn a_lifetime_that_ends_with_its_thread_has_left() {
+    let mut listener = Listener::new(true);
+    let core = listener.core;
+    elsewhere(&listener, || {
+        LAST.set(None); // from now on its destructor comes after that of our own
+        let span = lifetime("last");
+        call(core, 1);
+        LAST.set(Some(span));
+    });
+    assert_eq!(listener.notes(), ["~last 1 began in 0", "call 1 in 0", "call 1 within 1", "1 left"]);
+    assert_eq!(core.losses.spans_dropped.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_lifetime_is_as_long_as_the_window() {
+    let mut listener = Listener::new(true);
+    let core = listener.core;
+    let (first, second) = listener.run(|| (lifetime("request"), lifetime("request")));
+    listener.run(|| drop(first));
+    core.restart();
+    listener.run(|| call(core, 1)); // where the start is checked
+    listener.run(|| drop(second));
+    assert_eq!(listener.notes(), ["~request 1 began in 0", "call 1 in 0", "call 1 within 1", "1 ended"]);
+    let totals = listener.totals([1]);
+    let row = totals.projections.values().next().unwrap();
+    let window = u128::from(core.clock.now() - core.window());
+    assert!((1..window).contains(&row.range_total), "{} of {window}", row.range_total);
+}
+
+#[test]
+fn lifetimes_cost_nothing_while_nobody_collects() {
+    let mut listener = Listener::new(false);
+    let core = listener.core;
+    listener.run(|| {
+        let request = lifetime("request");
+        assert!(core.shard().unwrap().launches.log.lock().lifetimes.is_empty());
+        call(core, 1);
+        drop(request);
+    });
+    assert_eq!(listener.notes(), ["call 1 in 0"]);
+}
+
+#[test]
+fn an_end_has_room_where_nothing_else_has() {
+    let listener = Listener::new(true);
+    let core = listener.core;
+    let (taken, dropped) = listener.run(|| {
+        let shard = core.shard().unwrap();
+        let (noted, entered) = (lifetime("noted"), info_span!("entered").entered());
+        call(core, 1);
+        (2..NOTES as u32).for_each(|correlation| shard.note_own(correlation));
+        let unnoted = lifetime("unnoted");
+        info_span!("inner").in_scope(|| call(core, 2));
+        drop((unnoted, entered, noted));
+        let mut taken = Vec::new();
+        let dropped = shard.take_notes(&mut taken);
+        (taken, dropped)
+    });
+    let ends = taken.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
+    assert_eq!((taken.len(), ends), (NOTES + 2, 2), "of those that were noted to begin");
+    assert_eq!(dropped, 2 + 3 + 2, "of our own; two that began, one noted in vain twice; and a call in a lifetime");
+}
+
+/// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.
+#[test]
+fn a_request_is_projected_and_what_was_handed_over_is_not() {
+    let mut listener = Listener::new(true);
+    let core = listener.core;
+    let (sender, receiver) = channel::<Span>();
+    listener.run(|| {
+        let request = lifetime("request");
+        call(core, 1);
+        (2..=3).for_each(|correlation| request.in_scope(|| call(core, correlation)));
+        drop(request);
+        let handed_over = lifetime("hand over");
+        handed_over.in_scope(|| call(core, 4));
+        sender.send(handed_over).unwrap();
+    });
+    elsewhere(&listener, move || drop(receiver.recv().unwrap()));
+    let totals = listener.totals(1..=4);
+    let name = |label| core.with_names(|names| Arc::clone(&names.catalog.label_of(label).unwrap().name));
+    let nesting: Vec<_> = totals.projections.values().map(|row| (row.level_sum, row.children_sum)).collect();
+    assert_eq!(nesting, [(2, 0), (0, 2), (0, 0)]);
+    let projected: Vec<_> = totals
+        .projections
+        .iter()
+        .map(|(&(label, style), row)| (name(label), style, row.projected.count, row.operations, row.projected.total))
+        .collect();
+    let (on_stack, whole) = (RangeStyle::PushPop, RangeStyle::StartEnd);
+    let row = |name: &str, style, instances, operations, total| (Arc::from(name), style, instances, operations, total);
+    let expected =
+        [row("request", on_stack, 2, 2, 20), row("request", whole, 1, 3, 210), row("hand over", on_stack, 1, 1, 10)];
+    assert_eq!(projected, expected);
+    let kernels: Vec<_> = totals
+        .range_kernels
+        .iter()
+        .map(|(&(_, range, _), row)| (range.map(|(label, style)| (name(label), style)), row.kernel_instances))
+        .collect();
+    let expected = [("request", on_stack, 2), ("request", whole, 3), ("hand over", on_stack, 1)];
+    assert_eq!(kernels, expected.map(|(name, style, kernels)| (Some((Arc::from(name), style)), kernels)));
+}
