@@ -112,11 +112,12 @@ pub(super) fn mapped(maps: &str) -> Vec<&str> {
 
 /// Who else may be profiling, by the libraries that are mapped and the one that the driver was told to load.
 pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> {
+    // What is particular comes first: Nsight Compute brings Nsight Systems along, in a folder of its own.
     let known = [
-        ("nsight-compute", "Nsight Compute"),
+        ("libToolsInjection", "Nsight Systems"),
         ("libcuda-injection.so", "Nsight Compute"),
         ("nsight-systems", "Nsight Systems"),
-        ("libToolsInjection", "Nsight Systems"),
+        ("nsight-compute", "Nsight Compute"),
     ];
     let tool = |text: &str| known.into_iter().find(|(part, _)| text.contains(part)).map(|(_, tool)| tool.to_owned());
     match injection.filter(|path| !path.is_empty()) {
@@ -179,6 +180,8 @@ mod tests {
         let maps =
             "7f00-7f01 r-xp 0 08:01 42 /opt/nvidia/nsight-systems/2025.3/target-linux-x64/libToolsInjection64.so\n";
         assert_eq!(other_tool(maps, None).as_deref(), Some("Nsight Systems"));
+        let brought_along = Some("/opt/nvidia/nsight-compute/2025.3/host/target-linux-x64/libToolsInjection64.so");
+        assert_eq!(other_tool("", brought_along).as_deref(), Some("Nsight Systems"));
         assert_eq!(other_tool("", Some("/opt/nsight-compute/x.so")).as_deref(), Some("Nsight Compute"));
         assert_eq!(other_tool(maps, Some("/opt/mine.so")).as_deref(), Some("/opt/mine.so"));
         assert_eq!(other_tool("", Some("")), None);
