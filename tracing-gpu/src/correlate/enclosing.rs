@@ -48,8 +48,9 @@ impl Instances {
     }
 
     fn put_around(&mut self, inner: u32, outer: u32) {
-        let serial = |slot: u32| self.kept.get(slot as usize).map(|kept| kept.serial);
-        if serial(outer) < serial(inner) {
+        // Only an older one is held by a younger one, and by an open one only, so that all are free in the end.
+        let serial = |slot: u32| self.kept.get(slot as usize).filter(|kept| !kept.over).map(|kept| kept.serial);
+        if serial(outer).zip(serial(inner)).is_some_and(|(outer, inner)| outer < inner) {
             if let Some(kept) = self.kept.get_mut(inner as usize) {
                 kept.around.push(outer);
             }

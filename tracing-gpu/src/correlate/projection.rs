@@ -283,9 +283,8 @@ impl Instances {
         }
         while self.open > self.limit {
             let Some((slot, id)) = self.over.pop_front() else { break };
-            let Some(kept) = self.kept.get_mut(slot as usize).filter(|kept| kept.id == id && !kept.folded) else {
-                continue;
-            };
+            let is_meant = |kept: &&mut Kept| kept.id == id && kept.over && !kept.folded;
+            let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
             kept.add_to(&mut self.totals, kept.end, keep);
             self.nest(slot);
             if let Some(kept) = self.get_mut(slot) {
