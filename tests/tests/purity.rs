@@ -4,13 +4,15 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 12] = [
+const PURE: [&str; 14] = [
     "activity.rs",
     "correlate",
+    "export",
     "nesting.rs",
     "record.rs",
     "summary.rs",
     "stats",
+    "timeline.rs",
     "report",
     "collect/catalog.rs",
     "collect/chunked.rs",

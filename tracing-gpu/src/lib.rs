@@ -117,6 +117,7 @@
 //! - `cudarc` (default): time on the GPU. Needs no toolkit to build; any one CUDA version and linking mode of cudarc that the application picks goes
 //!   with it.
 //! - `signals` (default): `ProfilerBuilder::on_signal`.
+//! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
@@ -132,6 +133,8 @@ mod config;
 #[allow(unreachable_pub, missing_docs)]
 mod correlate;
 mod drain;
+#[allow(dead_code, unreachable_pub, missing_docs)] // until the profiler writes timelines
+mod export;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
@@ -161,8 +164,12 @@ mod timeline;
 pub mod internals {
     pub use crate::activity::{Api, ApiCall, GpuOp, Instance, Kernel, Memory, Note, Work};
     pub use crate::correlate::{Attribution, Context, Limits, Projection, Range, RangeKernel, Totals};
+    pub use crate::export::chrome::Chrome;
     pub use crate::gpu::cupti::internals::*;
     pub use crate::stats::Distribution;
+    pub mod timeline {
+        pub use crate::timeline::*;
+    }
 }
 
 pub use config::{ConfigError, Domain, Gpu, Output};

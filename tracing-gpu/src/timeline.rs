@@ -104,9 +104,15 @@ pub struct Projection<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
     /// A thread that ranges and marks are of.
-    Thread { thread: u32, name: &'a str },
+    Thread {
+        thread: u32,
+        name: &'a str,
+    },
     /// A device that operations are of.
-    Device { device: u32, name: &'a str },
+    Device {
+        device: u32,
+        name: &'a str,
+    },
     Range(Range<'a>),
     Mark(Mark<'a>),
     Operation(Operation<'a>),
