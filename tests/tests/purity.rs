@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 15] = [
+const PURE: [&str; 16] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
@@ -12,6 +12,7 @@ const PURE: [&str; 15] = [
     "summary.rs",
     "summary",
     "stats",
+    "timeline.rs",
     "report",
     "export",
     "compare",

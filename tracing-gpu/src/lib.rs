@@ -128,6 +128,7 @@
 //! - `cudarc` (default): time on the GPU. Needs no toolkit to build; any one CUDA version and linking mode of cudarc that the application picks goes
 //!   with it.
 //! - `signals` (default): `ProfilerBuilder::on_signal`.
+//! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
 //! - `json`: `Summary::to_json` and `from_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes `serde` and `serde_json`.
 //! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a copyleft licence for its own files, and not
@@ -180,8 +181,12 @@ mod timeline;
 pub mod internals {
     pub use crate::activity::{Api, ApiCall, GpuOp, Instance, Kernel, Memory, Note, Work};
     pub use crate::correlate::{Attribution, Context, Limits, Projection, Range, RangeKernel, Totals};
+    pub use crate::export::chrome::Chrome;
     pub use crate::gpu::cupti::internals::*;
     pub use crate::stats::Distribution;
+    pub mod timeline {
+        pub use crate::timeline::*;
+    }
 }
 
 pub use compare::{Basis, ComparedRange, Comparison, Gate, InRun, Regression};

@@ -14,6 +14,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+#[allow(unreachable_pub, missing_docs)] // public for the feature `internals`
+pub(crate) mod chrome;
 mod csv;
 mod folded;
 #[cfg(feature = "json")]

@@ -14,7 +14,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod activity;
+pub(crate) mod activity;
 mod categories;
 mod comparison;
 mod cuda;

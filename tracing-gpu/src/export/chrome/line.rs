@@ -1,0 +1,366 @@
+//! Trace events as text: one a line, without an allocation each.
+
+/// A row of the viewer: a thread of the process, or what is shown as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Track {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+}
+
+/// Integers up to here are exact in every reader; JavaScript's numbers end there.
+const EXACT: u64 = 1 << 53;
+/// Digits by twos.
+const PAIRS: [u8; 200] = {
+    let (mut pairs, mut number) = ([0; 200], 0);
+    while number < 100 {
+        pairs[2 * number] = b'0' + (number / 10) as u8;
+        pairs[2 * number + 1] = b'0' + (number % 10) as u8;
+        number += 1;
+    }
+    pairs
+};
+const HEX: &[u8; 16] = b"0123456789abcdef";
+/// Bytes that JSON has no place for in a string, and DEL, which readers of the format have stumbled over.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escaped[byte] = true;
+        byte += 1;
+    }
+    escaped[b'"' as usize] = true;
+    escaped[b'\\' as usize] = true;
+    escaped[0x7f] = true;
+    escaped
+};
+
+/// The lines that have not been written yet.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    bytes: Vec<u8>,
+    begun: bool,
+}
+
+impl Lines {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// The end of the file. A file without it is one that was cut off, and as good to its readers.
+    pub(super) fn finish(&mut self) {
+        self.bytes.extend_from_slice(if self.begun { b"\n]\n" } else { b"[]\n" });
+    }
+
+    /// An event; the comma before it belongs to the line above.
+    pub(super) fn event(&mut self, phase: &'static str, track: Track, name: &str) -> Event<'_> {
+        self.bytes.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"[\n{\"ph\":\"" });
+        self.begun = true;
+        self.bytes.extend_from_slice(phase.as_bytes());
+        self.bytes.extend_from_slice(b"\",\"pid\":");
+        integer(&mut self.bytes, u64::from(track.pid));
+        self.bytes.extend_from_slice(b",\"tid\":");
+        integer(&mut self.bytes, u64::from(track.tid));
+        self.bytes.extend_from_slice(b",\"name\":");
+        string(&mut self.bytes, &[name]);
+        Event { bytes: &mut self.bytes, in_args: false, comma: true }
+    }
+
+    /// A complete event: a slice of a track.
+    pub(super) fn slice(&mut self, track: Track, name: &str, start: u64, end: u64) -> Event<'_> {
+        let mut event = self.event("X", track, name);
+        event.time("ts", start).time("dur", end.saturating_sub(start));
+        event
+    }
+
+    /// What a track or a process is called, or where it stands.
+    pub(super) fn metadata(&mut self, track: Track, what: &str, name: &str) {
+        let key = if what == "process_labels" { "labels" } else { "name" };
+        self.event("M", track, what).args().text(key, name).end();
+    }
+
+    /// Where a process or a thread stands among its like.
+    pub(super) fn order(&mut self, track: Track, what: &str, index: u32) {
+        self.event("M", track, what).args().integer("sort_index", u64::from(index)).end();
+    }
+}
+
+/// An event that is being written. All of it is there after [`Event::end`].
+#[must_use]
+pub(super) struct Event<'a> {
+    bytes: &'a mut Vec<u8>,
+    in_args: bool,
+    comma: bool,
+}
+
+impl Event<'_> {
+    /// Nanoseconds, as the microseconds of the format, with three decimals: none is lost.
+    pub(super) fn time(&mut self, key: &'static str, ns: u64) -> &mut Self {
+        self.key(key);
+        integer(self.bytes, ns / 1000);
+        let rest = (ns % 1000) as usize;
+        self.bytes.extend_from_slice(&[b'.', b'0' + (rest / 100) as u8]);
+        self.bytes.extend_from_slice(&PAIRS[2 * (rest % 100)..2 * (rest % 100) + 2]);
+        self
+    }
+
+    /// From here on, keys are arguments.
+    pub(super) fn args(&mut self) -> &mut Self {
+        if !self.in_args {
+            self.open("args");
+            self.in_args = true;
+        }
+        self
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &str) -> &mut Self {
+        self.key(key);
+        string(self.bytes, &[value]);
+        self
+    }
+
+    /// Several texts as one, with commas between them: the form of a list of categories.
+    pub(super) fn list(&mut self, key: &str, first: &str, second: &str) -> &mut Self {
+        self.key(key);
+        string(self.bytes, &[first, ",", second]);
+        self
+    }
+
+    /// A number; one that not every reader can hold, as a text of its digits.
+    pub(super) fn integer(&mut self, key: &str, value: u64) -> &mut Self {
+        self.key(key);
+        self.signed(false, value)
+    }
+
+    pub(super) fn signed_integer(&mut self, key: &str, value: i64) -> &mut Self {
+        self.key(key);
+        self.signed(value < 0, value.unsigned_abs())
+    }
+
+    fn signed(&mut self, negative: bool, value: u64) -> &mut Self {
+        let quoted = value > EXACT;
+        self.bytes.extend(quoted.then_some(b'"'));
+        self.bytes.extend(negative.then_some(b'-'));
+        integer(self.bytes, value);
+        self.bytes.extend(quoted.then_some(b'"'));
+        self
+    }
+
+    /// A number for counters, which take nothing but numbers: exact up to 2^53.
+    pub(super) fn count(&mut self, key: &str, value: u64) -> &mut Self {
+        self.key(key);
+        integer(self.bytes, value);
+        self
+    }
+
+    /// A number that may be no number, which JSON has no word for: then a text.
+    pub(super) fn float(&mut self, key: &str, value: f64) -> &mut Self {
+        let digits = format!("{value:?}");
+        if !value.is_finite() {
+            return self.text(key, &digits);
+        }
+        self.key(key);
+        self.bytes.extend_from_slice(digits.as_bytes());
+        self
+    }
+
+    pub(super) fn boolean(&mut self, key: &str, value: bool) -> &mut Self {
+        self.key(key);
+        self.bytes.extend_from_slice(if value { b"true" } else { b"false" });
+        self
+    }
+
+    pub(super) fn triple(&mut self, key: &str, values: [i32; 3]) -> &mut Self {
+        self.key(key);
+        for (place, value) in values.into_iter().enumerate() {
+            self.bytes.push(if place == 0 { b'[' } else { b',' });
+            self.signed(value < 0, u64::from(value.unsigned_abs()));
+        }
+        self.bytes.push(b']');
+        self
+    }
+
+    /// A number that tells two things apart, as the format writes it.
+    pub(super) fn hex(&mut self, key: &str, value: u64, digits: u32) -> &mut Self {
+        self.key(key);
+        self.bytes.extend_from_slice(b"\"0x");
+        let digits = digits.max((64 - value.leading_zeros()).div_ceil(4)).clamp(1, 16);
+        for place in (0..digits).rev() {
+            self.bytes.push(HEX[(value >> (4 * place)) as usize & 15]);
+        }
+        self.bytes.push(b'"');
+        self
+    }
+
+    pub(super) fn open(&mut self, key: &str) -> &mut Self {
+        self.key(key);
+        self.bytes.push(b'{');
+        self.comma = false;
+        self
+    }
+
+    pub(super) fn close(&mut self) -> &mut Self {
+        self.bytes.push(b'}');
+        self.comma = true;
+        self
+    }
+
+    pub(super) fn end(&mut self) {
+        if self.in_args {
+            self.close();
+        }
+        self.close();
+    }
+
+    fn key(&mut self, key: &str) {
+        self.bytes.extend(self.comma.then_some(b','));
+        self.comma = true;
+        string(self.bytes, &[key]);
+        self.bytes.push(b':');
+    }
+}
+
+fn integer(bytes: &mut Vec<u8>, mut value: u64) {
+    let (mut digits, mut at) = ([0; 20], 20);
+    while value >= 100 {
+        let pair = 2 * (value % 100) as usize;
+        value /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    let pair = 2 * value as usize;
+    at -= 1;
+    digits[at] = PAIRS[pair + 1];
+    if value >= 10 {
+        at -= 1;
+        digits[at] = PAIRS[pair];
+    }
+    bytes.extend_from_slice(&digits[at..]);
+}
+
+/// The parts as one string of JSON.
+fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
+    bytes.push(b'"');
+    for part in parts {
+        let mut rest = part.as_bytes();
+        while let Some(place) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
+            bytes.extend_from_slice(&rest[..place]);
+            escape(bytes, rest[place]);
+            rest = &rest[place + 1..];
+        }
+        bytes.extend_from_slice(rest);
+    }
+    bytes.push(b'"');
+}
+
+#[cold]
+fn escape(bytes: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'"' | b'\\' => bytes.extend_from_slice(&[b'\\', byte]),
+        b'\n' => bytes.extend_from_slice(b"\\n"),
+        b'\r' => bytes.extend_from_slice(b"\\r"),
+        b'\t' => bytes.extend_from_slice(b"\\t"),
+        _ => {
+            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+            bytes.extend_from_slice(b"\\u00");
+            bytes.extend_from_slice(&digits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn of(write: impl FnOnce(&mut Event<'_>)) -> Value {
+        let mut lines = Lines::default();
+        let mut event = lines.event("X", Track::default(), "");
+        write(event.args());
+        event.end();
+        lines.finish();
+        let read: Value = serde_json::from_slice(lines.bytes()).unwrap();
+        read[0]["args"].clone()
+    }
+
+    #[test]
+    fn numbers_keep_every_digit() {
+        for value in (0..64).flat_map(|bit| [1u64 << bit, (1 << bit) - 1]).chain([u64::MAX, 99, 100, 101, 12_345]) {
+            let expected = if value > EXACT { json!(value.to_string()) } else { json!(value) };
+            assert_eq!(
+                of(|event| {
+                    event.integer("n", value);
+                })["n"],
+                expected
+            );
+            assert_eq!(
+                of(|event| {
+                    event.count("n", value);
+                })["n"],
+                json!(value)
+            );
+        }
+        assert_eq!(
+            of(|event| {
+                event.signed_integer("n", -(1 << 53));
+            })["n"],
+            json!(-(1i64 << 53))
+        );
+        assert_eq!(
+            of(|event| {
+                event.signed_integer("n", i64::MIN);
+            })["n"],
+            json!(i64::MIN.to_string())
+        );
+        for (value, expected) in [(1.0, json!(1.0)), (1e300, json!(1e300)), (f64::NAN, json!("NaN"))] {
+            assert_eq!(
+                of(|event| {
+                    event.float("n", value);
+                })["n"],
+                expected
+            );
+        }
+        assert_eq!(
+            of(|event| {
+                event.triple("n", [1, -2, i32::MIN]);
+            })["n"],
+            json!([1, -2, i32::MIN])
+        );
+        let hex = of(|event| {
+            event.hex("a", 0, 0).hex("b", 0xff88, 8).hex("c", u64::MAX, 0);
+        });
+        assert_eq!(hex, json!({"a": "0x0", "b": "0x0000ff88", "c": "0xffffffffffffffff"}));
+    }
+
+    #[test]
+    fn times_keep_every_nanosecond() {
+        for (ns, text) in [(0, "0.000"), (7, "0.007"), (1_010, "1.010"), (u64::MAX, "18446744073709551.615")] {
+            let mut lines = Lines::default();
+            lines.slice(Track::default(), "", ns, ns).end();
+            let line = String::from_utf8(lines.bytes().to_vec()).unwrap();
+            assert!(line.contains(&format!("\"ts\":{text},\"dur\":0.000")), "{line}");
+        }
+    }
+
+    #[test]
+    fn any_text_comes_through() {
+        let all: String =
+            (0..0x250u32).chain(0xd700..0xf900).chain(0x1_f600..0x1_f610).filter_map(char::from_u32).collect();
+        for text in ["", "a", "\"", "\\", "a\"b\\c\n\r\t\0\u{7f}\u{2028}", "日本語 😀", &all] {
+            let read = of(|event| {
+                event.text(text, text).list("list", text, text);
+            });
+            assert_eq!((read[text].as_str(), read["list"].as_str()), (Some(text), Some(&*format!("{text},{text}"))));
+            let mut lines = Lines::default();
+            lines.slice(Track::default(), text, 0, 0).end();
+            assert_eq!(
+                lines.bytes().iter().filter(|byte| **byte < 0x20).count(),
+                1,
+                "one line feed, after the bracket"
+            );
+        }
+    }
+}
