@@ -132,6 +132,8 @@ mod config;
 #[allow(unreachable_pub, missing_docs)]
 mod correlate;
 mod drain;
+#[allow(unreachable_pub, missing_docs)]
+mod export;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
@@ -161,8 +163,13 @@ mod timeline;
 pub mod internals {
     pub use crate::activity::{Api, ApiCall, GpuOp, Instance, Kernel, Memory, Note, Work};
     pub use crate::correlate::{Attribution, Context, Limits, Projection, Range, RangeKernel, Totals};
+    #[cfg(feature = "sqlite")]
+    pub use crate::export::sqlite::Sqlite;
     pub use crate::gpu::cupti::internals::*;
     pub use crate::stats::Distribution;
+    pub mod timeline {
+        pub use crate::timeline::*;
+    }
 }
 
 pub use config::{ConfigError, Domain, Gpu, Output};
