@@ -1,5 +1,4 @@
 //! What CUPTI reports and what threads note of their launches: the words that the GPU's side of the profiler speaks in.
-#![cfg_attr(feature = "internals", allow(missing_docs))] // seen by the tests of this workspace alone
 
 use crate::clock::Ticks;
 use crate::summary::{MemoryKind, RangeStyle};

@@ -4,9 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::export;
-use crate::recorder::TimelineFile;
+use crate::recorder::TimelinePaths;
 use crate::report::escaped;
-use crate::{Process, ProfilerBuilder, Summary};
+use crate::{ProfilerBuilder, Summary};
 
 /// What is written where. Names may hold what [`export::expand`] puts in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,9 +14,8 @@ pub(crate) struct Files {
     pub(crate) json: Option<PathBuf>,
     pub(crate) folded: Option<PathBuf>,
     pub(crate) flamegraph: Option<PathBuf>,
-    pub(crate) trace: Option<PathBuf>,
-    pub(crate) sqlite: Option<PathBuf>,
-    pub(crate) html: Option<PathBuf>,
+    /// Those that are written while the program runs.
+    pub(crate) timelines: TimelinePaths,
 }
 
 /// Writes one form of a summary.
@@ -84,12 +83,66 @@ impl ProfilerBuilder {
     }
 }
 
+impl ProfilerBuilder {
+    /// Writes a timeline while the program runs: Chrome trace events, which ui.perfetto.dev and chrome://tracing open. Threads with their ranges and events, and,
+    /// where CUPTI records, streams with their operations, the ranges projected onto them, and arrows from launch to operation. With the feature `gzip` a name that
+    /// ends in `.gz` is compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
+    ///
+    /// Each range costs some 100 ns more than without, and 64 bytes until it is written: what does not fit [`timeline_memory`](Self::timeline_memory) is counted.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.trace.json", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).trace(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trace(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.files.timelines.trace = Some(path.into());
+        self
+    }
+
+    /// Writes a timeline while the program runs, as the database that `nsys export` writes: `nsys stats FILE` prints NVIDIA's own reports over it. Its name is to end
+    /// in `.sqlite`, and may hold `%h`, `%p` and `%r`; a file that is there is written anew. Costs as [`trace`](Self::trace) does.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.sqlite", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).sqlite(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read(&path)?.starts_with(b"SQLite format 3"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.files.timelines.sqlite = Some(path.into());
+        self
+    }
+
+    /// Memory for ranges and events that wait to be written into a timeline, in bytes, for all threads together. What does not fit is counted, and the report
+    /// says so. Default: 128 MiB.
+    pub fn timeline_memory(mut self, bytes: usize) -> Self {
+        self.config.timeline_memory = bytes;
+        self
+    }
+}
+
 impl Files {
     /// Sets the file of this form, as the environment asks for it.
     pub(crate) fn set(&mut self, key: &str, path: &str) -> Result<(), String> {
         let (file, feature, built) = match key {
             "json" => (&mut self.json, "json", cfg!(feature = "json")),
             "flamegraph" => (&mut self.flamegraph, "flamegraph", cfg!(feature = "flamegraph")),
+            "trace" => (&mut self.timelines.trace, "", true),
+            "sqlite" => (&mut self.timelines.sqlite, "sqlite", cfg!(feature = "sqlite")),
             _ => (&mut self.folded, "", true),
         };
         if !built {
@@ -100,17 +153,6 @@ impl Files {
         }
         *file = Some(PathBuf::from(path));
         Ok(())
-    }
-
-    /// Opens those that are written while the program runs. Each that cannot be opened is one error, which names it.
-    pub(crate) fn timelines(&self, process: &Process) -> (Vec<TimelineFile>, Vec<io::Error>) {
-        let _ = process;
-        (Vec::new(), Vec::new())
-    }
-
-    /// Whether any of them shows single ranges, which are then recorded.
-    pub(crate) fn want_records(&self) -> bool {
-        self.trace.is_some() || self.sqlite.is_some() || self.html.is_some()
     }
 
     /// Writes all of them. Each that cannot be written is one error, which names it; the others are written.

@@ -290,7 +290,7 @@ impl Inner {
             domain: config.domain.clone(),
             filter: config.filter.clone(),
             sample_budget: config.sample_budget,
-            tape_bytes: (config.enabled && config.files.want_records()).then_some(config.timeline_memory),
+            tape_bytes: (config.enabled && config.files.timelines.any()).then_some(config.timeline_memory),
             limits: LIMITS,
         });
         if nvtx {
@@ -339,12 +339,8 @@ impl Inner {
 
     /// Starts writing timelines, where the settings ask for any.
     fn start_recorder(&'static self) {
-        if self.config.files.want_records() {
-            let (files, errors) = self.config.files.timelines(&self.identity);
-            for error in errors {
-                complain(&error.to_string());
-            }
-            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, files));
+        if self.config.files.timelines.any() {
+            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, &self.config.files.timelines));
         }
     }
 
@@ -370,6 +366,10 @@ impl Inner {
             summary
                 .notes
                 .push("NVTX belongs to another profiler of this process: no ranges were sent to a tool.".to_owned());
+        }
+        let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
+        if lost > 0 {
+            summary.notes.push(format!("{lost} ranges, events and GPU operations are missing in the timeline: there was no room until they could be written."));
         }
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {
@@ -431,6 +431,9 @@ impl Inner {
         });
         if let Some(collector) = self.collector() {
             collector.finish(orderly);
+        }
+        if let Some(recorder) = self.recorder.get() {
+            recorder.write(); // so that the summary knows what was lost
         }
         let summary = self.summarise(cut.as_ref());
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();

@@ -5,10 +5,11 @@
 
 mod gpu;
 mod moments;
+mod open;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -20,11 +21,13 @@ use parking_lot::Mutex;
 pub(crate) use gpu::GpuRecords;
 use gpu::GpuTracks;
 use moments::Moments;
+pub(crate) use open::TimelinePaths;
 
 use crate::clock::Ticks;
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
 use crate::collect::tape::Record;
+use crate::report::escaped;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Mark, Range, Sink, Value};
 
@@ -136,17 +139,21 @@ fn give(
     files.retain_mut(|file| match what(&mut *file.sink) {
         Ok(()) => true,
         Err(error) => {
-            let path = file.path.display();
-            errors.push(io::Error::new(error.kind(), format!("cannot write the timeline to `{path}`: {error}")));
+            errors.push(cannot_write(&file.path, &error));
             false
         }
     });
 }
 
+fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
+    let path = path.to_string_lossy();
+    io::Error::new(error.kind(), format!("cannot write the timeline to `{}`: {error}", escaped(&path)))
+}
+
 impl Recorder {
     /// Starts writing. Files that cannot be begun are given up at once; the end tells of them.
-    pub(crate) fn start(core: &'static Core, process: &Process, files: Vec<TimelineFile>) -> &'static Self {
-        let (mut files, mut errors) = (files, Vec::new());
+    pub(crate) fn start(core: &'static Core, process: &Process, paths: &TimelinePaths) -> &'static Self {
+        let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let recorder: &'static Self = Box::leak(Box::new(Self {
             core,
@@ -184,8 +191,13 @@ impl Recorder {
         add(&mut self.gpu.lock());
     }
 
+    /// Records that there was no room for, so far.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+
     /// Writes what has been recorded so far.
-    fn write(&self) {
+    pub(crate) fn write(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
         for shard in self.core.all_shards() {
@@ -231,11 +243,6 @@ impl Recorder {
         give(files, errors, |sink| sink.end(summary, lost));
         files.clear();
         std::mem::take(errors)
-    }
-
-    /// Records that there was no room for.
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Relaxed)
     }
 }
 

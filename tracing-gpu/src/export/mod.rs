@@ -21,6 +21,9 @@ mod folded;
 #[cfg(feature = "json")]
 pub(crate) mod json;
 mod path;
+#[cfg(feature = "sqlite")]
+#[allow(unreachable_pub, missing_docs)] // as above
+pub(crate) mod sqlite;
 
 pub use csv::{csv, stream_csv};
 #[cfg(feature = "flamegraph")]

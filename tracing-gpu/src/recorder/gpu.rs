@@ -23,17 +23,12 @@ pub(crate) struct GpuRecords {
     calls: Vec<(ApiCall, Arc<str>)>,
     /// Kernels by number: as a person writes them, and their symbols.
     kernels: HashMap<u32, (Arc<str>, Arc<str>)>,
-    devices: Vec<(u32, String)>,
     lost: u64,
 }
 
 impl GpuRecords {
     pub(super) fn is_empty(&self) -> bool {
-        self.notes.is_empty()
-            && self.ops.is_empty()
-            && self.calls.is_empty()
-            && self.devices.is_empty()
-            && self.lost == 0
+        self.notes.is_empty() && self.ops.is_empty() && self.calls.is_empty() && self.lost == 0
     }
 
     pub(super) fn lost(&self) -> u64 {
@@ -66,10 +61,6 @@ impl GpuRecords {
         if self.has_room() {
             self.calls.push((*call, name));
         }
-    }
-
-    pub(crate) fn device(&mut self, device: u32, name: String) {
-        self.devices.push((device, name));
     }
 }
 
@@ -113,11 +104,6 @@ impl GpuTracks {
     /// Writes what has come.
     pub(super) fn write(&mut self, records: GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
         self.writes += 1;
-        for (device, name) in &records.devices {
-            if self.devices.insert(*device) {
-                give(&Item::Device { device: *device, name });
-            }
-        }
         for (thread, note) in &records.notes {
             self.note(*thread, note, moments);
         }

@@ -1,0 +1,111 @@
+//! A database that is written from its first row to its last: opened over what was there, in large transactions, and errors that name it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
+
+/// Rows after which a transaction is committed, if nobody asks for it before.
+const ROWS: u32 = 100_000;
+
+/// Pages of a transaction that are kept in memory, in KiB. Those beyond are written before the commit, which is the shorter for it: they are pages that nothing
+/// in the file refers to yet.
+const CACHE: u32 = 2000;
+
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    connection: Connection,
+    /// Rows since the last commit; `None` outside of a transaction.
+    rows: Option<u32>,
+}
+
+impl File {
+    /// Makes the database, or empties the one that is there, and locks it until it is closed.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        // Absolute: SQLite has names of its own that are no files, such as `:memory:`.
+        let path = std::path::absolute(path).map_err(|error| named(path, error.kind(), &error))?;
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => return Err(named(&path, io::ErrorKind::IsADirectory, "is a directory")),
+            Ok(found) if !found.is_file() => {
+                return Err(named(&path, io::ErrorKind::InvalidInput, "is no ordinary file"));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(named(&path, error.kind(), &error)),
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(|error| failure(&path, &error))?;
+        prepare(&connection).map_err(|error| failure(&path, &error))?;
+        Ok(Self { path, connection, rows: Some(0) })
+    }
+
+    /// Executes a statement that is used again and again.
+    pub(super) fn run(&mut self, sql: &str, values: impl Params) -> io::Result<()> {
+        if self.rows.is_none() {
+            self.batch("BEGIN EXCLUSIVE")?;
+            self.rows = Some(0);
+        }
+        let run = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        run.map_err(|error| failure(&self.path, &error))?;
+        let rows = self.rows.map_or(1, |rows| rows + 1);
+        self.rows = Some(rows);
+        if rows >= ROWS { self.commit() } else { Ok(()) }
+    }
+
+    /// Executes statements that are used once, within the transaction that is open.
+    pub(super) fn batch(&mut self, sql: &str) -> io::Result<()> {
+        self.connection.execute_batch(sql).map_err(|error| failure(&self.path, &error))
+    }
+
+    pub(super) fn commit(&mut self) -> io::Result<()> {
+        if self.rows.take().is_some() { self.batch("COMMIT") } else { Ok(()) }
+    }
+
+    pub(super) fn close(self) -> io::Result<()> {
+        self.connection.close().map_err(|(_, error)| failure(&self.path, &error))
+    }
+}
+
+/// Takes the lock, throws away what the file held, and begins the first transaction. What happens between is safe from other processes that do the same: one
+/// of them gets the lock, and keeps it.
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    // Emptied by SQLite, whatever it was: nothing is read of it but its locks.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
+    let emptied = connection.execute_batch("VACUUM");
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
+    emptied?;
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -i64::from(CACHE))?;
+    connection.execute_batch("BEGIN EXCLUSIVE")
+}
+
+fn named(path: &Path, kind: io::ErrorKind, what: impl std::fmt::Display) -> io::Error {
+    io::Error::new(kind, format!("{}: {what}", path.display()))
+}
+
+fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            named(path, io::ErrorKind::ResourceBusy, "is open elsewhere, maybe in another process")
+        }
+        Some(ErrorCode::DiskFull) => named(path, io::ErrorKind::StorageFull, "the disk is full"),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            named(path, io::ErrorKind::PermissionDenied, "cannot be written")
+        }
+        // SQLite does not say why. The same attempt does; the file is not open here, so no lock of this process is on it.
+        Some(ErrorCode::CannotOpen) => match fs::OpenOptions::new().append(true).create(true).open(path) {
+            Err(error) => named(path, error.kind(), &error),
+            Ok(_) => named(path, io::ErrorKind::Other, error),
+        },
+        _ => named(path, io::ErrorKind::Other, error),
+    }
+}

@@ -1,0 +1,400 @@
+use std::collections::HashMap;
+use std::fs;
+
+use proptest::prelude::*;
+use rusqlite::Connection;
+
+use super::*;
+use crate::RangeStyle;
+use crate::activity::{Api, Kernel, Memory, Work};
+use crate::summary::MemoryKind;
+use crate::timeline::{Call, Mark, Operation, Range, Value};
+
+/// A path of its own, in a folder that is removed afterwards.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tracing-gpu-sqlite-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("run.sqlite")
+    }
+
+    fn left(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[allow(clippy::needless_update)] // more is going to be known of a process
+fn process() -> Process {
+    Process { pid: 4242, command: "program --flag".to_owned(), ..Process::default() }
+}
+
+fn range<'a>(name: &'a str, start: u64, end: u64, depth: u32) -> Range<'a> {
+    let style = RangeStyle::PushPop;
+    let (domain, category, color, payload, end_thread) = (None, None, None, None, None);
+    Range {
+        thread: 7,
+        start,
+        end,
+        style,
+        domain,
+        name,
+        depth,
+        category,
+        color,
+        payload,
+        fields: &[],
+        end_thread,
+        cut: false,
+    }
+}
+
+/// Rows of a query, cells joined by `|`.
+fn rows(path: &Path, query: &str) -> Vec<String> {
+    let file = Connection::open(path).unwrap();
+    let mut statement = file.prepare(query).unwrap();
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        let cells: Vec<String> = (0..columns)
+            .map(|at| match row.get_ref(at).unwrap() {
+                rusqlite::types::ValueRef::Null => "-".to_owned(),
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                rusqlite::types::ValueRef::Real(number) => number.to_string(),
+                rusqlite::types::ValueRef::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+                rusqlite::types::ValueRef::Blob(_) => "blob".to_owned(),
+            })
+            .collect();
+        Ok(cells.join("|"))
+    });
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+fn written(test: &str, items: &[Item<'_>]) -> Place {
+    let place = Place::new(test);
+    let mut sink = Sqlite::new(place.file());
+    sink.begin(&process()).unwrap();
+    for item in items {
+        sink.item(item).unwrap();
+    }
+    sink.end(&Summary { elapsed_ns: 1000, ..Summary::default() }, 3).unwrap();
+    assert_eq!(place.left(), ["run.sqlite"]);
+    place
+}
+
+#[test]
+fn ranges_and_marks_have_what_nvtx_gives_them() {
+    let payload = [Value::Unsigned(u64::MAX), Value::Bool(true), Value::Text("a \"b\"\n".to_owned())];
+    let fields = [("n".to_owned(), Value::Integer(-1)), ("x".to_owned(), Value::Float(0.5))];
+    let of = |domain| Range { domain: Some(domain), ..range("r", 10, 20, 0) };
+    let items = [
+        Item::Thread { thread: 7, name: "main" },
+        Item::Range(range("bare", 1, 9, 0)),
+        Item::Range(Range { category: Some("io"), color: Some(0xff00_00ff), ..of("app") }),
+        Item::Range(Range { category: Some("7"), payload: Some(&payload[0]), ..of("net") }),
+        Item::Range(Range { payload: Some(&payload[1]), ..range("flag", 30, 31, 0) }),
+        Item::Range(Range { payload: Some(&payload[2]), fields: &fields, ..range("text", 40, 41, 0) }),
+        Item::Range(Range {
+            style: RangeStyle::StartEnd,
+            end_thread: Some(8),
+            category: Some("io"),
+            ..range("life", 2, 50, 0)
+        }),
+        Item::Mark(Mark { thread: 7, at: 60, domain: None, text: "disk is full", level: 1 }),
+    ];
+    let place = written("events", &items);
+    let select = "SELECT start, end, eventType, rangeId, category, color, coalesce(text, value), globalTid & 0xffffff,
+        endGlobalTid & 0xffffff, domainId, uint64Value, doubleValue, uint32Value, jsonText
+        FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId ORDER BY NVTX_EVENTS.rowid";
+    let json = r#"{"nvtx.payload":"a \"b\"\u000a","n":-1,"x":0.5}"#;
+    let expected = [
+        "1|9|59|-|-|-|bare|7|-|0|-|-|-|-",
+        "10|-|75|-|-|-|app|7|-|1|-|-|-|-",
+        "10|-|33|-|256|-|io|7|-|1|-|-|-|-",
+        "10|20|59|-|256|4278190335|r|7|-|1|-|-|-|-",
+        "10|-|75|-|-|-|net|7|-|2|-|-|-|-",
+        "10|21|59|-|7|-|r|7|-|2|-1|-|-|-", // its stamps are not those of the other
+        "30|31|59|-|-|-|flag|7|-|0|-|-|1|-",
+        &format!("40|41|59|-|-|-|text|7|-|0|-|-|-|{json}"),
+        "2|-|33|-|256|-|io|7|-|0|-|-|-|-",
+        "2|50|60|1|256|-|life|7|8|0|-|-|-|-",
+        "60|-|33|-|1|-|ERROR|7|-|0|-|-|-|-",
+        "60|-|34|-|1|-|disk is full|7|-|0|-|-|-|-",
+    ];
+    let found = rows(&place.file(), select);
+    assert_eq!(found, expected);
+    assert_eq!(rows(&place.file(), "SELECT value FROM ThreadNames JOIN StringIds ON id = nameId"), ["main"]);
+    let capture = rows(&place.file(), "SELECT * FROM META_DATA_CAPTURE WHERE name LIKE 'TRACING_GPU:%'");
+    let expected = ["COMMAND|program --flag", "COMPLETE|true", "LOST_ITEMS|3", "API_CALLS_WITHOUT_DURATION|0"];
+    assert_eq!(capture, expected.map(|row| format!("TRACING_GPU:{row}")));
+    assert_eq!(rows(&place.file(), "SELECT * FROM PROCESSES"), ["281546145660928|4242|program --flag"]);
+}
+
+fn operation(correlation: u32, work: Work, launch: Option<(u32, u64)>) -> Operation<'static> {
+    let (device, context, stream, span) = (0, 1, 7, None);
+    let (kernel, symbol) = ("void m::add<float>(T1 *)", "_Z3add");
+    Operation {
+        start: 100,
+        end: 200,
+        device,
+        context,
+        stream,
+        correlation,
+        graph_node: 0,
+        work,
+        kernel,
+        symbol,
+        launch,
+        span,
+    }
+}
+
+fn call(api: Api, name: &str, correlation: u32) -> Call<'_> {
+    Call { api, name, thread: 7, start: 90, end: 95, correlation, result: 0 }
+}
+
+const CALLS: &str = "SELECT correlationId, value, start, end, eventClass FROM CUPTI_ACTIVITY_KIND_RUNTIME
+    JOIN StringIds ON id = nameId ORDER BY correlationId";
+
+#[test]
+fn every_launch_has_one_call_the_best_there_is() {
+    let kernel = Work::Kernel(Kernel::default());
+    let launched = Item::Operation(operation(5, kernel, Some((7, 92))));
+    let driver = Item::Call(call(Api::Driver, "cuLaunchKernel", 5));
+    let runtime = Item::Call(call(Api::Runtime, "cudaLaunchKernel_v7000", 5));
+    let items = [&launched, &driver, &runtime];
+    // Every selection and order, with a flush at any place between them.
+    for code in 0..4_usize.pow(3) * 8 {
+        let (mut left, mut given, mut flushes) = (code / 8, Vec::<&Item<'_>>::new(), code % 8);
+        for _ in 0..3 {
+            given.extend(items.get(left % 4).copied());
+            left /= 4;
+        }
+        let place = Place::new("calls");
+        let mut sink = Sqlite::new(place.file());
+        sink.begin(&process()).unwrap();
+        for item in &given {
+            sink.item(item).unwrap();
+            if flushes & 1 == 1 {
+                sink.flush().unwrap();
+            }
+            flushes >>= 1;
+        }
+        sink.end(&Summary::default(), 0).unwrap();
+        let has = |item: &Item<'_>| given.contains(&item);
+        let expected = if has(&runtime) {
+            vec!["5|cudaLaunchKernel_v7000|90|95|0"]
+        } else if has(&driver) {
+            vec!["5|cuLaunchKernel|90|95|1"]
+        } else if has(&launched) {
+            vec!["5|cuLaunchKernel|92|92|1"]
+        } else {
+            vec![]
+        };
+        assert_eq!(rows(&place.file(), CALLS), expected, "{given:?}");
+    }
+}
+
+#[test]
+fn work_is_in_the_table_of_its_kind() {
+    let copy = Memory { kind: MemoryKind::HtoD, bytes: 64, source: 2, destination: 3, value: 0 };
+    let set = Memory { kind: MemoryKind::Set, destination: 0, value: 255, ..copy };
+    let kernel =
+        Kernel { grid: [2, 3, 4], block: [5, 6, 7], registers: 8, static_shared: 9, dynamic_shared: 10, name: 0 };
+    let items = [
+        Item::Device { device: 0, name: "NVIDIA H200" },
+        Item::Device { device: 0, name: "NVIDIA H200" },
+        Item::Operation(operation(1, Work::Memory(copy), Some((7, 50)))),
+        Item::Operation(operation(2, Work::Memory(set), Some((8, 51)))),
+        Item::Operation(Operation { graph_node: 9, ..operation(3, Work::Kernel(kernel), Some((7, 52))) }),
+        Item::Operation(Operation { symbol: "", kernel: "", ..operation(0, Work::Kernel(kernel), Some((7, 53))) }),
+        Item::Operation(operation(4, Work::Kernel(kernel), None)),
+    ];
+    let place = written("work", &items);
+    let found = |query: &str| rows(&place.file(), query);
+    let expected = ["1|cuMemcpyHtoDAsync_v2|50|50|1", "2|cuMemsetD8Async|51|51|1", "3|cuGraphLaunch|52|52|1"];
+    assert_eq!(found(CALLS), expected);
+    assert_eq!(found("SELECT id, name FROM TARGET_INFO_GPU"), ["0|NVIDIA H200"]);
+    let table = "SELECT correlationId, bytes, copyKind, srcKind, dstKind FROM CUPTI_ACTIVITY_KIND_MEMCPY";
+    assert_eq!(found(table), ["1|64|1|1|2"]);
+    assert_eq!(found("SELECT correlationId, bytes, value, memKind FROM CUPTI_ACTIVITY_KIND_MEMSET"), ["2|64|255|7"]);
+    let table = "SELECT correlationId, graphNodeId, d.value, s.value, m.value, gridX, blockZ, registersPerThread,
+        staticSharedMemory, dynamicSharedMemory, gridId FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS d ON d.id = demangledName
+        JOIN StringIds AS s ON s.id = shortName JOIN StringIds AS m ON m.id = mangledName";
+    let name = "void m::add<float>(T1 *)|add|_Z3add";
+    let expected = [
+        format!("3|9|{name}|2|7|8|9|10|-"),
+        "-|-|(unnamed kernel)|(unnamed kernel)|(unnamed kernel)|2|7|8|9|10|-".to_owned(),
+        format!("4|-|{name}|2|7|8|9|10|-"),
+    ];
+    assert_eq!(found(table), expected);
+    let capture = found("SELECT value FROM META_DATA_CAPTURE WHERE name = 'TRACING_GPU:API_CALLS_WITHOUT_DURATION'");
+    assert_eq!(capture, ["3"]);
+}
+
+#[test]
+fn names_of_kernels_without_their_types() {
+    for (name, base) in [
+        ("gemm", "gemm"),
+        ("gemm(float *, int)", "gemm"),
+        ("void vec_add<float>(T1 *, const T1 *, int)", "vec_add"),
+        ("void at::native::elementwise_kernel<4, at::native::Add<float, (int)3>>(int, T2)", "elementwise_kernel"),
+        ("void (anonymous namespace)::reduce<std::vector<int>>(T1)", "reduce"),
+        ("ns::(anonymous namespace)::scan(int)", "scan"),
+        ("functor::operator()(int) const", "operator()"),
+        ("my_crate::kernels::fill", "fill"),
+        ("<my_crate::Fill as kernels::Kernel>::run", "run"),
+        ("größe::日本(int)", "日本"),
+        ("", ""),
+        ("()", "()"),
+        ("<>", "<>"),
+        ("a::", "a::"),
+        (">>)(", ">>)"),
+    ] {
+        assert_eq!(names::base(name), base, "{name}");
+    }
+}
+
+/// A tree of ranges on a clock that hardly moves, in the order of their ends.
+fn walk(
+    code: &mut impl Iterator<Item = u8>,
+    now: &mut u64,
+    depth: u32,
+    ranges: &mut Vec<(u64, u64, u32, Vec<usize>)>,
+) -> usize {
+    let start = *now;
+    let mut below = Vec::new();
+    for _ in 0..code.next().unwrap_or(0) % 4 {
+        if depth < 5 {
+            below.push(walk(code, now, depth + 1, ranges));
+        }
+    }
+    *now += u64::from(code.next().unwrap_or(0) % 3 == 0) * 1000;
+    ranges.push((start, *now, depth, below));
+    ranges.len() - 1
+}
+
+proptest! {
+    #[test]
+    fn no_two_ranges_of_a_thread_have_the_same_stamps(code in prop::collection::vec(any::<u8>(), 0..200)) {
+        let (mut now, mut ranges) = (0, Vec::new());
+        let mut code = code.into_iter().peekable();
+        while code.peek().is_some() {
+            walk(&mut code, &mut now, 0, &mut ranges);
+        }
+        let mut stamps = stamps::Stamps::default();
+        let found: Vec<(u64, u64)> = ranges.iter().map(|&(start, end, depth, _)| stamps.of(start, end, depth)).collect();
+        let mut seen = HashMap::new();
+        for (at, (start, end)) in found.iter().enumerate() {
+            prop_assert!(seen.insert((*start, *end), at).is_none(), "{ranges:?}\n{found:?}");
+            for &below in &ranges[at].3 {
+                prop_assert!(found[below].0 >= *start && found[below].1 <= *end, "{ranges:?}\n{found:?}");
+            }
+            prop_assert!(start <= end && end - ranges[at].1 < 500);
+        }
+    }
+}
+
+fn refused(path: &Path) -> io::Error {
+    let error = Sqlite::new(path).begin(&process()).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+    error
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let place = Place::new("errors");
+    for (path, kind, said) in [
+        (place.0.clone(), io::ErrorKind::IsADirectory, "is a directory"),
+        (PathBuf::from("/dev/full"), io::ErrorKind::InvalidInput, "is no ordinary file"),
+        (place.0.join("none/run.sqlite"), io::ErrorKind::NotFound, "No such file or directory (os error 2)"),
+        (PathBuf::from("/proc/run.sqlite"), io::ErrorKind::NotFound, "No such file or directory (os error 2)"),
+    ] {
+        let error = refused(&path);
+        assert_eq!((error.kind(), error.to_string()), (kind, format!("{}: {said}", path.display())));
+    }
+    fs::write(place.file(), "text").unwrap();
+    let error = refused(&place.file().join("run.sqlite"));
+    assert_eq!(error.kind(), io::ErrorKind::NotADirectory, "{error}");
+}
+
+#[test]
+fn a_file_that_is_open_elsewhere_is_left_alone() {
+    let place = Place::new("locked");
+    let mut first = Sqlite::new(place.file());
+    first.begin(&process()).unwrap();
+    first.item(&Item::Range(range("kept", 1, 2, 0))).unwrap();
+    first.flush().unwrap();
+    let error = refused(&place.file());
+    assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "{error}");
+    first.item(&Item::Range(range("kept", 3, 4, 0))).unwrap();
+    first.end(&Summary::default(), 0).unwrap();
+    assert_eq!(rows(&place.file(), "SELECT count(*) FROM NVTX_EVENTS"), ["2"]);
+
+    let reader = Connection::open(place.file()).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM NVTX_EVENTS").unwrap();
+    assert_eq!(refused(&place.file()).kind(), io::ErrorKind::ResourceBusy);
+}
+
+#[test]
+fn what_was_there_is_overwritten() {
+    let place = Place::new("overwrite");
+    let write = || {
+        let mut sink = Sqlite::new(place.file());
+        sink.begin(&process()).unwrap();
+        sink.item(&Item::Range(range("new", 1, 2, 0))).unwrap();
+        sink.end(&Summary::default(), 0).unwrap();
+        assert_eq!(rows(&place.file(), "SELECT count(*) FROM NVTX_EVENTS"), ["1"]);
+        assert_eq!(rows(&place.file(), "PRAGMA integrity_check"), ["ok"]);
+        assert_eq!(rows(&place.file(), "PRAGMA journal_mode"), ["delete"]);
+        assert_eq!(place.left(), ["run.sqlite"]);
+    };
+    write();
+    let size = fs::metadata(place.file()).unwrap().len();
+    write(); // one of our own
+    assert_eq!(fs::metadata(place.file()).unwrap().len(), size);
+    for text in ["text, and no database".repeat(10_000), String::new(), "SQLite format 3\0 but not really".to_owned()] {
+        fs::write(place.file(), text).unwrap();
+        write();
+        assert_eq!(fs::metadata(place.file()).unwrap().len(), size);
+    }
+    // Another database, as a process that was killed leaves it: with a log.
+    let other = Connection::open(place.file()).unwrap();
+    other
+        .execute_batch(
+            "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; CREATE TABLE other (x); INSERT INTO other VALUES (1)",
+        )
+        .unwrap();
+    let log = place.0.join("run.sqlite-wal");
+    let (database, kept) = (fs::read(place.file()).unwrap(), fs::read(&log).unwrap());
+    assert!(!kept.is_empty());
+    drop(other);
+    fs::write(place.file(), database).unwrap();
+    fs::write(&log, kept).unwrap();
+    write();
+    assert_eq!(rows(&place.file(), "SELECT count(*) FROM sqlite_master WHERE name = 'other'"), ["0"]);
+}
+
+#[test]
+fn nothing_is_written_after_the_end_or_an_error() {
+    let place = Place::new("ended");
+    let mut sink = Sqlite::new(place.file());
+    assert!(sink.item(&Item::Range(range("early", 1, 2, 0))).is_err());
+    sink.begin(&process()).unwrap();
+    sink.end(&Summary::default(), 0).unwrap();
+    let error = sink.flush().unwrap_err().to_string();
+    assert!(error.contains("run.sqlite: not open"), "{error}");
+}
