@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn order_is_kept() {
         let mut moments = Moments::new(0);
-        [(1_000, 333), (2_000, 700), (2_000, 900), (5_000, 1_800)].map(|anchor| moments.add(anchor));
+        [(1_000, 333), (2_000, 700), (2_000, 900), (5_000, 1_800)].into_iter().for_each(|anchor| moments.add(anchor));
         let all: Vec<u64> = (0..6_000).map(|ticks| moments.ns(ticks)).collect();
         assert!(all.is_sorted());
     }

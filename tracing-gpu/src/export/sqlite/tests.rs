@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 
 use proptest::prelude::*;
 use rusqlite::Connection;
