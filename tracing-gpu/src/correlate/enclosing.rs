@@ -12,6 +12,9 @@ use super::projection::{Instances, Kept, Projections};
 use super::totals::Range;
 use crate::summary::RangeStyle;
 
+/// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
+const MOST_THREADS: usize = 1 << 12;
+
 /// What is inside of a start/end range, and in the totals before it is known whether the range counts.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
@@ -24,6 +27,9 @@ pub(super) struct Inside {
 impl Instances {
     /// A call is noted on a thread, in an instance: for those on the stack that it is the first call of, the start/end ranges around follow.
     pub(super) fn called(&mut self, thread: u32, correlation: u32, mut slot: u32) {
+        if self.kept.get(slot as usize).is_none_or(|kept| kept.was_called) {
+            return;
+        }
         let (last, first_calls) = self.first_calls.entry(thread).or_default();
         if *last != correlation {
             *last = correlation;
@@ -33,6 +39,13 @@ impl Instances {
             kept.was_called = true;
             first_calls.push(slot);
             slot = kept.parent;
+        }
+    }
+
+    /// A drain is over.
+    pub(super) fn forget_calls(&mut self) {
+        if self.first_calls.len() > MOST_THREADS {
+            self.first_calls.clear();
         }
     }
 

@@ -278,6 +278,7 @@ impl Instances {
 
     /// Folds instances that nothing more can come of, and beyond the bound the oldest that are over.
     pub(super) fn fold(&mut self, keep: &dyn Fn(u64) -> bool) {
+        self.forget_calls();
         while let Some(slot) = self.loose.pop() {
             self.let_go(slot, keep);
         }

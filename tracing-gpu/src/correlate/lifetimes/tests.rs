@@ -115,6 +115,21 @@ fn a_lifetime_is_a_level_if_it_counts() {
     }
 }
 
+/// Threads come and go, each with a call of its own.
+#[test]
+fn last_calls_of_threads_are_bounded() {
+    let mut all = attribution(100, 100);
+    for thread in 1..=3 * 4_096 {
+        let id = u64::from(thread);
+        let ended = Note::Ended { instance: id, end: 20 };
+        [began(id, 0, 1), called(thread, 1, id), ended].iter().for_each(|note| all.note(thread, note));
+        if thread % 256 == 0 {
+            all.drain(1);
+        }
+    }
+    assert!(all.instances.first_calls.len() <= 4_096 + 256, "{}", all.instances.first_calls.len());
+}
+
 #[test]
 fn an_open_lifetime_begins_with_the_window() {
     let mut all = attribution(100, 100);
