@@ -70,6 +70,7 @@ impl Core {
     }
 
     /// The shard of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn calling_shard(&'static self) -> Option<&'static Shard> {
         LAST.get().filter(|shard| shard.profiler == self.id).or_else(|| self.shard())
     }
