@@ -1,28 +1,20 @@
 //! A CUDA driver without a GPU: everything enqueued has finished at once, and a pair of events reads 2 us.
 //!
 //! It has the functions that `tracing-gpu` looks for, those that cudarc calls for a context and a stream, and `fake_driver_calls`, which says
-//! how often one was called, by the thread that made the first call of all or by the others. Tests copy it to a folder as `libcuda.so.1`, with a
-//! link `libcuda.so` for cudarc, and set `LD_LIBRARY_PATH`. `FAKE_DRIVER` in the environment:
-//!
-//! - `no_streams`: no stream can be created.
-//! - `capturing`: every stream is in a capture.
-//! - `unfinished`: nothing enqueued has finished until an event is waited for.
-//! - `slow`: reading takes a while, and a thread that is in the driver when the process has torn it down ends it with status 99.
-//! - `cold`: recording goes through as much memory as a processor keeps nearest, so that its caller finds nothing there.
+//! how often one was called. Tests copy it to a folder as `libcuda.so.1` and set `LD_LIBRARY_PATH`. With `FAKE_DRIVER=no_streams`
+//! in the environment no stream can be created; with `FAKE_DRIVER=capturing` every stream is in a capture.
 
 #![allow(unsafe_code)] // what a driver is made of: exported functions that write through pointers
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::without_provenance_mut as handle;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 type Handle = *mut c_void;
 
 const CONTEXT: usize = 0x1000;
 const OUT_OF_MEMORY: c_int = 2;
-const NOT_READY: c_int = 600;
 
 fn is(behavior: &str) -> bool {
     static BEHAVIOR: OnceLock<String> = OnceLock::new();
@@ -35,46 +27,7 @@ fn fresh() -> Handle {
     handle(NEXT.fetch_add(16, Relaxed))
 }
 
-/// Whether an event has been waited for.
-static HAS_WAITED: AtomicBool = AtomicBool::new(false);
-static READING: AtomicUsize = AtomicUsize::new(0);
-static IS_OVER: AtomicBool = AtomicBool::new(false);
-
-/// What CUDA's own exit hook does: from then on nobody may be in here.
-extern "C" fn tear_down() {
-    IS_OVER.store(true, SeqCst);
-    if READING.load(SeqCst) > 0 {
-        end_badly();
-    }
-    std::thread::sleep(Duration::from_millis(100)); // whoever is still there calls
-}
-
-fn end_badly() {
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(99) }
-}
-
-/// Goes through 128 KiB.
-fn chill() {
-    static MEMORY: [AtomicU8; 128 << 10] = [const { AtomicU8::new(0) }; 128 << 10];
-    for line in MEMORY.iter().step_by(64) {
-        line.store(1, Relaxed);
-    }
-}
-
-/// Whether this thread made the first call of all.
-fn is_first() -> bool {
-    static ANY: AtomicBool = AtomicBool::new(false);
-    let known = FIRST.get();
-    if known == 0 {
-        FIRST.set(1 + u8::from(ANY.swap(true, Relaxed)));
-    }
-    FIRST.get() == 1
-}
-
 thread_local! {
-    /// 1 for the first thread, 2 for another, 0 where it is not known.
-    static FIRST: std::cell::Cell<u8> = const { std::cell::Cell::new(0) };
     /// The stack of current contexts, as far as it is used: the current one, and the one below.
     static CURRENT: std::cell::Cell<[usize; 2]> = const { std::cell::Cell::new([0; 2]) };
 }
@@ -85,17 +38,12 @@ macro_rules! functions {
         #[allow(non_camel_case_types)]
         enum Number { $($name),* }
         static CALLS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
-        static CALLS_ELSEWHERE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
         $(
             #[unsafe(no_mangle)]
             #[allow(non_snake_case)]
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-                if is_first() {
-                    let calls = &CALLS[Number::$name as usize];
-                    calls.store(calls.load(Relaxed) + 1, Relaxed); // one thread, and cheap
-                } else {
-                    CALLS_ELSEWHERE[Number::$name as usize].fetch_add(1, Relaxed);
-                }
+                let calls = &CALLS[Number::$name as usize];
+                calls.store(calls.load(Relaxed) + 1, Relaxed); // exact where one thread calls, and cheap
                 // SAFETY: the caller gives pointers that may be written, as the driver's documentation wants.
                 #[allow(unused_unsafe)]
                 unsafe { $body }
@@ -105,10 +53,7 @@ macro_rules! functions {
 }
 
 functions! {
-    cuInit(_flags: c_uint) {
-        if is("slow") { libc::atexit(tear_down); }
-        0
-    }
+    cuInit(_flags: c_uint) { 0 }
     cuDriverGetVersion(version: *mut c_int) { *version = 13_000; 0 }
     cuDeviceGet(device: *mut c_int, number: c_int) { *device = number; 0 }
     cuDeviceGetCount(count: *mut c_int) { *count = 1; 0 }
@@ -142,33 +87,20 @@ functions! {
     cuLaunchHostFunc(_stream: Handle, body: extern "C" fn(Handle), data: Handle) { body(data); 0 }
     cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = fresh(); 0 }
     cuEventDestroy_v2(_event: Handle) { 0 }
-    cuEventRecord(_event: Handle, _stream: Handle) {
-        if is("cold") { chill(); }
-        0
-    }
+    cuEventRecord(_event: Handle, _stream: Handle) { 0 }
     cuEventQuery(_event: Handle) { 0 }
-    cuEventSynchronize(_event: Handle) { HAS_WAITED.store(true, Relaxed); 0 }
-    cuEventElapsedTime_v2(milliseconds: *mut f32, _start: Handle, _end: Handle) {
-        *milliseconds = 0.002;
-        if is("slow") {
-            READING.fetch_add(1, SeqCst);
-            if IS_OVER.load(SeqCst) { end_badly(); }
-            std::thread::sleep(Duration::from_micros(20));
-            READING.fetch_sub(1, SeqCst);
-        }
-        if is("unfinished") && !HAS_WAITED.load(Relaxed) { NOT_READY } else { 0 }
-    }
+    cuEventSynchronize(_event: Handle) { 0 }
+    cuEventElapsedTime_v2(milliseconds: *mut f32, _start: Handle, _end: Handle) { *milliseconds = 0.002; 0 }
     cuGetErrorString(_error: c_int, text: *mut *const c_char) { *text = c"an error of the fake driver".as_ptr(); 0 }
 }
 
-/// Calls of the function of that name so far, by the thread that made the first call of all or by the others; `u64::MAX` where there is none.
+/// Calls of the function of that name so far; `u64::MAX` where there is none.
 ///
 /// # Safety
 /// `name` must be a string that ends in NUL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fake_driver_calls(name: *const c_char, elsewhere: bool) -> u64 {
+pub unsafe extern "C" fn fake_driver_calls(name: *const c_char) -> u64 {
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-    let calls = if elsewhere { &CALLS_ELSEWHERE } else { &CALLS };
-    NAMES.iter().position(|known| *known == name).map_or(u64::MAX, |index| calls[index].load(Relaxed))
+    NAMES.iter().position(|known| *known == name).map_or(u64::MAX, |index| CALLS[index].load(Relaxed))
 }

@@ -18,7 +18,6 @@ pub(crate) type Ticks = u64;
 
 /// The process's clock. Reading it never blocks and may happen on any thread.
 #[derive(Debug)]
-#[repr(C)] // what each reading looks at comes first
 pub(crate) struct Clock {
     tsc: bool,
     origin: Instant,

@@ -17,20 +17,6 @@ pub(crate) fn at_exit_again(hook: extern "C" fn()) {
     let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
 }
 
-/// Has these called around each fork from here on: before it, and after it in the parent and in the child.
-#[cfg(target_os = "linux")]
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
-    // SAFETY: the three are functions without arguments that live as long as the program and do not unwind. The one for the child only stores
-    // numbers: other threads are not there, and may have held any lock.
-    let _refused = unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) }; // out of memory for one entry
-}
-
-/// Has these called around each fork: not known here.
-#[cfg(not(target_os = "linux"))]
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-pub(crate) fn at_fork(_before: extern "C" fn(), _parent: extern "C" fn(), _child: extern "C" fn()) {}
-
 /// The operating system's number of the calling thread; 0 where it has none.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_id() -> u32 {

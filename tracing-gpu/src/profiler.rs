@@ -315,9 +315,6 @@ impl Inner {
             inner.start_recorder();
             inner.start_collector();
             process::at_exit(finish_all);
-            if inner.core.gpu {
-                gpu::profiler_started();
-            }
             #[cfg(feature = "signals")]
             if inner.config.on_signal {
                 if let Err(error) = crate::signals::finish_on_signal() {
@@ -384,20 +381,11 @@ impl Inner {
 
     /// Stops measuring and takes it off the exit hook's list, so that nothing is printed.
     fn abandon(&'static self) {
-        self.close(true);
+        self.core.close();
         if let Some(collector) = self.collector() {
             collector.finish(false);
         }
         self.end();
-    }
-
-    /// Has callbacks do nothing any more, and, with the last profiler, no other thread of ours be in the driver. Returns true for the first caller only.
-    fn close(&self, orderly: bool) -> bool {
-        let is_first = self.core.close();
-        if is_first && self.core.gpu {
-            gpu::profiler_ended(orderly);
-        }
-        is_first
     }
 
     /// Gives up what a live profiler has, and wakes whoever waits for the end.
@@ -431,7 +419,7 @@ impl Inner {
         if std::process::id() != self.process || !self.begins_to_finish() {
             return Ok(());
         }
-        let printed = if self.close(orderly) { self.finish_now(orderly) } else { Ok(()) };
+        let printed = if self.core.close() { self.finish_now(orderly) } else { Ok(()) };
         self.end();
         printed
     }
@@ -494,7 +482,6 @@ pub(crate) extern "C" fn finish_all() {
             complain(&error.to_string());
         }
     }
-    gpu::process_ends(); // if another thread is still finishing one
 }
 
 /// On standard error, from a place that can return no error: one line, or one for each of several errors.

@@ -1,7 +1,7 @@
 //! One profiler's shared state: the window, the names, and the shards of all threads.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use nvtx_rs::{Attributes, Domain};
 use once_cell::sync::OnceCell;
@@ -60,26 +60,21 @@ pub(crate) struct Abandoned {
 }
 
 /// Shared by all threads; lives as long as the process, since any thread may be inside a callback at any time.
-///
-/// What callbacks read is in the first cache line.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub(crate) struct Core {
+    pub(crate) id: u64,
     /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
     /// callback, written at `reset` and `finish`.
     pub(super) gate: AtomicU64,
-    pub(crate) id: u64,
-    /// How many windows there were before this one.
-    window_number: AtomicU32,
+    pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
     pub(crate) gpu: bool,
+    pub(crate) stream_times: StreamTimes,
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
     is_collecting: AtomicBool,
-    pub(crate) clock: Clock,
-    pub(crate) stream_times: StreamTimes,
     pub(crate) budget: Budget,
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
@@ -122,7 +117,6 @@ impl Core {
             nvtx: options.nvtx,
             statistics: options.statistics,
             gpu: options.gpu,
-            window_number: AtomicU32::new(0),
             stream_times: StreamTimes::default(),
             has_streams: AtomicBool::new(false),
             is_collecting: AtomicBool::new(false),
@@ -183,11 +177,6 @@ impl Core {
         self.window.load(Relaxed)
     }
 
-    /// A number that the current window has and those before it did not.
-    pub(crate) fn window_number(&self) -> u32 {
-        self.window_number.load(Relaxed)
-    }
-
     pub(crate) fn is_running(&self) -> bool {
         self.gate.load(Relaxed) != FINISHED
     }
@@ -201,15 +190,11 @@ impl Core {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
-        self.forget_ended_threads();
-        self.names.lock().catalog.names_over_limit = 0;
-        // First the number, then the tables: who reads events at this moment sees, with the tables locked, that they are of a window that is over.
-        self.window_number.fetch_add(1, Relaxed);
-        let mut times = self.stream_times.lock();
-        times.clear(&self.budget);
         #[cfg(feature = "cudarc")]
         self.losses.streams.clear();
-        drop(times);
+        self.forget_ended_threads();
+        self.names.lock().catalog.names_over_limit = 0;
+        self.stream_times.clear(&self.budget);
         self.window.store(start, Relaxed);
         self.change_gate();
     }

@@ -8,7 +8,7 @@ use super::chunked::Chunked;
 use super::shard::Shard;
 use super::threads;
 use crate::gpu::{self, Mark, Target};
-use crate::record::{Place, RangeKey};
+use crate::record::Place;
 
 /// Marks of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended by whoever takes
 /// its shard over.
@@ -19,11 +19,9 @@ pub(super) struct Marks {
 }
 
 #[derive(Debug, Default)]
-#[repr(align(64))] // one cache line
 struct OpenMark {
     span: AtomicU64,
     place: AtomicU64,
-    /// Number of the window in which it was entered.
     window: AtomicU64,
     mark: [AtomicU64; 3],
 }
@@ -70,12 +68,12 @@ impl Shard {
     pub(super) fn keep_mark(&self, span: u64, place: Place, mark: Mark) {
         let count = self.marks.count.load(Relaxed);
         let Some(open) = self.marks.open.get_or_grow(count) else { return gpu::abandon(mark) };
-        open.set([span, place.bits(), u64::from(self.core.window_number())], mark.words());
+        open.set([span, place.bits(), self.window.load(Relaxed)], mark.words());
         self.marks.count.store(count + 1, Relaxed);
     }
 
     /// Records the end of the innermost range of `span`, if it is timed.
-    pub(super) fn end_mark(&'static self, span: u64) {
+    pub(super) fn end_mark(&self, span: u64) {
         let is_meant = |index: &usize| self.marks.open.get(*index).is_some_and(|open| open.span.load(Relaxed) == span);
         if let Some(index) = (0..self.marks.count.load(Relaxed)).rev().find(is_meant) {
             self.end_open(index);
@@ -85,7 +83,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn end_all_marks(&'static self) {
+    pub(super) fn end_all_marks(&self) {
         while let Some(last) = self.marks.count.load(Relaxed).checked_sub(1) {
             self.end_open(last);
         }
@@ -103,20 +101,15 @@ impl Shard {
         }
     }
 
-    fn end_open(&'static self, index: usize) {
+    fn end_open(&self, index: usize) {
         let Some(open) = self.marks.open.get(index) else { return };
-        let row = Place::from_bits(open.place.load(Relaxed)).row() as u32;
-        let (window, mark) = (open.window.load(Relaxed) as u32, open.mark());
+        let (place, window, mark) =
+            (Place::from_bits(open.place.load(Relaxed)), open.window.load(Relaxed), open.mark());
         self.marks.remove(index);
-        if let Some(mark) = mark {
-            gpu::end(mark, Target { shard: self, row, window });
+        let Some(mark) = mark else { return };
+        match self.identity(place) {
+            Some(identity) => gpu::end(mark, Target { core: self.core, node: place.node(), key: identity.key, window }),
+            None => gpu::abandon(mark),
         }
-    }
-
-    /// What stream times of a row are counted under.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn timed_row(&self, row: u32) -> Option<(u32, RangeKey)> {
-        let row = self.rows.get(row as usize)?;
-        Some((row.node(), row.identity()?.key))
     }
 }

@@ -187,25 +187,13 @@ impl Shard {
         }
     }
 
-    /// The profiler that this belongs to.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn core(&self) -> &'static Core {
-        self.core
-    }
-
-    /// What could not be timed of it.
-    #[cfg(feature = "cudarc")]
-    pub(crate) fn event_losses(&self) -> &'static gpu::EventLosses {
-        &self.core.losses.streams
-    }
-
     /// Whether our ranges go to a tool.
     fn has_tool(&self) -> bool {
         self.nvtx && nvtx_rs::is_tool_attached()
     }
 
     /// Closes the range of `span` if it is the innermost one. Returns false if it is not.
-    pub(crate) fn exit(&'static self, span: u64) -> bool {
+    pub(crate) fn exit(&self, span: u64) -> bool {
         if !self.stack.is_top(span) {
             return false;
         }
@@ -233,7 +221,7 @@ impl Shard {
 
     /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
     #[inline(never)]
-    pub(crate) fn exit_below(&'static self, span: u64, values: &dyn FindValues) -> bool {
+    pub(crate) fn exit_below(&self, span: u64, values: &dyn FindValues) -> bool {
         let told = std::mem::take(&mut *self.told.lock());
         let mut shell = Shell { shard: self, values: Some(values) };
         match self.stack.exit_below(span, &told, &mut shell) {
@@ -252,7 +240,7 @@ impl Shard {
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.
-    pub(crate) fn unwind(&'static self) -> Vec<Place> {
+    pub(crate) fn unwind(&self) -> Vec<Place> {
         self.told.lock().clear();
         let places = self.stack.unwind(&mut Shell { shard: self, values: None });
         self.end_instances(self.now());

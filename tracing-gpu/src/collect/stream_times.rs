@@ -66,22 +66,10 @@ impl StreamRows {
             row.times.add(ns, 0, budget);
         }
     }
-
-    /// Starts over for a new window. Rows of the last one keep their memory for this one; those of none since give it back.
-    pub(crate) fn clear(&mut self, budget: &Budget) {
-        self.0.retain(|_, row| {
-            if row.times.instances() == 0 {
-                budget.give_back(row.times.bytes());
-                return false;
-            }
-            row.times.clear();
-            (row.empty, row.empty_ns) = (0, 0);
-            true
-        });
-    }
 }
 
 impl StreamTimes {
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn lock(&self) -> MutexGuard<'_, StreamRows> {
         self.0.lock()
     }
@@ -93,6 +81,19 @@ impl StreamTimes {
             (*key, StreamTime { times: row.times.copy().times, empty: row.empty, empty_ns: row.empty_ns })
         })
         .collect()
+    }
+
+    /// Starts over for a new window. Rows of the last one keep their memory for this one; those of none since give it back.
+    pub(crate) fn clear(&self, budget: &Budget) {
+        self.0.lock().0.retain(|_, row| {
+            if row.times.instances() == 0 {
+                budget.give_back(row.times.bytes());
+                return false;
+            }
+            row.times.clear();
+            (row.empty, row.empty_ns) = (0, 0);
+            true
+        });
     }
 }
 
@@ -146,7 +147,7 @@ mod tests {
                 times.lock().add(key(stream, 1), 7, false, &budget);
             }
             assert!(times.rows().iter().all(|(_, row)| row.times.median().is_some()), "window {window}");
-            times.lock().clear(&budget);
+            times.clear(&budget);
             assert!(times.rows().is_empty());
         }
         assert!(times.0.lock().0.len() <= 2);

@@ -52,7 +52,6 @@ type Raw = *mut c_void;
 
 macro_rules! driver {
     ($($name:ident = $($symbol:literal)|+: fn($($argument:ty),*)),* $(,)?) => {
-        #[repr(C)] // in this order
         struct Table {
             $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
@@ -74,27 +73,25 @@ macro_rules! driver {
 }
 
 driver! {
-    // These are called at each end of a timed span.
-    current_context = c"cuCtxGetCurrent": fn(*mut Raw),
-    is_capturing = c"cuStreamIsCapturing": fn(Raw, *mut c_uint),
-    record_event = c"cuEventRecord": fn(Raw, Raw),
     driver_version = c"cuDriverGetVersion": fn(*mut c_int),
     device_name = c"cuDeviceGetName": fn(*mut c_char, c_int, c_int),
+    current_context = c"cuCtxGetCurrent": fn(*mut Raw),
     set_current_context = c"cuCtxSetCurrent": fn(Raw),
     push_context = c"cuCtxPushCurrent_v2": fn(Raw),
     pop_context = c"cuCtxPopCurrent_v2": fn(*mut Raw),
     context_device = c"cuCtxGetDevice": fn(*mut c_int),
     capture_mode = c"cuThreadExchangeStreamCaptureMode": fn(*mut c_uint),
+    is_capturing = c"cuStreamIsCapturing": fn(Raw, *mut c_uint),
     create_stream = c"cuStreamCreate": fn(*mut Raw, c_uint),
     destroy_stream = c"cuStreamDestroy_v2": fn(Raw),
     create_event = c"cuEventCreate": fn(*mut Raw, c_uint),
     destroy_event = c"cuEventDestroy_v2": fn(Raw),
+    record_event = c"cuEventRecord": fn(Raw, Raw),
     synchronize_event = c"cuEventSynchronize": fn(Raw),
     elapsed = c"cuEventElapsedTime_v2" | c"cuEventElapsedTime": fn(*mut f32, Raw, Raw),
 }
 
 /// The driver, once found.
-#[repr(C, align(64))] // what is called most is in one cache line
 pub(crate) struct Driver {
     table: Table,
     _library: Library,
@@ -263,12 +260,6 @@ impl Driver {
             Err(CudaError::NOT_READY) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-}
-
-impl fmt::Debug for Driver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").finish_non_exhaustive()
     }
 }
 

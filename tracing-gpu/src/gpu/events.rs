@@ -1,32 +1,24 @@
 //! Stream time with pairs of CUDA events.
 //!
 //! A start event is recorded just before a range begins and an end event just after it ends. Nothing waits for the GPU: pairs are read in
-//! stream order once they have finished, by a thread of our own (`reader.rs`), and only a summary waits, for the newest pair of each stream. Every call leaves the thread's current
+//! stream order once they have finished, and only a summary waits, for the newest pair of each stream. Every call leaves the thread's current
 //! context, its stored errors and all captures as they were: what is enqueued into a stream that captures nothing harms no capture, and what
 //! is not enqueued (to create events, to read them, to wait) is called in the relaxed capture mode.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use super::driver::{Capture, CudaError, Driver, Handle};
-use super::queue::{BATCH, Events, PENDING, Pair, Taken, Target};
-use super::reader::{self, WAKE_AT};
-use super::streams::{self, Alive, ContextFacts, NamedStream, StreamId};
-use super::thread::{self, Timed, Untimed};
+use super::queue::{BATCH, Events, Gone, PENDING, Pair, Queue, Target};
+use super::streams::{self, Alive, ContextFacts, NamedContext, NamedStream, StreamId};
 use crate::collect::core::Core;
 use crate::collect::stream_times::StreamKey;
 
-/// Pairs that are read before others get their turn: what the lock on what is being read is held for.
-const READ_AT_ONCE: usize = 256;
-/// A thread of the program waits no longer than this for another one to have read a batch: several times as long as that takes.
-const LONGEST_HELP: Duration = Duration::from_millis(2);
-/// A summary waits no longer than this for a batch.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Every so many ends of a stream, finished pairs are read.
+const READ_EVERY: u64 = 64;
 
 /// A start event that waits for its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    driver: &'static Driver,
     stream: &'static NamedStream,
     events: Events,
 }
@@ -39,8 +31,8 @@ impl Mark {
 
     /// From [`words`](Self::words).
     pub(crate) fn from_words([id, start, end]: [u64; 3]) -> Option<Self> {
-        let Timed { driver, stream } = thread::timed(u32::try_from(id).ok()?).ok()?;
-        Some(Self { driver, stream, events: Events { start: start as Handle, end: end as Handle } })
+        let stream = streams::get(u32::try_from(id).ok()?)?;
+        Some(Self { stream, events: Events { start: start as Handle, end: end as Handle } })
     }
 }
 
@@ -84,38 +76,26 @@ impl EventLosses {
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
+    let driver = Driver::get().ok()?; // the footer has the reason
     let losses = &core.losses.streams;
-    let Timed { driver, stream } = match thread::timed(id) {
-        Ok(timed) => timed,
-        Err(Untimed::NoDriver) => return None, // the footer has the reason
-        Err(Untimed::Unknown) => {
-            losses.refused.fetch_add(1, Relaxed);
-            return None;
-        }
-    };
-    let opened = {
-        let mut queue = stream.queue.lock();
-        queue.open(stream).map(|events| (events, queue.is_prepared))
-    };
-    let Ok((mut events, is_prepared)) = opened else {
+    let opened = streams::get(id).ok_or(Gone).and_then(|stream| Ok((stream, stream.queue.lock().open(stream)?)));
+    let Ok((stream, mut events)) = opened else {
         losses.refused.fetch_add(1, Relaxed);
         return None;
     };
     // Outside the lock: the driver waits where its own queue is full.
-    let recorded = driver.in_context(stream.context_handle, || {
+    let recorded = driver.in_context(stream.context.handle, || {
         // In its context: a default stream is that of whichever is current.
         if driver.capture(stream.handle)? == Capture::Active {
             return Ok(None);
         }
-        if !is_prepared {
-            prepare(driver, stream)?;
-        }
+        prepare(driver, stream.context)?;
         let events = match events {
             Some(events) => events,
             None => *events.insert(driver.relaxed(|| create_events(driver, stream))?),
         };
         driver.record(events.start, stream.handle)?;
-        Ok(Some(Mark { driver, stream, events }))
+        Ok(Some(Mark { stream, events }))
     });
     match recorded {
         Ok(Some(mark)) => return Some(mark),
@@ -128,129 +108,85 @@ pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
 
 /// Records the end of a range and queues the pair to be read.
 pub(crate) fn end(mark: Mark, target: Target) {
-    let Mark { driver, stream, events } = mark;
-    let recorded = driver.in_context(stream.context_handle, || {
+    let Ok(driver) = Driver::get() else { return };
+    let Mark { stream, events } = mark;
+    let recorded = driver.in_context(stream.context.handle, || {
         if driver.capture(stream.handle)? == Capture::Active {
             return Ok(false);
         }
         driver.record(events.end, stream.handle).map(|()| true)
     });
+    let losses = &target.core.losses.streams;
+    match recorded {
+        Ok(true) => {}
+        Ok(false) => losses.count_unrecorded(None),
+        Err(error) => losses.count_unrecorded(Some(error)),
+    }
     if recorded != Ok(true) {
-        target.shard.event_losses().count_unrecorded(recorded.err());
         return close(driver, stream, Some(events));
     }
     let mut queue = stream.queue.lock();
-    if queue.waiting() >= PENDING {
-        drop(queue);
-        help(driver, stream); // the stream is still held: this range is open
-        queue = stream.queue.lock();
+    let ends = queue.end();
+    if queue.pairs.len() >= PENDING {
+        read_finished(driver, stream, &mut queue);
     }
-    queue.close();
-    if queue.waiting() >= PENDING {
+    if queue.pairs.len() >= PENDING {
         queue.spare.push(events);
-        target.shard.event_losses().dropped.fetch_add(1, Relaxed);
+        losses.dropped.fetch_add(1, Relaxed);
         return;
     }
-    queue.pairs.push(Pair { events, target });
-    let waiting = queue.pairs.len();
-    drop(queue);
-    let is_time = waiting % WAKE_AT == 0 || waiting == 1 && reader::is_asleep();
-    if is_time && !reader::wake() {
-        help(driver, stream);
+    queue.pairs.push_back(Pair { events, target });
+    if ends % READ_EVERY == 0 {
+        read_finished(driver, stream, &mut queue);
+        let idle = queue.idle(stream);
+        drop(queue);
+        Alive::let_go(idle, driver);
     }
-}
-
-/// Reads some finished pairs of a stream on a thread of the program: too many wait, or there is nobody else to read them.
-#[inline(never)]
-fn help(driver: &Driver, stream: &NamedStream) {
-    // Whoever holds it reads a batch, and does not wait meanwhile.
-    let Some(mut taken) = stream.taken().try_lock_for(LONGEST_HELP) else { return };
-    let batch = driver.relaxed(|| read_batch(driver, stream, &mut taken, || true));
-    drop(taken);
-    Alive::let_go(batch.idle, driver);
 }
 
 /// Gives a start back whose range will not end.
 pub(crate) fn abandon(mark: Mark) {
-    close(mark.driver, mark.stream, Some(mark.events));
+    let Ok(driver) = Driver::get() else { return };
+    close(driver, mark.stream, Some(mark.events));
 }
 
 /// Reads what is recorded on all streams so far; waits for it.
 pub(crate) fn read_all() {
-    // Where no stream has anything, there may be no driver either, and it is not loaded for this.
-    for stream in streams::all() {
-        if stream.queue.lock().waiting() > 0 {
-            let Ok(driver) = Driver::get() else { return };
-            read_stream(driver, stream);
-        }
-    }
+    let Ok(driver) = Driver::get() else { return };
+    streams::all().for_each(|stream| read_stream(driver, stream));
 }
 
 /// Waits for the newest pair, and then for those that were queued before it and are not done: threads that share a stream may queue in another
 /// order than they record in, and a per-thread default stream is one for each thread.
 fn read_stream(driver: &Driver, stream: &NamedStream) {
-    let lock = || stream.taken().try_lock_for(LONGEST_WAIT); // the reader holds it for a batch: not long
-    let Some(goal) = lock().map(|taken| taken.read + stream.queue.lock().waiting() as u64) else { return };
-    // First for the newest pair, then for the oldest that is left, once each as long as nothing gets read.
-    let (mut read_before, mut waits) = (0, 0);
-    loop {
-        let Some(mut taken) = lock() else { return };
-        let batch = driver.relaxed(|| read_batch(driver, stream, &mut taken, || true));
-        let (is_done, progress) = (taken.read >= goal, taken.read > read_before);
-        read_before = taken.read;
-        let next = {
+    let mut left = stream.queue.lock().pairs.len();
+    let mut newest = true;
+    while left > 0 {
+        let (event, alive) = {
             let queue = stream.queue.lock();
-            waits = if progress && waits > 0 { 1 } else { waits };
-            let pair = match waits {
-                0 => queue.pairs.last().or(taken.rest().last()),
-                1 => taken.rest().first(),
-                _ => None, // what has been waited for cannot be read: it stays pending
-            };
-            pair.map(|pair| (pair.events.end, queue.alive()))
+            let pair = if newest { queue.pairs.get(left - 1).or(queue.pairs.back()) } else { queue.pairs.front() };
+            let Some(pair) = pair else { return };
+            (pair.events.end, queue.alive())
         };
-        drop(taken);
-        Alive::let_go(batch.idle, driver);
-        match next {
-            Some((_, alive)) if is_done || batch.count > 0 => Alive::let_go(alive, driver),
-            Some((event, alive)) => {
-                // Outside the locks, so that the measured threads go on; `alive` keeps stream and context meanwhile. An error is found again when
-                // the pair is read, which takes it off the queue.
-                let _read_below = driver.relaxed(|| driver.in_context(stream.context_handle, || driver.wait(event)));
-                Alive::let_go(alive, driver);
-                waits += 1;
-            }
-            None if batch.count == 0 => return,
-            None => {}
-        }
-        if is_done {
-            return;
-        }
+        newest = false;
+        // Outside the lock, so that the measured threads go on; `alive` keeps stream and context meanwhile. An error is found again when
+        // the pair is read, which takes it off the queue.
+        let _read_below = driver.relaxed(|| driver.in_context(stream.context.handle, || driver.wait(event)));
+        let mut queue = stream.queue.lock();
+        let before = queue.pairs.len();
+        read_finished(driver, stream, &mut queue);
+        left = left.saturating_sub((before - queue.pairs.len()).max(1));
+        let idle = queue.idle(stream);
+        drop(queue);
+        Alive::let_go(idle, driver);
+        Alive::let_go(alive, driver);
     }
-}
-
-/// Reads a batch of finished pairs unless somebody else is at it. Returns whether another batch should follow: what arrives meanwhile can wait
-/// until it is worth it. Stops early where it is not to go on.
-pub(super) fn read_batch_if_free(driver: &Driver, stream: &NamedStream, goes_on: impl Fn() -> bool) -> bool {
-    let Some(mut taken) = stream.taken().try_lock() else { return false };
-    driver.relaxed(|| {
-        let batch = read_batch(driver, stream, &mut taken, goes_on);
-        let is_left = batch.count == READ_AT_ONCE && !taken.rest().is_empty();
-        drop(taken);
-        Alive::let_go(batch.idle, driver);
-        batch.count > 0 && (is_left || batch.queued >= WAKE_AT)
-    })
 }
 
 /// Pairs of a profiler's window that are recorded and not read.
 pub(crate) fn pending(core: &Core) -> u64 {
-    let is_meant = |pair: &&Pair| pair.target.shard.profiler == core.id && pair.target.window == core.window_number();
-    let of_stream = |stream: &NamedStream| {
-        let taken = stream.taken().try_lock_for(LONGEST_WAIT);
-        let queue = stream.queue.lock();
-        let taken = taken.as_ref().map(|taken| taken.rest()).unwrap_or_default();
-        taken.iter().chain(&queue.pairs).filter(is_meant).count() as u64
-    };
-    streams::all().map(of_stream).sum()
+    let is_meant = |pair: &&Pair| pair.target.core.id == core.id && pair.target.window == core.window();
+    streams::all().map(|stream| stream.queue.lock().pairs.iter().filter(is_meant).count() as u64).sum()
 }
 
 /// One start fewer that waits for its end, which has not been recorded.
@@ -270,83 +206,68 @@ fn create_events(driver: &Driver, stream: &NamedStream) -> Result<Events, CudaEr
         Ok(Events { start, end: driver.create_event().inspect_err(|_| driver.destroy_event(start))? })
     };
     let first = pair()?;
-    let mut is_refused = false;
-    let more: [Option<Events>; BATCH - 1] = std::array::from_fn(|_| {
-        let pair = if is_refused { None } else { pair().ok() };
-        is_refused = pair.is_none();
-        pair
-    });
-    stream.queue.lock().spare.extend(more.into_iter().flatten());
+    let more: Vec<Events> = (1..BATCH).map_while(|_| pair().ok()).collect();
+    stream.queue.lock().spare.extend(more);
     Ok(first)
 }
 
-/// What became of a batch.
-struct Batch {
-    /// Pairs that were read.
-    count: usize,
-    /// Pairs that are in the queue.
-    queued: usize,
-    /// The hold on the stream if nothing needs it any more: to be let go outside all locks.
-    idle: Option<Alive>,
-}
-
-/// Reads finished pairs, oldest first, until one has not finished, or there are as many as are read at once. In the relaxed capture mode.
-fn read_batch(driver: &Driver, stream: &NamedStream, taken: &mut Taken, goes_on: impl Fn() -> bool) -> Batch {
-    taken.take(stream);
-    let mut readings = [Ok(0); READ_AT_ONCE];
-    let mut count = 0;
-    for (reading, pair) in readings.iter_mut().zip(taken.rest()).take_while(|_| goes_on()) {
-        *reading = match driver.elapsed_ns(pair.events.start, pair.events.end) {
-            Ok(None) => break,
-            Ok(Some(ns)) => Ok(ns),
-            Err(error) => Err(error),
-        };
-        count += 1;
-    }
-    add(stream, taken.rest().iter().zip(readings).take(count));
-    let (queued, idle) = taken.give_back(count, stream);
-    Batch { count, queued, idle }
-}
-
-/// Adds readings to the tables of their profilers. A table is locked once, not for each of its pairs, and not while the driver is asked.
-fn add<'a>(stream: &NamedStream, readings: impl Iterator<Item = (&'a Pair, Result<u64, CudaError>)>) {
+/// Reads finished pairs, oldest first, and stops at the first that is not.
+fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     let floor = stream.context.floor_ns();
-    let mut table = None;
-    for (Pair { target, .. }, reading) in readings {
-        let core = target.shard.core();
-        let rows = match &mut table {
-            Some((id, rows)) if *id == core.id => rows,
-            other => {
-                *other = None;
-                &mut other.insert((core.id, core.stream_times.lock())).1
+    let Queue { pairs, spare, .. } = queue;
+    driver.relaxed(|| {
+        let mut readings = [Ok(0); READ_EVERY as usize];
+        loop {
+            let mut count = 0;
+            for (reading, pair) in readings.iter_mut().zip(pairs.iter()) {
+                *reading = match driver.elapsed_ns(pair.events.start, pair.events.end) {
+                    Ok(None) => break,
+                    Ok(Some(ns)) => Ok(ns),
+                    Err(error) => Err(error),
+                };
+                count += 1;
             }
-        };
-        // Under the lock, which a reset takes after it has begun the new window.
-        if target.window != core.window_number() {
-            continue; // it was entered before the last reset
-        }
-        match (reading, target.shard.timed_row(target.row)) {
-            (Ok(ns), Some((node, range))) => {
-                let key = StreamKey { stream: stream.id, node, range };
-                rows.add(key, ns, ns <= floor, &core.budget);
+            // One profiler's table is locked once, not for each of its pairs, and not while the driver is asked.
+            let mut table = None;
+            for (Pair { events, target }, reading) in pairs.drain(..count).zip(readings) {
+                spare.push(events);
+                let core = target.core;
+                if target.window != core.window() {
+                    continue; // it was entered before the last reset
+                }
+                match reading {
+                    Ok(ns) => {
+                        let rows = match &mut table {
+                            Some((id, rows)) if *id == core.id => rows,
+                            other => {
+                                *other = None;
+                                &mut other.insert((core.id, core.stream_times.lock())).1
+                            }
+                        };
+                        let key = StreamKey { stream: stream.id, node: target.node, range: target.key };
+                        rows.add(key, ns, ns <= floor, &core.budget);
+                    }
+                    Err(error) => core.losses.streams.count(&core.losses.streams.unreadable, error),
+                }
             }
-            (Ok(_), None) => {} // a range has a row
-            (Err(error), _) => core.losses.streams.count(&core.losses.streams.unreadable, error),
+            if count < readings.len() {
+                break;
+            }
         }
-    }
+    });
 }
 
 /// Asks and measures what is wanted once a context. The context is current.
-#[inline(never)]
-fn prepare(driver: &Driver, stream: &NamedStream) -> Result<(), CudaError> {
-    let context = stream.context;
+fn prepare(driver: &Driver, context: &NamedContext) -> Result<(), CudaError> {
+    if context.facts.get().is_some() {
+        return Ok(());
+    }
     context.facts.get_or_try_init(|| {
         let (device, device_name) = driver.current_device()?;
         // Tried once: what fails at one entry would fail, and cost as much, at the next.
         let floor = driver.relaxed(|| measure_floor(driver, context.handle));
         Ok(ContextFacts { device, device_name, floor })
     })?;
-    stream.queue.lock().is_prepared = true;
     Ok(())
 }
 

@@ -10,11 +10,10 @@ mod events;
 mod future;
 mod own;
 mod queue;
-mod reader;
 mod status;
 mod streams;
-mod thread;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
@@ -24,17 +23,20 @@ pub(crate) use collector::{Collector, CollectorOptions};
 pub(crate) use events::{EventLosses, Mark};
 pub use future::{OnStream, WithStream};
 pub(crate) use queue::Target;
-pub(crate) use reader::{process_ends, profiler_ended, profiler_started};
 pub(crate) use status::{losses, notes, stream_facts};
 pub(crate) use streams::StreamId;
 
 use crate::collect::core::Core;
 use crate::collect::threads;
-use thread::THREAD;
+
+thread_local! {
+    /// The stream of the innermost `with_stream` on this thread; 0 for none.
+    static CURRENT: Cell<StreamId> = const { Cell::new(0) };
+}
 
 /// The stream of the innermost [`with_stream`] on this thread; 0 for none.
 pub(crate) fn current() -> StreamId {
-    THREAD.with(|thread| thread.current.get())
+    CURRENT.get()
 }
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
@@ -82,11 +84,11 @@ fn with_id<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     struct Restore(StreamId);
     impl Drop for Restore {
         fn drop(&mut self) {
-            THREAD.with(|thread| thread.current.set(self.0));
+            CURRENT.set(self.0);
             threads::look_again(); // the fast paths, which know no streams, may apply again
         }
     }
-    let _restore = Restore(THREAD.with(|thread| thread.current.replace(stream)));
+    let _restore = Restore(CURRENT.replace(stream));
     threads::look_again();
     body()
 }

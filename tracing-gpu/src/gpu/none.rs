@@ -2,8 +2,8 @@
 
 use crate::clock::Ticks;
 use crate::collect::core::Core;
-use crate::collect::shard::Shard;
 use crate::drain::ActivityTotals;
+use crate::record::RangeKey;
 use crate::recorder::Recorder;
 use crate::summary::StreamLosses;
 
@@ -26,9 +26,10 @@ impl Mark {
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code)] // made for a port that nobody reads here
 pub(crate) struct Target {
-    pub(crate) shard: &'static Shard,
-    pub(crate) row: u32,
-    pub(crate) window: u32,
+    pub(crate) core: &'static Core,
+    pub(crate) node: u32,
+    pub(crate) key: RangeKey,
+    pub(crate) window: u64,
 }
 
 pub(crate) fn current() -> StreamId {
@@ -48,12 +49,6 @@ pub(crate) fn abandon(mark: Mark) {
 }
 
 pub(crate) fn read_all() {}
-
-pub(crate) fn profiler_started() {}
-
-pub(crate) fn profiler_ended(_orderly: bool) {}
-
-pub(crate) fn process_ends() {}
 
 pub(crate) fn losses(_: &Core) -> StreamLosses {
     StreamLosses::default()

@@ -1,6 +1,11 @@
 //! Which calls of the driver are our own: they are in no table.
 
-use super::thread::THREAD;
+use std::cell::Cell;
+
+thread_local! {
+    /// Depth of our own code around the driver on this thread. Needs no destructor.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
 
 /// Runs driver calls of our own.
 #[inline]
@@ -8,20 +13,20 @@ pub(super) fn during<T>(calls: impl FnOnce() -> T) -> T {
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
-            THREAD.with(|thread| thread.own.set(thread.own.get().saturating_sub(1)));
+            DEPTH.set(DEPTH.get().saturating_sub(1));
         }
     }
-    THREAD.with(|thread| thread.own.set(thread.own.get() + 1));
+    DEPTH.set(DEPTH.get() + 1);
     let _leave = Leave;
     calls()
 }
 
 /// All calls of this thread are our own from here on.
 pub(super) fn whole_thread() {
-    THREAD.with(|thread| thread.own.set(1));
+    DEPTH.set(1);
 }
 
 /// Whether the call that is being made on this thread is our own.
 pub(super) fn is_own() -> bool {
-    THREAD.with(|thread| thread.own.get() > 0)
+    DEPTH.get() > 0
 }

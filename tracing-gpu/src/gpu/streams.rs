@@ -9,35 +9,21 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::driver::{CudaError, Driver, Handle};
-use super::queue::{Events, Queue, Taken};
-use super::reader;
+use super::queue::{Events, Queue};
 use crate::collect::chunked::Chunked;
 
 /// Number of a named stream; 0 for none.
 pub(crate) type StreamId = u32;
 
 /// A stream that was named. Lives as long as the process; what it names may be gone.
-///
-/// What an entry and an exit write is in the first cache line, what they only read in the second; the two are fetched together.
 #[derive(Debug)]
-#[repr(C, align(128))]
 pub(crate) struct NamedStream {
-    pub(crate) queue: Mutex<Queue>,
-    pub(crate) handle: Handle,
-    pub(crate) context_handle: Handle,
     pub(crate) id: StreamId,
     pub(crate) context: &'static NamedContext,
-    taken: Apart<Mutex<Taken>>,
+    pub(crate) handle: Handle,
     owner: Owner,
+    pub(crate) queue: Mutex<Queue>,
 }
-
-/// In cache lines of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Apart<T>(T);
-
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(std::mem::offset_of!(NamedStream, context) < 128);
 
 /// A context that a named stream belongs to.
 #[derive(Debug)]
@@ -94,11 +80,6 @@ impl Alive {
 }
 
 impl NamedStream {
-    /// Pairs that have been taken from the queue to be read. Locked before the queue.
-    pub(crate) fn taken(&self) -> &Mutex<Taken> {
-        &self.taken.0
-    }
-
     /// Holds the stream alive; `None` when it is gone.
     pub(crate) fn hold(&self) -> Option<Alive> {
         match &self.owner {
@@ -147,25 +128,23 @@ pub(crate) fn all() -> impl Iterator<Item = &'static NamedStream> {
 pub(crate) fn name(stream: &Arc<CudaStream>) -> StreamId {
     let handle = stream.cu_stream().addr();
     // 0, 1 and 2 are the default streams, legacy and per thread. cudarc makes a new wrapper of them at each call.
-    let owner = || if handle <= 2 { Owner::Context } else { Owner::Cudarc(Arc::downgrade(stream)) };
+    let owner = if handle <= 2 { Owner::Context } else { Owner::Cudarc(Arc::downgrade(stream)) };
     let context = stream.context();
-    register(context.cu_ctx().addr(), handle, false, || (Some(Arc::downgrade(context)), owner()))
+    register(context.cu_ctx().addr(), Some(Arc::downgrade(context)), handle, owner)
 }
 
 /// Names a stream of another binding's.
 pub(crate) fn name_raw(context: Handle, stream: Handle) -> StreamId {
-    register(context, stream, true, || (None, Owner::Caller))
+    register(context, None, stream, Owner::Caller)
 }
 
-fn register(
-    context: Handle,
-    handle: Handle,
-    is_callers: bool,
-    owner: impl FnOnce() -> (Option<Weak<CudaContext>>, Owner),
-) -> StreamId {
+fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, owner: Owner) -> StreamId {
     // The same handle is the same stream only while the first one lives: then it cannot have been given again.
-    let is_same =
-        |id: StreamId| get(id).is_some_and(|known| known.lives() && matches!(known.owner, Owner::Caller) == is_callers);
+    let is_same = |id: StreamId| {
+        get(id).is_some_and(|known| {
+            known.lives() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
+        })
+    };
     // A thread names one stream over and over: no lock for that.
     let (last_context, last_handle, last) = LAST.get();
     if (last_context, last_handle) == (context, handle) && is_same(last) {
@@ -173,15 +152,10 @@ fn register(
     }
     let mut names = NAMES.get_or_init(Mutex::default).lock();
     let known = names.streams.get(&(context, handle)).copied();
-    let known = known.filter(|&id| is_same(id));
-    let id = known.unwrap_or_else(|| {
-        let (alive, owner) = owner();
-        names.add(context, alive, handle, owner).unwrap_or(0)
-    });
-    drop(names);
-    if known.is_none() {
-        reader::stream_named();
-    }
+    let id = match known.filter(|&id| is_same(id)) {
+        Some(id) => id,
+        None => names.add(context, alive, handle, owner).unwrap_or(0),
+    };
     LAST.set((context, handle, id));
     id
 }
@@ -198,8 +172,7 @@ impl Names {
         let context = self.context(context, alive);
         let id = self.next + 1;
         let slot = STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)?;
-        let (queue, taken, context_handle) = (Mutex::default(), Apart::default(), context.handle);
-        let stream = NamedStream { queue, handle, context_handle, id, context, taken, owner };
+        let stream = NamedStream { id, context, handle, owner, queue: Mutex::default() };
         slot.set(Box::leak(Box::new(stream))).ok()?; // numbers are given once, under the lock
         self.next = id;
         self.streams.insert((context.handle, handle), id);
