@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 16] = [
+const PURE: [&str; 23] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
@@ -14,13 +14,20 @@ const PURE: [&str; 16] = [
     "stats",
     "timeline.rs",
     "report",
-    "export",
     "compare",
     "collect/catalog.rs",
     "collect/chunked.rs",
     "gpu/cupti/calls.rs",
     "gpu/cupti/decode.rs",
     "gpu/cupti/strides.rs",
+    "export/mod.rs",
+    "export/chrome.rs",
+    "export/chrome",
+    "export/csv.rs",
+    "export/folded.rs",
+    "export/folded",
+    "export/json.rs",
+    "export/path.rs",
 ];
 
 /// What a pure file does not mention.
