@@ -9,7 +9,7 @@
 //! | a range of style start/end | `b` and `e` with an id of its own |
 //! | the API calls of a thread | a track "CUDA API of" that thread |
 //! | a GPU | a process, with a track a stream for its operations, and above it one a level for the ranges projected onto it |
-//! | a launch | an arrow (`s`, `f`) from the moment of the launch to each operation |
+//! | a launch | a slice without length on its thread, and an arrow (`s`, `f`) from there to each operation |
 //! | copied bytes | a counter (`C`) a direction, from the start |
 //!
 //! Two slices of one track are nested or apart, or a reader drops one: what would cross another (kernels at once on one stream, ranges of different domains)
@@ -104,7 +104,7 @@ impl<W: Write + Send> Sink for Chrome<W> {
                 *last = mark.at.max(*last);
             }
             Item::Operation(operation) => {
-                devices.operation(lines, host, operation);
+                devices.operation(lines, operation);
                 *last = operation.end.max(*last);
             }
             Item::Call(call) => host.call(lines, call),

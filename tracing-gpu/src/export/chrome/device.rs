@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::host::Host;
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track};
 use crate::activity::{Kernel, Memory, Work};
@@ -24,6 +23,8 @@ pub(super) struct Devices {
     pid: u32,
     devices: HashMap<u32, Device>,
     next_flow: u64,
+    /// The launch of the last arrow.
+    anchor: Option<(u32, u64)>,
 }
 
 #[derive(Debug)]
@@ -87,7 +88,7 @@ struct Copied {
 
 impl Devices {
     pub(super) fn new(pid: u32) -> Self {
-        Self { pid, devices: HashMap::new(), next_flow: 1 }
+        Self { pid, devices: HashMap::new(), next_flow: 1, anchor: None }
     }
 
     pub(super) fn device(&mut self, lines: &mut Lines, number: u32, name: &str) {
@@ -98,7 +99,7 @@ impl Devices {
         self.devices.entry(number).or_insert_with(|| Device::new(track.pid));
     }
 
-    pub(super) fn operation(&mut self, lines: &mut Lines, host: &Host, operation: &Operation<'_>) {
+    pub(super) fn operation(&mut self, lines: &mut Lines, operation: &Operation<'_>) {
         let device = self.known(lines, operation.device);
         let stream = (operation.context, operation.stream);
         let track = device.place(lines, stream, Row::Operations, operation.start, operation.end);
@@ -128,20 +129,22 @@ impl Devices {
         if let Work::Memory(memory @ Memory { bytes: 1.., .. }) = operation.work {
             device.copied(lines, memory, operation);
         }
-        self.flow(lines, host, operation, track, &name);
+        self.flow(lines, operation, track);
     }
 
     /// An arrow from the launch to the operation; each has an id of its own, so that the launch of a graph has one to each of its operations.
-    fn flow(&mut self, lines: &mut Lines, host: &Host, operation: &Operation<'_>, track: Track, name: &str) {
+    fn flow(&mut self, lines: &mut Lines, operation: &Operation<'_>, track: Track) {
         let Some((thread, at)) = operation.launch else { return };
-        let at = at.min(operation.start);
-        if operation.span.is_none() {
-            // An arrow begins at the slice around it, and where there is none, at any that was there before.
-            host.anchor(lines, thread, at, name);
+        let launch = Track { pid: self.pid, tid: thread };
+        let at = at.min(operation.start); // an arrow does not go back in time
+        if self.anchor.replace((thread, at)) != Some((thread, at)) {
+            // What an arrow begins at: Perfetto takes the slice that began last, though it be over, so there must be one that begins here.
+            let mut event = lines.slice(launch, "launch", at, at);
+            event.text("cat", "launch").args().integer("correlation", u64::from(operation.correlation)).end();
         }
         let id = self.next_flow;
         self.next_flow += 1;
-        let mut event = lines.event("s", Track { pid: self.pid, tid: thread }, "launch");
+        let mut event = lines.event("s", launch, "launch");
         event.time("ts", at).text("cat", "launch").hex("id", id, 0).end();
         let mut event = lines.event("f", track, "launch");
         event.time("ts", operation.start).text("cat", "launch").hex("id", id, 0).text("bp", "e").end();

@@ -142,12 +142,6 @@ impl Host {
         event.end();
     }
 
-    /// A moment of a thread that something else hangs on: a slice without length, for a launch that no range is open around.
-    pub(super) fn anchor(&self, lines: &mut Lines, thread: u32, at: u64, name: &str) {
-        let mut event = lines.slice(Track { pid: self.pid, tid: thread }, name, at, at);
-        event.text("cat", "launch").end();
-    }
-
     /// Name and place of a track of our own beside that of a thread.
     fn announce(&self, lines: &mut Lines, track: Track, what: &str, index: usize, lane: usize) {
         let Thread { name, number, .. } = &self.threads[index];

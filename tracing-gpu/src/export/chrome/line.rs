@@ -246,6 +246,14 @@ fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
     bytes.push(b'"');
     for part in parts {
         let mut rest = part.as_bytes();
+        // Without a branch a byte this is done for many at once, and most texts need no more.
+        if !rest
+            .iter()
+            .fold(false, |any, &byte| any | (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == 0x7f))
+        {
+            bytes.extend_from_slice(rest);
+            continue;
+        }
         while let Some(place) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
             bytes.extend_from_slice(&rest[..place]);
             escape(bytes, rest[place]);
