@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 12] = [
+const PURE: [&str; 16] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
@@ -14,9 +14,13 @@ const PURE: [&str; 12] = [
     "report",
     "collect/catalog.rs",
     "collect/chunked.rs",
+    "export/sqlite/launches.rs",
+    "export/sqlite/names.rs",
+    "export/sqlite/stamps.rs",
     "gpu/cupti/calls.rs",
     "gpu/cupti/decode.rs",
     "gpu/cupti/strides.rs",
+    "timeline.rs",
 ];
 
 /// What a pure file does not mention.

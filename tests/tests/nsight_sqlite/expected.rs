@@ -8,6 +8,8 @@ use tracing_gpu::{MemoryKind, RangeStyle, Sizes, Times};
 
 use crate::generate::{PROCESS, Workload};
 
+type Numbers = BTreeSet<usize>;
+
 /// Values by what they are grouped by.
 pub(crate) type Groups = BTreeMap<Vec<String>, Vec<u64>>;
 
@@ -170,7 +172,7 @@ impl<'a> Expected<'a> {
 
     /// `nvtxkernsum`: by range, style, process, thread and kernel, the executions once for every range around them, and numbers of ranges and of kernels.
     pub(crate) fn range_kernels(&self) -> BTreeMap<Vec<String>, (Vec<u64>, usize, usize)> {
-        let mut groups: BTreeMap<Vec<String>, (Vec<u64>, BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
+        let mut groups = BTreeMap::<Vec<String>, (Vec<u64>, Numbers, Numbers)>::new();
         for (number, operation) in self.work.operations.iter().enumerate() {
             if !matches!(operation.work, Work::Kernel(_)) {
                 continue;

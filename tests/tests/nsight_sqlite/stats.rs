@@ -8,12 +8,17 @@ use std::process::{Command, Stdio};
 /// A row: cells by the name of their column.
 pub(crate) type Row = BTreeMap<String, String>;
 
+/// Where folders are made that are kept, for comparison with what other versions of Nsight Systems print of the same files.
+const KEEP: &str = "NSIGHT_SQLITE_KEEP";
+
 /// A folder of its own, removed when it is dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tracing-gpu-nsight-sqlite-{test}-{}", std::process::id()));
+        let temporary =
+            || std::env::temp_dir().join(format!("tracing-gpu-nsight-sqlite-{test}-{}", std::process::id()));
+        let path = std::env::var_os(KEEP).map_or_else(temporary, |keep| Path::new(&keep).join(test));
         fs::create_dir_all(&path).expect("a folder can be made");
         Self(path)
     }
@@ -58,7 +63,9 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        if std::env::var_os(KEEP).is_none() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 }
 
