@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 23] = [
+const PURE: [&str; 26] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
@@ -17,6 +17,9 @@ const PURE: [&str; 23] = [
     "compare",
     "collect/catalog.rs",
     "collect/chunked.rs",
+    "export/sqlite/launches.rs",
+    "export/sqlite/names.rs",
+    "export/sqlite/stamps.rs",
     "gpu/cupti/calls.rs",
     "gpu/cupti/decode.rs",
     "gpu/cupti/strides.rs",

@@ -22,7 +22,6 @@ mod launches;
 mod names;
 mod schema;
 mod stamps;
-mod strings;
 #[cfg(test)]
 mod tests;
 
@@ -33,9 +32,8 @@ use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
 
 use events::Events;
-use file::File;
+use file::{File, Strings};
 use gpu::Gpu;
-use strings::Strings;
 
 /// The sink. Nothing is touched before [`begin`](Sink::begin). After an error it writes nothing more.
 #[derive(Debug)]

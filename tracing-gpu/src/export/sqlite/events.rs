@@ -10,9 +10,8 @@ use crate::summary::RangeStyle;
 use crate::timeline::{Mark, Range, Value};
 
 use super::Ids;
-use super::file::File;
+use super::file::{File, Strings};
 use super::stamps::Stamps;
-use super::strings::Strings;
 
 const RANGE: &str = "INSERT INTO NVTX_EVENTS(start,end,eventType,globalTid,textId,domainId)VALUES(?,?,?,?,?,?)";
 const RICH_RANGE: &str =

@@ -1,5 +1,6 @@
 //! A database that is written from its first row to its last: opened over what was there, in large transactions, and errors that name it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ const ROWS: u32 = 100_000;
 /// Pages of a transaction that are kept in memory, in KiB. Those beyond are written before the commit, which is the shorter for it: they are pages that nothing
 /// in the file refers to yet.
 const CACHE: u32 = 2000;
+
+/// `SQLITE_READONLY_DIRECTORY`.
+const READONLY_DIRECTORY: i32 = 8 | 6 << 8;
 
 #[derive(Debug)]
 pub(super) struct File {
@@ -99,7 +103,10 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
         }
         Some(ErrorCode::DiskFull) => named(path, io::ErrorKind::StorageFull, "the disk is full"),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            named(path, io::ErrorKind::PermissionDenied, "cannot be written")
+            let no_journal = error.sqlite_error().is_some_and(|error| error.extended_code == READONLY_DIRECTORY);
+            let what =
+                if no_journal { "its folder cannot be written, where the journal goes" } else { "cannot be written" };
+            named(path, io::ErrorKind::PermissionDenied, what)
         }
         // SQLite does not say why. The same attempt does; the file is not open here, so no lock of this process is on it.
         Some(ErrorCode::CannotOpen) => match fs::OpenOptions::new().append(true).create(true).open(path) {
@@ -107,5 +114,22 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
             Ok(_) => named(path, io::ErrorKind::Other, error),
         },
         _ => named(path, io::ErrorKind::Other, error),
+    }
+}
+
+/// `StringIds`: texts that are met again and again are in the file once. Bounded by what comes: names of ranges, threads, kernels and functions, which the profiler bounds. Texts of marks are not kept here.
+#[derive(Debug, Default)]
+pub(super) struct Strings(HashMap<Box<str>, i64>);
+
+impl Strings {
+    pub(super) fn id(&mut self, file: &mut File, text: &str) -> io::Result<i64> {
+        if let Some(&id) = self.0.get(text) {
+            return Ok(id);
+        }
+        // From 1: importers of Nsight Systems give 0 to what they cannot find.
+        let id = self.0.len() as i64 + 1;
+        file.run("INSERT INTO StringIds VALUES (?, ?)", (id, text))?;
+        self.0.insert(text.into(), id);
+        Ok(id)
     }
 }

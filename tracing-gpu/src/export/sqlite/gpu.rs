@@ -10,9 +10,8 @@ use crate::timeline;
 use crate::timeline::Operation;
 
 use super::events::signed;
-use super::file::File;
+use super::file::{File, Strings};
 use super::launches::{Call, Launches};
-use super::strings::Strings;
 use super::{Ids, MACHINE, names};
 
 const CALL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME(start,end,eventClass,globalTid,correlationId,nameId,returnValue)VALUES(?,?,?,?,?,?,?)";

@@ -1,52 +1,50 @@
-//! Distinct stamps for the ranges of a thread.
+//! Stamps by which the ranges of a thread find their places.
 //!
-//! The reports find the parent of a range by its stamps. Of two ranges of one thread with the same start and the same end, each is the parent of the other,
-//! and both are lost. That happens where the clock stands still between two readings. Ranges come in the order of their ends, children before parents, so
-//! the outer one is made longer, by 1 ns; and with it those around it that end at the same moment.
+//! The reports find the parent of a range by its stamps: the range of its thread that holds it most tightly, bounds included. Where the clock stands still between
+//! two readings that goes wrong: of two ranges with the same start and the same end each is the parent of the other, and an empty range is inside
+//! of the one that ended before it. Ranges come in the order of their ends, children before parents. So one that would begin at the end of another
+//! that was over begins 1 ns later, and one with the stamps of its child ends 1 ns later. With a clock that moves between any two readings nothing changes.
 
-/// The ranges of one thread that ended last.
+/// The ranges of one thread that are over, as far as those that follow need them: of each depth the last, unless one with fewer ranges below it came later.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stamps {
-    /// Their end, as it came and as it was written.
-    came: u64,
-    written: u64,
-    /// Ranges below the last one.
+pub(super) struct Stamps(Vec<Over>);
+
+#[derive(Clone, Copy, Debug)]
+struct Over {
     depth: u32,
-    /// Where they start, as written: those that end at `written`.
-    starts: Vec<u64>,
+    /// As it came.
+    came: u64,
+    /// As they were written.
+    start: u64,
+    end: u64,
 }
 
 impl Stamps {
     /// What to write for a push/pop range.
     pub(super) fn of(&mut self, start: u64, end: u64, depth: u32) -> (u64, u64) {
-        let around = depth < self.depth;
-        self.depth = depth;
-        if end > self.written {
-            (self.came, self.written) = (end, end);
-            self.starts.clear();
-            self.starts.push(start);
-            return (start, end);
+        let came = end;
+        let below = self.0.partition_point(|over| over.depth <= depth);
+        let before = self.0.get(..below).and_then(<[Over]>::last);
+        if before.is_some_and(|before| start < before.came) {
+            return (start, end); // not in the order of their ends, which is not promised of what was lost in part
         }
-        if end < self.came {
-            return (start, end); // not in order: not promised
+        let start = before.map_or(start, |before| start.max(before.end + 1));
+        let mut end = end.max(start);
+        for inside in self.0.drain(below..) {
+            end = end.max(inside.end);
+            end += u64::from((inside.start, inside.end) == (start, end));
         }
-        self.came = end;
-        let empty = start == end && !around; // came after the others: it is to be inside of none
-        let mut start = if empty { self.written } else { start };
-        if self.starts.contains(&start) {
-            self.written += 1;
-            self.starts.clear();
-            if empty {
-                start = self.written;
-            }
+        let over = Over { depth, came, start, end };
+        match self.0.last_mut().filter(|last| last.depth == depth) {
+            Some(last) => *last = over,
+            None => self.0.push(over),
         }
-        self.starts.push(start);
-        (start, self.written)
+        (start, end)
     }
 
     /// What to write for a start/end range, which is on no stack.
     pub(super) fn of_lifetime(&self, start: u64, end: u64) -> (u64, u64) {
-        let same = end == self.written && self.starts.contains(&start);
+        let same = self.0.last().is_some_and(|over| (over.start, over.end) == (start, end));
         (start, end + u64::from(same))
     }
 }
