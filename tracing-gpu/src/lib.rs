@@ -182,6 +182,8 @@ pub mod internals {
     pub use crate::activity::{Api, ApiCall, GpuOp, Instance, Kernel, Memory, Note, Work};
     pub use crate::correlate::{Attribution, Context, Limits, Projection, Range, RangeKernel, Totals};
     pub use crate::export::chrome::Chrome;
+    #[cfg(feature = "html")]
+    pub use crate::export::html::{HtmlSink, Limits as HtmlLimits};
     #[cfg(feature = "sqlite")]
     pub use crate::export::sqlite::Sqlite;
     pub use crate::gpu::cupti::internals::*;

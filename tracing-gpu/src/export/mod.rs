@@ -18,6 +18,9 @@
 pub(crate) mod chrome;
 mod csv;
 mod folded;
+#[cfg(feature = "html")]
+#[allow(unreachable_pub, missing_docs)] // as above
+pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
 mod path;

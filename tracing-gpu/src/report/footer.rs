@@ -16,6 +16,20 @@ const MAX_NAME: usize = 60;
 
 /// The footer, or nothing if there is nothing to say.
 pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
+    let lines = notes(summary, reports, options);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let title = match options.style {
+        TableStyle::Current => " ** Notes:",
+        TableStyle::Legacy => "Notes:",
+    };
+    let body: String = lines.iter().map(|line| wrapped(line, options.columns())).collect();
+    section(title, &body)
+}
+
+/// What there is to say, a sentence each.
+pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
     let losses = &summary.losses;
     let mut lines = Vec::new();
     open_lines(&losses.open, &mut lines);
@@ -33,15 +47,7 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
         floor_lines(summary, options, &mut lines);
     }
     lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
-    if lines.is_empty() {
-        return String::new();
-    }
-    let title = match options.style {
-        TableStyle::Current => " ** Notes:",
-        TableStyle::Legacy => "Notes:",
-    };
-    let body: String = lines.iter().map(|line| wrapped(line, options.columns())).collect();
-    section(title, &body)
+    lines
 }
 
 /// Takes a number, and what to say of one and of several: nothing of none.

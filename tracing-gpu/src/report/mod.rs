@@ -33,9 +33,15 @@ mod tests;
 mod torch;
 mod tree;
 
+#[cfg(feature = "html")]
+pub(crate) use activity::{bracketed, nsys_call};
 pub(crate) use comparison::{comparison, comparison_table, ratio};
+#[cfg(feature = "html")]
+pub(crate) use footer::notes;
 pub(crate) use merged::{merged, merged_table};
 pub(crate) use names::{escaped, label};
+#[cfg(feature = "html")]
+pub(crate) use nsys::style_name;
 pub(crate) use number::human_inline;
 pub(crate) use tables::{stream_table, table};
 

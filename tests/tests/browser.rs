@@ -1,0 +1,125 @@
+//! The page in a real browser: what a reader does with a mouse and with keys, what 100,000 ranges take, and that odd names do nothing.
+//! `cargo test -p tests --features browser --test browser`; pages and pictures are in `target/tmp/pages`, and with `BLESS=1` the README's pictures in `docs/`.
+
+#[path = "browser/chromium.rs"]
+mod chromium;
+#[path = "browser/invented.rs"]
+mod invented;
+#[path = "browser/odd.rs"]
+mod odd;
+#[path = "browser/reader.rs"]
+mod reader;
+#[path = "browser/size.rs"]
+mod size;
+#[path = "browser/training.rs"]
+mod training;
+
+use std::path::{Path, PathBuf};
+
+use chromium::Browser;
+use invented::Run;
+use training::training;
+
+/// Where pages and pictures are left to be looked at.
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder
+}
+
+fn written(name: &str, page: &[u8]) -> PathBuf {
+    let path = folder().join(name);
+    std::fs::write(&path, page).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path
+}
+
+/// A browser that shows the page of a run.
+fn showing(name: &str, run: &Run) -> Browser {
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written(name, &run.page(0)));
+    browser
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn pictures_in_both_themes() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut browser = showing("training.html", &training());
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        for (width, height) in [(1_280, 800), (800, 900), (1_280, 2_400)] {
+            browser.size(width, height);
+            browser.screenshot(&folder().join(format!("{scheme}-{width}x{height}.png")));
+        }
+        browser.size(1_280, 900);
+        browser.eval(
+            "(() => { const box = document.getElementById('search'); box.value = 'adam'; \
+             for (let i = 0; i < 20; i++) box.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); })()",
+        );
+        browser.eval("page.show(page.timeline.from - 5e5, page.timeline.to + 2e6)");
+        browser.settle();
+        let at = browser.eval("page.point(page.timeline.selected)");
+        let at = (at["x"].as_f64().expect("x"), at["y"].as_f64().expect("y"));
+        browser.mouse("mouseMoved", at, serde_json::json!({}));
+        browser.screenshot(&folder().join(format!("{scheme}-found.png")));
+        browser.mouse("mouseMoved", (5.0, 5.0), serde_json::json!({}));
+        browser
+            .eval("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))");
+        browser.key("Escape", 0);
+        browser.key("0", 0);
+        browser.eval("page.timeline.scroller.scrollTop = 0");
+        browser.settle();
+        let shot = folder().join(format!("page-{scheme}.png"));
+        browser.screenshot(&shot);
+        assert!(std::fs::metadata(&shot).expect("it is there").len() < 300 << 10);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::create_dir_all(&docs).expect("the repository can be written");
+            std::fs::copy(&shot, docs.join(format!("page-{scheme}.png"))).expect("the repository can be written");
+        }
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn text_can_be_read_on_all_colours() {
+    let mut browser = showing("colours.html", &Run::default());
+    let lowest = browser.number(
+        "(() => {
+            const linear = (part) => { const c = parseInt(part, 16) / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+            const light = (c) => 0.2126 * linear(c.slice(1, 3)) + 0.7152 * linear(c.slice(3, 5)) + 0.0722 * linear(c.slice(5, 7));
+            const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+            const of = (colors, text) => colors.map((color) => contrast(color, text));
+            return Math.min(...of(page.palettes.light, '#14181d'), ...of(page.palettes.dark, '#ffffff'));
+        })()",
+    );
+    println!("lowest contrast of text on a colour: {lowest:.2}");
+    assert!(lowest >= 4.5);
+}
+
+#[test]
+fn a_run_that_was_killed_says_so() {
+    use tracing_gpu::internals::{HtmlSink, timeline::Sink};
+    let mut page = Vec::new();
+    HtmlSink::new(&mut page).begin(&training().summary().process).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.open(&written("killed.html", &page));
+    let notice = browser.text("document.getElementById('unfinished').innerText");
+    assert!(notice.starts_with("This run has not ended"), "{notice}");
+    assert_eq!(browser.text("document.title"), "train - tracing-gpu");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn a_run_without_anything_has_a_page() {
+    let mut browser = showing("empty.html", &Run::default());
+    assert_eq!(browser.text("document.querySelector('#figures').innerText"), "Window\n1.200 ms");
+    for section in ["timeline", "flames", "tables", "notes"] {
+        assert_eq!(browser.eval(&format!("document.getElementById('{section}').hidden")), true, "{section}");
+    }
+    for key in ["n", "w", "0", "Escape"] {
+        browser.key(key, 0);
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}

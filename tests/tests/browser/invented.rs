@@ -1,0 +1,363 @@
+//! A run that never was, and its summary: the items are made up, the tables are counted from them.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use tracing_gpu::internals::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
+use tracing_gpu::internals::{Api, HtmlSink, Kernel, Memory, Work};
+use tracing_gpu::{
+    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
+    ProjectionStats, RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,
+};
+
+pub(crate) const PID: u32 = 4_711;
+
+#[derive(Clone, Default)]
+pub(crate) struct Span {
+    pub(crate) thread: u32,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) name: String,
+    pub(crate) depth: u32,
+    pub(crate) category: Option<&'static str>,
+    pub(crate) color: Option<u32>,
+    pub(crate) payload: Option<Value>,
+    pub(crate) fields: Vec<(String, Value)>,
+    /// Index of the span it is in.
+    pub(crate) parent: Option<usize>,
+    pub(crate) lifetime: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct Op {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) stream: u32,
+    pub(crate) work: Work,
+    pub(crate) kernel: &'static str,
+    pub(crate) launch: (u32, u64),
+    /// Index of the span that launched it.
+    pub(crate) span: usize,
+}
+
+/// All of a run.
+#[derive(Default)]
+pub(crate) struct Run {
+    pub(crate) threads: Vec<(u32, &'static str)>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) operations: Vec<Op>,
+    pub(crate) calls: Vec<(u32, u64, u64, &'static str)>,
+    pub(crate) marks: Vec<(u32, u64, u8, String)>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) random: u64,
+}
+
+impl Run {
+    /// The same numbers every time: `middle`, up to a fifth more or less.
+    pub(crate) fn about(&mut self, middle: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let part = (self.random >> 33) % 401;
+        (middle * 8 / 10 + middle * part / 1_000).max(1)
+    }
+
+    pub(crate) fn open(&mut self, thread: u32, start: u64, name: &str, parent: Option<usize>) -> usize {
+        let depth = parent.map_or(0, |parent| self.spans[parent].depth + 1);
+        let span = Span { thread, start, end: start, name: name.to_owned(), depth, parent, ..Span::default() };
+        self.spans.push(span);
+        self.spans.len() - 1
+    }
+
+    pub(crate) fn close(&mut self, span: usize, end: u64) -> u64 {
+        self.spans[span].end = end;
+        end
+    }
+
+    /// A span without anything inside.
+    pub(crate) fn leaf(&mut self, thread: u32, start: u64, length: u64, name: &str, parent: Option<usize>) -> u64 {
+        let span = self.open(thread, start, name, parent);
+        let length = self.about(length);
+        self.close(span, start + length)
+    }
+
+    /// Calls and launches; the work comes when the stream is free. The moment the call returns, and that the work ends.
+    pub(crate) fn launch(
+        &mut self,
+        span: usize,
+        at: u64,
+        stream: u32,
+        length: u64,
+        work: Work,
+        kernel: &'static str,
+    ) -> (u64, u64) {
+        let thread = self.spans[span].thread;
+        let call = match work {
+            Work::Kernel(_) => "cuLaunchKernel",
+            Work::Memory(_) => "cuMemcpyHtoDAsync_v2",
+        };
+        let returned = at + self.about(4_200);
+        self.calls.push((thread, at, returned, call));
+        let free = self.operations.iter().rev().find(|other| other.stream == stream).map_or(0, |other| other.end + 700);
+        let start = free.max(returned + 1_800);
+        let end = start + self.about(length);
+        self.operations.push(Op { start, end, stream, work, kernel, launch: (thread, at), span });
+        (returned, end)
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let mut summary = Summary::default();
+        summary.process = Process {
+            pid: PID,
+            command: "target/release/train --model resnet18 --batch 64".to_owned(),
+            ..Process::default()
+        };
+        summary.elapsed_ns = self.spans.iter().map(|span| span.end).max().unwrap_or(0) + 1_200_000;
+        summary.ranges = by(self.spans.iter(), |span| (span.name.clone(), span.lifetime), |span| span.end - span.start)
+            .into_iter()
+            .map(|((name, lifetime), times)| RangeStats { domain: None, name, style: style(lifetime), times })
+            .collect();
+        summary.ranges.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
+        let categorised = self.spans.iter().filter(|span| span.category.is_some());
+        summary.categories =
+            by(categorised, |span| span.category.unwrap_or_default().to_owned(), |span| span.end - span.start)
+                .into_iter()
+                .map(|(category, times)| CategoryStats { category, times })
+                .collect();
+        summary.tree = self.tree();
+        summary.notes = self.notes.clone();
+        if !self.operations.is_empty() {
+            summary.gpu = Some(self.activity());
+        }
+        summary
+    }
+
+    fn activity(&self) -> GpuActivity {
+        let length = |op: &&Op| op.end - op.start;
+        let kernels = self.operations.iter().filter(|op| matches!(op.work, Work::Kernel(_)));
+        let mut gpu = GpuActivity::default();
+        gpu.kernels = by(kernels, |op| op.kernel.to_owned(), length)
+            .into_iter()
+            .map(|(name, times)| KernelStats { name, times })
+            .collect();
+        gpu.kernels.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
+        for kind in [MemoryKind::HtoD, MemoryKind::DtoH, MemoryKind::Set] {
+            let of_kind = self.operations.iter().filter_map(|op| match op.work {
+                Work::Memory(memory) if memory.kind == kind => Some((op.end - op.start, memory.bytes)),
+                _ => None,
+            });
+            let (lengths, bytes): (Vec<u64>, Vec<u64>) = of_kind.unzip();
+            if lengths.is_empty() {
+                continue;
+            }
+            let sizes = Sizes {
+                count: bytes.len() as u64,
+                total_bytes: bytes.iter().sum(),
+                min_bytes: bytes.iter().copied().min().unwrap_or(0),
+                max_bytes: bytes.iter().copied().max().unwrap_or(0),
+                ..Sizes::default()
+            };
+            gpu.memory.push(MemoryStats { kind, times: times(lengths), sizes });
+        }
+        let calls = by(self.calls.iter(), |call| call.3.to_owned(), |call| call.2 - call.1);
+        gpu.calls = Some(calls.into_iter().map(|(name, times)| CallStats { name, times }).collect());
+        let projected = self.projected();
+        let rows = by(projected.iter(), |(span, ..)| self.spans[*span].name.clone(), |(_, _, start, end)| end - start);
+        gpu.projections = rows
+            .into_iter()
+            .map(|(name, projected)| ProjectionStats {
+                domain: None,
+                name,
+                style: RangeStyle::PushPop,
+                range_total_ns: projected.total_ns / 3,
+                operations: projected.instances * 4,
+                level_sum: projected.instances,
+                children_sum: 0,
+                projected,
+            })
+            .collect();
+        gpu.total = work(self.operations.iter());
+        gpu
+    }
+
+    /// Span, stream, and the time on it.
+    fn projected(&self) -> Vec<(usize, u32, u64, u64)> {
+        let mut found: BTreeMap<(usize, u32), (u64, u64)> = BTreeMap::new();
+        for op in &self.operations {
+            let mut span = Some(op.span);
+            while let Some(index) = span {
+                let (start, end) = found.entry((index, op.stream)).or_insert((op.start, op.end));
+                (*start, *end) = ((*start).min(op.start), (*end).max(op.end));
+                span = self.spans[index].parent;
+            }
+        }
+        found.into_iter().map(|((span, stream), (start, end))| (span, stream, start, end)).collect()
+    }
+
+    fn tree(&self) -> Vec<TreeNode> {
+        let mut paths: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+        let mut roots = Vec::new();
+        for (index, span) in self.spans.iter().enumerate().filter(|(_, span)| !span.lifetime) {
+            let mut path = span.parent.and_then(|parent| paths.get(&parent)).cloned().unwrap_or_default();
+            path.push(&span.name);
+            let inside = self.spans.iter().filter(|other| other.parent == Some(index) && other.thread == span.thread);
+            let node = node(&mut roots, &path, span.start);
+            node.calls += 1;
+            node.instances += 1;
+            node.total_ns += span.end - span.start;
+            node.self_ns += (span.end - span.start) - inside.map(|inside| inside.end - inside.start).sum::<u64>();
+            paths.insert(index, path);
+        }
+        let mut launched: BTreeMap<&[&str], (Vec<&Op>, Vec<&Op>)> = BTreeMap::new();
+        for op in &self.operations {
+            let Some(path) = paths.get(&op.span) else { continue };
+            for depth in 1..=path.len() {
+                let (own, total) = launched.entry(&path[..depth]).or_default();
+                total.push(op);
+                if depth == path.len() {
+                    own.push(op);
+                }
+            }
+        }
+        for (path, (own, total)) in launched {
+            let gpu = NodeWork { own: work(own.into_iter()), total: work(total.into_iter()), calls: Vec::new() };
+            node(&mut roots, path, 0).gpu = Some(gpu);
+        }
+        roots
+    }
+
+    /// Hands everything to a sink.
+    pub(crate) fn write(&self, sink: &mut dyn Sink, summary: &Summary, lost: u64) -> io::Result<()> {
+        sink.begin(&summary.process)?;
+        for (thread, name) in &self.threads {
+            sink.item(&Item::Thread { thread: *thread, name })?;
+        }
+        if !self.operations.is_empty() {
+            sink.item(&Item::Device { device: 0, name: "NVIDIA H200" })?;
+        }
+        for span in &self.spans {
+            sink.item(&Item::Range(Range {
+                thread: span.thread,
+                start: span.start,
+                end: span.end,
+                style: style(span.lifetime),
+                domain: None,
+                name: &span.name,
+                depth: span.depth,
+                category: span.category,
+                color: span.color,
+                payload: span.payload.as_ref(),
+                fields: &span.fields,
+                end_thread: None,
+                cut: false,
+            }))?;
+        }
+        for (thread, at, level, text) in &self.marks {
+            sink.item(&Item::Mark(Mark { thread: *thread, at: *at, domain: None, text, level: *level }))?;
+        }
+        for (thread, start, end, name) in &self.calls {
+            let (api, result, correlation) = (Api::Driver, 0, 1);
+            sink.item(&Item::Call(Call { api, name, thread: *thread, start: *start, end: *end, correlation, result }))?;
+        }
+        for (index, op) in self.operations.iter().enumerate() {
+            sink.item(&Item::Operation(Operation {
+                start: op.start,
+                end: op.end,
+                device: 0,
+                context: 1,
+                stream: op.stream,
+                correlation: 100 + index as u32,
+                graph_node: 0,
+                work: op.work,
+                kernel: op.kernel,
+                symbol: op.kernel,
+                launch: Some(op.launch),
+                span: Some(&self.spans[op.span].name),
+            }))?;
+        }
+        for (span, stream, start, end) in self.projected() {
+            let span = &self.spans[span];
+            let (device, context, level) = (0, 1, span.depth);
+            sink.item(&Item::Projection(Projection {
+                device,
+                context,
+                stream,
+                start,
+                end,
+                domain: None,
+                name: &span.name,
+                level,
+            }))?;
+        }
+        sink.end(summary, lost)
+    }
+
+    /// The page.
+    pub(crate) fn page(&self, lost: u64) -> Vec<u8> {
+        let mut page = Vec::new();
+        self.write(&mut HtmlSink::new(&mut page), &self.summary(), lost).expect("memory takes it");
+        page
+    }
+}
+
+pub(crate) fn kernel(grid: i32, block: i32) -> Work {
+    Work::Kernel(Kernel {
+        grid: [grid, 64, 1],
+        block: [block, 1, 1],
+        registers: 96,
+        static_shared: 16_384,
+        ..Kernel::default()
+    })
+}
+
+pub(crate) fn copy(kind: MemoryKind, bytes: u64) -> Work {
+    let (source, destination) = if kind == MemoryKind::DtoH { (3, 2) } else { (2, 3) };
+    Work::Memory(Memory { kind, bytes, source, destination, value: 0 })
+}
+
+const fn style(lifetime: bool) -> RangeStyle {
+    if lifetime { RangeStyle::StartEnd } else { RangeStyle::PushPop }
+}
+
+fn node<'a>(roots: &'a mut Vec<TreeNode>, path: &[&str], first_ns: u64) -> &'a mut TreeNode {
+    let (name, rest) = path.split_first().expect("a path has a name");
+    let at = roots.iter().position(|node| node.name == *name).unwrap_or_else(|| {
+        roots.push(TreeNode { name: (*name).to_owned(), first_ns, ..TreeNode::default() });
+        roots.len() - 1
+    });
+    if rest.is_empty() { &mut roots[at] } else { node(&mut roots[at].children, rest, first_ns) }
+}
+
+fn by<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K, length: impl Fn(&T) -> u64) -> Vec<(K, Times)> {
+    let mut lengths: BTreeMap<K, Vec<u64>> = BTreeMap::new();
+    for item in items {
+        lengths.entry(key(&item)).or_default().push(length(&item));
+    }
+    lengths.into_iter().map(|(key, lengths)| (key, times(lengths))).collect()
+}
+
+fn times(mut lengths: Vec<u64>) -> Times {
+    lengths.sort_unstable();
+    let (instances, total_ns) = (lengths.len() as u64, lengths.iter().sum::<u64>());
+    let mean = total_ns as f64 / instances as f64;
+    let squares: f64 = lengths.iter().map(|length| (*length as f64 - mean).powi(2)).sum();
+    Times {
+        instances,
+        total_ns,
+        min_ns: lengths[0],
+        max_ns: lengths[lengths.len() - 1],
+        median_ns: Some(lengths[lengths.len() / 2] as f64),
+        median_exact: true,
+        stddev_ns: if instances > 1 { (squares / (instances - 1) as f64).sqrt() } else { 0.0 },
+    }
+}
+
+fn work<'a>(operations: impl Iterator<Item = &'a Op>) -> GpuWork {
+    let mut intervals: Vec<(u64, u64)> = operations.map(|op| (op.start, op.end)).collect();
+    intervals.sort_unstable();
+    let (mut busy_ns, mut until) = (0, 0);
+    for (start, end) in &intervals {
+        busy_ns += end.saturating_sub((*start).max(until));
+        until = until.max(*end);
+    }
+    let sum_ns = intervals.iter().map(|(start, end)| end - start).sum();
+    GpuWork { operations: intervals.len() as u64, sum_ns, busy_ns, memory: Vec::new() }
+}

@@ -1,0 +1,265 @@
+//! What the page shows: the words that it shares with `page/data.js`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
+use super::lay_out::lay_out;
+use super::tables::{Table, tables};
+use super::texts::presentable;
+use super::tree::{Node, nodes};
+use crate::report::{RenderOptions, Report, notes};
+use crate::summary::{Process, Summary};
+
+/// Bytes of a command line that are kept.
+const LONGEST_COMMAND: usize = 2_000;
+
+/// Everything. What is skipped goes into columns; see [`super::columns`].
+#[derive(Debug, Serialize)]
+pub(super) struct Shown<'a> {
+    pub(super) title: String,
+    /// What the run was: labels and values.
+    identity: Vec<(&'static str, String)>,
+    elapsed_ns: u64,
+    /// Names of devices.
+    devices: Vec<String>,
+    /// Names of threads by their numbers.
+    threads: BTreeMap<u32, String>,
+    groups: Vec<Group>,
+    /// The colours that ranges were given, 0xRRGGBB.
+    colors: Vec<u32>,
+    #[serde(serialize_with = "each")]
+    texts: Vec<Arc<str>>,
+    tree: Vec<Node>,
+    tables: Vec<Table<'a>>,
+    gpu: Option<Gpu>,
+    left_out: LeftOut,
+    notes: Vec<String>,
+    #[serde(skip)]
+    pub(super) bars: Vec<Bar>,
+    /// For each bar, 1 and the index of its colour, or 0.
+    #[serde(skip)]
+    pub(super) bar_colors: Vec<u32>,
+    #[serde(skip)]
+    pub(super) launches: Vec<Launch>,
+    /// Number of bars on each row.
+    #[serde(skip)]
+    pub(super) rows: Vec<u32>,
+}
+
+fn each<S: serde::Serializer>(texts: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(texts.iter().map(|text| &**text))
+}
+
+/// A thread or a stream.
+#[derive(Debug, Serialize)]
+struct Group {
+    label: String,
+    /// `thread` or `stream`.
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+    tracks: Vec<Shape>,
+}
+
+#[derive(Debug, Serialize)]
+struct Shape {
+    /// `marks`, `ranges`, `lifetimes`, `calls`, `projections`, `operations`.
+    part: &'static str,
+    /// Level and number of bars of each row.
+    rows: Vec<(u32, u32)>,
+}
+
+/// The GPU's work in total.
+#[derive(Debug, Serialize)]
+struct Gpu {
+    busy_ns: u64,
+    sum_ns: u64,
+    operations: u64,
+}
+
+/// What the timeline does not show. The tables count all but what was lost before the profiler saw it.
+#[derive(Debug, Serialize)]
+struct LeftOut {
+    /// Items on their way to this file.
+    lost: u64,
+    /// Items that came, and of them those too short to be kept; how long one had to be.
+    came: u64,
+    short: u64,
+    shortest_ns: u64,
+    /// Marks beyond the bound.
+    marks: u64,
+    /// Items beyond the bound on rows.
+    deep: u64,
+    /// Texts beyond the bound on them.
+    texts: u64,
+    nodes: usize,
+}
+
+/// What the head of the page says, too.
+pub(super) fn title(process: &Process) -> String {
+    let program = process.command.split(' ').next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    if program.is_empty() { "run".to_owned() } else { presentable(program, 200).into_owned() }
+}
+
+fn identity(process: &Process) -> Vec<(&'static str, String)> {
+    let command = presentable(&process.command, LONGEST_COMMAND).into_owned();
+    vec![("command", command), ("process", process.pid.to_string())]
+}
+
+pub(super) fn shown(items: Items, summary: &Summary, lost: u64) -> Shown<'_> {
+    let Items { texts, tracks, mut bars, launches, marks, threads, devices, .. } = items;
+    bars.extend(marks);
+    let in_order = renumber(&tracks, &mut bars, summary.process.pid);
+    let laid = lay_out(bars, in_order.len());
+    let (colors, bar_colors) = colors(&laid.bars);
+    let launches = in_order_of(&laid.bars, &launches);
+    let texts_left_out = texts.left_out;
+    let (tree, nodes_left_out) = nodes(summary);
+    let rows: Vec<u32> = laid.rows.iter().flatten().map(|(_, length)| *length).collect();
+    Shown {
+        title: title(&summary.process),
+        identity: identity(&summary.process),
+        elapsed_ns: summary.elapsed_ns,
+        groups: groups(&in_order, laid.rows, &threads, &devices),
+        devices: devices.into_iter().map(|(number, name)| format!("GPU {number}: {name}")).collect(),
+        threads,
+        colors,
+        texts: texts.into_list(),
+        tree,
+        tables: tables(summary),
+        gpu: summary.gpu.as_ref().map(|gpu| Gpu {
+            busy_ns: gpu.total.busy_ns,
+            sum_ns: gpu.total.sum_ns,
+            operations: gpu.total.operations,
+        }),
+        left_out: LeftOut {
+            lost,
+            came: items.came,
+            short: items.left_out,
+            shortest_ns: items.shortest,
+            marks: items.marks_left_out,
+            deep: laid.left_out,
+            texts: texts_left_out,
+            nodes: nodes_left_out,
+        },
+        notes: all_notes(summary),
+        bars: laid.bars,
+        bar_colors,
+        launches,
+        rows,
+    }
+}
+
+/// Gives tracks their numbers on the page: threads before streams, the main thread first.
+fn renumber(tracks: &HashMap<Track, u32>, bars: &mut [Bar], pid: u32) -> Vec<Track> {
+    let mut in_order: Vec<(Track, u32)> = tracks.iter().map(|(track, number)| (*track, *number)).collect();
+    in_order
+        .sort_unstable_by_key(|(track, _)| (!matches!(track, Track::Thread { thread, .. } if *thread == pid), *track));
+    let mut new = vec![0_u32; in_order.len()];
+    for (position, (_, number)) in in_order.iter().enumerate() {
+        if let (Some(new), Ok(position)) = (new.get_mut(*number as usize), u32::try_from(position)) {
+            *new = position;
+        }
+    }
+    for bar in bars {
+        bar.track = new.get(bar.track as usize).copied().unwrap_or_default();
+    }
+    in_order.into_iter().map(|(track, _)| track).collect()
+}
+
+fn groups(
+    tracks: &[Track],
+    rows: Vec<Vec<(u32, u32)>>,
+    threads: &BTreeMap<u32, String>,
+    devices: &BTreeMap<u32, String>,
+) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut current = None;
+    for (track, rows) in tracks.iter().zip(rows) {
+        if rows.is_empty() {
+            continue; // all of it was left out
+        }
+        let (of, label, kind, part) = match *track {
+            Track::Thread { thread, part } => {
+                let name = threads.get(&thread).filter(|name| !name.is_empty());
+                let label = name.map_or_else(|| format!("thread {thread}"), |name| format!("{name} ({thread})"));
+                ((0, thread, 0, 0), label, "thread", thread_part(part))
+            }
+            Track::Stream { device, context, stream, part } => {
+                let label = stream_label((device, context, stream), tracks, devices.len());
+                ((1, device, context, stream), label, "stream", stream_part(part))
+            }
+        };
+        let thread = matches!(track, Track::Thread { .. }).then_some(of.1);
+        let shape = Shape { part, rows };
+        match groups.last_mut() {
+            Some(group) if current == Some(of) => group.tracks.push(shape),
+            _ => groups.push(Group { label, kind, thread, tracks: vec![shape] }),
+        }
+        current = Some(of);
+    }
+    groups
+}
+
+/// A stream, and its device and context where there are several.
+fn stream_label((device, context, stream): (u32, u32, u32), tracks: &[Track], devices: usize) -> String {
+    let other = |of: &dyn Fn(u32, u32) -> bool| {
+        tracks.iter().any(|track| matches!(*track, Track::Stream { device: d, context: c, .. } if of(d, c)))
+    };
+    let mut label = String::new();
+    if devices > 1 || other(&|d, _| d != device) {
+        label += &format!("GPU {device} ");
+    }
+    if other(&|d, c| d == device && c != context) {
+        label += &format!("context {context} ");
+    }
+    label + &format!("stream {stream}")
+}
+
+const fn thread_part(part: ThreadPart) -> &'static str {
+    match part {
+        ThreadPart::Marks => "marks",
+        ThreadPart::Ranges => "ranges",
+        ThreadPart::Lifetimes => "lifetimes",
+        ThreadPart::Calls => "calls",
+    }
+}
+
+const fn stream_part(part: StreamPart) -> &'static str {
+    match part {
+        StreamPart::Projections => "projections",
+        StreamPart::Operations => "operations",
+    }
+}
+
+fn colors(bars: &[Bar]) -> (Vec<u32>, Vec<u32>) {
+    let mut known: HashMap<u32, u32> = HashMap::new();
+    let mut list = Vec::new();
+    let of_bars = bars.iter().map(|bar| match bar.color.checked_sub(1) {
+        None => 0,
+        Some(color) => *known.entry(color).or_insert_with(|| {
+            list.push(color);
+            u32::try_from(list.len()).unwrap_or(0)
+        }),
+    });
+    let of_bars = of_bars.collect();
+    (list, of_bars)
+}
+
+/// The launches in the order of the bars that have one.
+fn in_order_of(bars: &[Bar], launches: &[Launch]) -> Vec<Launch> {
+    bars.iter().filter_map(|bar| launches.get(bar.launch as usize).copied()).collect()
+}
+
+/// What follows the reports, as if all had been printed.
+fn all_notes(summary: &Summary) -> Vec<String> {
+    let mut reports = vec![Report::Ranges, Report::Tree, Report::Categories];
+    if summary.gpu.is_some() {
+        reports.extend([Report::Kernels, Report::MemTime, Report::GpuProjection, Report::RangeKernels, Report::Api]);
+    }
+    notes(summary, &reports, &RenderOptions::default())
+}

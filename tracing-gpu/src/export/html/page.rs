@@ -1,0 +1,145 @@
+//! Puts the page together: its text, style and scripts, which are files of their own, and the data.
+
+use std::io::{self, Write};
+
+use super::columns::{self, folded};
+use super::data::{Shown, title};
+use super::items::{Bar, Launch};
+use crate::summary::Process;
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: [&str; 2] = [include_str!("page/style.css"), include_str!("page/charts.css")];
+/// One program: what comes later uses what came before.
+const SCRIPTS: [&str; 13] = [
+    include_str!("page/units.js"),
+    include_str!("page/data.js"),
+    include_str!("page/theme.js"),
+    include_str!("page/details.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/drawing.js"),
+    include_str!("page/strip.js"),
+    include_str!("page/input.js"),
+    include_str!("page/flame.js"),
+    include_str!("page/tables.js"),
+    include_str!("page/search.js"),
+    include_str!("page/overview.js"),
+    include_str!("page/main.js"),
+];
+/// Where style, data and scripts go.
+const STYLE_HERE: &str = "/* style */";
+const TITLE_HERE: &str = "{{title}}";
+const DATA_HERE: &str = "<!-- data -->";
+
+/// The page up to the data. It opens by itself, and says that the run has not ended.
+pub(super) fn begin(process: &Process, out: &mut impl Write) -> io::Result<()> {
+    let (head, _) = halves();
+    let style = STYLE.concat();
+    let title = as_html(&title(process));
+    out.write_all(head.replace(TITLE_HERE, &title).replace(STYLE_HERE, &style).as_bytes())
+}
+
+/// The data, the scripts and the end of the page.
+pub(super) fn end(shown: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"<script type=\"application/json\" id=\"data\">")?;
+    serde_json::to_writer(InScript(&mut *out), shown)?;
+    out.write_all(b"</script>\n")?;
+    column("start", starts(&shown.bars, &shown.rows), out)?;
+    column("length", shown.bars.iter().map(|bar| bar.end - bar.start), out)?;
+    column("name", shown.bars.iter().map(|bar| bar.name.into()), out)?;
+    column("detail", shown.bars.iter().map(|bar| bar.detail.into()), out)?;
+    column("color", shown.bar_colors.iter().map(|color| u64::from(*color)), out)?;
+    launches(&shown.bars, &shown.launches, out)?;
+    out.write_all(b"<script>\n'use strict';\n(() => {\n")?;
+    for script in SCRIPTS {
+        out.write_all(script.as_bytes())?;
+    }
+    out.write_all(b"})();\n</script>\n")?;
+    out.write_all(halves().1.as_bytes())
+}
+
+fn halves() -> (&'static str, &'static str) {
+    PAGE.split_once(DATA_HERE).unwrap_or((PAGE, ""))
+}
+
+fn column(name: &str, numbers: impl Iterator<Item = u64>, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "<script type=\"text/plain\" id=\"column-{name}\">")?;
+    columns::write(numbers, out)?;
+    out.write_all(b"</script>\n")
+}
+
+/// Each start from the one before it on its row.
+fn starts<'a>(bars: &'a [Bar], rows: &'a [u32]) -> impl Iterator<Item = u64> + 'a {
+    let mut rest = bars;
+    rows.iter().flat_map(move |length| {
+        let (row, after) = rest.split_at((*length as usize).min(rest.len()));
+        rest = after;
+        let before = std::iter::once(0).chain(row.iter().map(|bar| bar.start));
+        row.iter().zip(before).map(|(bar, before)| bar.start.saturating_sub(before))
+    })
+}
+
+/// Where each operation was launched: its thread plus one, or 0; how long before its start; in which span; the bytes it moved; its number.
+fn launches(bars: &[Bar], launches: &[Launch], out: &mut impl Write) -> io::Result<()> {
+    let of_operations = bars.iter().filter(|bar| bar.launch != super::items::NONE);
+    column(
+        "launch-thread",
+        launches.iter().map(|launch| launch.at.map_or(0, |(thread, _)| u64::from(thread) + 1)),
+        out,
+    )?;
+    let leads = of_operations.zip(launches).map(|(bar, launch)| match launch.at {
+        Some((_, at)) => folded(i128::from(bar.start) - i128::from(at)),
+        None => 0,
+    });
+    column("launch-lead", leads, out)?;
+    column("launch-span", launches.iter().map(|launch| launch.span.into()), out)?;
+    column("bytes", launches.iter().map(|launch| launch.bytes), out)?;
+    column("correlation", launches.iter().map(|launch| launch.correlation.into()), out)
+}
+
+/// JSON inside a script: nothing in it may read as the end of the script or as a comment. `<` is in texts only, where it has another spelling.
+struct InScript<W>(W);
+
+impl<W: Write> Write for InScript<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for (index, part) in bytes.split(|byte| *byte == b'<').enumerate() {
+            if index > 0 {
+                self.0.write_all(b"\\u003c")?;
+            }
+            self.0.write_all(part)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn as_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_a_place_for_all_its_parts() {
+        for here in [STYLE_HERE, TITLE_HERE, DATA_HERE] {
+            assert!(PAGE.contains(here), "{here}");
+        }
+        for script in SCRIPTS {
+            assert!(!script.contains("</script") && !script.contains("<!--"), "{}", &script[..60]);
+            assert!(!script.contains("http:") && !script.contains("https:"));
+        }
+    }
+
+    #[test]
+    fn json_cannot_end_its_script() {
+        let mut out = Vec::new();
+        serde_json::to_writer(InScript(&mut out), &["</script><!--", "a<b"]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(!text.contains('<'), "{text}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), ["</script><!--", "a<b"]);
+    }
+}

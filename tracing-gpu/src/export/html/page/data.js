@@ -1,0 +1,104 @@
+// Reads what the profiler wrote: names and tables as JSON, items as columns of numbers.
+
+/** Numbers of seven bits a byte, the lowest first, in base 64. */
+function numbersIn(id, into) {
+  const text = atob(byId('column-' + id).textContent);
+  let at = 0;
+  for (let i = 0; i < into.length; i++) {
+    let byte = text.charCodeAt(at++);
+    let number = byte & 0x7f;
+    for (let scale = 128; byte > 127; scale *= 128) {
+      byte = text.charCodeAt(at++);
+      number += (byte & 0x7f) * scale;
+    }
+    into[i] = number;
+  }
+  return into;
+}
+
+/**
+ * The items, a column for each thing known of them. They stand in the order of rows, and by time on each row, where no two overlap. An item is
+ * known by its index.
+ */
+function readRun() {
+  const run = JSON.parse(byId('data').textContent);
+  run.rows = [];
+  let count = 0;
+  let operations = 0;
+  run.groups.forEach((group, g) => {
+    for (const track of group.tracks) {
+      track.rows = track.rows.map(([level, length]) => {
+        const row = { index: run.rows.length, group: g, part: track.part, level, first: count, last: count + length, launch: -1 };
+        if (track.part === 'operations') {
+          row.launch = operations;
+          operations += length;
+        }
+        run.rows.push(row);
+        count += length;
+        return row;
+      });
+    }
+  });
+  run.count = count;
+  run.start = numbersIn('start', new Float64Array(count));
+  run.end = numbersIn('length', new Float64Array(count));
+  run.name = numbersIn('name', new Uint32Array(count));
+  run.detail = numbersIn('detail', new Uint32Array(count));
+  run.color = numbersIn('color', new Uint32Array(count));
+  let last = 0;
+  for (const row of run.rows) {
+    let before = 0;
+    for (let i = row.first; i < row.last; i++) {
+      before += run.start[i];
+      run.start[i] = before;
+      run.end[i] += before;
+    }
+    last = Math.max(last, row.last > row.first ? run.end[row.last - 1] : 0);
+  }
+  run.until = Math.max(run.elapsed_ns, last, 1);
+  run.launch = {
+    thread: numbersIn('launch-thread', new Float64Array(operations)),
+    lead: numbersIn('launch-lead', new Float64Array(operations)),
+    span: numbersIn('launch-span', new Uint32Array(operations)),
+    bytes: numbersIn('bytes', new Float64Array(operations)),
+    correlation: numbersIn('correlation', new Float64Array(operations)),
+  };
+  for (const script of document.querySelectorAll('script[id]')) script.remove();
+  return run;
+}
+
+function rowOf(item) {
+  return run.rows[firstIndex(0, run.rows.length, (index) => run.rows[index].last > item)];
+}
+
+function nameOf(item) {
+  return run.texts[run.name[item]];
+}
+
+/** What else is known of an item; see `RangeDetail` and `OperationDetail`. */
+function detailOf(item) {
+  const text = run.texts[run.detail[item]];
+  try {
+    return text ? JSON.parse(text) : {};
+  } catch {
+    return { fields: [['', text]] }; // the words that stand for texts beyond the budget
+  }
+}
+
+/** Of an operation: where it was launched and what it moved. */
+function launchOf(item, row) {
+  if (row.launch < 0) return null;
+  const index = row.launch + item - row.first;
+  const { thread, lead, span, bytes, correlation } = run.launch;
+  const folded = lead[index];
+  const before = folded % 2 === 1 ? -(folded + 1) / 2 : folded / 2;
+  return {
+    thread: thread[index] - 1,
+    at: thread[index] > 0 ? run.start[item] - before : null,
+    span: run.texts[span[index]],
+    bytes: bytes[index],
+    correlation: correlation[index],
+  };
+}
+
+const run = readRun();

@@ -1,0 +1,92 @@
+// The first screen: what was measured, and where the time went.
+
+const HOT_ROWS = 7;
+
+function showIdentity() {
+  for (const [label, value] of run.identity) {
+    const chip = element('li', '', element('span', 'quiet', label + ' '), value);
+    chip.title = label + ': ' + value;
+    byId('identity').append(chip);
+  }
+}
+
+function showFigures() {
+  const figures = [['Window', human(run.elapsed_ns), '']];
+  const spans = run.tree.reduce((sum, node) => sum + node.instances, 0);
+  const threads = run.groups.filter((group) => group.kind === 'thread').length;
+  if (run.tree.length) figures.push(['Ranges', integer(spans), 'in ' + counted(run.tree.length, 'phase', 'phases')]);
+  if (threads) figures.push(['Threads', integer(threads), '']);
+  if (run.gpu && run.gpu.operations) {
+    const devices = Math.max(1, run.devices.length);
+    figures.push(['GPU busy', human(run.gpu.busy_ns), percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the window']);
+    figures.push(['GPU operations', integer(run.gpu.operations), '']);
+  }
+  for (const device of run.devices) {
+    const [label, ...name] = device.split(': ');
+    figures.push([label, name.join(': '), '']);
+  }
+  byId('figures').replaceChildren(
+    ...figures.map(([label, value, more]) => element('div', '', element('dt', '', label), element('dd', '', value, element('span', 'quiet', more ? ' ' + more : '')))),
+  );
+}
+
+/** Names with the most of something: a list of bars, each a button that searches for its name. */
+function showHot(section, sums, says) {
+  const all = [...sums.values()].reduce((sum, value) => sum + value, 0);
+  const rows = [...sums].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
+  section.hidden = rows.length === 0;
+  if (!rows.length) return;
+  const most = rows[0][1];
+  const list = section.querySelector('ol');
+  list.replaceChildren(
+    ...rows.slice(0, HOT_ROWS).map(([name, value]) => {
+      const bar = element('span', 'bar-fill');
+      bar.style.width = (100 * value) / most + '%';
+      bar.style.background = colorOfName(name);
+      const button = element('button', '', element('span', 'bar-name', name), element('span', 'bar-track', bar), element('span', 'bar-time', human(value)), element('span', 'bar-share', percent(value, all)));
+      button.type = 'button';
+      button.title = name.slice(0, 500) + ': ' + human(value) + ', ' + percent(value, all) + ' of ' + says + '. Click to search for it.';
+      button.addEventListener('click', () => searchForName(name));
+      return element('li', '', button);
+    }),
+  );
+  const rest = rows.length - HOT_ROWS;
+  if (rest > 0) list.append(element('li', 'quiet', 'and ' + integer(rest) + ' more: ' + percent(rows.slice(HOT_ROWS).reduce((sum, row) => sum + row[1], 0), all)));
+}
+
+function addTo(sums, name, value) {
+  sums.set(name, (sums.get(name) || 0) + value);
+}
+
+function showHotLists() {
+  const own = new Map();
+  for (const node of run.tree) addTo(own, node.name, node.own);
+  showHot(byId('hot-cpu'), own, 'all time in ranges');
+  const work = new Map();
+  for (const title of ['Kernels', 'GPU memory']) {
+    const table = run.tables.find((table) => table.title === title);
+    if (!table) continue;
+    const total = table.columns.findIndex(([column]) => column === 'Total');
+    for (const row of table.rows) addTo(work, row[0], row[total]);
+  }
+  showHot(byId('hot-gpu'), work, 'all time of kernels and copies');
+}
+
+/** What this page does not have; a sentence each. */
+function showLeftOut() {
+  const { lost, came, short, shortest_ns, marks, deep, texts } = run.left_out;
+  const lines = [];
+  if (lost) lines.push(counted(lost, 'item was', 'items were') + ' lost on the way to this page, because the buffers were full.');
+  if (short) lines.push(integer(short) + ' of ' + counted(came, 'item', 'items') + ' are not drawn, to keep this page small: all ' + (shortest_ns > 0 ? 'no longer than ' + human(shortest_ns) : 'are too many') + '.');
+  if (marks) lines.push(counted(marks, 'event', 'events') + ' came beyond the bound and are not drawn.');
+  if (deep) lines.push(counted(deep, 'item', 'items') + ' would need more rows than there are, and are not drawn.');
+  if (texts) lines.push(counted(texts, 'name or field', 'names or fields') + ' came when the memory for texts was spent.');
+  const box = byId('left-out');
+  box.hidden = lines.length === 0;
+  if (lines.length) box.replaceChildren(...lines.map((line) => element('p', '', line)), element('p', 'quiet', 'The tables count everything.'));
+}
+
+function showNotes() {
+  byId('notes').hidden = run.notes.length === 0;
+  byId('notes').querySelector('ul').replaceChildren(...run.notes.map((note) => element('li', '', note)));
+}

@@ -1,0 +1,104 @@
+// One search for all of the page: timeline, flame graph and tables.
+
+const search = {
+  active: false,
+  query: '',
+  /** Of each item, how many before it are found. */
+  before: null,
+  /** What is found, by time; and which of them one is at. */
+  found: [],
+  at: -1,
+  /** In quotation marks: the whole text. */
+  matches: (text) => (search.whole === null ? text.toLowerCase().includes(search.query) : text.toLowerCase() === search.whole),
+  whole: null,
+};
+
+function isMatch(item) {
+  return search.before[item + 1] > search.before[item];
+}
+
+function anyMatch(from, to) {
+  return search.before[to] > search.before[from];
+}
+
+function runSearch() {
+  const query = byId('search').value.trim().toLowerCase();
+  if (query === search.query) return;
+  search.query = query;
+  search.whole = /^".+"$/s.test(query) ? query.slice(1, -1) : null;
+  search.active = query !== '';
+  search.at = -1;
+  search.found = [];
+  if (search.active) findItems();
+  tellFound();
+  redraw();
+  drawFlame();
+  showTabs();
+  showTable();
+}
+
+/** Names, and what else is known: categories, payloads and fields are in the texts of details. */
+function findItems() {
+  const texts = Uint8Array.from(run.texts, (text) => search.matches(text));
+  const before = new Uint32Array(run.count + 1);
+  const found = [];
+  for (let item = 0; item < run.count; item++) {
+    const matches = texts[run.name[item]] | (run.detail[item] > 0 ? texts[run.detail[item]] : 0);
+    before[item + 1] = before[item] + matches;
+    if (matches) found.push(item);
+  }
+  search.before = before;
+  search.found = Uint32Array.from(found).sort((a, b) => run.start[a] - run.start[b] || a - b);
+}
+
+function tellFound() {
+  const { found, at } = search;
+  let text = '';
+  if (search.active && found.length) text = at < 0 ? counted(found.length, 'match', 'matches') : integer(at + 1) + ' of ' + integer(found.length);
+  else if (search.active) text = tables.list.some((table) => table.rows.some((row) => rowMatches(table, row))) ? 'in tables only' : 'no match';
+  byId('found').textContent = text;
+}
+
+/** To the next match, or the one before. The first time: to the first that is seen, or comes after. */
+function goToMatch(by) {
+  runSearch();
+  const { found } = search;
+  if (!found.length) return;
+  if (search.at < 0) {
+    const seen = firstIndex(0, found.length, (index) => run.start[found[index]] >= timeline.from);
+    search.at = (by > 0 ? seen : seen - 1 + found.length) % found.length;
+  } else {
+    search.at = (search.at + by + found.length) % found.length;
+  }
+  const item = found[search.at];
+  select(item);
+  reveal(item);
+  tellFound();
+}
+
+function searchFor(text) {
+  byId('search').value = text;
+  runSearch();
+}
+
+/** For this name and no other. */
+function searchForName(name) {
+  searchFor('"' + name + '"');
+}
+
+let typing = 0;
+byId('search').addEventListener('input', () => {
+  clearTimeout(typing);
+  typing = setTimeout(runSearch, run.count > 50000 ? 180 : 60);
+});
+byId('search').addEventListener('keydown', (event) => {
+  if (event.key === 'Enter') {
+    event.preventDefault();
+    goToMatch(event.shiftKey ? -1 : 1);
+  } else if (event.key === 'Escape') {
+    searchFor('');
+    byId('search').blur();
+  }
+});
+byId('next').addEventListener('click', () => goToMatch(1));
+byId('previous').addEventListener('click', () => goToMatch(-1));

@@ -1,0 +1,227 @@
+// The tables: one at a time, sorted by a click on a header.
+
+const ROWS_AT_ONCE = 200;
+const tables = { list: [], open: 0, sorted: null, shown: ROWS_AT_ONCE, exact: false, only: false };
+
+/** Text columns sort from A, figures from the largest. */
+const WRITTEN = {
+  text: (value) => String(value),
+  count: (value) => integer(value),
+  ns: (value) => (tables.exact ? (Number.isInteger(value) ? integer(value) : oneDecimal(value)) : human(value)),
+  percent: (value) => value.toFixed(1) + ' %',
+  bytes: (value) => (tables.exact ? integer(Math.round(value)) : humanBytes(value)),
+  number: (value) => (value >= 1000 ? oneDecimal(value) : value.toFixed(2)),
+};
+
+/** A value that came from a histogram stands in a list of its own. */
+function bare(cell) {
+  return Array.isArray(cell) ? cell[0] : cell;
+}
+
+function written(cell, kind) {
+  if (cell === null || cell === undefined) return '-';
+  return (Array.isArray(cell) ? '~' : '') + WRITTEN[kind](bare(cell));
+}
+
+/** The phase tree as a table whose rows have a depth. */
+function treeTable() {
+  const { tree } = run;
+  const any = (has) => tree.some(has);
+  const roots = tree.reduce((sum, node) => sum + (node.depth === 0 ? node.total : 0), 0);
+  const own = flame.graphs.cpu.total;
+  const columns = [['Phase', 'text'], ['Self, of all', 'percent'], ['Self', 'ns'], ['Total', 'ns'], ['% Parent', 'percent'], ['Calls', 'count'], ['Avg/Call', 'ns'], ['Instances', 'count']];
+  const cells = [
+    (node) => node.name,
+    (node) => (own ? (100 * node.own) / own : null),
+    (node) => node.own,
+    (node) => node.total,
+    (node, parent) => ((parent ? parent.total : roots) ? (100 * node.total) / (parent ? parent.total : roots) : null),
+    (node) => node.calls,
+    (node) => (node.calls ? node.total / node.calls : null),
+    (node) => node.instances,
+  ];
+  if (any((node) => node.gpu)) {
+    columns.push(['GPU busy', 'ns'], ['Busy self', 'ns'], ['GPU ops', 'count']);
+    cells.push((node) => node.gpu?.busy, (node) => node.gpu?.busy_own, (node) => node.gpu?.operations);
+  }
+  if (any((node) => node.stream_total !== undefined)) {
+    columns.push(['Stream total', 'ns'], ['Stream self', 'ns']);
+    cells.push((node) => node.stream_total, (node) => node.stream_own);
+  }
+  const rows = tree.map((node, index) => cells.map((cell) => cell(node, tree[flame.parents[index]])));
+  const about = 'Phases under the phases they were started in. Sorting keeps what belongs together; a share above 100 % ran on several threads.';
+  return { title: 'Phase tree', about, columns, rows, depths: tree.map((node) => node.depth), rows_left_out: run.left_out.nodes };
+}
+
+function compare(column, down) {
+  return (a, b) => {
+    const [x, y] = [bare(a[column]) ?? null, bare(b[column]) ?? null];
+    if (x === null || y === null) return (x === null) - (y === null); // nothing is last either way
+    const order = typeof x === 'string' && typeof y === 'string' ? x.localeCompare(y, 'en', { numeric: true }) : x - y;
+    return down ? -order : order;
+  };
+}
+
+/** Rows by a column; those of a tree among their siblings. */
+function sortTable(table, column, down) {
+  table.sort = { column, down };
+  const order = compare(column, down);
+  if (!table.depths) {
+    table.rows.sort(order);
+    return;
+  }
+  const roots = [];
+  const path = [];
+  table.rows.forEach((row, index) => {
+    const depth = table.depths[index];
+    const entry = { row, depth, inside: [] };
+    (depth === 0 ? roots : path[depth - 1].inside).push(entry);
+    path[depth] = entry;
+    path.length = depth + 1;
+  });
+  const waiting = roots.sort((a, b) => order(a.row, b.row)).reverse();
+  table.rows = [];
+  table.depths = [];
+  while (waiting.length) {
+    const { row, depth, inside } = waiting.pop();
+    table.rows.push(row);
+    table.depths.push(depth);
+    waiting.push(...inside.sort((a, b) => order(a.row, b.row)).reverse());
+  }
+}
+
+function rowMatches(table, row) {
+  return table.columns.some(([, kind], index) => kind === 'text' && search.matches(String(row[index])));
+}
+
+function headerOf(table, index) {
+  const [title, kind] = table.columns[index];
+  const header = element('th', kind === 'text' ? '' : 'figure');
+  header.scope = 'col';
+  const sorted = table.sort && table.sort.column === index;
+  header.setAttribute('aria-sort', sorted ? (table.sort.down ? 'descending' : 'ascending') : 'none');
+  const button = element('button', '', title + (kind === 'ns' && tables.exact ? ' (ns)' : ''), element('span', 'arrow', sorted ? (table.sort.down ? '\u25bc' : '\u25b2') : ''));
+  button.type = 'button';
+  button.addEventListener('click', () => {
+    sortTable(table, index, sorted ? !table.sort.down : kind !== 'text');
+    showTable();
+    byId('panel').querySelectorAll('th button')[index].focus();
+  });
+  header.append(button);
+  return header;
+}
+
+function rowElement(table, row, depth) {
+  const line = element('tr', '');
+  row.forEach((cell, index) => {
+    const kind = table.columns[index][1];
+    if (index > 0) {
+      const made = element('td', kind === 'text' ? 'word' : 'figure', written(cell, kind));
+      if (kind === 'percent' && cell !== null) made.style.setProperty('--share', Math.min(100, bare(cell)) + '%');
+      if (kind === 'percent') made.classList.add('share');
+      if (kind === 'ns' && cell !== null && cell !== undefined) made.title = oneDecimal(bare(cell)) + ' ns';
+      if (kind === 'text') made.title = String(cell);
+      line.append(made);
+      return;
+    }
+    const name = element('button', 'name', String(cell));
+    name.type = 'button';
+    name.tabIndex = -1;
+    name.title = 'Search for ' + String(cell).slice(0, 500);
+    name.addEventListener('click', () => searchForName(String(cell)));
+    const header = element('th', '', name);
+    header.scope = 'row';
+    if (depth) header.style.paddingInlineStart = 10 + Math.min(depth, 30) * 14 + 'px';
+    header.style.setProperty('--color', colorOfName(String(cell)));
+    line.append(header);
+  });
+  return line;
+}
+
+function showTable() {
+  const table = tables.list[tables.open];
+  if (!table) return;
+  const panel = byId('panel');
+  const made = element('table', '');
+  made.append(element('caption', '', table.about));
+  made.append(element('thead', '', element('tr', '', ...table.columns.map((_, index) => headerOf(table, index)))));
+  const body = element('tbody', '');
+  let after = 0;
+  table.rows.forEach((row, index) => {
+    const matches = search.active && rowMatches(table, row);
+    if (tables.only && search.active && !matches) return;
+    if (body.childElementCount >= tables.shown) {
+      after++;
+      return;
+    }
+    const line = rowElement(table, row, table.depths ? table.depths[index] : 0);
+    if (matches) line.className = 'found';
+    body.append(line);
+  });
+  const first = body.querySelector('button.name');
+  if (first) first.tabIndex = 0;
+  made.append(body);
+  panel.replaceChildren(element('div', 'sheet', made));
+  if (after > 0) {
+    const more = element('button', '', 'Show ' + integer(Math.min(after, 1000)) + ' more of ' + integer(after));
+    more.type = 'button';
+    more.addEventListener('click', () => {
+      tables.shown += 1000;
+      showTable();
+    });
+    panel.append(more);
+  }
+  if (table.rows_left_out) panel.append(element('p', 'quiet', counted(table.rows_left_out, 'more row is', 'more rows are') + ' left out of this page.'));
+}
+
+function showTabs() {
+  const tabs = tables.list.map((table, index) => {
+    const found = search.active ? table.rows.reduce((sum, row) => sum + rowMatches(table, row), 0) : 0;
+    const tab = element('button', '', table.title, element('span', 'count', integer(search.active ? found : table.rows.length)));
+    tab.type = 'button';
+    tab.id = 'tab-' + index;
+    tab.setAttribute('role', 'tab');
+    tab.setAttribute('aria-selected', String(index === tables.open));
+    tab.setAttribute('aria-controls', 'panel');
+    tab.tabIndex = index === tables.open ? 0 : -1;
+    if (search.active && found) tab.classList.add('found');
+    tab.addEventListener('click', () => openTable(index));
+    return tab;
+  });
+  const focused = byId('tabs').contains(document.activeElement);
+  byId('tabs').replaceChildren(...tabs);
+  if (focused) tabs[tables.open].focus();
+  byId('panel').setAttribute('aria-labelledby', 'tab-' + tables.open);
+}
+
+function openTable(index) {
+  tables.open = (index + tables.list.length) % tables.list.length;
+  tables.shown = ROWS_AT_ONCE;
+  showTabs();
+  showTable();
+}
+
+byId('tabs').addEventListener('keydown', (event) => {
+  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  openTable(tables.open + by);
+});
+byId('panel').addEventListener('keydown', (event) => {
+  const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  if (!by || !event.target.classList.contains('name')) return;
+  event.preventDefault();
+  const names = [...byId('panel').querySelectorAll('button.name')];
+  const next = names[names.indexOf(event.target) + by];
+  if (!next) return;
+  event.target.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+});
+for (const [id, setting] of [['exact', 'exact'], ['only', 'only']]) {
+  byId(id).addEventListener('click', () => {
+    tables[setting] = !tables[setting];
+    byId(id).setAttribute('aria-pressed', String(tables[setting]));
+    showTable();
+  });
+}

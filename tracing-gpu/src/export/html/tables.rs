@@ -1,0 +1,261 @@
+//! The tables of a summary as columns and rows, which the page sorts.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::texts::{LONGEST, presentable};
+use crate::TableStyle;
+use crate::report::{bracketed, label, nsys_call, style_name};
+use crate::summary::{GpuActivity, RangeStyle, StreamStats, Summary, Times};
+
+/// Rows of a table. What is beyond is counted.
+const MOST_ROWS: usize = 20_000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Table<'a> {
+    /// Short, for a tab.
+    title: &'static str,
+    /// What the figures are.
+    about: &'static str,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell<'a>>>,
+    rows_left_out: usize,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Column(&'static str, Kind);
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Text,
+    Count,
+    Ns,
+    Percent,
+    Bytes,
+    Number,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Cell<'a> {
+    Text(Cow<'a, str>),
+    Count(u64),
+    Number(f64),
+    /// From a histogram.
+    About([f64; 1]),
+    Nothing(()),
+}
+
+const TIMES: [Column; 8] = [
+    Column("Time", Kind::Percent),
+    Column("Total", Kind::Ns),
+    Column("Instances", Kind::Count),
+    Column("Avg", Kind::Ns),
+    Column("Med", Kind::Ns),
+    Column("Min", Kind::Ns),
+    Column("Max", Kind::Ns),
+    Column("StdDev", Kind::Ns),
+];
+
+/// All tables that have rows, without the tree.
+pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
+    let mut tables = vec![ranges(summary), categories(summary), streams(summary)];
+    if let Some(gpu) = &summary.gpu {
+        tables.extend([kernels(gpu), memory(gpu), calls(gpu), projections(gpu), range_kernels(gpu)]);
+    }
+    tables.retain(|table| !table.rows.is_empty());
+    for table in &mut tables {
+        table.rows_left_out = table.rows.len().saturating_sub(MOST_ROWS);
+        table.rows.truncate(MOST_ROWS);
+    }
+    tables
+}
+
+fn table<'a>(title: &'static str, about: &'static str, columns: Vec<Column>, rows: Vec<Vec<Cell<'a>>>) -> Table<'a> {
+    Table { title, about, columns, rows, rows_left_out: 0 }
+}
+
+fn ranges(summary: &Summary) -> Table<'_> {
+    let mut rows: Vec<_> = summary.ranges.iter().filter(|row| row.times.instances > 0).collect();
+    rows.sort_by_key(|row| Reverse(row.times.total_ns));
+    let base = sum(rows.iter().map(|row| &row.times));
+    let any_start_end = rows.iter().any(|row| row.style == RangeStyle::StartEnd);
+    let style = any_start_end.then_some(Column("Style", Kind::Text));
+    let cells = rows.into_iter().map(|row| {
+        let style = any_start_end.then(|| Cell::Text(style_name(row.style).into()));
+        [name(row.domain.as_deref(), &row.name)].into_iter().chain(style).chain(times(&row.times, base)).collect()
+    });
+    let cells = cells.collect();
+    let columns = [Column("Range", Kind::Text)].into_iter().chain(style).chain(TIMES).collect();
+    table("Ranges", "Time between entry and exit, on the CPU.", columns, cells)
+}
+
+fn categories(summary: &Summary) -> Table<'_> {
+    let base = sum(summary.categories.iter().map(|row| &row.times));
+    let rows = summary.categories.iter().filter(|row| row.times.instances > 0);
+    let rows = rows.map(|row| [text(&row.category)].into_iter().chain(times(&row.times, base)).collect()).collect();
+    let columns = [Column("Category", Kind::Text)].into_iter().chain(TIMES).collect();
+    table("Categories", "Ranges by nvtx.category, nested ones counted inclusively.", columns, rows)
+}
+
+fn streams(summary: &Summary) -> Table<'_> {
+    let is_empty = |row: &StreamStats| row.empty >= row.times.instances;
+    let mut rows: Vec<_> = summary.stream_ranges.iter().filter(|row| row.times.instances > 0).collect();
+    rows.sort_by_key(|row| Reverse((!is_empty(row)).then_some(row.times.total_ns)));
+    let base = sum(rows.iter().filter(|row| !is_empty(row)).map(|row| &row.times));
+    let cells = rows.into_iter().map(|row| {
+        let mut figures = times(&row.times, base);
+        if is_empty(row) {
+            // Instances alone: the times are those of the events themselves.
+            figures = figures
+                .into_iter()
+                .enumerate()
+                .map(|(i, cell)| if i == 2 { cell } else { Cell::Nothing(()) })
+                .collect();
+        }
+        let names = [name(row.domain.as_deref(), &row.name), text(&row.stream)];
+        names.into_iter().chain(figures).chain([Cell::Count(row.empty)]).collect()
+    });
+    let cells = cells.collect();
+    let names = [Column("Range", Kind::Text), Column("Stream", Kind::Text)];
+    let columns = names.into_iter().chain(TIMES).chain([Column("Empty", Kind::Count)]).collect();
+    let about = "Time between entry and exit on the stream (CUDA events), idle included. Empty: instances in which nothing was \
+                 enqueued; a row of nothing else has no times.";
+    table("Stream time", about, columns, cells)
+}
+
+fn kernels(gpu: &GpuActivity) -> Table<'_> {
+    let base = sum(gpu.kernels.iter().map(|row| &row.times));
+    let rows = gpu.kernels.iter().filter(|row| row.times.instances > 0);
+    let rows = rows.map(|row| [text(&row.name)].into_iter().chain(times(&row.times, base)).collect()).collect();
+    let columns = [Column("Kernel", Kind::Text)].into_iter().chain(TIMES).collect();
+    table("Kernels", "Execution on the GPU.", columns, rows)
+}
+
+fn memory(gpu: &GpuActivity) -> Table<'_> {
+    let base = sum(gpu.memory.iter().map(|row| &row.times));
+    let rows = gpu.memory.iter().filter(|row| row.times.instances > 0).map(|row| {
+        let speed = row.sizes.total_bytes as f64 / row.times.total_ns as f64;
+        let sizes = [
+            Cell::Count(row.sizes.total_bytes),
+            average(row.sizes.total_bytes, row.sizes.count),
+            Cell::Count(row.sizes.max_bytes),
+            number(speed),
+        ];
+        let operation = Cell::Text(bracketed(row.kind, TableStyle::Current).into());
+        [operation].into_iter().chain(times(&row.times, base)).chain(sizes).collect()
+    });
+    let rows = rows.collect();
+    let sizes = [
+        Column("Bytes", Kind::Bytes),
+        Column("Avg size", Kind::Bytes),
+        Column("Max size", Kind::Bytes),
+        Column("GB/s", Kind::Number),
+    ];
+    let columns = [Column("Operation", Kind::Text)].into_iter().chain(TIMES).chain(sizes).collect();
+    table("GPU memory", "Copies and sets, by kind.", columns, rows)
+}
+
+fn calls(gpu: &GpuActivity) -> Table<'_> {
+    let base = sum(gpu.calls.iter().flatten().map(|row| &row.times));
+    let rows = gpu.calls.iter().flatten().filter(|row| row.times.instances > 0);
+    let rows = rows.map(|row| [text(nsys_call(&row.name))].into_iter().chain(times(&row.times, base)).collect());
+    let columns = [Column("Call", Kind::Text)].into_iter().chain(TIMES).collect();
+    table("API calls", "Calls of the CUDA API, on the CPU.", columns, rows.collect())
+}
+
+fn projections(gpu: &GpuActivity) -> Table<'_> {
+    let base = sum(gpu.projections.iter().map(|row| &row.projected));
+    let rows = gpu.projections.iter().filter(|row| row.projected.instances > 0).map(|row| {
+        let instances = row.projected.instances;
+        let after = [
+            Cell::Count(row.range_total_ns),
+            Cell::Count(row.operations),
+            average(row.operations, instances),
+            average(row.level_sum, instances),
+            average(row.children_sum, instances),
+        ];
+        let names = [name(row.domain.as_deref(), &row.name), Cell::Text(style_name(row.style).into())];
+        names.into_iter().chain(times(&row.projected, base)).chain(after).collect()
+    });
+    let rows = rows.collect();
+    let names = [Column("Range", Kind::Text), Column("Style", Kind::Text)];
+    let after = [
+        Column("Range total", Kind::Ns),
+        Column("GPU ops", Kind::Count),
+        Column("Avg ops", Kind::Number),
+        Column("Avg level", Kind::Number),
+        Column("Avg children", Kind::Number),
+    ];
+    let columns = names.into_iter().chain(TIMES).chain(after).collect();
+    let about = "Ranges on the GPU: from the start of the first operation launched inside to the end of the last.";
+    table("GPU projection", about, columns, rows)
+}
+
+fn range_kernels(gpu: &GpuActivity) -> Table<'_> {
+    let base = sum(gpu.range_kernels.iter().map(|row| &row.times));
+    let mut rows: Vec<_> = gpu.range_kernels.iter().filter(|row| row.times.instances > 0).collect();
+    rows.sort_by_key(|row| Reverse(row.times.total_ns));
+    let rows = rows.into_iter().map(|row| {
+        let range = match &row.range {
+            Some((domain, range)) => name(domain.as_deref(), range),
+            None => Cell::Text("(outside any range)".into()),
+        };
+        let counts = [Cell::Count(row.tid.into()), Cell::Count(row.range_instances)];
+        [range, text(&row.kernel)].into_iter().chain(times(&row.times, base)).chain(counts).collect()
+    });
+    let rows = rows.collect();
+    let names = [Column("Range", Kind::Text), Column("Kernel", Kind::Text)];
+    let counts = [Column("Thread", Kind::Text), Column("Range inst.", Kind::Count)];
+    let columns = names.into_iter().chain(TIMES).chain(counts).collect();
+    table("Kernels by range", "Kernels as launched inside ranges, once for each range around them.", columns, rows)
+}
+
+fn sum<'a>(times: impl Iterator<Item = &'a Times>) -> u128 {
+    times.map(|times| u128::from(times.total_ns)).sum()
+}
+
+/// The cells of [`TIMES`].
+fn times<'a>(times: &Times, base: u128) -> Vec<Cell<'a>> {
+    let median = match times.median_ns {
+        Some(median) if !times.median_exact && median.is_finite() => Cell::About([median]),
+        Some(median) => number(median),
+        None => Cell::Nothing(()),
+    };
+    vec![
+        if base == 0 { Cell::Nothing(()) } else { number(100.0 * times.total_ns as f64 / base as f64) },
+        Cell::Count(times.total_ns),
+        Cell::Count(times.instances),
+        average(times.total_ns, times.instances),
+        median,
+        Cell::Count(times.min_ns),
+        Cell::Count(times.max_ns),
+        number(times.stddev_ns),
+    ]
+}
+
+fn average<'a>(total: u64, count: u64) -> Cell<'a> {
+    number(total as f64 / count as f64)
+}
+
+fn number<'a>(value: f64) -> Cell<'a> {
+    if value.is_finite() { Cell::Number(value) } else { Cell::Nothing(()) }
+}
+
+fn text(text: &str) -> Cell<'_> {
+    Cell::Text(presentable(text, LONGEST))
+}
+
+fn name<'a>(domain: Option<&str>, name: &'a str) -> Cell<'a> {
+    match (domain, name) {
+        (_, "") => Cell::Text("None".into()),
+        (None, name) => text(name),
+        (domain, name) => {
+            let label = label(domain, name).unwrap_or_default();
+            Cell::Text(presentable(&label, LONGEST).into_owned().into())
+        }
+    }
+}

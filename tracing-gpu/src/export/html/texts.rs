@@ -1,0 +1,106 @@
+//! Texts of a page: each once, within a budget, safe to show.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::report::escaped;
+
+/// Bytes of a name that are kept.
+pub(super) const LONGEST: usize = 4_096;
+/// Stands for what the budget did not reach.
+const LEFT_OUT: &str = "(text left out: too much for this page)";
+/// What a text takes beside its bytes.
+const OVERHEAD: usize = 64;
+
+/// Texts and their numbers. 0 is the empty text, 1 stands for all that came when the budget was spent.
+#[derive(Debug)]
+pub(super) struct Texts {
+    numbers: HashMap<Arc<str>, u32>,
+    list: Vec<Arc<str>>,
+    left: usize,
+    pub(super) left_out: u64,
+}
+
+impl Texts {
+    pub(super) fn new(budget: usize) -> Self {
+        let mut texts = Self { numbers: HashMap::new(), list: Vec::new(), left: usize::MAX, left_out: 0 };
+        texts.number("");
+        texts.number(LEFT_OUT);
+        texts.left = budget;
+        texts
+    }
+
+    /// A name or a message, clipped and escaped.
+    pub(super) fn shown(&mut self, text: &str) -> u32 {
+        match self.numbers.get(text) {
+            Some(&number) => number,
+            None => {
+                let text = presentable(text, LONGEST);
+                self.number(&text)
+            }
+        }
+    }
+
+    /// A text as it is.
+    pub(super) fn number(&mut self, text: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let size = text.len() + OVERHEAD;
+        let Some((left, number)) = self.left.checked_sub(size).zip(u32::try_from(self.list.len()).ok()) else {
+            self.left_out = self.left_out.saturating_add(1);
+            return 1;
+        };
+        self.left = left;
+        let text: Arc<str> = text.into();
+        self.list.push(Arc::clone(&text));
+        self.numbers.insert(text, number);
+        number
+    }
+
+    pub(super) fn into_list(self) -> Vec<Arc<str>> {
+        self.list
+    }
+}
+
+/// At most `longest` bytes of a text and how long it was, without characters that do something.
+pub(super) fn presentable(text: &str, longest: usize) -> Cow<'_, str> {
+    if text.len() <= longest {
+        return escaped(text);
+    }
+    let end = (0..=longest).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    let kept = text.get(..end).unwrap_or_default();
+    Cow::Owned(format!("{}... ({} bytes)", escaped(kept), text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_one_number() {
+        let mut texts = Texts::new(1_000);
+        let (a, b) = (texts.shown("a\n"), texts.shown("b"));
+        assert_eq!([a, b, texts.shown("a\n"), texts.shown("a\\n"), texts.shown("")], [2, 3, 2, 2, 0]);
+        let list: Vec<String> = texts.into_list().iter().map(|text| text.to_string()).collect();
+        assert_eq!(list, ["", LEFT_OUT, "a\\n", "b"]);
+    }
+
+    #[test]
+    fn long_texts_are_clipped_and_say_so() {
+        let long = "é".repeat(500_000);
+        let mut texts = Texts::new(1 << 20);
+        let number = texts.shown(&long) as usize;
+        let list = texts.into_list();
+        assert_eq!(list[number].len(), LONGEST + "... (1000000 bytes)".len());
+        assert!(list[number].ends_with("é... (1000000 bytes)"));
+    }
+
+    #[test]
+    fn a_spent_budget_is_counted() {
+        let mut texts = Texts::new(OVERHEAD + 3);
+        assert_eq!([texts.shown("abc"), texts.shown("d"), texts.shown("abc"), texts.shown("e")], [2, 1, 2, 1]);
+        assert_eq!(texts.left_out, 2);
+    }
+}

@@ -1,0 +1,114 @@
+//! The phase tree as a list, of which the page makes a table and the flame graphs.
+
+use serde::Serialize;
+
+use super::texts::{LONGEST, presentable};
+use crate::report::label;
+use crate::summary::{GpuWork, Summary, TreeNode};
+
+/// Nodes that are kept. What is beyond is counted.
+const MOST_NODES: usize = 200_000;
+
+/// A node, in the order of printing.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Node {
+    depth: usize,
+    name: String,
+    calls: u64,
+    instances: u64,
+    total: u64,
+    own: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_own: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<Work>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Work {
+    busy: u64,
+    busy_own: u64,
+    sum: u64,
+    operations: u64,
+}
+
+/// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any span comes last, with nothing on the CPU.
+pub(super) fn nodes(summary: &Summary) -> (Vec<Node>, usize) {
+    let mut nodes = Vec::new();
+    let mut left_out = 0;
+    let mut waiting: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
+    while let Some((depth, node)) = waiting.pop() {
+        waiting.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
+        if nodes.len() < MOST_NODES {
+            nodes.push(of(depth, node));
+        } else {
+            left_out += 1;
+        }
+    }
+    if let Some(gpu) = &summary.gpu {
+        nodes.extend(elsewhere("(outside any span)", &gpu.outside));
+        nodes.extend(elsewhere("(launch not known)", &gpu.unmatched));
+    }
+    (nodes, left_out)
+}
+
+fn of(depth: usize, node: &TreeNode) -> Node {
+    let name = label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
+    Node {
+        depth,
+        name: presentable(&name, LONGEST).into_owned(),
+        calls: node.calls,
+        instances: node.instances,
+        total: node.total_ns,
+        own: node.self_ns,
+        stream_total: node.stream_total_ns,
+        stream_own: node.stream_self_ns,
+        gpu: node.gpu.as_ref().map(|work| Work {
+            busy: work.total.busy_ns,
+            busy_own: work.own.busy_ns,
+            sum: work.total.sum_ns,
+            operations: work.total.operations,
+        }),
+    }
+}
+
+fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
+    (work.operations > 0).then(|| Node {
+        depth: 0,
+        name: name.to_owned(),
+        calls: 0,
+        instances: 0,
+        total: 0,
+        own: 0,
+        stream_total: None,
+        stream_own: None,
+        gpu: Some(Work { busy: work.busy_ns, busy_own: work.busy_ns, sum: work.sum_ns, operations: work.operations }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parents_come_before_their_children() {
+        let node = |name: &str, children| TreeNode { name: name.to_owned(), children, ..TreeNode::default() };
+        let tree = vec![node("a", vec![node("b", vec![node("c", vec![])]), node("d", vec![])]), node("", vec![])];
+        let (nodes, left_out) = nodes(&Summary { tree, ..Summary::default() });
+        let seen: Vec<(usize, &str)> = nodes.iter().map(|node| (node.depth, node.name.as_str())).collect();
+        assert_eq!(seen, [(0, "a"), (1, "b"), (2, "c"), (1, "d"), (0, "None")]);
+        assert_eq!(left_out, 0);
+    }
+
+    #[test]
+    fn very_deep_trees_are_listed() {
+        let mut tree = TreeNode::default();
+        for _ in 0..5_000 {
+            tree = TreeNode { children: vec![tree], ..TreeNode::default() };
+        }
+        let summary = Summary { tree: vec![tree], ..Summary::default() };
+        assert_eq!(nodes(&summary).0.len(), 5_001);
+    }
+}
