@@ -127,6 +127,26 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Writes a page at the end: one file without a network, with the timeline, flame graphs and the tables of the run. Its name may hold `%h`, `%p` and `%r`. Costs as
+    /// [`trace`](Self::trace) does.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.html", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).html(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "html")]
+    pub fn html(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.files.timelines.html = Some(path.into());
+        self
+    }
+
     /// Memory for ranges and events that wait to be written into a timeline, in bytes, for all threads together. What does not fit is counted, and the report
     /// says so. Default: 128 MiB.
     pub fn timeline_memory(mut self, bytes: usize) -> Self {
@@ -143,6 +163,7 @@ impl Files {
             "flamegraph" => (&mut self.flamegraph, "flamegraph", cfg!(feature = "flamegraph")),
             "trace" => (&mut self.timelines.trace, "", true),
             "sqlite" => (&mut self.timelines.sqlite, "sqlite", cfg!(feature = "sqlite")),
+            "html" => (&mut self.timelines.html, "html", cfg!(feature = "html")),
             _ => (&mut self.folded, "", true),
         };
         if !built {

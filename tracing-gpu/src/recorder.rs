@@ -3,6 +3,7 @@
 //! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
 //! program, go on.
 
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
 mod gpu;
 mod moments;
 mod open;
@@ -186,6 +187,7 @@ impl Recorder {
         }
     }
 
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     /// Records of the GPU's side, to be written with the next that come.
     pub(crate) fn add_gpu(&self, add: impl FnOnce(&mut GpuRecords)) {
         add(&mut self.gpu.lock());

@@ -15,18 +15,19 @@ use crate::timeline::Sink;
 pub(crate) struct TimelinePaths {
     pub(crate) trace: Option<PathBuf>,
     pub(crate) sqlite: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
 }
 
 impl TimelinePaths {
     /// Whether there is any, so that single ranges are to be recorded.
     pub(crate) fn any(&self) -> bool {
-        self.trace.is_some() || self.sqlite.is_some()
+        self.trace.is_some() || self.sqlite.is_some() || self.html.is_some()
     }
 
     /// Opens all of them. Each that cannot be opened is one error, which names it.
     pub(crate) fn open(&self, process: &Process) -> (Vec<TimelineFile>, Vec<io::Error>) {
         let (mut files, mut errors) = (Vec::new(), Vec::new());
-        for (path, open) in [(&self.trace, trace as Open), (&self.sqlite, sqlite)] {
+        for (path, open) in [(&self.trace, trace as Open), (&self.sqlite, sqlite), (&self.html, html)] {
             let Some(path) = path.as_ref().map(|path| export::expand(path, process)) else { continue };
             match open(&path) {
                 Ok(sink) => files.push(TimelineFile { path, sink }),
@@ -57,4 +58,14 @@ fn sqlite(path: &Path) -> io::Result<Box<dyn Sink>> {
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_: &Path) -> io::Result<Box<dyn Sink>> {
     Err(io::Error::other("it needs the feature `sqlite` of the crate tracing-gpu"))
+}
+
+#[cfg(feature = "html")]
+fn html(path: &Path) -> io::Result<Box<dyn Sink>> {
+    Ok(Box::new(export::html::HtmlSink::new(File::create(path)?)))
+}
+
+#[cfg(not(feature = "html"))]
+fn html(_: &Path) -> io::Result<Box<dyn Sink>> {
+    Err(io::Error::other("it needs the feature `html` of the crate tracing-gpu"))
 }
