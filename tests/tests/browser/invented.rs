@@ -108,6 +108,9 @@ impl Run {
         summary.process = Process {
             pid: PID,
             command: "target/release/train --model resnet18 --batch 64".to_owned(),
+            host: "node07".to_owned(),
+            rank: Some(0),
+            started_unix_ns: 1_795_188_942_000_000_000,
             ..Process::default()
         };
         summary.elapsed_ns = self.spans.iter().map(|span| span.end).max().unwrap_or(0) + 1_200_000;

@@ -62,7 +62,11 @@ fn the_first_screen_says_what_is_slow() {
         assert!(figures.contains(expected), "{expected:?} in {figures}");
     }
     let header = browser.text("document.querySelector('header').innerText");
-    assert!(header.contains("process 4711") && header.contains("--model resnet18"), "{header}");
+    for expected in ["train", "host node07", "rank 0", "process 4711"] {
+        assert!(header.contains(expected), "{expected:?} in {header}");
+    }
+    let command = browser.text("document.getElementById('command').innerText");
+    assert!(command.contains("--model resnet18") && command.contains("started 2026-11-20 15:35:42 UTC"), "{command}");
     let slowest = browser.text("document.querySelector('#hot-cpu li').innerText");
     assert!(slowest.starts_with("synchronize"), "{slowest}");
     assert!(browser.number("document.getElementById('timeline').getBoundingClientRect().top") < 400.0);

@@ -22,6 +22,10 @@ pub(super) struct Shown<'a> {
     pub(super) title: String,
     /// What the run was: labels and values.
     identity: Vec<(&'static str, String)>,
+    command: String,
+    run_id: String,
+    /// When the profiler was built: milliseconds since 1970 in UTC; 0 where it is not known.
+    started_ms: u64,
     elapsed_ns: u64,
     /// Names of devices.
     devices: Vec<String>,
@@ -106,8 +110,9 @@ pub(super) fn title(process: &Process) -> String {
 }
 
 fn identity(process: &Process) -> Vec<(&'static str, String)> {
-    let command = presentable(&process.command, LONGEST_COMMAND).into_owned();
-    vec![("command", command), ("process", process.pid.to_string())]
+    let host = (!process.host.is_empty()).then(|| ("host", presentable(&process.host, LONGEST_COMMAND).into_owned()));
+    let rank = process.rank.map(|rank| ("rank", rank.to_string()));
+    [host, rank, Some(("process", process.pid.to_string()))].into_iter().flatten().collect()
 }
 
 pub(super) fn shown(items: Items, summary: &Summary, lost: u64) -> Shown<'_> {
@@ -123,6 +128,9 @@ pub(super) fn shown(items: Items, summary: &Summary, lost: u64) -> Shown<'_> {
     Shown {
         title: title(&summary.process),
         identity: identity(&summary.process),
+        command: presentable(&summary.process.command, LONGEST_COMMAND).into_owned(),
+        run_id: presentable(&summary.process.run_id, LONGEST_COMMAND).into_owned(),
+        started_ms: summary.process.started_unix_ns / 1_000_000,
         elapsed_ns: summary.elapsed_ns,
         groups: groups(&in_order, laid.rows, &threads, &devices),
         devices: devices.into_iter().map(|(number, name)| format!("GPU {number}: {name}")).collect(),

@@ -83,6 +83,7 @@ window.page = {
   flame,
   find: (name) => Array.from({ length: run.count }, (_, item) => item).filter((item) => nameOf(item) === name),
   show,
+  select,
   draw: () => {
     const began = performance.now();
     drawTimeline();

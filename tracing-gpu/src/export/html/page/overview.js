@@ -3,6 +3,10 @@
 const HOT_ROWS = 7;
 
 function showIdentity() {
+  const said = run.command ? [run.command] : [];
+  if (run.started_ms) said.push('started ' + new Date(run.started_ms).toISOString().slice(0, 19).replace('T', ' ') + ' UTC');
+  if (run.run_id) said.push('run ' + run.run_id);
+  byId('command').textContent = said.join(' \u00b7 ');
   for (const [label, value] of run.identity) {
     const chip = element('li', '', element('span', 'quiet', label + ' '), value);
     chip.title = label + ': ' + value;

@@ -41,8 +41,8 @@ function layOutRows() {
 
 function resizeTimeline() {
   const { scroller, canvas } = timeline;
-  const room = Math.max(200, Math.min(timeline.contentHeight, Math.round(innerHeight * 0.62)));
-  scroller.style.height = room + 'px';
+  const room = Math.min(timeline.contentHeight, Math.max(160, Math.round(innerHeight * 0.62)));
+  scroller.style.height = room + 2 + 'px'; // and its borders
   byId('spacer').style.height = Math.max(0, timeline.contentHeight - room) + 'px';
   canvas.style.height = room + 'px';
   timeline.width = scroller.clientWidth;
