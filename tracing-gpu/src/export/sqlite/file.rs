@@ -1,4 +1,8 @@
 //! A database that is written from its first row to its last: opened over what was there, in large transactions, and errors that name it.
+//!
+//! The journal is a rollback journal on disk. Rows are appended, so it holds the few old pages that a transaction changes, and costs nothing that can be measured
+//! (1.8 million ranges a second, as with the journal in memory or none; 1.6 with a write-ahead log). Without one, some kills left a database that was beyond repair;
+//! and what is in a write-ahead log is not seen by `nsys stats`, which opens files as immutable.
 
 use std::collections::HashMap;
 use std::fs;
