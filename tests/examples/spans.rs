@@ -17,6 +17,8 @@ mod lineage;
 mod stage;
 #[path = "spans/threads.rs"]
 mod threads;
+#[path = "spans/timelines.rs"]
+mod timelines;
 #[path = "spans/windows.rs"]
 mod windows;
 
@@ -40,7 +42,8 @@ fn main() -> Outcome {
         eprintln!("the scenario hangs");
         std::process::abort();
     });
-    let all = [entries::ALL, exits::ALL, faults::ALL, fields::ALL, lineage::ALL, threads::ALL, windows::ALL];
+    let mut all = vec![entries::ALL, exits::ALL, faults::ALL, fields::ALL, lineage::ALL];
+    all.extend([threads::ALL, timelines::ALL, windows::ALL]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;
     run(tier.parse()?)

@@ -208,8 +208,7 @@ impl Recorder {
             if !records.is_empty() {
                 state.moments.add(self.core.clock.anchor()); // after what is converted by it
                 state.labels.update(self.core);
-                let name = shard.thread.lock().clone();
-                write_records(state, &records, &name);
+                write_records(state, &records);
                 if let Some(room) = &self.core.tape_room {
                     room.give_back(records.len());
                 }
@@ -248,14 +247,18 @@ impl Recorder {
     }
 }
 
-fn write_records(state: &mut State, records: &[(u32, Record)], name: &str) {
+fn write_records(state: &mut State, records: &[(u32, Record)]) {
     // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
     let mut values: Vec<(u32, Ticks, &Record)> = Vec::new();
     for (thread, record) in records {
-        if state.threads.insert(*thread) {
-            state.give(&Item::Thread { thread: *thread, name });
+        let is_new = state.threads.insert(*thread);
+        if let Record::Thread { name } = record {
+            state.give(&Item::Thread { thread: *thread, name }); // perhaps anew: numbers are given out again
+        } else if is_new {
+            state.give(&Item::Thread { thread: *thread, name: "" }); // its name was lost
         }
         match record {
+            Record::Thread { .. } => {}
             Record::Values { start, .. } => values.push((*thread, *start, record)),
             Record::Mark { at, domain, level, text } => {
                 let at = state.moments.ns(*at);

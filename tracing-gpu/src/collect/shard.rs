@@ -301,10 +301,10 @@ impl Shard {
         (0..self.row_count.load(Acquire) as usize).filter_map(|index| self.rows.get(index))
     }
 
-    /// The clock, if anything is measured.
+    /// The clock, if anything is measured or recorded.
     #[inline(always)]
     fn now(&self) -> Ticks {
-        if self.statistics { self.core.clock.now() } else { 0 }
+        if self.statistics || self.core.tape_room.is_some() { self.core.clock.now() } else { 0 }
     }
 
     /// Records a range that has ended, for a timeline.
@@ -376,14 +376,19 @@ impl Ranges for Shell<'_> {
         let range = self.shard.nvtx_range(place);
         let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values.find(span));
         let range = range.filter(|_| self.shard.has_tool());
-        let attributes = range.map(|range| own.map_or(range.attributes, |own| own.now().apply(range.attributes)));
-        self.shard.closed(|| {
+        let attributes =
+            range.map(|range| own.as_ref().map_or(range.attributes, |own| own.now().apply(range.attributes)));
+        let start = self.shard.closed(|| {
             let now = self.shard.now();
             if let (Some(range), Some(attributes)) = (range, attributes) {
                 range.domain.push(&attributes);
             }
             now
-        })
+        });
+        if let Some(own) = own {
+            self.shard.record(|| own.recorded(start));
+        }
+        start
     }
 
     fn ended(&mut self, ended: Ended, end: Ticks, depth: usize) {

@@ -20,6 +20,8 @@ pub(crate) type Fields = Arc<Vec<(String, Value)>>;
 /// What is recorded.
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
+    /// A thread begins, under this name: what follows of its number is its.
+    Thread { name: Box<str> },
     /// A range that has ended.
     Range {
         key: RangeKey,

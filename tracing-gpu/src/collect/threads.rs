@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use super::core::{ABANDONED, Abandoned, CLOSED, Core, FINISHED};
 use super::shard::Shard;
 use super::slab::MAX_SHARDS;
+use super::tape::Record;
 use crate::gpu;
 use crate::process;
 
@@ -122,6 +123,7 @@ impl Core {
         number();
         *shard.thread.lock() = thread_name(shard.index);
         shard.set_thread(process::thread_id());
+        shard.record(|| Record::Thread { name: shard.thread.lock().as_str().into() });
         if self.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&shard.thread.lock());
         }

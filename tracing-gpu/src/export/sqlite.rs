@@ -78,10 +78,7 @@ impl Sqlite {
 
     fn write(&mut self, write: impl FnOnce(&mut Writer) -> io::Result<()>) -> io::Result<()> {
         let Some(writer) = &mut self.writer else {
-            return Err(io::Error::other(format!(
-                "{}: not open: given up after an error, or ended",
-                self.path.display()
-            )));
+            return Err(io::Error::other("not open: given up after an error, or ended"));
         };
         let written = write(writer);
         if written.is_err() {

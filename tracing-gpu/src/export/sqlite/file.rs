@@ -1,4 +1,4 @@
-//! A database that is written from its first row to its last: opened over what was there, in large transactions, and errors that name it.
+//! A database that is written from its first row to its last: opened over what was there, in large transactions, and errors that say what is in the way.
 //!
 //! The journal is a rollback journal on disk. Rows are appended, so it holds the few old pages that a transaction changes, and costs nothing that can be measured
 //! (1.8 million ranges a second, as with the journal in memory or none; 1.6 with a write-ahead log). Without one, some kills left a database that was beyond repair;
@@ -35,15 +35,15 @@ impl File {
     /// Makes the database, or empties the one that is there, and locks it until it is closed.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         // Absolute: SQLite has names of its own that are no files, such as `:memory:`.
-        let path = std::path::absolute(path).map_err(|error| named(path, error.kind(), &error))?;
+        let path = std::path::absolute(path).map_err(|error| because(error.kind(), &error))?;
         match fs::metadata(&path) {
-            Ok(found) if found.is_dir() => return Err(named(&path, io::ErrorKind::IsADirectory, "is a directory")),
+            Ok(found) if found.is_dir() => return Err(because(io::ErrorKind::IsADirectory, "is a directory")),
             Ok(found) if !found.is_file() => {
-                return Err(named(&path, io::ErrorKind::InvalidInput, "is no ordinary file"));
+                return Err(because(io::ErrorKind::InvalidInput, "is no ordinary file"));
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(named(&path, error.kind(), &error)),
+            Err(error) => return Err(because(error.kind(), &error)),
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(|error| failure(&path, &error))?;
@@ -96,28 +96,29 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN EXCLUSIVE")
 }
 
-fn named(path: &Path, kind: io::ErrorKind, what: impl std::fmt::Display) -> io::Error {
-    io::Error::new(kind, format!("{}: {what}", path.display()))
+/// Without the path, which whoever opens the sink names.
+fn because(kind: io::ErrorKind, what: impl std::fmt::Display) -> io::Error {
+    io::Error::new(kind, what.to_string())
 }
 
 fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            named(path, io::ErrorKind::ResourceBusy, "is open elsewhere, maybe in another process")
+            because(io::ErrorKind::ResourceBusy, "is open elsewhere, maybe in another process")
         }
-        Some(ErrorCode::DiskFull) => named(path, io::ErrorKind::StorageFull, "the disk is full"),
+        Some(ErrorCode::DiskFull) => because(io::ErrorKind::StorageFull, "the disk is full"),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             let no_journal = error.sqlite_error().is_some_and(|error| error.extended_code == READONLY_DIRECTORY);
             let what =
                 if no_journal { "its folder cannot be written, where the journal goes" } else { "cannot be written" };
-            named(path, io::ErrorKind::PermissionDenied, what)
+            because(io::ErrorKind::PermissionDenied, what)
         }
         // SQLite does not say why. The same attempt does; the file is not open here, so no lock of this process is on it.
         Some(ErrorCode::CannotOpen) => match fs::OpenOptions::new().append(true).create(true).open(path) {
-            Err(error) => named(path, error.kind(), &error),
-            Ok(_) => named(path, io::ErrorKind::Other, error),
+            Err(error) => because(error.kind(), &error),
+            Ok(_) => because(io::ErrorKind::Other, error),
         },
-        _ => named(path, io::ErrorKind::Other, error),
+        _ => because(io::ErrorKind::Other, error),
     }
 }
 

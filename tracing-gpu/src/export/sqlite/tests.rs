@@ -323,12 +323,12 @@ fn stamps_of_a_clock_that_moves_are_kept() {
 
 fn refused(path: &Path) -> io::Error {
     let error = Sqlite::new(path).begin(&process()).unwrap_err();
-    assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+    assert!(!error.to_string().contains('/'), "whoever asked names the file: {error}");
     error
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_named() {
+fn a_file_that_cannot_be_written_is_one_error() {
     let place = Place::new("errors");
     for (path, kind, said) in [
         (place.0.clone(), io::ErrorKind::IsADirectory, "is a directory"),
@@ -337,7 +337,7 @@ fn a_file_that_cannot_be_written_is_named() {
         (PathBuf::from("/proc/run.sqlite"), io::ErrorKind::NotFound, "No such file or directory (os error 2)"),
     ] {
         let error = refused(&path);
-        assert_eq!((error.kind(), error.to_string()), (kind, format!("{}: {said}", path.display())));
+        assert_eq!((error.kind(), error.to_string()), (kind, said.to_owned()));
     }
     fs::write(place.file(), "text").unwrap();
     let error = refused(&place.file().join("run.sqlite"));

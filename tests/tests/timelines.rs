@@ -1,0 +1,199 @@
+//! Timelines that the profiler writes while a program runs, against the summary of the same run; and what becomes of them where the program ends early.
+
+#[path = "timelines/endings.rs"]
+mod endings;
+#[path = "timelines/faults.rs"]
+mod faults;
+#[cfg(feature = "nsight")]
+#[path = "timelines/nsight.rs"]
+mod nsight;
+#[path = "timelines/read.rs"]
+mod read;
+mod scenario;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use read::{Database, Files, Run, Trace};
+use scenario::{BOTH, LAYER, instances, notes};
+use serde_json::json;
+use tracing_gpu::{RangeStyle, Summary};
+
+/// Rows of a summary: instances and total.
+type Rows = BTreeMap<(RangeStyle, String), (u64, u64)>;
+
+fn rows(summary: &Summary) -> Rows {
+    let row = |row: &tracing_gpu::RangeStats| ((row.style, row.label()), (row.times.instances, row.times.total_ns));
+    summary.ranges.iter().map(row).collect()
+}
+
+/// The same ranges, the same number of times; their sums to 1 us and 0.001 %, since the rate of the clock is measured for each on its own.
+fn assert_same(what: &str, ours: &Rows, summary: &Rows) {
+    let counts =
+        |rows: &Rows| -> Vec<_> { rows.iter().map(|(key, (instances, _))| (key.clone(), *instances)).collect() };
+    assert_eq!(counts(ours), counts(summary), "{what}");
+    for (key, &(_, total)) in ours {
+        let wanted = summary[key].1;
+        let off = total.abs_diff(wanted) as f64;
+        assert!(off <= 1_000.0 + wanted as f64 * 1e-5, "{what}: {key:?} {total} ns, in the summary {wanted} ns");
+    }
+}
+
+fn assert_complete(what: &str, run: &Files) -> (Trace, Database) {
+    let (trace, database, summary) = (run.trace(), run.database(), run.summary());
+    trace.assert_nested(what);
+    assert_same(&format!("{what}, trace"), &trace.rows(), &rows(&summary));
+    assert_same(&format!("{what}, database"), &database.rows(), &rows(&summary));
+    (trace, database)
+}
+
+#[test]
+fn everything_is_in_both_files_as_in_the_summary() {
+    for tier in BOTH {
+        let run = Run::of("timeline", tier);
+        assert_eq!(run.ran.status.code(), Some(0), "{tier}: {}", run.ran.stderr);
+        let summary = run.summary();
+        assert!(summary.losses.split_instances > 200 && !notes(&run.ran.stderr).contains("missing"), "{summary:?}");
+        assert_eq!(instances(&summary)["kernel"], 4 * 60 * 20);
+        let (trace, database) = assert_complete(tier, &run);
+
+        // Each has its own fields, also those that were opened again.
+        let layers: Vec<_> = trace.slices.iter().filter(|slice| slice.name.starts_with("layer ")).collect();
+        assert!(layers.iter().all(|slice| slice.args["fields"]["kind"] == "conv"));
+        for slice in &layers {
+            let number = slice.args["fields"]["layer"].as_u64().expect("a number");
+            assert_eq!(slice.name, format!("layer {}", number % 4));
+        }
+        let reopened: Vec<_> = trace.slices.iter().filter(|slice| slice.name == "reopened").collect();
+        assert_eq!(reopened.len(), 2 * 4 * 60, "{tier}");
+        for slice in reopened {
+            assert!(slice.args["color"] == "0xffff0000" && slice.args["payload"].is_u64(), "{tier}: {slice:?}");
+        }
+        let typed = trace.slice("typed");
+        let fields = json!({"text": "a \"b\"\n", "small": -1, "large": u64::MAX.to_string(), "half": 0.5, "yes": true, "shown": "Some(1)"});
+        assert_eq!(typed.args["fields"], fields, "{tier}");
+        assert_eq!(trace.slice("coloured").args["color"], "0xff76b900");
+        assert_eq!((trace.slice("categorised").cat.as_str(), trace.slice("numbered").cat.as_str()), ("io", "7"));
+        assert_eq!(trace.slice("numbered").args["payload"], -5);
+        let later: Vec<_> = trace.slices.iter().filter(|slice| slice.name == "recorded later").collect();
+        assert_eq!((&later[0].args["fields"], &later[1].args["fields"]["found"]), (&json!(null), &json!("here")));
+
+        // Threads by their names, and what is of which.
+        let threads: BTreeSet<&str> = trace.threads.values().map(String::as_str).collect();
+        for name in ["main", "worker 0", "worker 1", "worker 2", "closer"] {
+            assert!(threads.contains(name) && database.threads.contains(&name.to_owned()), "{tier}: {threads:?}");
+        }
+        for batch in trace.slices.iter().filter(|slice| slice.name == "batch") {
+            let (number, thread) = (&batch.args["fields"]["number"], &trace.threads[&batch.track]);
+            assert!(*number == 100 && thread == "main" || *thread == format!("worker {number}"), "{tier}: {batch:?}");
+        }
+
+        // Lifetimes: one that ended here, one elsewhere.
+        let lifetimes: Vec<_> = trace.lifetimes.iter().filter(|lifetime| lifetime.name == "request").collect();
+        assert_eq!(lifetimes.len(), 2, "{tier}");
+        let of = |id: u64| lifetimes.iter().find(|one| one.args["fields"]["id"] == id).expect("a lifetime");
+        assert_eq!((of(7).track, trace.threads[&of(7).track].as_str()), (of(7).end_track, "main"));
+        assert_eq!((of(7).cat.as_str(), &of(7).args["color"]), ("net", &json!("0xff0000ff")));
+        assert_eq!(trace.threads[&of(8).track], "main");
+        assert_eq!(trace.threads[&of(8).end_track], "closer");
+        let other_thread = "SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 60 AND endGlobalTid <> globalTid";
+        assert_eq!(database.number(other_thread), 1);
+
+        // Events.
+        let mut marks: Vec<(&str, &str)> =
+            trace.marks.iter().map(|mark| (mark.cat.as_str(), mark.name.as_str())).collect();
+        marks.sort_unstable();
+        let all = [
+            ("debug", "größe 日本語"),
+            ("error", "disk \"is\" full"),
+            ("info", "batch 0 begins"),
+            ("info", "batch 1 begins"),
+            ("info", "batch 100 begins"),
+            ("info", "batch 2 begins"),
+        ];
+        assert_eq!(marks, all, "{tier}");
+        assert_eq!(database.marks(), all.map(|(_, text)| text), "{tier}");
+        assert_eq!(database.number("SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'disk%' AND category = 1"), 1);
+        let json =
+            database.text("SELECT jsonText FROM NVTX_EVENTS e JOIN StringIds ON id = textId WHERE value = 'typed'");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["large"], u64::MAX, "the database keeps it as a number");
+        let values = "SELECT count(*) FROM NVTX_EVENTS e JOIN StringIds ON id = textId
+            WHERE value = 'reopened' AND color = 4294901760 AND uint64Value IS NOT NULL";
+        assert_eq!(database.number(values), 2 * 4 * 60, "{tier}");
+    }
+}
+
+#[test]
+fn domains_are_told_apart() {
+    for tier in BOTH {
+        let run = Run::of("timeline-domains", tier);
+        let (trace, _) = assert_complete(tier, &run);
+        let read: BTreeSet<&str> =
+            trace.slices.iter().filter(|slice| slice.name == "read").map(|slice| slice.cat.as_str()).collect();
+        assert_eq!(read, BTreeSet::from(["io,disk", "net"]), "{tier}");
+        assert!(trace.marks.iter().all(|mark| mark.cat == "net,info"), "{tier}");
+    }
+}
+
+#[test]
+fn a_compressed_trace_is_the_same() {
+    let run = Run::under("timeline", LAYER, "trace.json.gz");
+    assert_complete("gzip", &run);
+}
+
+#[test]
+fn a_timeline_needs_no_statistics() {
+    for tier in BOTH {
+        let run = Run::of("timeline-without-statistics", tier);
+        assert_eq!((run.ran.status.code(), run.ran.stderr.as_str()), (Some(0), ""), "{tier}");
+        let trace = run.trace();
+        let (outer, inner) = (trace.slice("outer"), trace.slice("inner"));
+        assert!(inner.end - inner.start >= 50_000 && outer.start <= inner.start && inner.end <= outer.end, "{trace:?}");
+        let lasted = "SELECT min(end - start) >= 50000 FROM NVTX_EVENTS WHERE eventType = 59";
+        assert_eq!(run.database().number(lasted), 1, "{tier}");
+    }
+}
+
+#[test]
+fn what_is_open_at_the_end_is_cut_there() {
+    for tier in BOTH {
+        let run = Run::of("timeline-cut", tier);
+        let (trace, _) = assert_complete(tier, &run);
+        let is_cut = |name: &str| trace.slice(name).args["cut"] == true;
+        assert_eq!([is_cut("outer"), is_cut("inner"), is_cut("closed")], [true, true, false], "{tier}");
+        assert_eq!(trace.slice("outer").args["fields"]["id"], 1, "{tier}");
+    }
+}
+
+/// Nothing is lost without being counted, in the report and in both files.
+#[test]
+fn what_does_not_fit_is_counted() {
+    for tier in BOTH {
+        let run = Run::of("timeline-lost", tier);
+        let (trace, database, summary) = (run.trace(), run.database(), run.summary());
+        let lost = 200_000 + 1 - trace.slices.len() as u64 - trace.threads.len() as u64; // each thread's name is one more
+        assert_eq!(instances(&summary)["step"], 200_000, "{tier}");
+        assert!(lost > 0, "{tier}");
+        assert_eq!(trace.lost, Some(lost), "{tier}");
+        assert_eq!(database.rows().values().map(|(instances, _)| instances).sum::<u64>(), trace.slices.len() as u64);
+        let said = format!("{lost} ranges, events and GPU operations are missing in the timeline");
+        assert!(summary.notes.iter().any(|note| note.starts_with(&said)), "{tier} {said}: {:?}", summary.notes);
+    }
+}
+
+#[test]
+fn threads_that_have_ended_keep_their_names() {
+    for tier in BOTH {
+        let run = Run::of("timeline-short-threads", tier);
+        let trace = run.trace();
+        let mut numbers: Vec<u64> = Vec::new();
+        for slice in trace.slices.iter().filter(|slice| slice.name == "on") {
+            let number = slice.args["fields"]["number"].as_u64().expect("a number");
+            assert_eq!(trace.threads[&slice.track], format!("short {number}"), "{tier}");
+            numbers.push(number);
+        }
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..20).collect::<Vec<_>>(), "{tier}");
+        assert_complete(tier, &run);
+    }
+}

@@ -1,0 +1,128 @@
+//! Files that cannot be written: a line each, the report, and the program's own exit status.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use rusqlite::Connection;
+
+use crate::read::Files;
+use crate::scenario::{BOTH, Ran, command, outcome, printed};
+
+/// One line for each of `lines`, after the report; the other file is written.
+fn assert_said(what: &str, ran: &Ran, code: i32, lines: &[String]) {
+    assert_eq!(ran.status.code(), Some(code), "{what}: {}", ran.stderr);
+    let complaints: String = lines.iter().map(|line| format!("tracing-gpu: {line}\n")).collect();
+    assert!(ran.stderr.ends_with(&complaints), "{what}: {}\n{complaints}", ran.stderr);
+    assert_eq!(ran.stderr.matches("tracing-gpu:").count(), lines.len(), "{what}: {}", ran.stderr);
+    assert_eq!(printed(&ran.stderr)["work"], 1, "{what}");
+}
+
+const ENDS: [(&str, i32); 3] = [("guard", 0), ("leaked-process-exit", 7), ("panic", 101)];
+
+#[test]
+fn a_timeline_that_cannot_be_written_is_one_line() {
+    let files = Files::new("trace.json");
+    let directory = files.folder.join("folder.sqlite");
+    fs::create_dir(&directory).expect("a folder");
+    let directory = directory.display().to_string();
+    let missing = files.folder.join("missing/run.sqlite").display().to_string();
+    for tier in BOTH {
+        for (path, of_trace, of_database) in [
+            ("/dev/full", "No space left on device (os error 28)", "is no ordinary file"),
+            (missing.as_str(), "No such file or directory (os error 2)", "No such file or directory (os error 2)"),
+            (directory.as_str(), "Is a directory (os error 21)", "is a directory"),
+            (
+                "/proc/self/version.sqlite",
+                "No such file or directory (os error 2)",
+                "No such file or directory (os error 2)",
+            ),
+        ] {
+            for (scenario, code) in ENDS {
+                let what = format!("{tier} {scenario} {path}");
+                let line = |said: &str| format!("cannot write the timeline to `{path}`: {said}");
+                let run = |setting: String| outcome(command(scenario, tier).env("TRACING_GPU", setting));
+                // The other one is written.
+                let ran = run(format!("trace={path},sqlite={}", files.database.display()));
+                assert_said(&what, &ran, code, &[line(of_trace)]);
+                assert!(fs::read(&files.database).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3")), "{what}");
+                let ran = run(format!("trace={},sqlite={path}", files.trace.display()));
+                assert_said(&what, &ran, code, &[line(of_database)]);
+                let text = fs::read_to_string(&files.trace).expect("a trace");
+                assert!(serde_json::from_str::<Vec<serde_json::Value>>(&text).is_ok(), "{what}: {text}");
+                let ran = run(format!("trace={path},sqlite={path}"));
+                assert_said(&what, &ran, code, &[line(of_trace), line(of_database)]);
+                fs::remove_file(&files.trace).and(fs::remove_file(&files.database)).expect("both are there");
+            }
+        }
+    }
+}
+
+/// What is no file, a file of others, and one that another program has open.
+#[test]
+fn a_database_that_is_locked_is_left_alone() {
+    for tier in BOTH {
+        let files = Files::new("trace.json");
+        let other = Connection::open(&files.database).expect("a database");
+        other.execute_batch("CREATE TABLE kept(x); INSERT INTO kept VALUES (42); BEGIN EXCLUSIVE").expect("a lock");
+        for (scenario, code) in ENDS {
+            let ran = outcome(&mut files.command(scenario, tier));
+            let path = files.database.display();
+            let line = format!("cannot write the timeline to `{path}`: is open elsewhere, maybe in another process");
+            assert_said(scenario, &ran, code, &[line]);
+            assert!(files.trace.is_file());
+        }
+        let kept: i64 = other.query_row("SELECT x FROM kept", [], |row| row.get(0)).expect("what was there");
+        assert_eq!(kept, 42);
+    }
+}
+
+/// As any user but root, whom no permission stops.
+#[test]
+fn a_folder_without_permission_is_one_line() {
+    let files = Files::new("trace.json");
+    let closed = files.folder.join("closed");
+    fs::create_dir(&closed).expect("a folder");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("its own folder");
+    if fs::write(closed.join("probe"), "").is_ok() {
+        eprintln!("not tested: this user may write everywhere");
+        let _ = fs::set_permissions(&closed, fs::Permissions::from_mode(0o755));
+        return;
+    }
+    let (trace, database) = (closed.join("run.json"), closed.join("run.sqlite"));
+    for tier in BOTH {
+        for (scenario, code) in ENDS {
+            let setting = format!("trace={},sqlite={}", trace.display(), database.display());
+            let ran = outcome(command(scenario, tier).env("TRACING_GPU", setting));
+            let line = |path: &std::path::Path| {
+                format!("cannot write the timeline to `{}`: Permission denied (os error 13)", path.display())
+            };
+            assert_said(scenario, &ran, code, &[line(&trace), line(&database)]);
+        }
+    }
+    let _ = fs::set_permissions(&closed, fs::Permissions::from_mode(0o755));
+}
+
+/// The disk is full in the middle: what can be found out of a limit on the size of files, for which no other rights are needed.
+#[test]
+fn a_file_that_grows_too_large_is_one_line() {
+    for tier in BOTH {
+        for key in ["trace", "sqlite"] {
+            let files = Files::new("trace.json");
+            let path = if key == "trace" { &files.trace } else { &files.database };
+            let spans = tests::recorder::example("spans");
+            let script = format!("trap '' XFSZ; ulimit -f 150; exec '{}' timeline {tier}", spans.display());
+            let mut command = std::process::Command::new("bash");
+            command.args(["-c", &script]).env("TRACING_GPU", format!("{key}={}", path.display()));
+            let ran = outcome(&mut command);
+            let what = format!("{tier} {key}: {}", ran.stderr);
+            assert_eq!(ran.status.code(), Some(0), "{what}");
+            let last = ran.stderr.lines().last().expect("a line");
+            assert!(
+                last.starts_with(&format!("tracing-gpu: cannot write the timeline to `{}`: ", path.display())),
+                "{what}"
+            );
+            assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{what}");
+            assert_eq!(printed(&ran.stderr)["batch"], 4, "{what}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The real `nsys stats` over our database, against our own CSV of the same run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tracing_gpu::{RangeStyle, Report, Summary, export};
+
+use crate::read::Run;
+use crate::scenario::BOTH;
+
+const HOST: &str = "/usr/lib/nsight-systems/host-linux-x64";
+
+/// What `nsys stats` prints as CSV, from its header on.
+fn nsys(report: &str, database: &Path) -> String {
+    let mut nsys = Command::new("nsys");
+    nsys.args(["stats", "-q", "--report", report, "--format", "csv"]).arg(database);
+    let output = nsys.env("LD_LIBRARY_PATH", HOST).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{nsys:?}: {error}: run `bash tests/install`"));
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{report}: {text}{said}");
+    let header = text.lines().position(|line| line.starts_with("Time (%),") || line.starts_with("Start ("));
+    let header = header.unwrap_or_else(|| panic!("{report} printed no table: {text}{said}"));
+    text.lines().skip(header).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+}
+
+/// Cells by the name of the row, which is the last column; no name here has a comma.
+fn table(csv: &str) -> (Vec<&str>, BTreeMap<String, Vec<&str>>) {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().expect("a header");
+    fn named(cells: Vec<&str>) -> (String, Vec<&str>) {
+        (cells[8..].join(","), cells[..8].to_vec())
+    }
+    let rows: Vec<_> = lines.map(named).collect();
+    let count = rows.len();
+    let rows: BTreeMap<_, _> = rows.into_iter().collect();
+    assert_eq!(rows.len(), count, "a row twice: {csv}");
+    (header, rows)
+}
+
+/// What two conversions of the same clock may differ by, for one of these ranges: each is rounded, and the rate is measured for each on its own.
+fn near(ours: f64, theirs: f64, header: &str) -> bool {
+    let allowed = match header {
+        "Time (%)" => 0.11,
+        "Total Time (ns)" => 1_000.0 + theirs * 1e-5,
+        _ => 5.0 + theirs * 1e-4,
+    };
+    (ours - theirs).abs() <= allowed
+}
+
+fn assert_equal(what: &str, ours: &str, theirs: &str) {
+    let ((our_header, ours), (header, theirs)) = (table(ours), table(theirs));
+    assert_eq!(our_header, header, "{what}");
+    assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{what}");
+    for (name, cells) in ours {
+        for ((header, our), their) in header.iter().zip(cells).zip(&theirs[&name]) {
+            let number =
+                |text: &str| text.parse::<f64>().unwrap_or_else(|_| panic!("{what} {name} {header}: {text:?}"));
+            let same = if *header == "Instances" { our == *their } else { near(number(our), number(their), header) };
+            assert!(same, "{what}, {name}, {header}: ours {our}, theirs {their}");
+        }
+    }
+}
+
+/// Our own table of the ranges of some styles.
+fn ours(mut summary: Summary, styles: &[RangeStyle]) -> String {
+    summary.ranges.retain(|row| styles.contains(&row.style));
+    let mut text = Vec::new();
+    export::csv(&summary, Report::Ranges, &mut text).expect("writing to memory");
+    String::from_utf8(text).expect("UTF-8")
+}
+
+#[test]
+fn nsys_stats_prints_our_own_tables() {
+    for (scenario, tier) in BOTH.into_iter().flat_map(|tier| [("timeline", tier), ("timeline-domains", tier)]) {
+        let run = Run::of(scenario, tier);
+        let (summary, database) = (run.summary(), &run.database);
+        let push_pop = ours(summary.clone(), &[RangeStyle::PushPop]);
+        assert_equal(&format!("{scenario} {tier} nvtxppsum"), &push_pop, &nsys("nvtxppsum", database));
+        let both = ours(summary.clone(), &[RangeStyle::PushPop, RangeStyle::StartEnd]);
+        let printed = nsys("nvtxsum", database);
+        if scenario == "timeline" {
+            assert_equal(&format!("{scenario} {tier} nvtxsum"), &both, &printed);
+            // Our table of start/end ranges alone has the column Style, theirs has not.
+            let lifetimes =
+                ours(summary.clone(), &[RangeStyle::StartEnd]).replace(",StartEnd,", ",").replace(",Style,", ",");
+            assert_equal(&format!("{scenario} {tier} nvtxsesum"), &lifetimes, &nsys("nvtxsesum", database));
+        }
+        assert_trace(&format!("{scenario} {tier}"), &summary, &nsys("nvtxpptrace", database));
+    }
+}
+
+/// Every instance is in `nvtxpptrace`, under the range around it.
+fn assert_trace(what: &str, summary: &Summary, printed: &str) {
+    let mut lines = printed.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().expect("a header");
+    let column = |name: &str| header.iter().position(|header| *header == name).unwrap_or_else(|| panic!("{header:?}"));
+    let (name, duration, level) = (column("Name"), column("Duration (ns)"), column("Lvl"));
+    let mut rows: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut deepest = 0;
+    for cells in lines {
+        let number = |index: usize| cells[index].parse::<u64>().unwrap_or_else(|_| panic!("{what}: {cells:?}"));
+        let row = rows.entry(cells[name].to_owned()).or_default();
+        *row = (row.0 + 1, row.1 + number(duration));
+        deepest = number(level).max(deepest);
+    }
+    for row in summary.ranges.iter().filter(|row| row.style == RangeStyle::PushPop) {
+        let (instances, total) = rows.remove(&row.label()).unwrap_or_else(|| panic!("{what}: no {}", row.label()));
+        assert_eq!(instances, row.times.instances, "{what} {}", row.label());
+        assert!(near(row.times.total_ns as f64, total as f64, "Total Time (ns)"), "{what} {}", row.label());
+    }
+    assert!(rows.is_empty() && deepest > 0, "{what}: {rows:?}");
+}
