@@ -23,7 +23,7 @@ pub(crate) use collector::{Collector, CollectorOptions};
 pub(crate) use events::{EventLosses, Mark};
 pub use future::{OnStream, WithStream};
 pub(crate) use queue::Target;
-pub(crate) use status::{losses, notes, stream_facts};
+pub(crate) use status::{losses, stream_facts};
 pub(crate) use streams::StreamId;
 
 use crate::collect::core::Core;
@@ -58,6 +58,11 @@ pub(crate) fn abandon(mark: Mark) {
 /// Reads what is recorded on all streams so far; waits for it.
 pub(crate) fn read_all() {
     own::during(events::read_all);
+}
+
+/// Sentences on stream times, for the report.
+pub(crate) fn notes(core: &Core) -> Vec<String> {
+    own::during(|| status::notes(core))
 }
 
 /// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.
