@@ -98,6 +98,40 @@ fn text_can_be_read_on_all_colours() {
     assert!(lowest >= 4.5);
 }
 
+/// No invention: a profiler, spans, and what it wrote.
+#[test]
+fn a_profiler_writes_a_page() {
+    use tracing::{info, info_span};
+    use tracing_gpu::{Output, Profiler};
+    let path = folder().join("real.html");
+    let profiler = Profiler::builder().output(Output::None).html(&path).build().expect("it can be built");
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        info_span!("Load Module", nvtx.category = "setup", file = "resnet.onnx").in_scope(|| {
+            info_span!("parse").in_scope(|| std::thread::sleep(std::time::Duration::from_millis(3)));
+        });
+        for step in 0..5_u64 {
+            info_span!("step", step, nvtx.payload = step).in_scope(|| info!("step {step}"));
+        }
+    });
+    profiler.finish().expect("the page can be written");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&path);
+    let count = |browser: &mut Browser, name: &str| browser.number(&format!("page.find({name:?}).length"));
+    assert_eq!(["Load Module", "parse", "step", "step 3"].map(|name| count(&mut browser, name)), [1.0, 1.0, 5.0, 1.0]);
+    let facts =
+        browser.text("(page.select(page.find('Load Module')[0]), document.getElementById('details').innerText)");
+    for expected in ["category", "setup", "file", "resnet.onnx", "a_profiler_writes_a_page"] {
+        assert!(facts.contains(expected), "{expected} in {facts}");
+    }
+    let slowest = browser.text("document.querySelector('#hot-cpu li').innerText");
+    assert!(slowest.starts_with("parse"), "{slowest}");
+    let fits = "[[page.timeline.canvas, page.timeline.scroller], [page.flame.canvas, page.flame.box]].every(([canvas, box]) => canvas.clientWidth === box.clientWidth)";
+    browser.wait_for(fits);
+    browser.screenshot(&folder().join("real.png"));
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
 #[test]
 fn a_run_that_was_killed_says_so() {
     use tracing_gpu::internals::{HtmlSink, timeline::Sink};

@@ -73,6 +73,10 @@ theme.listeners.push(() => {
   drawFlame();
 });
 addEventListener('resize', resizeAll);
+// Widths change without the window, too: where a scroll bar comes or goes.
+new ResizeObserver(() => {
+  if (timeline.scroller.clientWidth !== timeline.width || flame.box.clientWidth !== flame.width) resizeAll();
+}).observe(byId('page'));
 
 /** For tests, and for whoever opens the console: the state of the timeline, where an item is on the screen, and drawing at once. */
 window.page = {
