@@ -2,7 +2,7 @@
 //! exit that agree with Nsight's to the instance.
 //!
 //! **Limits first.** Durations are CPU time between entry and exit; GPU time is measured on streams that the program names, with CUDA events: *stream
-//! time*, waiting and idling included. Kernels and copies are not listed yet. With `panic = "abort"` and on SIGKILL nothing is
+//! time*, waiting and idling included. Kernels and copies are listed where CUPTI records. With `panic = "abort"` and on SIGKILL nothing is
 //! printed. [`init`] is for programs that only profile: programs that log compose [`Profiler::layer`]. Linux is where it is tested.
 //!
 //! ```
@@ -112,6 +112,9 @@
 //! ([`ProfilerBuilder::folded`]), as a flame graph (`ProfilerBuilder::flamegraph`, feature `flamegraph`). [`export`] makes the same, and CSV, of any summary.
 //! What cannot be written is one line on standard error; the report is printed and the exit status stays.
 //!
+//! Timelines are written while the program runs, by a thread of their own: [`ProfilerBuilder::trace`] for ui.perfetto.dev and chrome://tracing, and
+//! `ProfilerBuilder::sqlite` (feature `sqlite`) for `nsys stats`. A program that is killed leaves files that open.
+//!
 //! [`Comparison`] puts runs side by side, and says what became slower: a gate for a build (the example `compare` is one). [`Summary::merge`] joins the
 //! summaries of the processes of one run, with the slowest rank of each range. Every summary says its host, process, rank, start and run ([`Process`]), and
 //! names of files may hold `%h` (host), `%p` (process id) and `%r` (rank).
@@ -120,7 +123,7 @@
 //!
 //! `TRACING_GPU` overrides the builder, as a list separated by commas (`\,` is a comma): `off`, `report=ranges+tree+categories`,
 //! `style=current|legacy`, `gpu=auto|events|off`, `nvtx=on|off`, `domain=default|target|NAME`, `out=stderr|stdout|none|PATH`, `signals=on|off`, `json=PATH`,
-//! `folded=PATH`, `flamegraph=PATH`. `TRACING_GPU_FILTER` holds a filter
+//! `folded=PATH`, `flamegraph=PATH`, `trace=PATH`, `sqlite=PATH`. `TRACING_GPU_FILTER` holds a filter
 //! such as `info,my_crate=debug`. A bad value is one line on standard error; the rest counts.
 //!
 //! # Features
@@ -134,6 +137,7 @@
 //! - `json`: `Summary::to_json` and `from_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes `serde` and `serde_json`.
 //! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a copyleft licence for its own files, and not
 //!   under MIT or Apache-2.0 as this crate is; without the feature nothing of it is built, and [`export::folded`] writes what its programs read.
+//! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
