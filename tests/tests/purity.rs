@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 26] = [
+const PURE: [&str; 28] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
@@ -29,6 +29,8 @@ const PURE: [&str; 26] = [
     "export/csv.rs",
     "export/folded.rs",
     "export/folded",
+    "export/html.rs",
+    "export/html",
     "export/json.rs",
     "export/path.rs",
 ];

@@ -8,6 +8,7 @@
 
 mod columns;
 mod data;
+mod details;
 mod items;
 mod lay_out;
 mod page;

@@ -1,22 +1,17 @@
 //! What a timeline is drawn from, while it comes: compact, and within bounds.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::Limits;
+use super::details::{CallDetail, LONGEST_VALUE, OperationDetail, RangeDetail};
 use super::texts::{Texts, presentable};
 use crate::TableStyle;
-use crate::activity::{Api, Work};
+use crate::activity::Work;
 use crate::report::bracketed;
 use crate::summary::RangeStyle;
-use crate::timeline::{Call, Item, Mark, Operation, Projection, Range, Value};
-
-/// Bytes of a field's name or value that are kept.
-const LONGEST_VALUE: usize = 256;
-/// Fields of a range that are kept.
-const MOST_FIELDS: usize = 32;
+use crate::timeline::{Call, Item, Mark, Operation, Projection, Range};
 
 /// Where an item is drawn. The order is that of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -200,11 +195,7 @@ impl Items {
         if !self.accepts(call.start, call.end) {
             return;
         }
-        let api = match call.api {
-            Api::Driver => "driver",
-            Api::Runtime => "runtime",
-        };
-        let detail = self.detail(&CallDetail { api, result: (call.result != 0).then_some(call.result) });
+        let detail = self.detail(&CallDetail::of(call));
         let bar = Bar {
             track: number(&mut self.tracks, Track::Thread { thread: call.thread, part: ThreadPart::Calls }),
             level: 0,
@@ -312,121 +303,4 @@ fn named(texts: &mut Texts, domain: Option<&str>, name: &str) -> u32 {
         None => texts.shown(name),
         Some(domain) => texts.shown(&format!("{domain}:{name}")),
     }
-}
-
-fn value(value: &Value) -> String {
-    let mut text = String::new();
-    let _never_fails = match value {
-        Value::Integer(value) => write!(text, "{value}"),
-        Value::Unsigned(value) => write!(text, "{value}"),
-        Value::Float(value) => write!(text, "{value}"),
-        Value::Bool(value) => write!(text, "{value}"),
-        Value::Text(value) => return presentable(value, LONGEST_VALUE).into_owned(),
-    };
-    text
-}
-
-#[derive(Serialize)]
-struct RangeDetail {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    category: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    fields: Vec<(String, String)>,
-    #[serde(skip_serializing_if = "is_zero")]
-    more_fields: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended_on: Option<u32>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    cut: bool,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
-impl RangeDetail {
-    fn of(range: &Range<'_>) -> Self {
-        let kept = range.fields.iter().take(MOST_FIELDS);
-        Self {
-            category: range.category.map(|category| presentable(category, LONGEST_VALUE).into_owned()),
-            payload: range.payload.map(value),
-            fields: kept.map(|(name, of)| (presentable(name, LONGEST_VALUE).into_owned(), value(of))).collect(),
-            more_fields: range.fields.len().saturating_sub(MOST_FIELDS),
-            ended_on: range.end_thread,
-            cut: range.cut,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct OperationDetail {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    grid: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    block: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    registers: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared_bytes: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    set_to: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    graph_node: Option<u64>,
-}
-
-impl OperationDetail {
-    fn of(operation: &Operation<'_>) -> Self {
-        let nothing = Self {
-            grid: None,
-            block: None,
-            registers: None,
-            shared_bytes: None,
-            from: None,
-            to: None,
-            set_to: None,
-            graph_node: (operation.graph_node != 0).then_some(operation.graph_node),
-        };
-        match operation.work {
-            Work::Kernel(kernel) => Self {
-                grid: Some(kernel.grid.map(|size| size.to_string()).join(" x ")),
-                block: Some(kernel.block.map(|size| size.to_string()).join(" x ")),
-                registers: Some(kernel.registers),
-                shared_bytes: Some(i64::from(kernel.static_shared) + i64::from(kernel.dynamic_shared)),
-                ..nothing
-            },
-            Work::Memory(memory) if memory.kind == crate::MemoryKind::Set => {
-                Self { to: memory_name(memory.destination), set_to: Some(memory.value), ..nothing }
-            }
-            Work::Memory(memory) => {
-                Self { from: memory_name(memory.source), to: memory_name(memory.destination), ..nothing }
-            }
-        }
-    }
-}
-
-/// CUPTI's memory kinds.
-const fn memory_name(kind: u8) -> Option<&'static str> {
-    match kind {
-        1 => Some("pageable"),
-        2 => Some("pinned"),
-        3 => Some("device"),
-        4 => Some("array"),
-        5 => Some("managed"),
-        6 | 7 => Some("static"),
-        _ => None,
-    }
-}
-
-#[derive(Serialize)]
-struct CallDetail {
-    api: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<u32>,
 }

@@ -8,7 +8,8 @@ use super::items::{Bar, Launch};
 use crate::summary::Process;
 
 const PAGE: &str = include_str!("page/page.html");
-const STYLE: [&str; 2] = [include_str!("page/style.css"), include_str!("page/charts.css")];
+const STYLE: [&str; 3] =
+    [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: what comes later uses what came before.
 const SCRIPTS: [&str; 13] = [
     include_str!("page/units.js"),
