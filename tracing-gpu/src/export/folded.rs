@@ -142,6 +142,9 @@ fn frame(node: &TreeNode) -> String {
             name = format!("{before}_{last}");
         }
     }
+    if name.starts_with('#') {
+        name.insert(0, '_'); // at the start of a line it would make that a comment
+    }
     name
 }
 

@@ -104,6 +104,7 @@ proptest! {
         let text = text(tree);
         let mut sum = 0;
         for line in text.lines() {
+            prop_assert!(!line.starts_with('#'), "a comment: {line:?}");
             let (stack, number) = line.rsplit_once(' ').unwrap();
             sum += number.parse::<u64>().unwrap();
             prop_assert!(stack.split(';').all(|frame| !frame.is_empty() && frame.trim() == frame), "{line:?}");
