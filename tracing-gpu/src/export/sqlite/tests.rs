@@ -409,5 +409,5 @@ fn nothing_is_written_after_the_end_or_an_error() {
     sink.begin(&process()).unwrap();
     sink.end(&Summary::default(), 0).unwrap();
     let error = sink.flush().unwrap_err().to_string();
-    assert!(error.contains("run.sqlite: not open"), "{error}");
+    assert!(error.contains("not open"), "{error}");
 }
