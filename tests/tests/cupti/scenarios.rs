@@ -210,7 +210,7 @@ fn fork(fake: &Fake) {
     assert_eq!((correlations(&session.take()), session.dropped()), (vec![1, 2], 1));
 }
 
-/// At the exit of the process CUPTI gets two seconds.
+/// At the exit of the process CUPTI gets two seconds: where the first flush hangs, the last has what there is.
 fn hang(fake: &Fake) {
     let session = start(false);
     fake.kernel(1, c"k", 1);
@@ -218,5 +218,5 @@ fn hang(fake: &Fake) {
     session.finish(false);
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(1_900) && took < Duration::from_secs(10), "{took:?}");
-    assert_eq!(session.take(), Seen::default());
+    assert_eq!(correlations(&session.take()), [1]);
 }
