@@ -137,7 +137,7 @@ fn a_full_disk_is_an_error_and_leaves_what_was_committed() {
     let child = start(&file, 1000, "ulimit -f 2048;");
     let said = child.wait_with_output().expect("it ends").stdout;
     let text = String::from_utf8_lossy(&said).into_owned();
-    assert!(text.contains(&format!("{}: ", file.display())) && text.contains("Err("), "{text}");
+    assert!(text.contains("Err("), "{text}"); // whoever opened the file names it
     let found = ranges(&file);
     assert!(found >= flushed(&said) && found > 10_000, "{found}: {text}");
     assert_eq!(instances(&folder), found);
