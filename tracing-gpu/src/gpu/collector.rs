@@ -25,8 +25,8 @@ use crate::summary::ActivityLosses;
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Periods after which records are asked for even where CUPTI hands some over by itself.
-const LONGEST_UNASKED: u32 = 10;
+/// Notes that there is room for without growing, in what threads are given back.
+const KEPT_NOTES: usize = 4_096;
 /// Memory per remembered launch, about, by which a bound in bytes becomes one in launches.
 const LAUNCH_BYTES: usize = 32;
 const INSTANCE_BYTES: usize = 128;
@@ -198,7 +198,6 @@ impl Collector {
 
     fn run(&'static self) {
         own::whole_thread();
-        let mut unasked = 0;
         let mut stop = self.stop.lock();
         while !*stop {
             let _elapsed = self.stopped.wait_for(&mut stop, PERIOD);
@@ -206,12 +205,7 @@ impl Collector {
                 return;
             }
             drop(stop);
-            // Where much is launched CUPTI hands over full buffers by itself, and being asked for more holds up whoever launches.
-            let is_busy = self.arrived.lock().rows > 0;
-            unasked = if is_busy && unasked < LONGEST_UNASKED { unasked + 1 } else { 0 };
-            if unasked == 0 {
-                self.session.flush();
-            }
+            self.session.flush(); // each time: launches are forgotten by the number of times
             self.collect();
             stop = self.stop.lock();
         }
@@ -246,6 +240,8 @@ impl Collector {
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
                 recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(*thread, note)));
             }
+            notes.clear();
+            notes.shrink_to(KEPT_NOTES); // it goes to the next thread, which may never need as much
         }
         std::mem::take(&mut *self.strays.lock()).iter().for_each(|note| attribution.note(0, note));
         self.core.with_names(|names| {
@@ -256,7 +252,7 @@ impl Collector {
         losses.unreadable_records += arrived.unreadable;
         losses.over_budget_records += arrived.over_budget;
         for batch in arrived.batches {
-            self.record(&batch, *window);
+            self.record(&batch);
             // What had no time is counted; what was over before the window is not of it.
             let of_window = |end: u64| end == 0 || end >= *window;
             batch.ops.iter().filter(|op| of_window(op.end)).for_each(|op| attribution.operation(op, &context));
@@ -270,15 +266,15 @@ impl Collector {
         let _once = self.recorder.set((recorder, origin));
     }
 
-    fn record(&self, batch: &Batch, window: u64) {
+    fn record(&self, batch: &Batch) {
         let Some(&(recorder, origin)) = self.recorder.get() else { return };
         let moment = |ns: u64| if ns == 0 { 0 } else { ns.saturating_sub(origin).max(1) };
         recorder.add_gpu(|records| {
-            for op in batch.ops.iter().filter(|op| op.end >= window) {
+            for op in &batch.ops {
                 let op = GpuOp { start: moment(op.start), end: moment(op.end), ..*op };
                 records.operation(&op, |id| self.session.kernel_names(id));
             }
-            for call in batch.calls.iter().filter(|call| call.start >= window) {
+            for call in &batch.calls {
                 let call = ApiCall { start: moment(call.start), end: moment(call.end), ..*call };
                 let name = self.session.function_name(call.api, call.function).unwrap_or_default();
                 records.call(&call, name.into());
@@ -288,6 +284,9 @@ impl Collector {
 
     /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.
     pub(crate) fn totals(&self, now: Ticks) -> ActivityTotals {
+        if self.session.forked() {
+            return ActivityTotals::default();
+        }
         own::during(|| self.session.flush());
         self.collect();
         let dropped = self.session.dropped();
@@ -315,6 +314,9 @@ impl Collector {
 
     /// A new window begins.
     pub(crate) fn restart(&self) {
+        if self.session.forked() {
+            return;
+        }
         own::during(|| self.session.flush());
         self.collect();
         let dropped = self.session.dropped();
@@ -337,6 +339,7 @@ impl Collector {
             let _panicked = thread.join();
         }
         let all_came = own::during(|| self.session.finish(orderly));
+        self.collect(); // what came last belongs into timelines before they are closed
         self.is_over.store(all_came, Release); // pairs with `totals`
         let _not_ours = OWNER.compare_exchange(self.core.id, 0, Release, Relaxed);
     }

@@ -198,7 +198,8 @@ impl Session {
         !self.forked() && !self.over.load(Ordering::Acquire)
     }
 
-    fn forked(&self) -> bool {
+    /// Whether this is a child of the process that the session is of: nothing may be called, and locks may be held by threads that are not here.
+    pub(crate) fn forked(&self) -> bool {
         receive::forked() || std::process::id() != self.process
     }
 
