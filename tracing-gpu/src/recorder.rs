@@ -187,8 +187,8 @@ impl Recorder {
         }
     }
 
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     /// Records of the GPU's side, to be written with the next that come.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn add_gpu(&self, add: impl FnOnce(&mut GpuRecords)) {
         add(&mut self.gpu.lock());
     }

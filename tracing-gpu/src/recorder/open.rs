@@ -41,13 +41,11 @@ impl TimelinePaths {
 type Open = fn(&Path) -> io::Result<Box<dyn Sink>>;
 
 fn trace(path: &Path) -> io::Result<Box<dyn Sink>> {
-    let _compressed = is_compressed(path).map_err(io::Error::other)?;
-    let file = File::create(path)?;
-    #[cfg(feature = "gzip")]
-    if _compressed {
-        return Ok(Box::new(Chrome::gzip(file)));
+    match is_compressed(path).map_err(io::Error::other)? {
+        #[cfg(feature = "gzip")]
+        true => Ok(Box::new(Chrome::gzip(File::create(path)?))),
+        _ => Ok(Box::new(Chrome::new(File::create(path)?))),
     }
-    Ok(Box::new(Chrome::new(file)))
 }
 
 #[cfg(feature = "sqlite")]

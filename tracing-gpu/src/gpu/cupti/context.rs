@@ -53,9 +53,11 @@ impl Device {
         Ok(Self { driver, synchronize, driver_version })
     }
 
-    /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down.
-    pub(crate) fn synchronize(&self, contexts: &Contexts) {
+    /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Whether each wait ended well: after one that did not, work may
+    /// be missing.
+    pub(crate) fn synchronize(&self, contexts: &Contexts) -> bool {
         const DEINITIALIZED: CudaError = CudaError(4);
+        let mut all = true;
         for context in contexts.live() {
             let waited = self.driver.relaxed(|| {
                 self.driver.in_context(context, || {
@@ -66,10 +68,12 @@ impl Device {
                     }
                 })
             });
+            all &= waited.is_ok();
             if waited == Err(DEINITIALIZED) {
-                return;
+                break;
             }
         }
+        all
     }
 }
 

@@ -51,12 +51,14 @@ pub(crate) struct Session {
 }
 
 /// Runs `body` on a thread of its own. An error if it is not over within this time; it may then be over later, or never.
-fn within(time: Duration, body: impl FnOnce() + Send + 'static) -> Result<(), mpsc::RecvTimeoutError> {
+fn within<T: Send + 'static>(
+    time: Duration,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, mpsc::RecvTimeoutError> {
     let (done, wait) = mpsc::channel();
     let start = move || {
         own::whole_thread();
-        body();
-        let _nobody_waits_any_more = done.send(());
+        let _nobody_waits_any_more = done.send(body());
     };
     match std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start) {
         Ok(_thread) => wait.recv_timeout(time),
@@ -227,22 +229,21 @@ impl Session {
             return false;
         }
         if orderly {
-            self.end();
-            return true;
+            return self.end();
         }
-        let all = within(PATIENCE, move || self.end()).is_ok();
-        if !all {
+        within(PATIENCE, move || self.end()).unwrap_or_else(|_too_late| {
             let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
-        }
-        all
+            false
+        })
     }
 
-    /// Waits for the GPU, takes everything, and lets go of CUPTI.
-    fn end(&self) {
-        self.device.synchronize(&self.contexts);
+    /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well.
+    fn end(&self) -> bool {
+        let all = self.device.synchronize(&self.contexts);
         self.flush_all(false);
         self.flush_all(true);
         self.stop();
+        all
     }
 
     /// No more records and callbacks.
