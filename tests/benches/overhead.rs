@@ -157,6 +157,13 @@ fn run_contestant(name: &str, steps: u32) {
     let _keep = contestant.install();
     for (index, shape) in SHAPES.into_iter().enumerate() {
         let (ns, allocations) = match contestant {
+            Contestant::Clock => measure(shape, |shape, n| {
+                contestants::readings(shape.depth, n, || {
+                    if shape.body {
+                        work(steps);
+                    }
+                })
+            }),
             #[cfg(feature = "nvidia")]
             Contestant::Fastrace => measure(shape, |shape, n| {
                 contestants::fastrace_spans(shape.depth, shape.fields, n, || {

@@ -77,7 +77,7 @@ where
 
     #[inline]
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
-        if self.near_shard().and_then(|shard| self.new_span_near(shard, attributes, id)).is_none() {
+        if self.core.near_shard_of_new().and_then(|shard| self.new_span_near(shard, attributes, id)).is_none() {
             new_span_far(self, attributes, id, &ctx);
         }
     }

@@ -195,7 +195,7 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        match self.near_shard().and_then(|shard| Self::new_span_near(self.core, shard, attributes)) {
+        match self.core.near_shard_of_new().and_then(|shard| Self::new_span_near(self.core, shard, attributes)) {
             Some(id) => id,
             None => self.new_span_far(attributes),
         }
@@ -235,7 +235,8 @@ impl Subscriber for GpuSubscriber {
     #[inline]
     fn try_close(&self, id: span::Id) -> bool {
         let span = SpanRef::from_id(id.into_u64());
-        let near = self.near_shard().is_some_and(|shard| shard.index == span.shard && shard.slab.close_near(span));
+        let shard = self.core.near_shard_of_new();
+        let near = shard.is_some_and(|shard| shard.index == span.shard && shard.slab.close_near(span));
         near || self.try_close_far(id.into_u64())
     }
 

@@ -11,6 +11,7 @@ use tracing_subscriber::prelude::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Contestant {
     Nobody,
+    Clock,
     EmptySubscriber,
     Floor,
     LayerNvtx,
@@ -28,6 +29,7 @@ impl Contestant {
     pub(crate) fn all() -> Vec<Self> {
         vec![
             Self::Nobody,
+            Self::Clock,
             Self::EmptySubscriber,
             Self::Floor,
             Self::LayerNvtx,
@@ -45,6 +47,7 @@ impl Contestant {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nobody => "nobody",
+            Self::Clock => "clock",
             Self::EmptySubscriber => "empty-subscriber",
             Self::Floor => "floor",
             Self::LayerNvtx => "layer-nvtx",
@@ -62,6 +65,7 @@ impl Contestant {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Nobody => "no subscriber",
+            Self::Clock => "two readings of the clock alone",
             Self::EmptySubscriber => "empty subscriber",
             Self::Floor => "registry + empty layer (the floor)",
             Self::LayerNvtx => "our layer: NVTX",
@@ -80,7 +84,7 @@ impl Contestant {
     pub(crate) fn install(self) -> Box<dyn Any> {
         let profiler = || Profiler::builder().output(Output::None).build().expect("a profiler");
         match self {
-            Self::Nobody => Box::new(()),
+            Self::Nobody | Self::Clock => Box::new(()),
             Self::EmptySubscriber => {
                 tracing::subscriber::set_global_default(EmptySubscriber).expect("no other subscriber");
                 Box::new(())
@@ -152,6 +156,25 @@ impl tracing::Subscriber for EmptySubscriber {
 /// A tool in the process that takes every call and does nothing.
 fn attach_tool() {
     nvtx_rs::tool::attach(Box::new(|_: &nvtx_rs::tool::Call<'_>| {})).expect("the first NVTX call of this process");
+}
+
+/// What every measured span pays at least: the time-stamp counter (elsewhere `Instant`) before and after the body, and nothing else.
+pub(crate) fn readings(depth: usize, iterations: u64, body: impl Fn()) {
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    // SAFETY: every x86-64 processor has RDTSC, and it touches no memory.
+    let now = || unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    let now = std::time::Instant::now;
+    for _ in 0..iterations / depth as u64 {
+        for _ in 0..depth {
+            std::hint::black_box(now());
+        }
+        for _ in 0..depth {
+            body();
+            std::hint::black_box(now());
+        }
+    }
 }
 
 /// The same shapes as fastrace's local spans, collected in batches of 256: more make it slower, since its buffer then is a fresh

@@ -48,6 +48,7 @@ impl Marks {
     }
 
     /// Takes out number `index`.
+    #[inline]
     fn remove(&self, index: usize) {
         let count = self.count.load(Relaxed);
         for above in index + 1..count {

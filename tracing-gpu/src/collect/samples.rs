@@ -68,10 +68,7 @@ impl Samples {
 
     /// Where a duration is counted that is beyond those kept one by one, if there is memory for it already.
     #[inline(always)]
-    fn counter(&self, index: u64, duration: u64) -> Option<&AtomicU32> {
-        if index < KEPT {
-            return None;
-        }
+    fn counter(&self, duration: u64) -> Option<&AtomicU32> {
         let (octave, bucket) = bucket_of(duration);
         self.pages.get()?.0.get(octave)?.get()?.get(bucket)
     }
@@ -80,10 +77,13 @@ impl Samples {
     /// duration is not kept, and the median of the row is unknown from then on.
     #[inline]
     pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
-        if let Some(slot) = self.slot(index) {
+        if index >= KEPT {
+            match self.counter(duration) {
+                Some(counter) => counter.store(counter.load(Relaxed).saturating_add(1), Relaxed),
+                None => self.keep_in_new(index, duration, budget),
+            }
+        } else if let Some(slot) = self.slot(index) {
             slot.store(duration, Relaxed);
-        } else if let Some(counter) = self.counter(index, duration) {
-            counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
         } else {
             self.keep_in_new(index, duration, budget);
         }

@@ -41,13 +41,23 @@ pub(crate) struct StreamTime {
 #[derive(Debug, Default)]
 pub(crate) struct StreamTimes(Mutex<StreamRows>);
 
+/// Places of the cache from a key to its row.
+const NEAR: usize = 32;
+
 /// All rows, while the lock is held. A row is that of a thread, with whoever holds the lock for its owner: once warm it takes no memory
 /// but for samples.
 #[derive(Debug, Default)]
-pub(crate) struct StreamRows(HashMap<StreamKey, StreamRow, BuildHasherDefault<KeyHasher>>);
+pub(crate) struct StreamRows {
+    rows: Vec<StreamRow>,
+    /// Which of `rows` is a key's.
+    index: HashMap<StreamKey, usize, BuildHasherDefault<KeyHasher>>,
+    /// Of the rows that were added to last, one a node: what hashes nothing.
+    near: [usize; NEAR],
+}
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct StreamRow {
+    key: StreamKey,
     times: Row,
     empty: u64,
     empty_ns: u128,
@@ -56,8 +66,14 @@ struct StreamRow {
 impl StreamRows {
     /// Adds the time of one instance.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[inline]
     pub(crate) fn add(&mut self, key: StreamKey, ns: u64, is_empty: bool, budget: &Budget) {
-        let row = self.0.entry(key).or_default();
+        let near = key.node as usize % NEAR;
+        let index = match self.near.get(near) {
+            Some(&index) if self.rows.get(index).is_some_and(|row| row.key == key) => index,
+            _ => self.find(key, near),
+        };
+        let Some(row) = self.rows.get_mut(index) else { return };
         if is_empty {
             row.empty += 1;
             row.empty_ns += u128::from(ns);
@@ -65,6 +81,19 @@ impl StreamRows {
         if !row.times.add_near(ns, 0) {
             row.times.add(ns, 0, budget);
         }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, key: StreamKey, near: usize) -> usize {
+        let Self { rows, index, near: all_near } = self;
+        let index = *index.entry(key).or_insert_with(|| {
+            rows.push(StreamRow { key, times: Row::default(), empty: 0, empty_ns: 0 });
+            rows.len() - 1
+        });
+        if let Some(last) = all_near.get_mut(near) {
+            *last = index;
+        }
+        index
     }
 }
 
@@ -76,16 +105,18 @@ impl StreamTimes {
 
     pub(crate) fn rows(&self) -> Vec<(StreamKey, StreamTime)> {
         let rows = self.0.lock();
-        let used = rows.0.iter().filter(|(_, row)| row.times.instances() > 0);
-        used.map(|(key, row)| {
-            (*key, StreamTime { times: row.times.copy().times, empty: row.empty, empty_ns: row.empty_ns })
+        let used = rows.rows.iter().filter(|row| row.times.instances() > 0);
+        used.map(|row| {
+            (row.key, StreamTime { times: row.times.copy().times, empty: row.empty, empty_ns: row.empty_ns })
         })
         .collect()
     }
 
     /// Starts over for a new window. Rows of the last one keep their memory for this one; those of none since give it back.
     pub(crate) fn clear(&self, budget: &Budget) {
-        self.0.lock().0.retain(|_, row| {
+        let mut all = self.0.lock();
+        let StreamRows { rows, index, .. } = &mut *all;
+        rows.retain_mut(|row| {
             if row.times.instances() == 0 {
                 budget.give_back(row.times.bytes());
                 return false;
@@ -94,6 +125,8 @@ impl StreamTimes {
             (row.empty, row.empty_ns) = (0, 0);
             true
         });
+        index.clear();
+        index.extend(rows.iter().enumerate().map(|(place, row)| (row.key, place)));
     }
 }
 
@@ -140,6 +173,30 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_meet_in_the_cache_stay_apart() {
+        let (times, budget) = (StreamTimes::default(), Budget::new(1 << 20));
+        let near = NEAR as u32;
+        for round in 1..=10 {
+            for (node, ns) in [(2, 10), (2 + near, 1_000), (2, 30), (2 + 2 * near, 5)] {
+                times.lock().add(key(1, node), ns, false, &budget);
+            }
+            let mut totals: Vec<_> = times.rows().iter().map(|(key, row)| (key.node, row.times.total)).collect();
+            totals.sort_unstable();
+            let round = u128::from(round as u64);
+            assert_eq!(
+                totals.iter().map(|&(_, total)| u128::from(total)).collect::<Vec<_>>(),
+                [40 * round, 1_000 * round, 5 * round]
+            );
+        }
+        times.clear(&budget);
+        times.lock().add(key(1, 2 + near), 7, false, &budget);
+        assert_eq!(
+            times.rows().iter().map(|(key, row)| (key.node, row.times.total)).collect::<Vec<_>>(),
+            [(2 + near, 7)]
+        );
+    }
+
+    #[test]
     fn windows_without_end_take_no_memory_without_end() {
         let (times, budget) = (StreamTimes::default(), Budget::new(4 * 16 * 8));
         for window in 0..100 {
@@ -150,6 +207,6 @@ mod tests {
             times.clear(&budget);
             assert!(times.rows().is_empty());
         }
-        assert!(times.0.lock().0.len() <= 2);
+        assert!(times.0.lock().rows.len() <= 2 && times.0.lock().index.len() <= 2);
     }
 }

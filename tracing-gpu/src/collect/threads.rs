@@ -16,9 +16,11 @@ const OPENING: u64 = u64::MAX - 2;
 const ORPHANS: usize = 64;
 
 thread_local! {
-    /// The shard of the profiler that was last called on this thread, if the fast paths apply to it: they measure, and know one clock.
-    /// Needs no destructor, so that reading it is one load.
+    /// The shard of the profiler that was last called on this thread, if the fast paths of entries and exits apply to it: they measure, and
+    /// know one clock. Needs no destructor, so that reading it is one load.
     static NEAR: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// The same for the fast paths of new and closed spans, which read no clock and no stream: they apply where no span has named one.
+    static NEAR_NEW: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// The shard of the profiler that was last called on this thread.
     static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a shard.
@@ -32,6 +34,7 @@ struct Held(RefCell<Vec<&'static Shard>>);
 impl Drop for Held {
     fn drop(&mut self) {
         NEAR.set(None);
+        NEAR_NEW.set(None);
         LAST.set(None);
         for shard in self.0.take() {
             shard.release();
@@ -39,7 +42,7 @@ impl Drop for Held {
     }
 }
 
-/// Has the fast paths switched on or off again on this thread, after something they depend on has changed.
+/// Has the fast paths of entries and exits switched on or off again on this thread, after something they depend on has changed.
 pub(crate) fn look_again() {
     NEAR.set(LAST.get().filter(|shard| shard.core.is_plain(shard)));
 }
@@ -54,10 +57,16 @@ pub(crate) fn number() -> u64 {
 }
 
 impl Core {
-    /// The shard of this thread if it was the last one used on it and nothing has changed since.
+    /// The shard of this thread if it was the last one used on it and nothing has changed since: for entries and exits.
     #[inline(always)]
     pub(crate) fn near_shard(&self) -> Option<&'static Shard> {
         NEAR.get().filter(|shard| self.is_open(shard))
+    }
+
+    /// [`near_shard`](Self::near_shard) for new and closed spans.
+    #[inline(always)]
+    pub(crate) fn near_shard_of_new(&self) -> Option<&'static Shard> {
+        NEAR_NEW.get().filter(|shard| self.is_open(shard))
     }
 
     /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
@@ -95,11 +104,12 @@ impl Core {
         }
         shard.gate.store(gate, Relaxed);
         NEAR.set(Some(shard).filter(|shard| self.is_plain(shard)));
+        NEAR_NEW.set(Some(shard).filter(|_| !self.gpu || !self.has_streams()));
         LAST.set(Some(shard));
         Some(shard)
     }
 
-    /// Whether the fast paths apply to this thread: durations are measured, with the one clock they know, no stream is in
+    /// Whether the fast paths of entries and exits apply to this thread: durations are measured, with the one clock they know, no stream is in
     /// play, and no end has to
     /// be noted or recorded.
     fn is_plain(&self, shard: &Shard) -> bool {

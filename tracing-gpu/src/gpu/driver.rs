@@ -251,15 +251,14 @@ impl Driver {
         answer(unsafe { (self.table.synchronize_event)(raw(event)) })
     }
 
-    /// Nanoseconds between two events; `None` while the work before either has not finished. One call: it says what a query would.
-    pub(crate) fn elapsed_ns(&self, start: Handle, end: Handle) -> Result<Option<u64>, CudaError> {
+    /// Nanoseconds between two events; [`NOT_READY`](CudaError::NOT_READY) while the work before either has not finished. One call: it says
+    /// what a query would.
+    #[inline]
+    pub(crate) fn elapsed_ns(&self, start: Handle, end: Handle) -> Result<u64, CudaError> {
         let mut milliseconds = 0f32;
         // SAFETY: writes one float.
-        match answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) }) {
-            Ok(()) => Ok(Some((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as u64)), // to the nearest
-            Err(CudaError::NOT_READY) => Ok(None),
-            Err(error) => Err(error),
-        }
+        answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) })?;
+        Ok((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as u64) // to the nearest
     }
 }
 

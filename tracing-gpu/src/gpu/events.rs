@@ -216,42 +216,49 @@ fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     let floor = stream.context.floor_ns();
     let Queue { pairs, spare, .. } = queue;
     driver.relaxed(|| {
-        let mut readings = [Ok(0); READ_EVERY as usize];
+        let mut readings = [0; READ_EVERY as usize];
         loop {
-            let mut count = 0;
+            // One profiler's table is locked once, not for each of its pairs, and not while the driver is asked.
+            let (mut count, mut stopped) = (0, Ok(()));
             for (reading, pair) in readings.iter_mut().zip(pairs.iter()) {
-                *reading = match driver.elapsed_ns(pair.events.start, pair.events.end) {
-                    Ok(None) => break,
-                    Ok(Some(ns)) => Ok(ns),
-                    Err(error) => Err(error),
-                };
+                match driver.elapsed_ns(pair.events.start, pair.events.end) {
+                    Ok(ns) => *reading = ns,
+                    Err(error) => {
+                        stopped = Err(error);
+                        break;
+                    }
+                }
                 count += 1;
             }
-            // One profiler's table is locked once, not for each of its pairs, and not while the driver is asked.
             let mut table = None;
-            for (Pair { events, target }, reading) in pairs.drain(..count).zip(readings) {
+            for &ns in readings.iter().take(count) {
+                let Some(Pair { events, target }) = pairs.pop_front() else { return };
                 spare.push(events);
                 let core = target.core;
                 if target.window != core.window() {
                     continue; // it was entered before the last reset
                 }
-                match reading {
-                    Ok(ns) => {
-                        let rows = match &mut table {
-                            Some((id, rows)) if *id == core.id => rows,
-                            other => {
-                                *other = None;
-                                &mut other.insert((core.id, core.stream_times.lock())).1
-                            }
-                        };
-                        let key = StreamKey { stream: stream.id, node: target.node, range: target.key };
-                        rows.add(key, ns, ns <= floor, &core.budget);
+                let rows = match &mut table {
+                    Some((id, rows)) if *id == core.id => rows,
+                    other => {
+                        *other = None;
+                        &mut other.insert((core.id, core.stream_times.lock())).1
                     }
-                    Err(error) => core.losses.streams.count(&core.losses.streams.unreadable, error),
-                }
+                };
+                let key = StreamKey { stream: stream.id, node: target.node, range: target.key };
+                rows.add(key, ns, ns <= floor, &core.budget);
             }
-            if count < readings.len() {
-                break;
+            drop(table);
+            match stopped {
+                Ok(()) if count == readings.len() => {}
+                Ok(()) | Err(CudaError::NOT_READY) => return,
+                Err(error) => {
+                    let Some(Pair { events, target }) = pairs.pop_front() else { return };
+                    spare.push(events);
+                    if target.window == target.core.window() {
+                        target.core.losses.streams.count(&target.core.losses.streams.unreadable, error);
+                    }
+                }
             }
         }
     });
@@ -290,7 +297,7 @@ fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
                 })?;
             }
             driver.wait(pair[1])?;
-            readings.push(driver.elapsed_ns(pair[0], pair[1])?.ok_or(CudaError::NOT_READY)?);
+            readings.push(driver.elapsed_ns(pair[0], pair[1])?);
         }
         readings.sort_unstable();
         Ok(2 * readings[PAIRS * 9 / 10])
