@@ -63,6 +63,8 @@ pub(crate) struct Abandoned {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) id: u64,
+    /// The process that it was made in. In a forked child a thread that is not there may hold any lock of it.
+    pub(super) process: u32,
     /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
     /// callback, written at `reset` and `finish`.
     pub(super) gate: AtomicU64,
@@ -112,6 +114,7 @@ impl Core {
         let window = clock.origin();
         Self {
             id: NEXT.fetch_add(1, Relaxed),
+            process: std::process::id(),
             gate: AtomicU64::new(if options.active { next_gate() } else { FINISHED }),
             clock,
             nvtx: options.nvtx,
