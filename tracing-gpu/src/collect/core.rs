@@ -11,6 +11,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::catalog::{Catalog, CategoryName, Limits};
 use super::chunked::Chunked;
+use super::notes::NoteRoom;
 use super::row::NvtxRange;
 use super::samples::Budget;
 use super::shard::Shard;
@@ -77,6 +78,8 @@ pub(crate) struct Core {
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
     is_collecting: AtomicBool,
+    /// For what threads note until it is collected.
+    pub(crate) note_room: NoteRoom,
     pub(crate) budget: Budget,
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
@@ -123,6 +126,7 @@ impl Core {
             stream_times: StreamTimes::default(),
             has_streams: AtomicBool::new(false),
             is_collecting: AtomicBool::new(false),
+            note_room: NoteRoom::default(),
             budget: Budget::new(options.sample_budget),
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
