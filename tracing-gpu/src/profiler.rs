@@ -239,7 +239,8 @@ impl Inner {
     /// Starts writing timelines, where the settings ask for any.
     fn start_recorder(&'static self) {
         if self.config.files.timelines.any() {
-            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, &self.config.files.timelines));
+            let (paths, memory) = (&self.config.files.timelines, self.config.timeline_memory);
+            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, paths, memory));
         }
     }
 
@@ -268,7 +269,7 @@ impl Inner {
         }
         let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
         if lost > 0 {
-            summary.notes.push(format!("{lost} ranges, events and GPU operations are missing in the timeline: there was no room until they could be written."));
+            summary.notes.push(format!("{lost} ranges, events and GPU operations are missing in the timeline, or lack values or a part: there was no room until they could be written."));
         }
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {

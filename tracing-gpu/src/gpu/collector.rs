@@ -290,6 +290,9 @@ impl Collector {
             batch.ops.iter().filter(|op| of_window(op.end)).for_each(|op| attribution.operation(op, &context));
             batch.calls.iter().filter(|call| of_window(call.start)).for_each(|call| attribution.call(call, &context));
         }
+        if let Some((recorder, _)) = self.recorder.get() {
+            recorder.add_gpu(|records| records.drained());
+        }
         drop(arrived);
         self.arrived.lock().done(bytes);
         attribution.drained(&context);
