@@ -56,7 +56,7 @@ pub struct Limits {
     pub launches: usize,
     /// Instances not in the totals yet: some 250 bytes each, 16 for each kernel launched in it, and 4 for each lifetime around it. In a drain there may be more, and
     /// one that is in the totals early stays as long as a launch in it is remembered: 64 and two and a half times as many at most. What runs in others counts as
-    /// [`late`](AttributionLosses::late).
+    /// late.
     pub instances: usize,
 }
 
