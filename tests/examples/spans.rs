@@ -11,6 +11,8 @@ mod exits;
 mod faults;
 #[path = "spans/fields.rs"]
 mod fields;
+#[path = "spans/forks.rs"]
+mod forks;
 #[path = "spans/lineage.rs"]
 mod lineage;
 #[path = "spans/stage.rs"]
@@ -42,7 +44,7 @@ fn main() -> Outcome {
         eprintln!("the scenario hangs");
         std::process::abort();
     });
-    let mut all = vec![entries::ALL, exits::ALL, faults::ALL, fields::ALL, lineage::ALL];
+    let mut all = vec![entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
     all.extend([threads::ALL, timelines::ALL, windows::ALL]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;

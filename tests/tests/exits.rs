@@ -172,6 +172,17 @@ fn after_a_fork_only_the_parent_prints() {
     }
 }
 
+/// Whatever locks of ours other threads hold at that moment: they are not in the child, and nobody gives the locks back.
+#[test]
+fn a_forked_child_waits_for_no_thread_that_is_not_there() {
+    for tier in BOTH {
+        let ran = outcome(&mut command("fork-anywhere", tier));
+        assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "0 of the children are stuck: []\n", "{tier}");
+        assert_eq!(printed(&ran.stderr), rows([("there", 1), ("work", 1)]), "{tier}");
+    }
+}
+
 #[test]
 fn a_second_start_is_one_line_and_an_inert_guard() {
     let ran = outcome(&mut command("init-twice", SUBSCRIBER));

@@ -165,6 +165,33 @@ fn what_is_open_at_the_end_is_cut_there() {
     }
 }
 
+/// The summary is that of the last window; the timeline goes on over all.
+#[test]
+fn what_is_open_at_a_reset_is_whole_and_keeps_its_values() {
+    for tier in BOTH {
+        let run = Run::of("timeline-reset", tier);
+        let (trace, summary) = (run.trace(), run.summary());
+        trace.assert_nested(tier);
+        assert!(!instances(&summary).contains_key("before"), "{tier}: {summary:?}");
+        let inside = [trace.slice("before"), trace.slice("between"), trace.slice("after")];
+        for (name, id) in [("outer", json!(1)), ("plain", json!(null)), ("inner", json!(2)), ("next", json!(3))] {
+            let slice = trace.slice(name);
+            assert_eq!(slice.args["fields"]["id"], id, "{tier}: {name}");
+            let is_around = inside.map(|other| slice.start <= other.start && other.end <= slice.end);
+            assert_eq!(is_around, [name != "next"; 3], "{tier}: {name}");
+        }
+        let request = &trace.lifetimes[0];
+        assert!(
+            request.args["fields"]["id"] == 9 && request.start <= trace.slice("outer").start,
+            "{tier}: {request:?}"
+        );
+        let around = "SELECT count(*) FROM NVTX_EVENTS o, NVTX_EVENTS b JOIN StringIds ob ON ob.id = o.textId
+            JOIN StringIds bb ON bb.id = b.textId WHERE ob.value IN ('request', 'outer', 'plain', 'inner') AND bb.value = 'before'
+            AND o.start <= b.start AND b.end <= o.end";
+        assert_eq!(run.database().number(around), 4, "{tier}");
+    }
+}
+
 /// Nothing is lost without being counted, in the report and in both files.
 #[test]
 fn what_does_not_fit_is_counted() {

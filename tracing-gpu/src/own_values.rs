@@ -117,12 +117,11 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
         return core.drop_span();
     }
     shard.add_call(place);
-    let start = lifetime.start.max(core.window());
-    shard.add(Ended { place, duration: now.saturating_sub(start), nested: 0 });
-    shard.record(|| values.recorded(start));
+    shard.add(Ended { place, duration: now.saturating_sub(lifetime.start.max(core.window())), nested: 0 });
+    shard.record(|| values.recorded(lifetime.start)); // a timeline goes on over windows
     shard.record(|| Record::Range {
         key,
-        start,
+        start: lifetime.start,
         end: now,
         depth: 0,
         began_on: (lifetime.thread != shard.thread_id()).then_some(lifetime.thread),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
@@ -37,6 +37,9 @@ static NVTX_OWNER: AtomicU64 = AtomicU64::new(0);
 
 /// All profilers that have not finished, for the exit hook.
 static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());
+
+/// The process that the last of these was started in; its copy in a forked child says so there too. Stored before the list is locked.
+static LIVE_IN: AtomicU32 = AtomicU32::new(0);
 
 /// Measures spans until it is finished or dropped, and then prints its reports.
 ///
@@ -206,6 +209,7 @@ impl Inner {
             config,
         }));
         if inner.config.enabled {
+            LIVE_IN.store(inner.process, Relaxed);
             LIVE.lock().push(inner);
             inner.start_recorder();
             inner.start_collector();
@@ -235,7 +239,8 @@ impl Inner {
     /// Starts writing timelines, where the settings ask for any.
     fn start_recorder(&'static self) {
         if self.config.files.timelines.any() {
-            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, &self.config.files.timelines));
+            let (paths, memory) = (&self.config.files.timelines, self.config.timeline_memory);
+            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, paths, memory));
         }
     }
 
@@ -264,7 +269,7 @@ impl Inner {
         }
         let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
         if lost > 0 {
-            summary.notes.push(format!("{lost} ranges, events and GPU operations are missing in the timeline: there was no room until they could be written."));
+            summary.notes.push(format!("{lost} ranges, events and GPU operations are missing in the timeline, or lack values or a part: there was no room until they could be written."));
         }
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {
@@ -370,7 +375,10 @@ impl Inner {
 
 /// Finishes every profiler that has not finished. For exits that drop no guard.
 pub(crate) extern "C" fn finish_all() {
-    // In a forked child a thread that is not there may have held the lock: nothing is to be printed then anyway.
+    // In a forked child nothing is to be printed, and a thread that is not there may have held the lock: unless a profiler was started there, it is let be.
+    if LIVE_IN.load(Relaxed) != std::process::id() {
+        return;
+    }
     let Some(live) = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone()) else { return };
     for inner in live {
         if let Err(error) = inner.finish(false) {

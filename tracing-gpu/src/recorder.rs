@@ -5,10 +5,12 @@
 
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
 mod gpu;
+mod instances;
 mod moments;
 mod open;
+mod values;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,20 +25,18 @@ pub(crate) use gpu::GpuRecords;
 use gpu::GpuTracks;
 use moments::Moments;
 pub(crate) use open::TimelinePaths;
+use values::OpenRanges;
 
 use crate::clock::Ticks;
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
 use crate::collect::tape::Record;
 use crate::report::escaped;
-use crate::summary::{Process, Summary};
+use crate::summary::{Process, RangeStyle, Summary};
 use crate::timeline::{Item, Mark, Range, Sink, Value};
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
-
-/// Open ranges whose values are kept.
-const OPEN: usize = 1 << 16;
 
 /// A file, and what writes it.
 pub(crate) struct TimelineFile {
@@ -68,8 +68,7 @@ struct State {
     /// Threads that the files know.
     threads: HashSet<u32>,
     records: Vec<(u32, Record)>,
-    /// Values of ranges that are still open, by thread and start.
-    values: HashMap<(u32, Ticks), Record>,
+    open: OpenRanges,
     tracks: GpuTracks,
 }
 
@@ -122,14 +121,6 @@ impl State {
     fn give(&mut self, item: &Item<'_>) {
         give(&mut self.files, &mut self.errors, |sink| sink.item(item));
     }
-
-    fn keep_values(&mut self, values: Vec<(u32, Ticks, &Record)>) {
-        for (thread, start, record) in values {
-            if self.values.len() < OPEN {
-                self.values.insert((thread, start), record.clone());
-            }
-        }
-    }
 }
 
 fn give(
@@ -153,12 +144,14 @@ fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
 
 impl Recorder {
     /// Starts writing. Files that cannot be begun are given up at once; the end tells of them.
-    pub(crate) fn start(core: &'static Core, process: &Process, paths: &TimelinePaths) -> &'static Self {
+    ///
+    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it; the threads' side is bounded by the core's room.
+    pub(crate) fn start(core: &'static Core, process: &Process, paths: &TimelinePaths, memory: usize) -> &'static Self {
         let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let recorder: &'static Self = Box::leak(Box::new(Self {
             core,
-            gpu: Mutex::default(),
+            gpu: Mutex::new(GpuRecords::new(memory)),
             state: Mutex::new(State {
                 files,
                 errors,
@@ -166,8 +159,8 @@ impl Recorder {
                 labels: Labels::default(),
                 threads: HashSet::new(),
                 records: Vec::new(),
-                values: HashMap::new(),
-                tracks: GpuTracks::default(),
+                open: OpenRanges::default(),
+                tracks: GpuTracks::new(memory),
             }),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
@@ -216,14 +209,15 @@ impl Recorder {
             }
             state.records = records;
         }
-        let gpu = std::mem::take(&mut *self.gpu.lock());
+        let gpu = self.gpu.lock().take();
         if !gpu.is_empty() {
             state.moments.add(self.core.clock.anchor());
             state.labels.update(self.core);
-            self.lost.fetch_add(gpu.lost(), Relaxed);
-            let State { files, errors, moments, labels, tracks, .. } = state;
-            tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
         }
+        let lost = gpu.lost();
+        let State { files, errors, moments, labels, tracks, open, .. } = state;
+        tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
+        self.lost.fetch_add(lost + tracks.take_lost() + open.take_lost(), Relaxed);
         give(&mut state.files, &mut state.errors, |sink| sink.flush());
     }
 
@@ -260,14 +254,19 @@ fn write_records(state: &mut State, records: &[(u32, Record)]) {
         match record {
             Record::Thread { .. } => {}
             Record::Values { start, .. } => values.push((*thread, *start, record)),
+            Record::Restarted { depth, before, start } => state.open.cut(*thread, *depth, *before, *start),
             Record::Mark { at, domain, level, text } => {
                 let at = state.moments.ns(*at);
                 state.give(&Item::Mark(Mark { thread: *thread, at, domain: *domain, text, level: *level }));
             }
             Record::Range { key, start, end, depth, began_on, cut } => {
-                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (*thread, *start));
+                let start = match key.style {
+                    RangeStyle::PushPop => state.open.began(*thread, *depth, *start),
+                    _ => *start,
+                };
+                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (*thread, start));
                 let own = own.map(|index| values.swap_remove(index).2.clone());
-                let own = own.or_else(|| state.values.remove(&(*thread, *start)));
+                let own = own.or_else(|| state.open.values(*thread, start));
                 let (mut color, mut payload, mut fields) = (None, None, None);
                 if let Some(Record::Values { color: own_color, payload: own_payload, fields: own_fields, .. }) = own {
                     (color, payload) = (own_color.map(|color| color.to_argb()), own_payload.map(value_of));
@@ -277,7 +276,7 @@ fn write_records(state: &mut State, records: &[(u32, Record)]) {
                 let (domain, name) = labels.label(key.label);
                 let item = Item::Range(Range {
                     thread: began_on.unwrap_or(*thread),
-                    start: moments.ns(*start),
+                    start: moments.ns(start),
                     end: moments.ns(*end),
                     style: key.style,
                     domain,
@@ -295,7 +294,9 @@ fn write_records(state: &mut State, records: &[(u32, Record)]) {
         }
     }
     // Of ranges that are still open.
-    state.keep_values(values);
+    for (thread, start, record) in values {
+        state.open.keep(thread, start, record.clone());
+    }
 }
 
 fn value_of(payload: Payload) -> Value {

@@ -14,6 +14,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("timeline-domains", domains),
     ("timeline-without-statistics", without_statistics),
     ("timeline-cut", cut),
+    ("timeline-reset", reset),
     ("timeline-lost", lost),
     ("timeline-short-threads", short_threads),
     ("timeline-fed", fed),
@@ -124,6 +125,27 @@ fn cut(tier: Tier) -> Outcome {
     let _outer = info_span!("outer", id = 1).entered();
     let _inner = info_span!("inner").entered();
     info_span!("closed").in_scope(|| ());
+    profiler.finish()?;
+    Ok(())
+}
+
+/// Windows begin while ranges are open; their values were written before.
+fn reset(tier: Tier) -> Outcome {
+    let profiler = builder().build()?;
+    tier.install(&profiler)?;
+    let request = info_span!("request", nvtx.lifetime = true, id = 9);
+    let outer = info_span!("outer", id = 1).entered();
+    let plain = info_span!("plain").entered();
+    let inner = info_span!("inner", id = 2).entered();
+    info_span!("before").in_scope(|| busy(50));
+    std::thread::sleep(Duration::from_millis(200)); // what came so far is written, or comes in one piece with the rest: both are right
+    profiler.reset();
+    info_span!("between").in_scope(|| busy(50));
+    profiler.reset();
+    info_span!("after").in_scope(|| busy(50));
+    drop(inner);
+    info_span!("next", id = 3).in_scope(|| ());
+    drop((plain, outer, request));
     profiler.finish()?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::catalog::{Catalog, CategoryName, Limits};
 use super::chunked::Chunked;
+use super::notes::NoteRoom;
 use super::row::NvtxRange;
 use super::samples::Budget;
 use super::shard::Shard;
@@ -63,6 +64,8 @@ pub(crate) struct Abandoned {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) id: u64,
+    /// The process that it was made in. In a forked child a thread that is not there may hold any lock of it.
+    pub(super) process: u32,
     /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
     /// callback, written at `reset` and `finish`.
     pub(super) gate: AtomicU64,
@@ -75,6 +78,8 @@ pub(crate) struct Core {
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
     is_collecting: AtomicBool,
+    /// For what threads note until it is collected.
+    pub(crate) note_room: NoteRoom,
     pub(crate) budget: Budget,
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
@@ -112,6 +117,7 @@ impl Core {
         let window = clock.origin();
         Self {
             id: NEXT.fetch_add(1, Relaxed),
+            process: std::process::id(),
             gate: AtomicU64::new(if options.active { next_gate() } else { FINISHED }),
             clock,
             nvtx: options.nvtx,
@@ -120,6 +126,7 @@ impl Core {
             stream_times: StreamTimes::default(),
             has_streams: AtomicBool::new(false),
             is_collecting: AtomicBool::new(false),
+            note_room: NoteRoom::default(),
             budget: Budget::new(options.sample_budget),
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),

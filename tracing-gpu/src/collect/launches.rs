@@ -10,15 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
+use super::notes::{NoteRoom, Notes, Taken};
 use super::shard::Shard;
 use super::threads;
 use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
 use crate::summary::RangeStyle;
-
-/// Notes that a thread keeps until they are collected, which is ten times a second: 40 MiB, and the ends of what was noted before. A call takes one, and one
-/// more for each lifetime around it.
-const NOTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 #[cfg(test)]
 #[path = "launches/tests.rs"]
@@ -40,8 +37,7 @@ struct Log {
     open: Vec<OpenInstance>,
     /// The open lifetimes that began on the thread, the oldest first.
     lifetimes: Vec<OpenLifetime>,
-    notes: Vec<(u32, Note)>,
-    dropped: u64,
+    notes: Notes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,27 +59,11 @@ struct OpenLifetime {
 }
 
 impl Log {
-    /// Whether there is room for it.
-    fn note(&mut self, thread: u32, note: Note) -> bool {
-        let room = self.notes.len() < NOTES;
-        if room {
-            self.notes.push((thread, note));
-        } else {
-            self.dropped += 1;
-        }
-        room
-    }
-
-    /// Notes the end of an instance that was noted to begin. There is always room, or it would be open for ever.
-    fn note_end(&mut self, thread: u32, note: Note) {
-        self.notes.push((thread, note));
-    }
-
     /// Notes that a call is made in all lifetimes that are open.
-    fn note_within(&mut self, thread: u32, correlation: u32) {
+    fn note_within(&mut self, thread: u32, correlation: u32, room: &NoteRoom) {
         for at in 0..self.lifetimes.len() {
             if let Some(instance) = self.lifetimes.get(at).filter(|it| it.is_noted).map(|it| it.id) {
-                self.note(thread, Note::Within { correlation, instance });
+                self.notes.push((thread, Note::Within { correlation, instance }), room);
             }
         }
     }
@@ -92,9 +72,10 @@ impl Log {
         self.open.last().map_or(0, |open| open.id)
     }
 
-    fn end_last(&mut self, thread: u32, end: Ticks) {
+    /// There is always room for the end of an instance that was noted to begin, or it would be open for ever.
+    fn end_last(&mut self, thread: u32, end: Ticks, room: &NoteRoom) {
         if let Some(open) = self.open.pop().filter(|open| open.is_measured) {
-            self.note_end(thread, Note::Ended { instance: open.id, end });
+            self.notes.push_in_any_case((thread, Note::Ended { instance: open.id, end }), room);
         }
     }
 
@@ -132,8 +113,9 @@ impl Shard {
         self.begin_instances(&mut log, thread);
         let (node, instance) = (self.current_node(), log.innermost());
         let at = if self.core.tape_room.is_some() { self.core.clock.now() } else { 0 };
-        log.note(thread, Note::Called { correlation, node, instance, graph, at, enqueues });
-        log.note_within(thread, correlation);
+        let room = &self.core.note_room;
+        log.notes.push((thread, Note::Called { correlation, node, instance, graph, at, enqueues }), room);
+        log.note_within(thread, correlation, room);
         let any = !log.open.is_empty();
         drop(log);
         if any && !self.launches.any.swap(true, Relaxed) {
@@ -144,7 +126,7 @@ impl Shard {
     /// Notes a call of our own.
     pub(crate) fn note_own(&self, correlation: u32) {
         let thread = self.launches.thread.load(Relaxed);
-        self.launches.log.lock().note(thread, Note::Own { correlation });
+        self.launches.log.lock().notes.push((thread, Note::Own { correlation }), &self.core.note_room);
     }
 
     /// Notes every open range and lifetime that was not noted yet, in the order of their beginnings.
@@ -155,7 +137,7 @@ impl Shard {
         };
         // From the top down: what is the same entry at one height is so at all heights below.
         while log.open.len() > depth || !log.open.is_empty() && !is_same(log, log.open.len() - 1) {
-            log.end_last(thread, self.core.clock.now());
+            log.end_last(thread, self.core.clock.now(), &self.core.note_room);
         }
         for index in log.open.len()..depth {
             let Some((place, start)) = self.stack.at(index) else { break };
@@ -167,7 +149,8 @@ impl Shard {
             };
             let id = next_instance();
             let (label, style) = (identity.key.label, RangeStyle::PushPop);
-            let is_measured = log.note(thread, Note::Began(Instance { id, parent: below, label, style, start }));
+            let began = Note::Began(Instance { id, parent: below, label, style, start });
+            let is_measured = log.notes.push((thread, began), &self.core.note_room);
             log.open.push(OpenInstance { start, id: if is_measured { id } else { below }, is_measured });
         }
         self.begin_lifetimes(log, thread, Ticks::MAX);
@@ -180,7 +163,8 @@ impl Shard {
             let Some(&OpenLifetime { id, label, start, .. }) = open else { continue };
             let (parent, style) = (log.around(start), RangeStyle::StartEnd);
             let start = start.max(self.core.window());
-            let is_noted = log.note(thread, Note::Began(Instance { id, parent, label, style, start }));
+            let began = Note::Began(Instance { id, parent, label, style, start });
+            let is_noted = log.notes.push((thread, began), &self.core.note_room);
             if let Some(lifetime) = log.lifetimes.get_mut(at) {
                 lifetime.is_noted = is_noted;
             }
@@ -210,13 +194,11 @@ impl Shard {
             return;
         }
         // One that is not there was open when its thread ended, and may have been noted before.
-        log.note_end(
-            thread,
-            match end {
-                Some(end) => Note::Ended { instance, end },
-                None => Note::Left { instance },
-            },
-        );
+        let ended = match end {
+            Some(end) => Note::Ended { instance, end },
+            None => Note::Left { instance },
+        };
+        log.notes.push_in_any_case((thread, ended), &self.core.note_room);
     }
 
     /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never do last to the end of the recording, as in Nsight.
@@ -236,7 +218,7 @@ impl Shard {
             None => false,
         };
         while gone(&log) {
-            log.end_last(thread, end);
+            log.end_last(thread, end, &self.core.note_room);
         }
         if log.open.is_empty() {
             drop(log);
@@ -245,12 +227,16 @@ impl Shard {
         }
     }
 
-    /// Hands over what was noted since the last time, with the thread that did. Any thread. Returns the number of notes that were dropped
-    /// since then.
-    pub(crate) fn take_notes(&self, into: &mut Vec<(u32, Note)>) -> u64 {
-        into.clear();
-        let mut log = self.launches.log.lock();
-        std::mem::swap(&mut log.notes, into);
-        std::mem::take(&mut log.dropped)
+    /// Hands over what was noted since the last time. Any thread. Returns the number of notes that were dropped since then.
+    pub(crate) fn take_notes(&self, into: &mut Taken) -> u64 {
+        self.launches.log.lock().notes.take(into, &self.core.note_room)
+    }
+
+    /// That was read.
+    pub(crate) fn give_back(&self, taken: &mut Taken) {
+        let pieces = taken.clear(&self.core.note_room);
+        if !pieces.is_empty() {
+            self.launches.log.lock().notes.keep(pieces);
+        }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod launches;
 pub(crate) mod lifetimes;
 mod marks;
 pub(crate) mod near;
+pub(crate) mod notes;
 pub(crate) mod row;
 pub(crate) mod samples;
 pub(crate) mod shard;

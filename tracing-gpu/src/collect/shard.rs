@@ -292,6 +292,11 @@ impl Shard {
         for row in self.rows() {
             row.clear();
         }
+        for depth in 0..self.stack.depth() {
+            if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
+                self.record(|| Record::Restarted { depth: depth as u32, before, start });
+            }
+        }
         self.stack.restart(start);
         self.window.store(start, Release); // pairs with the reader in `drain`: rows are of this window once it is seen
     }

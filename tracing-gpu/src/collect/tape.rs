@@ -34,6 +34,8 @@ pub(crate) enum Record {
     },
     /// Values of the range that starts then on this thread: they come before it.
     Values { start: Ticks, color: Option<Color>, payload: Option<Payload>, fields: Fields },
+    /// A new window begins at `start`, and with it what counts of the open range at this depth, which began `before`.
+    Restarted { depth: u32, before: Ticks, start: Ticks },
     /// An event.
     Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
 }

@@ -36,8 +36,9 @@ impl Drop for Held {
         NEAR.set(None);
         NEAR_NEW.set(None);
         LAST.set(None);
-        for shard in self.0.take() {
-            shard.release();
+        let process = std::process::id();
+        for shard in self.0.take().into_iter().filter(|shard| shard.core.process == process) {
+            shard.release(); // not in a forked child, where a thread that is not there may hold the lock that this takes
         }
     }
 }

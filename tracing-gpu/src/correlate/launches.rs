@@ -9,7 +9,7 @@ use crate::activity::Note;
 /// Drains for which a call is remembered after the last that was heard of it.
 const DRAINS: usize = 2;
 
-/// Start/end ranges around calls that count as one more call, by their memory.
+/// Start/end ranges around calls that count as one more call, by their memory; a call in any of them counts as two.
 const AROUND: usize = 8;
 
 /// What is expected of a call. In the order of how long it is remembered.
@@ -32,8 +32,9 @@ pub(super) enum Came {
     Operation,
 }
 
-/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to 7/8 and after growth to 7/16; and 8
-/// bytes in the order of arrival: between 41 and 82 bytes a launch, and twice that for the moment in which the table grows.
+/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to 7/8 and after growth to 7/16: 33 to 66. Then
+/// 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in which something was heard of it. At most 122 bytes a launch, and half as much
+/// again for the moment in which a table grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch {
     pub(super) node: u32,
@@ -164,18 +165,24 @@ impl Launches {
         }
         self.known.insert(id, launch);
         self.arrived.push_back((id, self.serial));
-        while self.known.len() + self.around / AROUND > self.limit {
-            let Some((oldest, serial)) = self.arrived.pop_front() else { break };
-            let found = self.known.get(&oldest).filter(|known| known.serial == serial).copied();
-            if let Some(launch) = found {
-                self.forgotten += u64::from(launch.is_awaited());
-                self.remove(oldest, &mut free);
-            }
+        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_oldest(&mut free)
+        {
         }
         if self.arrived.len() > 2 * self.known.len() + 64 {
             let known = &self.known;
             self.arrived.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
         }
+    }
+
+    /// Forgets the oldest, however much may come of it. False where there is none.
+    pub(super) fn forget_oldest(&mut self, free: impl FnMut(u32)) -> bool {
+        let known = &self.known;
+        let is_known = |(id, serial): &(u32, u32)| known.get(id).is_some_and(|launch| launch.serial == *serial);
+        let oldest = std::iter::from_fn(|| self.arrived.pop_front()).find(is_known);
+        let Some((oldest, _)) = oldest else { return false };
+        self.forgotten += u64::from(self.known.get(&oldest).is_some_and(Launch::is_awaited));
+        self.remove(oldest, free);
+        true
     }
 
     /// Puts a call in a start/end range, too. Whether that is news.

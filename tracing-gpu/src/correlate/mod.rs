@@ -37,7 +37,7 @@ use self::hash::Map;
 use self::kernels::{Execution, RangeKernels};
 use self::launches::{Came, Expected, Launch, Launches};
 use self::lineage::{Lineage, UNMATCHED};
-use self::projection::{Instances, NO_SLOT, Timed};
+use self::projection::{Instances, NO_SLOT, REFUSED, Timed};
 pub use self::totals::{AttributionLosses, Function, Projection, Totals};
 #[cfg(any(test, feature = "internals"))]
 pub use self::totals::{Range, RangeKernel};
@@ -52,10 +52,11 @@ pub(crate) const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Calls remembered until what they launched has come: 41 to 82 bytes each.
+    /// Calls remembered until what they launched has come: at most 122 bytes each. Where API calls are recorded, in each of three drains as many of these, at most 80 bytes each.
     pub launches: usize,
-    /// Instances not in the totals yet: some 210 bytes each, 16 for each kernel launched in it, and 4 for each lifetime around it. In a drain there may be as many more as were noted in it, and
-    /// one that is in the totals early stays as long as a launch in it is remembered.
+    /// Instances not in the totals yet: some 250 bytes each, 16 for each kernel launched in it, and 4 for each lifetime around it. In a drain there may be more, and
+    /// one that is in the totals early stays as long as a launch in it is remembered: 64 and two and a half times as many at most. What runs in others counts as
+    /// late.
     pub instances: usize,
 }
 
@@ -121,7 +122,11 @@ impl Attribution {
                     (true, false) => Expected::Operations,
                     (false, _) => Expected::Record,
                 };
-                let launch = Launch::new(tid, node, instances.slot(instance), expected);
+                let slot = match instances.slot(instance) {
+                    NO_SLOT if instance != 0 => REFUSED,
+                    slot => slot,
+                };
+                let launch = Launch::new(tid, node, slot, expected);
                 instances.called(tid, correlation, launch.instance);
                 if !launches.joins(correlation, &launch) {
                     instances.hold(launch.instance);
@@ -219,7 +224,7 @@ impl Attribution {
         if launch.within {
             launches.within(correlation).iter().for_each(|&slot| count(instances, slot));
         }
-        self.losses.late += u64::from(late);
+        self.losses.late += u64::from(late || launch.instance == REFUSED);
         if let Some(execution) = execution.filter(|_| !undecided.is_empty()) {
             let ranges = undecided.iter().filter_map(|&slot| Some((instances.range(slot)?, slot))).collect();
             range_kernels.wait(ranges, inside, execution);
@@ -261,6 +266,9 @@ impl Attribution {
         }
         self.launches.drained(|slot| self.instances.release(slot));
         self.instances.fold(context.keep);
+        while self.instances.is_crowded() && self.launches.forget_oldest(|slot| self.instances.release(slot)) {
+            self.instances.fold(context.keep);
+        }
         self.range_kernels.drained(context.keep);
     }
 

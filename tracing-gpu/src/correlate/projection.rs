@@ -12,6 +12,8 @@ use crate::summary::RangeStyle;
 
 /// No instance.
 pub(super) const NO_SLOT: u32 = u32::MAX;
+/// An instance that there was no slot for.
+pub(super) const REFUSED: u32 = NO_SLOT - 1;
 
 /// Totals by label and style.
 pub(super) type Projections = BTreeMap<Range, Projection>;
@@ -145,7 +147,7 @@ impl Instances {
         self.by_id.get(&id).copied().unwrap_or(NO_SLOT)
     }
 
-    #[cfg(test)]
+    /// All that have a slot, in the totals or not.
     pub(super) fn kept(&self) -> usize {
         self.kept.len() - self.free.len()
     }
@@ -154,9 +156,17 @@ impl Instances {
         self.kept.get_mut(slot as usize)
     }
 
+    /// Whether those that are in the totals, and kept by launches alone, are too many.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.kept() - self.open > self.limit
+    }
+
     pub(super) fn begin(&mut self, began: &Instance) {
         if began.id == 0 || self.by_id.contains_key(&began.id) {
             return;
+        }
+        if self.kept() >= self.limit.saturating_mul(5) / 2 + 64 {
+            return; // calls in it find no slot
         }
         let parent = self.slot(began.parent);
         let level = self.level_in(parent);
@@ -194,7 +204,12 @@ impl Instances {
         };
         match self.kept.get_mut(slot as usize) {
             Some(place) => *place = kept,
-            None if slot != NO_SLOT => self.kept.push(kept),
+            None if slot != NO_SLOT => {
+                if self.kept.len() == self.kept.capacity() {
+                    self.kept.reserve_exact(64 + self.kept.len() / 8); // not twice as many: they are large
+                }
+                self.kept.push(kept);
+            }
             None => return,
         }
         self.by_id.insert(began.id, slot);

@@ -222,6 +222,49 @@ fn beyond_the_bound_instances_are_folded_early() {
     assert_eq!(all.instances.kept(), 0);
 }
 
+/// Of captures nothing comes. Each keeps its launch, and that its instance, until the bound on either.
+#[test]
+fn instances_of_launches_that_nothing_comes_of_are_let_go_of() {
+    let mut all = attribution(10_000, 100);
+    for id in 1..=5_000 {
+        all.notes(&[began(id.into(), 0, 1), called(id, 1, id.into()), called(10_000 + id, 1, id.into())]);
+        all.notes(&[Note::Ended { instance: id.into(), end: 30 }]);
+        all.ran(10_000 + id, 100, 110);
+        if id % 50 == 0 {
+            all.drain(1);
+            assert!(all.instances.kept() <= 200, "{}", all.instances.kept());
+        }
+    }
+    let totals = all.totals(200);
+    assert_eq!((totals.losses.late, totals.losses.unmatched), (0, 0));
+    assert!((4_700..5_000).contains(&totals.losses.forgotten_launches), "{:?}", totals.losses);
+    assert_eq!(totals.projections[&(1, RangeStyle::PushPop)].projected.count, 5_000);
+}
+
+#[test]
+fn there_are_no_more_instances_than_there_is_room_for() {
+    let mut all = attribution(10_000, 100);
+    for id in 1..=1_000 {
+        all.notes(&[began(id.into(), 0, 1), called(id, 1, id.into())]);
+        all.ran(id, 100, 110);
+    }
+    assert_eq!(all.instances.kept(), 250 + 64, "all in one drain");
+    (1..=1_000).for_each(|id| all.notes(&[Note::Ended { instance: id, end: 30 }]));
+    all.drain(5);
+    let totals = all.totals(200);
+    assert_eq!(totals.projections[&(1, RangeStyle::PushPop)].projected.count, 314);
+    assert_eq!((totals.losses.late, totals.total.operations), (1_000 - 314, 1_000));
+    assert_eq!(all.instances.kept(), 0);
+}
+
+/// The figures in the comments, from which the collector makes numbers of what goes into its memory.
+#[test]
+fn launches_and_instances_are_as_large_as_is_said() {
+    let in_table = |entry: usize| (entry + 1) * 16 / 7; // after growth
+    assert!(in_table(size_of::<(u32, Launch)>()) + 4 * 8 + 3 * 8 <= 122);
+    assert!(size_of::<projection::Kept>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
+}
+
 #[test]
 fn calls_of_the_profiler_are_in_no_table() {
     let mut all = attribution(100, 100);

@@ -15,6 +15,7 @@ use super::own;
 use crate::activity::{ApiCall, GpuOp, Note};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
+use crate::collect::notes::{Notes, Taken};
 use crate::collect::samples::KEPT;
 use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
@@ -25,11 +26,20 @@ use crate::summary::ActivityLosses;
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Notes that there is room for without growing, in what threads are given back.
-const KEPT_NOTES: usize = 4_096;
-/// Memory per remembered launch, about, by which a bound in bytes becomes one in launches.
-const LAUNCH_BYTES: usize = 32;
-const INSTANCE_BYTES: usize = 128;
+/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers; records that wait to be attributed; launches and instances whose operations have not
+/// all come; and what threads note until it is collected.
+const BUFFERS: usize = 6;
+const RECORDS: usize = 3;
+const LAUNCHES: usize = 3;
+const INSTANCES: usize = 3;
+const NOTES: usize = 1;
+const PARTS: usize = BUFFERS + RECORDS + LAUNCHES + INSTANCES + NOTES;
+
+/// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per instance that is not in the totals: there may be two and a
+/// half times as many instances.
+const LAUNCH_BYTES: usize = 128;
+const CALL_BYTES: usize = 3 * 80;
+const INSTANCE_BYTES: usize = 280 * 5 / 2;
 
 /// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of `finish`.
 static OWNER: AtomicU64 = AtomicU64::new(0);
@@ -62,10 +72,10 @@ pub(crate) struct Collector {
     session: &'static Session,
     calls: bool,
     /// Notes of threads that have no shard.
-    strays: Mutex<Vec<Note>>,
+    strays: Mutex<Notes>,
     arrived: Mutex<Arrived>,
-    /// Bound on records that wait to be attributed.
-    most_rows: usize,
+    /// Bound on the memory of records that wait to be attributed, or are at it.
+    record_bytes: usize,
     state: Mutex<State>,
     /// Who writes timelines, where any is written, and what CUPTI's clock read when the profiler's began.
     recorder: OnceCell<(&'static Recorder, u64)>,
@@ -81,23 +91,39 @@ pub(crate) struct Collector {
 #[derive(Debug, Default)]
 struct Arrived {
     batches: Vec<Batch>,
-    rows: usize,
+    /// Of these, and of those that are being attributed.
+    bytes: usize,
     unreadable: u64,
     over_budget: u64,
 }
 
 impl Arrived {
-    fn push(&mut self, batch: Batch, most_rows: usize) {
+    fn push(&mut self, batch: Batch, most_bytes: usize) {
         self.unreadable += batch.unreadable;
         self.over_budget += batch.over_budget;
-        let rows = batch.ops.len() + batch.calls.len();
-        if self.rows + rows > most_rows {
-            self.over_budget += rows as u64;
+        let bytes = bytes_of(&batch);
+        if self.bytes + bytes > most_bytes {
+            self.over_budget += (batch.ops.len() + batch.calls.len()) as u64;
         } else {
-            self.rows += rows;
+            self.bytes += bytes;
             self.batches.push(batch);
         }
     }
+
+    /// All that waits; it counts until it is [`done`](Self::done).
+    fn take(&mut self) -> Self {
+        let (batches, bytes) = (std::mem::take(&mut self.batches), self.bytes);
+        let (unreadable, over_budget) = (std::mem::take(&mut self.unreadable), std::mem::take(&mut self.over_budget));
+        Self { batches, bytes, unreadable, over_budget }
+    }
+
+    fn done(&mut self, bytes: usize) {
+        self.bytes -= bytes.min(self.bytes);
+    }
+}
+
+fn bytes_of(batch: &Batch) -> usize {
+    size_of::<Batch>() + batch.ops.capacity() * size_of::<GpuOp>() + batch.calls.capacity() * size_of::<ApiCall>()
 }
 
 #[derive(Debug)]
@@ -107,7 +133,7 @@ struct State {
     parents: Vec<u32>,
     /// What ran before is not of this window, in nanoseconds of CUPTI's clock.
     window: u64,
-    notes: Vec<(u32, Note)>,
+    notes: Taken,
     dropped_notes: u64,
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
@@ -127,7 +153,7 @@ impl Sink for Entry {
 
     fn records(&self, batch: Batch) {
         if let Some(collector) = self.0.get() {
-            collector.arrived.lock().push(batch, collector.most_rows);
+            collector.arrived.lock().push(batch, collector.record_bytes);
         }
     }
 }
@@ -137,7 +163,7 @@ impl Sink for Entry {
 pub(crate) struct CollectorOptions {
     /// Whether single calls of the CUDA API are wanted.
     pub(crate) calls: bool,
-    /// Bound on memory, in bytes: for CUPTI's buffers as much as for what is remembered of launches.
+    /// Bound on memory, in bytes.
     pub(crate) memory: usize,
 }
 
@@ -152,23 +178,23 @@ impl Collector {
 
     fn start_owned(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
         let entry: &'static Entry = Box::leak(Box::new(Entry(OnceCell::new())));
-        let half = options.memory / 2;
-        let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: half }, entry)
+        let share = |parts: usize| options.memory / PARTS * parts;
+        let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
-        // The other half: records that wait, launches, and instances whose operations have not all come.
-        let limits = Limits { launches: half / 4 / LAUNCH_BYTES, instances: half / 4 / INSTANCE_BYTES };
+        let launch_bytes = LAUNCH_BYTES + if options.calls { CALL_BYTES } else { 0 };
+        let limits = Limits { launches: share(LAUNCHES) / launch_bytes, instances: share(INSTANCES) / INSTANCE_BYTES };
         let collector: &'static Self = Box::leak(Box::new(Self {
             core,
             session,
             calls: options.calls,
             strays: Mutex::default(),
             arrived: Mutex::default(),
-            most_rows: half / 2 / std::mem::size_of::<GpuOp>(),
+            record_bytes: share(RECORDS),
             state: Mutex::new(State {
                 attribution: Attribution::new(limits),
                 parents: Vec::new(),
                 window: 0,
-                notes: Vec::new(),
+                notes: Taken::default(),
                 dropped_notes: 0,
                 dropped_before: 0,
                 losses: ActivityLosses::default(),
@@ -181,6 +207,7 @@ impl Collector {
             thread: Mutex::default(),
         }));
         let _first = entry.0.set(collector);
+        core.note_room.allow(share(NOTES));
         core.set_collecting(true);
         *LAST.lock() = Some(collector);
         UNWATCHED.store(options.calls, Relaxed);
@@ -221,10 +248,13 @@ impl Collector {
         match self.core.calling_shard() {
             Some(shard) if is_own => shard.note_own(correlation),
             Some(shard) => shard.note_call(correlation, graph, enqueues),
-            None => self.strays.lock().push(match is_own {
-                true => Note::Own { correlation },
-                false => Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues },
-            }),
+            None => {
+                let note = match is_own {
+                    true => Note::Own { correlation },
+                    false => Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues },
+                };
+                let _counted_if_not = self.strays.lock().push((0, note), &self.core.note_room);
+            }
         }
     }
 
@@ -232,7 +262,8 @@ impl Collector {
     fn collect(&self) {
         let mut state = self.state.lock();
         // Records first: whatever launched them has been noted by now.
-        let arrived = std::mem::take(&mut *self.arrived.lock());
+        let arrived = self.arrived.lock().take();
+        let bytes: usize = arrived.batches.iter().map(bytes_of).sum();
         let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for shard in self.core.all_shards() {
             *dropped_notes += shard.take_notes(notes);
@@ -240,10 +271,11 @@ impl Collector {
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
                 recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(*thread, note)));
             }
-            notes.clear();
-            notes.shrink_to(KEPT_NOTES); // it goes to the next thread, which may never need as much
+            shard.give_back(notes);
         }
-        std::mem::take(&mut *self.strays.lock()).iter().for_each(|note| attribution.note(0, note));
+        *dropped_notes += self.strays.lock().take(notes, &self.core.note_room);
+        notes.iter().for_each(|(_, note)| attribution.note(0, note));
+        self.strays.lock().keep(notes.clear(&self.core.note_room));
         self.core.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
@@ -251,13 +283,18 @@ impl Collector {
         let context = Context { parents: parents.as_slice(), keep: &keep };
         losses.unreadable_records += arrived.unreadable;
         losses.over_budget_records += arrived.over_budget;
-        for batch in arrived.batches {
-            self.record(&batch);
+        for batch in &arrived.batches {
+            self.record(batch);
             // What had no time is counted; what was over before the window is not of it.
             let of_window = |end: u64| end == 0 || end >= *window;
             batch.ops.iter().filter(|op| of_window(op.end)).for_each(|op| attribution.operation(op, &context));
             batch.calls.iter().filter(|call| of_window(call.start)).for_each(|call| attribution.call(call, &context));
         }
+        if let Some((recorder, _)) = self.recorder.get() {
+            recorder.add_gpu(|records| records.drained());
+        }
+        drop(arrived);
+        self.arrived.lock().done(bytes);
         attribution.drained(&context);
     }
 
@@ -347,5 +384,32 @@ impl Collector {
     /// Where the records come from, for the footer.
     pub(crate) fn describe(&self) -> String {
         self.session.describe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activity::{Kernel, Work};
+
+    #[test]
+    fn what_is_being_attributed_takes_of_the_memory_too() {
+        let work = Work::Kernel(Kernel::default());
+        let op = GpuOp { start: 0, end: 0, correlation: 0, device: 0, context: 0, stream: 0, graph_node: 0, work };
+        let batch = |ops| Batch { ops: vec![op; ops], ..Batch::default() };
+        let (mut arrived, most) = (Arrived::default(), 2 * bytes_of(&batch(100)));
+        (0..3).for_each(|_| arrived.push(batch(100), most));
+        assert_eq!((arrived.batches.len(), arrived.over_budget), (2, 100));
+        let taken = arrived.take();
+        assert_eq!((taken.batches.len(), taken.over_budget), (2, 100));
+        arrived.push(batch(1), most);
+        assert_eq!((arrived.batches.len(), arrived.over_budget), (0, 1));
+        arrived.done(taken.batches.iter().map(bytes_of).sum());
+        let mut roomy = batch(1);
+        roomy.ops.reserve_exact(250);
+        arrived.push(roomy, most);
+        assert_eq!(arrived.over_budget, 2, "by what it takes, not by what is in it");
+        arrived.push(batch(199), most);
+        assert_eq!((arrived.batches.len(), arrived.over_budget), (1, 2));
     }
 }

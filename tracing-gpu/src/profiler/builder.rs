@@ -77,8 +77,19 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Memory for what CUPTI records, in bytes: its buffers, and what is remembered of launches until their work is done. What does not fit is counted.
-    /// Used only where kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
+    /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's buffers, records that wait, launches and instances of
+    /// ranges whose operations have not all come, and what threads note of their launches until that is collected, ten times a second. What does not fit is
+    /// counted, and the report says so. Used only where kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
+    ///
+    /// Beside it there is what does not grow with the number of launches:
+    /// - rows of tables: one for each kernel, function and direction, for each kernel by range and thread, and for each node of the tree, with at most 8 KiB for
+    ///   each device that its work ran on. There are at most 65,536 nodes, and as many names of kernels, each kept once; further ones share a row. Single durations
+    ///   are in [`sample_budget`](Self::sample_budget);
+    /// - for an instance that waits, 16 bytes for each kernel by name that was launched in it;
+    /// - the ends of instances that were noted to begin, for which there is always room, and 10 KiB a thread for the last of them;
+    /// - what CUPTI allocates itself, on the host and on devices, and the 64 KiB buffers it gets in place of those beyond the bound, whose records are counted and thrown away;
+    /// - the old memory of a table while it grows, for that moment;
+    /// - timelines, which have [`timeline_memory`](Self::timeline_memory).
     pub fn gpu_memory(mut self, bytes: usize) -> Self {
         self.config.gpu_memory = bytes;
         self

@@ -4,29 +4,49 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::Labels;
+use super::instances::{Instances, Kept};
 use super::moments::Moments;
 use crate::activity::{Api, ApiCall, GpuOp, InstanceId, Note, Work};
 use crate::timeline::{Call, Item, Operation, Projection};
 
-/// Records that wait to be written; what comes beyond is counted.
-const WAITING: usize = 1 << 20;
-/// Launches and instances that are remembered for what is still to come of them.
-const REMEMBERED: usize = 1 << 18;
-/// Writes after which nothing more is expected of an instance that is over.
-const GRACE: u64 = 20;
+/// Memory of a launch and of an instance that are remembered for what is still to come of them, on one stream.
+const REMEMBERED_BYTES: usize = 512;
+/// Drains of the collector, ten a second, after the last operation of a launch in which more of it may come: they come together.
+const GRACE: u64 = 10;
+/// The same for a graph, whose operations may come long after one another: a minute.
+const GRAPH_GRACE: u64 = 600;
+
+#[cfg(test)]
+#[path = "gpu/tests.rs"]
+mod tests;
 
 /// What the collector hands over. Its times are those of CUPTI, from the start of the profiler's clock on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct GpuRecords {
+    /// Bound on the memory of what waits.
+    most_bytes: usize,
     notes: Vec<(u32, Note)>,
     ops: Vec<GpuOp>,
     calls: Vec<(ApiCall, Arc<str>)>,
     /// Kernels by number: as a person writes them, and their symbols.
     kernels: HashMap<u32, (Arc<str>, Arc<str>)>,
     lost: u64,
+    /// Drains of the collector: all that came with these, and before, is here or was taken.
+    drains: u64,
 }
 
 impl GpuRecords {
+    pub(super) fn new(most_bytes: usize) -> Self {
+        let (notes, ops, calls) = (Vec::new(), Vec::new(), Vec::new());
+        Self { most_bytes, notes, ops, calls, kernels: HashMap::new(), lost: 0, drains: 0 }
+    }
+
+    pub(super) fn take(&mut self) -> Self {
+        let empty = Self::new(self.most_bytes);
+        std::mem::replace(self, empty)
+    }
+
+    /// Whether it holds nothing that takes room.
     pub(super) fn is_empty(&self) -> bool {
         self.notes.is_empty() && self.ops.is_empty() && self.calls.is_empty() && self.lost == 0
     }
@@ -36,7 +56,9 @@ impl GpuRecords {
     }
 
     fn has_room(&mut self) -> bool {
-        let has_room = self.notes.len() + self.ops.len() + self.calls.len() < WAITING;
+        let notes = self.notes.len() * size_of::<(u32, Note)>();
+        let rows = self.ops.len() * size_of::<GpuOp>() + self.calls.len() * size_of::<(ApiCall, Arc<str>)>();
+        let has_room = 2 * (notes + rows) < self.most_bytes; // lists have twice the room, at most
         self.lost += u64::from(!has_room);
         has_room
     }
@@ -62,6 +84,11 @@ impl GpuRecords {
             self.calls.push((*call, name));
         }
     }
+
+    /// A drain of the collector is over.
+    pub(crate) fn drained(&mut self) {
+        self.drains += 1;
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,42 +97,59 @@ struct Launch {
     at: u64,
     node: u32,
     instance: InstanceId,
+    graph: bool,
+    /// Whether its instance waits for operations of it.
+    holds: bool,
+    /// The drain in which the last operation came; 0 before any.
+    came: u64,
 }
-
-#[derive(Debug)]
-struct Kept {
-    parent: InstanceId,
-    label: u32,
-    level: u32,
-    /// The write in which it ended; `None` while it is open.
-    over: Option<u64>,
-    /// First start and last end on each stream.
-    streams: Vec<(Stream, u64, u64)>,
-}
-
-type Stream = (u32, u32, u32); // device, context, stream
 
 /// What is remembered between writes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct GpuTracks {
+    /// Bound on launches, on instances, and on calls of our own.
+    most: usize,
     launches: HashMap<u32, Launch>,
     order: VecDeque<u32>,
-    instances: HashMap<InstanceId, Kept>,
+    /// Launches by the drain in which an operation came: those that launch no graph, and those that do.
+    came: [VecDeque<(u64, u32)>; 2],
+    instances: Instances,
     own: HashSet<u32>,
     /// The operating system's numbers of threads by CUPTI's.
     threads: HashMap<u32, u32>,
     devices: HashSet<u32>,
-    writes: u64,
+    /// The number of the drain that is not over.
+    drain: u64,
 }
 
 type Give<'a> = &'a mut dyn FnMut(&Item<'_>);
 
 impl GpuTracks {
+    /// Remembers as many launches and instances as go into this memory.
+    pub(super) fn new(bytes: usize) -> Self {
+        let most = bytes / REMEMBERED_BYTES;
+        Self {
+            most,
+            launches: HashMap::new(),
+            order: VecDeque::new(),
+            came: [VecDeque::new(), VecDeque::new()],
+            instances: Instances::new(most),
+            own: HashSet::new(),
+            threads: HashMap::new(),
+            devices: HashSet::new(),
+            drain: 1,
+        }
+    }
+
+    /// Projections that are missing or may be cut short for want of room, since this was asked last.
+    pub(super) fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.instances.lost)
+    }
+
     /// Writes what has come.
     pub(super) fn write(&mut self, records: GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
-        self.writes += 1;
         for (thread, note) in &records.notes {
-            self.note(*thread, note, moments);
+            self.note(*thread, note, moments, labels, give);
         }
         let of_runtime: HashSet<u32> = records
             .calls
@@ -125,37 +169,60 @@ impl GpuTracks {
             }
             self.operation(op, &records.kernels, labels, give);
         }
-        self.project(labels, give, false);
-        while self.order.len() > REMEMBERED {
-            if let Some(oldest) = self.order.pop_front() {
-                self.launches.remove(&oldest);
+        self.drain += records.drains;
+        self.settle();
+        self.instances.settle(|kept| project(kept, labels, give));
+        while self.order.len() > self.most {
+            if let Some(launch) = self.order.pop_front().and_then(|oldest| self.launches.remove(&oldest)) {
+                self.forget(launch);
             }
         }
-        if self.own.len() > REMEMBERED {
+        if self.own.len() > self.most {
             self.own.clear(); // their records came long ago
         }
     }
 
-    fn note(&mut self, thread: u32, note: &Note, moments: &Moments) {
+    fn note(&mut self, thread: u32, note: &Note, moments: &Moments, labels: &Labels, give: Give<'_>) {
         match *note {
-            Note::Began(instance) if self.instances.len() < REMEMBERED => {
-                let level = self.instances.get(&instance.parent).map_or(0, |parent| parent.level + 1);
-                let (parent, label) = (instance.parent, instance.label);
-                self.instances.insert(instance.id, Kept { parent, label, level, over: None, streams: Vec::new() });
-            }
-            Note::Ended { instance, .. } => {
-                if let Some(kept) = self.instances.get_mut(&instance) {
-                    kept.over = Some(self.writes);
-                }
-            }
-            Note::Called { correlation, node, instance, at, .. } => {
-                let launch = Launch { thread, at: moments.ns(at), node, instance };
-                if self.launches.insert(correlation, launch).is_none() {
-                    self.order.push_back(correlation);
+            Note::Began(instance) => self.instances.begin(&instance, |kept| project(kept, labels, give)),
+            Note::Ended { instance, .. } | Note::Left { instance } => self.instances.end(instance),
+            Note::Called { correlation, node, instance, graph, at, enqueues } => {
+                let holds = enqueues && self.instances.hold(instance);
+                let launch = Launch { thread, at: moments.ns(at), node, instance, graph, holds, came: 0 };
+                match self.launches.insert(correlation, launch) {
+                    Some(before) if before.holds => self.instances.release(before.instance),
+                    Some(_) => {}
+                    None => self.order.push_back(correlation),
                 }
             }
             Note::Own { correlation } => _ = self.own.insert(correlation),
-            _ => {}
+            Note::Within { .. } => {}
+        }
+    }
+
+    /// Lets go of launches of which nothing more is expected.
+    fn settle(&mut self) {
+        for (came, grace) in self.came.iter_mut().zip([GRACE, GRAPH_GRACE]) {
+            while let Some(&(drain, correlation)) = came.front().filter(|(drain, _)| drain + grace <= self.drain) {
+                came.pop_front();
+                let launch = self.launches.get_mut(&correlation).filter(|launch| launch.came == drain && launch.holds);
+                if let Some(launch) = launch {
+                    launch.holds = false;
+                    self.instances.release(launch.instance);
+                }
+            }
+            if came.len() > 2 * self.launches.len() + 64 {
+                let launches = &self.launches;
+                came.retain(|(drain, correlation)| launches.get(correlation).is_some_and(|it| it.came == *drain));
+            }
+        }
+    }
+
+    /// A launch is no longer remembered. Where nothing has come of it, what comes is missing in the projection.
+    fn forget(&mut self, launch: Launch) {
+        if launch.holds {
+            self.instances.lost += u64::from(launch.came == 0);
+            self.instances.release(launch.instance);
         }
     }
 
@@ -177,7 +244,13 @@ impl GpuTracks {
     }
 
     fn operation(&mut self, op: &GpuOp, kernels: &HashMap<u32, (Arc<str>, Arc<str>)>, labels: &Labels, give: Give<'_>) {
-        let launch = self.launches.get(&op.correlation).copied();
+        let drain = self.drain;
+        let launch = self.launches.get_mut(&op.correlation).map(|launch| {
+            if std::mem::replace(&mut launch.came, drain) != drain {
+                self.came[usize::from(launch.graph)].push_back((drain, op.correlation));
+            }
+            *launch
+        });
         let names = match op.work {
             Work::Kernel(kernel) => kernels.get(&kernel.name),
             Work::Memory(_) => None,
@@ -196,35 +269,20 @@ impl GpuTracks {
             launch: launch.map(|launch| (launch.thread, launch.at)),
             span: launch.and_then(|launch| labels.node(launch.node)),
         }));
-        let mut next = launch.map_or(0, |launch| launch.instance);
-        let stream = (op.device, op.context, op.stream);
-        while let Some(kept) = self.instances.get_mut(&next) {
-            match kept.streams.iter_mut().find(|(of, ..)| *of == stream) {
-                Some((_, first, last)) => (*first, *last) = ((*first).min(op.start), (*last).max(op.end)),
-                None => kept.streams.push((stream, op.start, op.end)),
-            }
-            next = kept.parent;
-        }
+        self.instances.ran(launch.map_or(0, |launch| launch.instance), op);
     }
 
-    /// Writes the projections of instances that nothing more is expected of, or of all.
-    fn project(&mut self, labels: &Labels, give: Give<'_>, all: bool) {
-        let writes = self.writes;
-        self.instances.retain(|_, kept| {
-            if !all && kept.over.is_none_or(|over| over + GRACE > writes) {
-                return true;
-            }
-            let (domain, name) = labels.label(kept.label);
-            for &((device, context, stream), start, end) in &kept.streams {
-                let level = kept.level;
-                give(&Item::Projection(Projection { device, context, stream, start, end, domain, name, level }));
-            }
-            false
-        });
-    }
-
-    /// Nothing more comes.
+    /// Nothing more comes: writes all projections.
     pub(super) fn end(&mut self, labels: &Labels, give: Give<'_>) {
-        self.project(labels, give, true);
+        self.instances.take_all().for_each(|kept| project(&kept, labels, give));
+    }
+}
+
+/// Writes the projection of an instance.
+fn project(kept: &Kept, labels: &Labels, give: Give<'_>) {
+    let (domain, name) = labels.label(kept.label);
+    for &((device, context, stream), start, end) in &kept.streams {
+        let level = kept.level;
+        give(&Item::Projection(Projection { device, context, stream, start, end, domain, name, level }));
     }
 }

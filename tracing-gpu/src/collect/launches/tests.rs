@@ -7,13 +7,16 @@ use tracing::{Dispatch, Level, Span, info_span};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::NOTES;
 use crate::activity::{GpuOp, Kernel, Note, Work};
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
+use crate::collect::notes::{Noted, Taken};
 use crate::correlate::{self, Attribution, Context, Totals};
 use crate::summary::RangeStyle;
 use crate::{GpuLayer, GpuSubscriber};
+
+/// Bytes for notes: some thousand.
+const ROOM: usize = 48 << 10;
 
 /// A profiler whose notes are read, and what was read so far.
 struct Listener {
@@ -41,10 +44,11 @@ impl Listener {
 
     /// What was noted since the last time, in the order of the shards.
     fn notes(&mut self) -> Vec<String> {
-        let (mut all, mut taken) = (Vec::new(), Vec::new());
+        let (mut all, mut taken) = (Vec::new(), Taken::default());
         for shard in self.core.all_shards() {
             assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
-            all.append(&mut taken);
+            all.extend(taken.iter().copied());
+            shard.give_back(&mut taken);
         }
         all.iter().for_each(|(thread, note)| self.attribution.note(*thread, note));
         all.iter().map(|(_, note)| self.text(note)).collect()
@@ -103,6 +107,7 @@ fn core(collecting: bool) -> &'static Core {
         tape_bytes: None,
         limits: Limits { nodes: 100, run_time_names: 100 },
     })));
+    core.note_room.allow(ROOM);
     core.set_collecting(collecting);
     core
 }
@@ -283,21 +288,27 @@ fn lifetimes_cost_nothing_while_nobody_collects() {
 fn an_end_has_room_where_nothing_else_has() {
     let listener = Listener::new(true);
     let core = listener.core;
-    let (taken, dropped) = listener.run(|| {
-        let shard = core.shard().unwrap();
+    let shard = listener.run(|| core.shard().unwrap());
+    let mut taken = Taken::default();
+    let (room, dropped) = listener.run(|| {
         let (noted, entered) = (lifetime("noted"), info_span!("entered").entered());
         call(core, 1);
-        (2..NOTES as u32).for_each(|correlation| shard.note_own(correlation));
+        // Four notes by now; as many more as there is room for.
+        let room = (2..10_000).take_while(|&correlation| {
+            shard.note_own(correlation);
+            shard.launches.log.lock().notes.dropped() == 0
+        });
+        let room = room.count() + 4;
         let unnoted = lifetime("unnoted");
         info_span!("inner").in_scope(|| call(core, 2));
         drop((unnoted, entered, noted));
-        let mut taken = Vec::new();
-        let dropped = shard.take_notes(&mut taken);
-        (taken, dropped)
+        (room, shard.take_notes(&mut taken))
     });
-    let ends = taken.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
-    assert_eq!((taken.len(), ends), (NOTES + 2, 2), "of those that were noted to begin");
-    assert_eq!(dropped, 2 + 3 + 2, "of our own; two that began, one noted in vain twice; and a call in a lifetime");
+    let all: Vec<_> = taken.iter().copied().collect();
+    let ends = all.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
+    assert_eq!((all.len(), ends), (room + 2, 2), "of those that were noted to begin");
+    assert_eq!(dropped, 1 + 3 + 2, "of our own; two that began, one noted in vain twice; and a call in a lifetime");
+    assert!(room * size_of::<Noted>() <= ROOM && (room + 256) * size_of::<Noted>() > ROOM - 2_048, "{room} notes");
 }
 
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.

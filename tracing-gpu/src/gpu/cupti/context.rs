@@ -4,14 +4,19 @@
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use libloading::Library;
+use parking_lot::{Condvar, Mutex};
 
 use super::unavailable::Unavailable;
 use crate::gpu::driver::{CudaError, Driver, Handle};
 
 /// Contexts that are remembered; more than a process has.
 const MOST: usize = 64;
+
+/// How long a thread that destroys a context waits for the end of our use of it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The driver, initialised, with a device.
 pub(crate) struct Device {
@@ -59,15 +64,18 @@ impl Device {
         const DEINITIALIZED: CudaError = CudaError(4);
         let mut all = true;
         for context in contexts.live() {
-            let waited = self.driver.relaxed(|| {
-                self.driver.in_context(context, || {
-                    // SAFETY: waits for the context that has just been made current; nothing is passed.
-                    match unsafe { (self.synchronize)() } {
-                        0 => Ok(()),
-                        code => Err(CudaError(code)),
-                    }
+            let wait = || {
+                self.driver.relaxed(|| {
+                    self.driver.in_context(context, || {
+                        // SAFETY: waits for the context that has just been made current; nothing is passed.
+                        match unsafe { (self.synchronize)() } {
+                            0 => Ok(()),
+                            code => Err(CudaError(code)),
+                        }
+                    })
                 })
-            });
+            };
+            let Some(waited) = contexts.using(context, wait) else { continue }; // destroyed meanwhile, and its work over
             all &= waited.is_ok();
             if waited == Err(DEINITIALIZED) {
                 break;
@@ -78,11 +86,46 @@ impl Device {
 }
 
 /// Contexts in which work was launched and that have not been destroyed. Written in callbacks, without a lock.
-pub(crate) struct Contexts([AtomicUsize; MOST]);
+///
+/// One that another thread destroys is not used meanwhile: it leaves the list before it is destroyed, and its end waits for a use that has begun.
+pub(crate) struct Contexts {
+    live: [AtomicUsize; MOST],
+    used: Mutex<Used>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Used {
+    context: Handle,
+    /// Whether the use is no longer waited for.
+    is_given_up: bool,
+}
 
 impl Contexts {
     pub(crate) fn new() -> Self {
-        Self([const { AtomicUsize::new(0) }; MOST])
+        Self { live: [const { AtomicUsize::new(0) }; MOST], used: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Runs `body`, which uses the context, unless it is gone. One use at a time.
+    fn using<T>(&self, context: Handle, body: impl FnOnce() -> T) -> Option<T> {
+        {
+            // Under the lock: who takes it off the list sees this use, or is seen here.
+            let mut used = self.used.lock();
+            if !self.live.iter().any(|slot| slot.load(Relaxed) == context) {
+                return None;
+            }
+            used.context = context;
+        }
+        let result = body();
+        self.used.lock().context = 0;
+        self.changed.notify_all();
+        Some(result)
+    }
+
+    /// A use that is not over after so long is not waited for: the process is about to end.
+    pub(crate) fn give_up(&self) {
+        self.used.lock().is_given_up = true;
+        self.changed.notify_all();
     }
 
     /// Remembers a context. The usual one, the first, costs one load.
@@ -91,7 +134,7 @@ impl Contexts {
         if context == 0 {
             return;
         }
-        for slot in &self.0 {
+        for slot in &self.live {
             let held = slot.load(Relaxed);
             if held == context {
                 return;
@@ -106,15 +149,18 @@ impl Contexts {
         }
     }
 
-    /// Forgets a context, which may be there twice where two threads met a hole.
+    /// Forgets a context, which may be there twice where two threads met a hole. On the thread that is about to destroy it: waits until it is not used, a second at
+    /// most, since whoever uses it may wait for something that this thread holds.
     pub(crate) fn gone(&self, context: Handle) {
-        for slot in &self.0 {
+        for slot in &self.live {
             let _other = slot.compare_exchange(context, 0, Relaxed, Relaxed);
         }
+        let is_used = |used: &mut Used| used.context == context && !used.is_given_up;
+        let _in_time = self.changed.wait_while_for(&mut self.used.lock(), is_used, PATIENCE);
     }
 
     fn live(&self) -> Vec<Handle> {
-        let mut live: Vec<Handle> = self.0.iter().map(|slot| slot.load(Relaxed)).filter(|held| *held != 0).collect();
+        let mut live: Vec<Handle> = self.live.iter().map(|slot| slot.load(Relaxed)).filter(|held| *held != 0).collect();
         live.sort_unstable();
         live.dedup();
         live
@@ -140,5 +186,41 @@ mod tests {
         assert_eq!(contexts.live(), [0x20]);
         (1..=100).for_each(|context| contexts.saw(context));
         assert_eq!(contexts.live().len(), MOST);
+    }
+
+    #[test]
+    fn a_context_is_not_destroyed_while_it_is_used_nor_used_afterwards() {
+        let contexts = Contexts::new();
+        [0x10, 0x20].into_iter().for_each(|context| contexts.saw(context));
+        let is_live = |context| contexts.live().contains(&context);
+        let (destroy, may_be_destroyed) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let used = contexts.using(0x10, || {
+                scope.spawn(|| {
+                    contexts.gone(0x20); // another one
+                    contexts.gone(0x10);
+                    destroy.send(()).unwrap();
+                });
+                while is_live(0x10) {
+                    std::thread::yield_now();
+                }
+                may_be_destroyed.recv_timeout(PATIENCE / 4).is_ok()
+            });
+            assert_eq!(used, Some(false));
+            may_be_destroyed.recv().unwrap();
+        });
+        assert_eq!(contexts.using(0x10, || ()), None);
+    }
+
+    #[test]
+    fn a_use_that_was_given_up_holds_nothing_up() {
+        let contexts = Contexts::new();
+        contexts.saw(0x10);
+        let began = std::time::Instant::now();
+        contexts.using(0x10, || {
+            contexts.give_up();
+            contexts.gone(0x10);
+        });
+        assert!(began.elapsed() < PATIENCE);
     }
 }

@@ -232,6 +232,7 @@ impl Session {
             return self.end();
         }
         within(PATIENCE, move || self.end()).unwrap_or_else(|_too_late| {
+            self.contexts.give_up();
             let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
             false
         })

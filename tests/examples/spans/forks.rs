@@ -1,0 +1,115 @@
+//! Forks while another thread is in the middle of something: wherever it allocates, with whatever locks it holds there.
+#![allow(unsafe_code)] // an allocator, and fork
+
+use crate::stage::Tier;
+use crate::{Outcome, Scenario};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::Write as _;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use tracing::info_span;
+use tracing_gpu::{Output, Profiler, Report};
+
+pub(crate) const ALL: &[Scenario] = &[("fork-anywhere", fork_anywhere)];
+
+/// Seconds that a child may take to exit: less than it would wait for a lock that nobody gives back.
+const SECONDS: u32 = 4;
+
+/// Whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Working,
+    /// The thread waits inside an allocation.
+    Allocating,
+    Over,
+}
+
+static TURN: Mutex<Turn> = Mutex::new(Turn::Working);
+static CHANGED: Condvar = Condvar::new();
+
+thread_local! {
+    /// Whether this thread waits at each of its allocations.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+fn turn() -> MutexGuard<'static, Turn> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait_until(is_it: impl Fn(Turn) -> bool) -> Turn {
+    *CHANGED.wait_while(turn(), |turn| !is_it(*turn)).unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_now(next: Turn) {
+    *turn() = next;
+    CHANGED.notify_all();
+}
+
+struct Waiting;
+
+// SAFETY: every call goes on to the system's allocator with unchanged arguments; waiting allocates nothing.
+unsafe impl GlobalAlloc for Waiting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if WAITS.try_with(Cell::get).unwrap_or(false) {
+            is_now(Turn::Allocating);
+            wait_until(|turn| turn == Turn::Working);
+        }
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: `block` came from `System` with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Waiting = Waiting;
+
+/// A child that exits at once, and how it ended.
+fn forked() -> i32 {
+    // SAFETY: the child arms a timer and exits, which runs destructors of thread-locals and exit hooks: what is tested.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: a signal that ends the process if it comes; `exit` takes any number.
+        unsafe {
+            libc::alarm(SECONDS);
+            libc::exit(0);
+        }
+    }
+    let mut status = 0;
+    // SAFETY: `child` is a child of this process that nobody else waits for, and `status` is a live `c_int`.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(waited, child);
+    status
+}
+
+/// The other thread makes its first span, and then profilers of its own: so many that the list of them grows.
+fn fork_anywhere(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().report([Report::Ranges]).build()?;
+    tier.install(&profiler)?;
+    info_span!("work").in_scope(|| ());
+    let other = std::thread::spawn(|| {
+        WAITS.set(true);
+        info_span!("there").in_scope(|| ());
+        let built: Vec<_> = (0..8).map(|_| Profiler::builder().output(Output::None).build()).collect();
+        WAITS.set(false);
+        is_now(Turn::Over);
+        built.into_iter().try_for_each(|built| built.map(drop))
+    });
+    let (mut forks, mut stuck) = (0, Vec::new());
+    while wait_until(|turn| turn != Turn::Working) == Turn::Allocating {
+        match forked() {
+            0 => {}
+            status => stuck.push((forks, status)),
+        }
+        forks += 1;
+        is_now(Turn::Working);
+    }
+    other.join().map_err(|_| "the thread panicked")??;
+    writeln!(std::io::stdout(), "{} of the children are stuck: {stuck:?}", stuck.len())?;
+    if forks < 20 {
+        return Err(format!("only {forks} forks").into());
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What is known of ranges that are still open: their values, and when those began that a new window cut.
+
+use std::collections::BTreeMap;
+
+use crate::clock::Ticks;
+use crate::collect::tape::Record;
+
+/// Ranges of either kind that are remembered. Beyond, those that began first are forgotten: they may be of threads that have ended.
+const OPEN: usize = 1 << 16;
+
+/// By the start of a range and its thread.
+#[derive(Debug, Default)]
+pub(super) struct OpenRanges {
+    values: BTreeMap<(Ticks, u32), Record>,
+    /// By the start of the window, the thread and the depth: when the range began.
+    began: BTreeMap<(Ticks, u32, u32), Ticks>,
+    lost: u64,
+}
+
+impl OpenRanges {
+    /// Keeps the values of a range.
+    pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: Record) {
+        self.values.insert((start, thread), values);
+        if self.values.len() > OPEN {
+            self.values.pop_first();
+            self.lost += 1;
+        }
+    }
+
+    /// A window that begins at `start` cut the range at this depth, which began `before`.
+    pub(super) fn cut(&mut self, thread: u32, depth: u32, before: Ticks, start: Ticks) {
+        let began = self.began.remove(&(before, thread, depth)).unwrap_or(before); // it may have been cut before
+        self.began.insert((start, thread, depth), began);
+        if self.began.len() > OPEN {
+            self.began.pop_first();
+            self.lost += 1;
+        }
+    }
+
+    /// When the range began that has ended: `start`, unless a new window cut it.
+    pub(super) fn began(&mut self, thread: u32, depth: u32, start: Ticks) -> Ticks {
+        if self.began.is_empty() { start } else { self.began.remove(&(start, thread, depth)).unwrap_or(start) }
+    }
+
+    /// The values of a range that has ended.
+    pub(super) fn values(&mut self, thread: u32, start: Ticks) -> Option<Record> {
+        if self.values.is_empty() { None } else { self.values.remove(&(start, thread)) }
+    }
+
+    /// Ranges that were forgotten since this was asked last: they lack their values, or what was before a window.
+    pub(super) fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn values(start: Ticks) -> Record {
+        Record::Values { start, color: None, payload: None, fields: Arc::default() }
+    }
+
+    fn start_of(record: Option<Record>) -> Option<Ticks> {
+        match record? {
+            Record::Values { start, .. } => Some(start),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn beyond_the_bound_those_that_began_first_are_forgotten_and_counted() {
+        let mut open = OpenRanges::default();
+        let most = OPEN as u64;
+        (0..most + 10).for_each(|start| open.keep(1, start, values(start)));
+        assert_eq!((open.take_lost(), open.take_lost()), (10, 0));
+        assert_eq!((start_of(open.values(1, 9)), start_of(open.values(1, 10))), (None, Some(10)));
+        assert_eq!(start_of(open.values(2, 11)), None, "of another thread");
+        assert_eq!(start_of(open.values(1, most + 9)), Some(most + 9));
+        (0..most + 3).for_each(|thread| open.cut(thread as u32, 0, 5, 100 + thread));
+        assert_eq!(open.take_lost(), 3);
+    }
+
+    #[test]
+    fn a_range_that_windows_cut_began_when_it_did() {
+        let mut open = OpenRanges::default();
+        for (depth, start) in [(0, 10), (1, 20)] {
+            open.cut(1, depth, start, 100);
+        }
+        open.cut(2, 1, 30, 100);
+        assert_eq!(open.began(1, 1, 100), 20);
+        assert_eq!(open.began(1, 1, 100), 100, "the next one there, which began then");
+        open.cut(1, 0, 100, 200);
+        assert_eq!((open.began(1, 0, 200), open.began(2, 1, 100)), (10, 30));
+        assert!(open.began.is_empty() && open.lost == 0);
+    }
+}
