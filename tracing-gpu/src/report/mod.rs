@@ -38,6 +38,7 @@ pub(crate) use activity::{bracketed, nsys_call};
 pub(crate) use comparison::{comparison, comparison_table, ratio};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
+pub use merged::MergedTable;
 pub(crate) use merged::{merged, merged_table};
 pub(crate) use names::{escaped, label};
 #[cfg(feature = "html")]
