@@ -87,7 +87,7 @@ pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String 
             TableStyle::Current => format!(" ** {what} of {count} Process{s} (merged):"),
             TableStyle::Legacy => format!("{what} of {count} Process{s}:"),
         };
-        match Rows::of(merged, table, options).filter(|rows| !rows.lines.is_empty()) {
+        match Rows::of(merged, table, TableStyle::Legacy).filter(|rows| !rows.lines.is_empty()) {
             Some(rows) => text += &section(&title, &fit::fitted(&rows, merged, options)),
             None if table == MergedTable::Ranges => text += &section(&title, NO_RANGE),
             None => {}
@@ -102,7 +102,7 @@ pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String 
 /// One table for programs: names as they are, all figures, without separators.
 pub(crate) fn merged_table(merged: &MergedSummary, table: MergedTable) -> Table {
     let plain = RenderOptions::default().raw_names(true);
-    match Rows::of(merged, table, &plain) {
+    match Rows::of(merged, table, plain.style) {
         Some(rows) => full(&rows, merged, &plain),
         None => tree(merged),
     }
@@ -129,7 +129,7 @@ fn full(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> Tab
             shown(known(line.sum.and_then(|sum| average(sum, line.count)))),
         ];
         let [min, mean, max, imbalance] = rank_cells(line.ranks).map(shown);
-        row.extend([min, mean, max, imbalance, Cell::text(slowest(line.ranks, merged, options))]);
+        row.extend([min, mean, max, imbalance, shown(Cell::text(slowest(line.ranks, merged, options)))]);
         let (name, others) = line.names.split_last().map_or(("", &[][..]), |(name, others)| (name.as_str(), others));
         row.extend(others.iter().map(Cell::text));
         row.push(name_cell(Some(name), options));

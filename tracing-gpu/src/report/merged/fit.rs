@@ -9,11 +9,11 @@ use crate::report::table::{Cell, Layout, Table, chars, shorten};
 use crate::report::{RenderOptions, names};
 
 /// Below this a name is no longer told from another: figures give way first.
-const LEAST_NAME: usize = 20;
+const LEAST_NAME: usize = 16;
 /// Widest name of a process where room is short.
 const MAX_PROCESS: usize = 16;
-/// Room for a time: `1.234 ms`.
-const TIME: usize = 8;
+/// Room for a time or a size: `1.234 ms`.
+const FIGURE: usize = 8;
 
 /// A column that gives way where room is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +23,17 @@ enum Optional {
     Ranks,
     /// What the row is of, but for its name.
     Kind,
+    /// The least and the average total of a process.
+    Spread,
 }
 
 /// From the widest to the narrowest.
-const CHOICES: [&[Optional]; 5] = [
-    &[Optional::Share, Optional::Count, Optional::Ranks, Optional::Kind],
-    &[Optional::Share, Optional::Count, Optional::Kind],
-    &[Optional::Share, Optional::Kind],
-    &[Optional::Kind],
+const CHOICES: [&[Optional]; 6] = [
+    &[Optional::Share, Optional::Count, Optional::Ranks, Optional::Kind, Optional::Spread],
+    &[Optional::Share, Optional::Count, Optional::Kind, Optional::Spread],
+    &[Optional::Share, Optional::Kind, Optional::Spread],
+    &[Optional::Kind, Optional::Spread],
+    &[Optional::Spread],
     &[],
 ];
 
@@ -91,7 +94,7 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
     let has = |column: Optional| columns.contains(&column);
     let (share, figure): (_, fn(u64) -> String) = match rows.unit {
         Unit::Time => ("Time (%)", human),
-        Unit::Size => ("Size (%)", human_bytes),
+        Unit::Size => ("Size (%)", |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) }),
     };
     let (names, kinds) = rows.names.split_last().map_or(("", &[][..]), |(name, kinds)| (*name, kinds));
     let mut headers: Vec<&str> = Vec::new();
@@ -99,27 +102,33 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
     headers.push(rows.total);
     headers.extend(has(Optional::Count).then_some(rows.count));
     headers.extend(has(Optional::Ranks).then_some("Ranks"));
-    headers.extend(["Min Rank", "Avg Rank", "Max Rank", "Max/Avg", "Slowest"]);
+    headers.extend(["Min Rank", "Avg Rank"].iter().filter(|_| has(Optional::Spread)));
+    headers.extend(["Max Rank", "Max/Avg", "Slowest"]);
     headers.extend(kinds.iter().filter(|_| has(Optional::Kind)));
     headers.push(names);
     let mut table = Table::new(headers);
     for line in &rows.lines {
         let known = |text: Option<String>| text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested);
-        // As wide as the widest, so that numbers stand to the right.
-        let size = |value: Option<u64>| {
+        // As wide as the column, so that numbers stand to the right.
+        let size = |value: Option<u64>, width: usize| {
             let text = value.filter(|_| !line.says_nothing).map_or_else(|| "-".to_owned(), figure);
-            Cell::text(format!("{text:>TIME$}"))
+            Cell::text(format!("{text:>width$}"))
         };
         let ranks = line.ranks;
         let mean = ranks.total().checked_div(ranks.len() as u64);
         let mut row = Vec::new();
         row.extend(has(Optional::Share).then(|| known(percent(line.total, rows.base))));
-        row.push(size(Some(line.total)));
+        row.push(size(Some(line.total), chars(rows.total).max(FIGURE)));
         row.extend(has(Optional::Count).then(|| Cell::tested(integer(line.count, false))));
         row.extend(has(Optional::Ranks).then(|| Cell::tested(integer(ranks.len() as u64, false))));
-        row.extend([ranks.fastest().map(|rank| rank.total), mean, ranks.slowest().map(|rank| rank.total)].map(size));
+        let spread = [ranks.fastest().map(|rank| rank.total), mean];
+        row.extend(spread.into_iter().filter(|_| has(Optional::Spread)).map(|value| size(value, FIGURE)));
+        row.push(size(ranks.slowest().map(|rank| rank.total), FIGURE));
         row.push(known(ranks.imbalance().map(|imbalance| format!("{imbalance:.2}"))));
-        row.push(Cell::text(shorten(&slowest(ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)));
+        row.push(match line.says_nothing {
+            true => Cell::unknown(),
+            false => Cell::text(shorten(&slowest(ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)),
+        });
         let (name, others) = line.names.split_last().map_or(("", &[][..]), |(name, others)| (name.as_str(), others));
         row.extend(others.iter().filter(|_| has(Optional::Kind)).map(Cell::text));
         row.push(name_cell(Some(name), options));

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::report::activity::{bracketed, nsys_call};
-use crate::report::{MergedTable, RenderOptions, names, nsys::style_name};
+use crate::report::{MergedTable, TableStyle, names, nsys::style_name};
 use crate::{Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Times, WorkPart};
 
 /// What the figures are of.
@@ -68,8 +68,8 @@ impl<'a> Rows<'a> {
         Self::new(Unit::Time, "Total Time", count, names, lines)
     }
 
-    /// `None` for the tree, which has a form of its own.
-    pub(super) fn of(merged: &'a MergedSummary, table: MergedTable, options: &RenderOptions) -> Option<Self> {
+    /// `None` for the tree, which has a form of its own. Copies have the names of that style: those of 2021 are the shorter ones.
+    pub(super) fn of(merged: &'a MergedSummary, table: MergedTable, style: TableStyle) -> Option<Self> {
         let gpu = merged.gpu.as_ref();
         Some(match table {
             MergedTable::Ranges => {
@@ -93,7 +93,7 @@ impl<'a> Rows<'a> {
             }
             MergedTable::MemTime => {
                 let rows = gpu.into_iter().flat_map(|gpu| &gpu.memory_times);
-                let lines = rows.map(|row| Line::of(row, vec![bracketed(row.key, options.style)]));
+                let lines = rows.map(|row| Line::of(row, vec![bracketed(row.key, style)]));
                 Self::times("Count", vec!["Operation"], lines.collect())
             }
             MergedTable::MemSize => {
@@ -104,7 +104,7 @@ impl<'a> Rows<'a> {
                     sum: Some(row.all.total_bytes),
                     ranks: &row.ranks,
                     says_nothing: false,
-                    names: vec![bracketed(row.key, options.style)],
+                    names: vec![bracketed(row.key, style)],
                 });
                 Self::new(Unit::Size, "Total", "Count", vec!["Operation"], lines.collect())
             }
