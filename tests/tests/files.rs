@@ -171,7 +171,7 @@ fn the_ranks_of_a_run_are_joined() {
     let ranks: Vec<Option<u32>> = merged.processes.iter().map(|process| process.rank).collect();
     assert_eq!(ranks, [Some(0), Some(1), Some(2), Some(10)]);
     assert!(merged.processes.iter().all(|process| process.run_id == "77"));
-    let step = merged.ranges.iter().find(|range| range.name == "step").expect("a range");
+    let step = merged.ranges.iter().find(|range| range.key.name == "step").expect("a range");
     let totals =
         || all.iter().flat_map(|one| &one.ranges).filter(|range| range.name == "step").map(|range| &range.times);
     assert_eq!((step.all.instances, step.ranks.len()), (40, 4));

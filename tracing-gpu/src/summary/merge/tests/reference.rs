@@ -191,9 +191,12 @@ fn add(all: &mut NodeTotals, one: NodeTotals) {
     sum.calls[0].total_ns += gpu.calls[0].total_ns;
 }
 
+/// Process, instances and total.
+type Rank = (usize, u64, u64);
+
 fn trees(all: &[Instances]) -> Result<(), TestCaseError> {
     let merged = merge(all);
-    let mut expected: BTreeMap<Vec<String>, (NodeTotals, Vec<(usize, u64, u64)>)> = BTreeMap::new();
+    let mut expected: BTreeMap<Vec<String>, (NodeTotals, Vec<Rank>)> = BTreeMap::new();
     for (process, raw) in all.iter().enumerate() {
         for (path, one) in nodes_of(raw) {
             let (sum, ranks) = expected.entry(path).or_default();
@@ -207,8 +210,7 @@ fn trees(all: &[Instances]) -> Result<(), TestCaseError> {
         let node = found.get(&path).ok_or_else(|| TestCaseError::fail(format!("no {path:?}")))?;
         totals.first_ns = node.all.first_ns;
         prop_assert_eq!(&node.all, &totals);
-        let of_node: Vec<(usize, u64, u64)> =
-            node.ranks.iter().map(|rank| (rank.process, rank.instances, rank.total)).collect();
+        let of_node: Vec<Rank> = node.ranks.iter().map(|rank| (rank.process, rank.instances, rank.total)).collect();
         prop_assert_eq!(of_node, ranks);
     }
     Ok(())
