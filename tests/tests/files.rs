@@ -214,7 +214,7 @@ fn with_gpu(summary: &mut Summary) {
         level_sum: 8,
         children_sum: 0,
     };
-    gpu.projections = summary.ranges.iter().map(of_range).collect();
+    gpu.projections = summary.ranges.iter().take(60).map(of_range).collect();
     (gpu.total, gpu.outside) = (work.clone(), work.clone());
     let on_stream = |range: &tracing_gpu::RangeStats| StreamStats {
         domain: None,
@@ -224,7 +224,7 @@ fn with_gpu(summary: &mut Summary) {
         empty: 0,
         floor_ns: 1_280,
     };
-    summary.stream_ranges = summary.ranges.iter().map(on_stream).collect();
+    summary.stream_ranges = summary.ranges.iter().take(60).map(on_stream).collect();
     summary.categories =
         (0..10).map(|n| CategoryStats { category: format!("category {n}"), times: times(n + 1) }).collect();
     let mut left: Vec<_> = summary.tree.iter_mut().collect();

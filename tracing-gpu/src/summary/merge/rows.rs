@@ -1,7 +1,8 @@
 //! The one shape of all that is joined: which row it is, what it is in all processes, and what each process has of it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::Deref;
 
 /// One row in all processes: a range, a kernel, a category.
@@ -111,15 +112,15 @@ pub(super) trait Join: Clone {
 }
 
 /// Parts of rows, as they come: by key, each with the number of its process.
-pub(super) struct Rows<K, V>(BTreeMap<K, Vec<(usize, V)>>);
+pub(super) struct Rows<K, V>(HashMap<K, Vec<(usize, V)>>);
 
 impl<K, V> Default for Rows<K, V> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(HashMap::new())
     }
 }
 
-impl<K: Ord, V: Join> Rows<K, V> {
+impl<K: Ord + Hash, V: Join> Rows<K, V> {
     /// A part without an instance is no row.
     pub(super) fn add(&mut self, process: usize, key: K, part: V) {
         if part.count() > 0 {
@@ -130,7 +131,7 @@ impl<K: Ord, V: Join> Rows<K, V> {
     /// By total descending, then by key. `places` has the new number of each process.
     pub(super) fn together(self, places: &[usize]) -> Vec<Merged<K, V>> {
         let mut rows: Vec<_> = self.0.into_iter().map(|(key, parts)| together(key, parts, places)).collect();
-        rows.sort_by_key(|row| Reverse(row.all.total())); // stable: equal totals stay in the order of their keys
+        rows.sort_by(|a, b| (Reverse(a.all.total()), &a.key).cmp(&(Reverse(b.all.total()), &b.key)));
         rows
     }
 }
