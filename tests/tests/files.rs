@@ -8,7 +8,10 @@ use std::process::Command;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
 use tests::recorder::example;
-use tracing_gpu::{RenderOptions, Summary};
+use tracing_gpu::{
+    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, ProjectionStats,
+    RenderOptions, Sizes, StreamStats, Summary, Times,
+};
 
 /// A folder of its own; it is removed when this is dropped.
 struct Folder(PathBuf);
@@ -168,16 +171,68 @@ fn the_ranks_of_a_run_are_joined() {
     let ranks: Vec<Option<u32>> = merged.processes.iter().map(|process| process.rank).collect();
     assert_eq!(ranks, [Some(0), Some(1), Some(2), Some(10)]);
     assert!(merged.processes.iter().all(|process| process.run_id == "77"));
-    let step = merged.ranges.iter().find(|range| range.name == "step").expect("a range");
+    let step = merged.ranges.iter().find(|range| range.key.name == "step").expect("a range");
     let totals =
         || all.iter().flat_map(|one| &one.ranges).filter(|range| range.name == "step").map(|range| &range.times);
-    assert_eq!((step.times.instances, step.ranks.len()), (40, 4));
-    assert_eq!(step.times.total_ns, totals().map(|times| times.total_ns).sum::<u64>());
-    assert_eq!(step.slowest().map(|rank| rank.total_ns), totals().map(|times| times.total_ns).max());
-    assert_eq!(step.fastest().map(|rank| rank.total_ns), totals().map(|times| times.total_ns).min());
+    assert_eq!((step.all.instances, step.ranks.len()), (40, 4));
+    assert_eq!(step.all.total_ns, totals().map(|times| times.total_ns).sum::<u64>());
+    assert_eq!(step.ranks.slowest().map(|rank| rank.total), totals().map(|times| times.total_ns).max());
+    assert_eq!(step.ranks.fastest().map(|rank| rank.total), totals().map(|times| times.total_ns).min());
     let mut text = Vec::new();
     merged.render(&RenderOptions::default(), &mut text).expect("writing to memory");
     assert!(String::from_utf8_lossy(&text).contains(" ** Ranges of 4 Processes (merged):"));
+    let root = merged.tree.iter().find(|node| node.key.name == "step").expect("a phase");
+    assert_eq!((root.all.instances, root.ranks.len()), (40, 4));
+}
+
+/// What a GPU adds to a summary: a few dozen kernels and calls, streams, and work at each node of the tree.
+fn with_gpu(summary: &mut Summary) {
+    let times = |count: u64| Times {
+        instances: count,
+        total_ns: count * 12_345,
+        min_ns: 1_000,
+        max_ns: 30_000,
+        median_ns: Some(12_000.5),
+        median_exact: true,
+        stddev_ns: 345.25,
+    };
+    let work = GpuWork { operations: 90, sum_ns: 1_000_000, busy_ns: 900_000, memory: Vec::new() };
+    let sizes = Sizes { count: 5, total_bytes: 5 << 20, min_bytes: 1 << 20, max_bytes: 1 << 20, ..Sizes::default() };
+    let kernel = |n| format!("void at::native::vectorized_elementwise_kernel<{n}, at::native::CUDAFunctor_add<float>>");
+    let mut gpu = GpuActivity::default();
+    gpu.kernels = (0..60).map(|n| KernelStats { name: kernel(n), times: times(n + 1) }).collect();
+    let kinds = [MemoryKind::HtoD, MemoryKind::DtoH, MemoryKind::DtoD, MemoryKind::PtoP, MemoryKind::Set];
+    gpu.memory = kinds.map(|kind| MemoryStats { kind, times: times(5), sizes: sizes.clone() }).into();
+    gpu.calls = Some((0..40).map(|n| CallStats { name: format!("cudaCall{n}_v7000"), times: times(n + 1) }).collect());
+    let of_range = |range: &tracing_gpu::RangeStats| ProjectionStats {
+        domain: range.domain.clone(),
+        name: range.name.clone(),
+        style: range.style,
+        projected: times(8),
+        range_total_ns: 100_000,
+        operations: 16,
+        level_sum: 8,
+        children_sum: 0,
+    };
+    gpu.projections = summary.ranges.iter().take(60).map(of_range).collect();
+    (gpu.total, gpu.outside) = (work.clone(), work.clone());
+    let on_stream = |range: &tracing_gpu::RangeStats| StreamStats {
+        domain: None,
+        name: range.name.clone(),
+        stream: "GPU 0 #1".to_owned(),
+        times: times(8),
+        empty: 0,
+        floor_ns: 1_280,
+    };
+    summary.stream_ranges = summary.ranges.iter().take(60).map(on_stream).collect();
+    summary.categories =
+        (0..10).map(|n| CategoryStats { category: format!("category {n}"), times: times(n + 1) }).collect();
+    let mut left: Vec<_> = summary.tree.iter_mut().collect();
+    while let Some(node) = left.pop() {
+        node.gpu = Some(NodeWork { own: work.clone(), total: work.clone(), calls: Vec::new() });
+        left.extend(node.children.iter_mut());
+    }
+    summary.gpu = Some(gpu);
 }
 
 /// As many files as a large run leaves, read and joined. `cargo test --release -p tests --test files many -- --nocapture` says how long it takes.
@@ -189,6 +244,7 @@ fn many_processes_are_joined_quickly() {
     let ran = outcome(command("phases-of-a-rank", LAYER).env("TRACING_GPU", format!("json={}", file.display())));
     assert!(ran.status.success(), "{}", ran.stderr);
     let mut one = summary(&file);
+    with_gpu(&mut one);
     let mut bytes = 0;
     for rank in 0..count {
         one.process.rank = Some(rank);
@@ -202,12 +258,16 @@ fn many_processes_are_joined_quickly() {
     let merged = Summary::merge((0..count).map(|rank| summary(&folder.0.join(format!("{rank}.json")))));
     let took = begin.elapsed();
     println!(
-        "{count} files of {} ranges and {} nodes, {} KB in all: read and joined in {} ms",
+        "{count} files of {} ranges, {} kernels and {} nodes, {} KB in all: read and joined in {} ms",
         one.ranges.len(),
+        one.gpu.as_ref().map_or(0, |gpu| gpu.kernels.len()),
         one.tree.iter().map(|root| 1 + root.children.len()).sum::<usize>(),
         bytes / 1_000,
         took.as_millis()
     );
     assert_eq!((merged.processes.len(), merged.ranges[0].ranks.len()), (count as usize, count as usize));
+    let gpu = merged.gpu.expect("there are kernels");
+    assert!(gpu.kernels.len() == 60 && gpu.kernels.iter().all(|kernel| kernel.ranks.len() == count as usize));
+    assert_eq!(merged.tree.len(), one.tree.iter().map(|root| 1 + root.children.len()).sum::<usize>());
     assert!(took.as_millis() < bound, "{took:?}");
 }

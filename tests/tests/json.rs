@@ -12,7 +12,7 @@ use std::path::Path;
 use scenario::{BOTH, TemporaryFile, command, instances, outcome};
 use serde_json::{Value, json};
 use tests::json_schema::wrong_with;
-use tracing_gpu::{Comparison, JsonError, RenderOptions, Report, Summary, export, report};
+use tracing_gpu::{Comparison, JsonError, MergedTable, RenderOptions, Report, Summary, export, report};
 
 fn schema() -> Value {
     serde_json::from_str(Summary::JSON_SCHEMA).expect("the schema is JSON")
@@ -207,7 +207,10 @@ fn the_largest_numbers_do_no_harm() {
         comparison.to_json(&mut out).expect("writing to memory");
         assert_eq!(comparison.regressions(0.0), []);
         assert!(Comparison::of(&[("b", &empty), ("a", &summary)]).regressions(0.0).is_empty());
-        Summary::merge([summary.clone(), summary, empty]).render(&options, &mut out).expect("writing to memory");
+        let merged = Summary::merge([summary.clone(), summary, empty]);
+        merged.render(&options, &mut out).expect("writing to memory");
+        MergedTable::ALL.iter().try_for_each(|table| merged.csv_of(*table, &mut out)).expect("writing to memory");
+        merged.to_json(&mut out).expect("writing to memory");
     }
 }
 

@@ -207,10 +207,11 @@ pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
 pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
-pub use report::{RenderOptions, Report, TableStyle};
+pub use report::{MergedTable, RenderOptions, Report, TableStyle};
 pub use subscriber::GpuSubscriber;
 pub use summary::{
     ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
-    MemoryWork, MergedRange, MergedSummary, NodeCalls, NodeWork, OpenRange, Process, ProjectionStats, RangeKernelStats,
-    RangeStats, RangeStyle, RankTotal, Sizes, StreamLosses, StreamStats, Summary, Times, TreeNode,
+    MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
+    Projected, ProjectionStats, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes,
+    StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode, WorkPart,
 };

@@ -14,7 +14,10 @@ pub use activity::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
-pub use merge::{MergedRange, MergedSummary, RankTotal};
+pub use merge::{
+    Merged, MergedActivity, MergedSummary, NodeTotals, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
+    StreamLabel, StreamTimes, WorkPart,
+};
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

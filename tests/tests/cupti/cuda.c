@@ -1,5 +1,6 @@
 /* A driver with one device that does nothing. It counts how often each context is waited for. */
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void *current;
@@ -13,6 +14,11 @@ static int setting(const char *name, int otherwise) {
 int cuInit(unsigned flags) { return flags ? 1 : setting("FAKE_INIT", 0); }
 int cuDeviceGetCount(int *count) {
   *count = setting("FAKE_DEVICES", 1);
+  return 0;
+}
+int cuDeviceGetName(char *name, int length, int device) {
+  if (setting("FAKE_UNNAMED", 0)) return 999;
+  snprintf(name, length, "Made-up GPU %c", 'A' + device);
   return 0;
 }
 int cuDriverGetVersion(int *version) {
@@ -53,7 +59,6 @@ int cuThreadExchangeStreamCaptureMode(unsigned *mode) {
 /* What is looked for by name, and not called. */
 #define NOT_CALLED(name) \
   int name(void) { return 801; }
-NOT_CALLED(cuDeviceGetName)
 NOT_CALLED(cuCtxGetDevice)
 NOT_CALLED(cuStreamIsCapturing)
 NOT_CALLED(cuStreamGetCtx)

@@ -71,3 +71,10 @@ fn a_child_of_the_process_does_nothing() {
 fn at_exit_a_library_that_hangs_is_left_behind() {
     scenario("hang", &[("FAKE_HANG", "1")]);
 }
+
+/// The name comes from the driver; one that does not say is no harm.
+#[test]
+fn timelines_name_their_devices() {
+    scenario("timeline", &[("SLURM_PROCID", "3"), ("FAKE_DEVICES", "2")]);
+    scenario("timeline", &[("SLURM_PROCID", "3"), ("FAKE_UNNAMED", "1")]);
+}

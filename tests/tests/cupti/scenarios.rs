@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use libloading::Library;
 use tracing_gpu::internals::{Api, Recording, Seen, Work};
+use tracing_gpu::{Gpu, Output, Profiler};
 
 /// The functions by which the made-up libraries are told what happens.
 struct Fake {
@@ -67,6 +68,7 @@ pub(crate) fn run(scenario: &str) {
         "many" => many(&fake),
         "fork" => fork(&fake),
         "hang" => hang(&fake),
+        "timeline" => timeline(&fake),
         _ => panic!("{scenario}"),
     }
 }
@@ -219,4 +221,28 @@ fn hang(fake: &Fake) {
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(1_900) && took < Duration::from_secs(10), "{took:?}");
     assert_eq!(correlations(&session.take()), [1]);
+}
+
+/// A kernel launched in a span, in a file that says on which device it ran and for whom.
+fn timeline(fake: &Fake) {
+    let path = std::env::temp_dir().join(format!("tracing-gpu-timeline-{}.json", std::process::id()));
+    let profiler = Profiler::builder().nvtx(false).gpu(Gpu::Cupti).output(Output::None).trace(&path).build();
+    let profiler = profiler.expect("a profiler");
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        tracing::info_span!("forward").in_scope(|| fake.call(LAUNCH, 1, 5));
+    });
+    fake.kernel(1, c"spin", 500);
+    profiler.finish().expect("the file is written");
+    let text = std::fs::read_to_string(&path).expect("the file is there");
+    std::fs::remove_file(&path).expect("it is ours");
+    let events: Vec<serde_json::Value> = serde_json::from_str(&text).expect("JSON");
+    let of = |name: &str, key: &str| -> Vec<String> {
+        let events = events.iter().filter(|event| event["name"] == name);
+        events.map(|event| event["args"][key].as_str().expect("a text").to_owned()).collect()
+    };
+    let named = std::env::var_os("FAKE_UNNAMED").is_none();
+    let expected = if named { "GPU 0 Made-up GPU A" } else { "GPU 0" };
+    assert_eq!(of("process_name", "name").last().map(String::as_str), Some(expected), "{text}");
+    assert!(of("process_labels", "labels").iter().all(|labels| labels.starts_with("rank 3, host ")), "{text}");
+    assert_eq!(of("spin", "span"), ["forward"]);
 }

@@ -67,7 +67,14 @@ impl<W: Write> Chrome<W> {
     }
 
     fn to(out: Destination<W>) -> Self {
-        Self { out, lines: Lines::default(), pid: 0, host: Host::new(0), devices: Devices::new(0), last: 0 }
+        Self {
+            out,
+            lines: Lines::default(),
+            pid: 0,
+            host: Host::new(0),
+            devices: Devices::new(0, String::new()),
+            last: 0,
+        }
     }
 
     /// Events leave in whole lines.
@@ -82,10 +89,12 @@ impl<W: Write + Send> Sink for Chrome<W> {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
         self.pid = process.pid;
         self.host = Host::new(process.pid);
-        self.devices = Devices::new(process.pid);
+        self.devices = Devices::new(process.pid, host::labels(process));
         let track = Track { pid: process.pid, tid: process.pid };
         self.lines.metadata(track, "process_name", program(process));
-        self.lines.metadata(track, "process_labels", &process.command);
+        let labels: Vec<String> =
+            [host::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty()).collect();
+        self.lines.metadata(track, "process_labels", &labels.join(", "));
         self.lines.order(track, "process_sort_index", 0);
         self.write()
     }

@@ -309,6 +309,7 @@ impl Collector {
         recorder.add_gpu(|records| {
             for op in &batch.ops {
                 let op = GpuOp { start: moment(op.start), end: moment(op.end), ..*op };
+                records.device(op.device, |number| self.session.device_name(number));
                 records.operation(&op, |id| self.session.kernel_names(id));
             }
             for call in &batch.calls {

@@ -138,13 +138,19 @@ impl Driver {
 
     /// Device of the current context, and its name.
     pub(crate) fn current_device(&self) -> Result<(i32, String), CudaError> {
-        let (mut device, mut name) = (0, [0u8; 256]);
+        let mut device = 0;
         // SAFETY: writes one integer.
         answer(unsafe { (self.table.context_device)(&raw mut device) })?;
+        Ok((device, self.device_name(device)?))
+    }
+
+    /// Name of a device of the initialised driver. (The handle of a device is its number.)
+    pub(crate) fn device_name(&self, device: i32) -> Result<String, CudaError> {
+        let mut name = [0u8; 256];
         // SAFETY: writes at most 256 bytes, terminating NUL included, into an array of that size.
         answer(unsafe { (self.table.device_name)(name.as_mut_ptr().cast(), 256, device) })?;
         let text = CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned());
-        Ok((device, text.unwrap_or_default()))
+        Ok(text.unwrap_or_default())
     }
 
     /// Runs `body` with `context` current, and whatever was current again afterwards.

@@ -30,6 +30,8 @@ pub(crate) struct GpuRecords {
     calls: Vec<(ApiCall, Arc<str>)>,
     /// Kernels by number: as a person writes them, and their symbols.
     kernels: HashMap<u32, (Arc<str>, Arc<str>)>,
+    /// Names of devices by number.
+    devices: HashMap<u32, Arc<str>>,
     lost: u64,
     /// Drains of the collector: all that came with these, and before, is here or was taken.
     drains: u64,
@@ -67,6 +69,11 @@ impl GpuRecords {
         if self.has_room() {
             self.notes.push((thread, *note));
         }
+    }
+
+    /// A device that operations are of.
+    pub(crate) fn device(&mut self, device: u32, name: impl FnOnce(u32) -> Arc<str>) {
+        self.devices.entry(device).or_insert_with(|| name(device));
     }
 
     /// `names` of its kernel, if it is one.
@@ -165,7 +172,8 @@ impl GpuTracks {
         }
         for op in records.ops.iter().filter(|op| op.start > 0 && op.end >= op.start) {
             if self.devices.insert(op.device) {
-                give(&Item::Device { device: op.device, name: "" });
+                let name = records.devices.get(&op.device).map_or("", |name| name);
+                give(&Item::Device { device: op.device, name });
             }
             self.operation(op, &records.kernels, labels, give);
         }

@@ -1,80 +1,203 @@
-//! The ranges of many processes in one table.
+//! What many processes did, a table a kind of work: totals over all, and the least, average and longest of a process.
 
-use super::nsys::name_cell;
+mod fit;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use super::names;
+use super::nsys::{known, name_cell, whole};
 use super::number::{average, integer, percent};
-use super::table::{Cell, Layout, Table};
-use super::{NO_RANGE, RenderOptions, TableStyle, footer, names, section};
-use crate::{MergedRange, MergedSummary, RangeStyle, Summary};
+use super::table::{Cell, Table};
+use super::{NO_RANGE, RenderOptions, TableStyle, footer, section};
+use crate::{MergedSummary, RankTotals, Summary};
+use rows::{Rows, Unit};
 
-/// The table and what was lost.
+/// A table of a [`MergedSummary`], for [`csv_of`](MergedSummary::csv_of).
+///
+/// ```
+/// use tracing_gpu::{MergedTable, Summary};
+///
+/// let merged = Summary::merge([]);
+/// for table in MergedTable::ALL {
+///     let mut text = Vec::new();
+///     merged.csv_of(*table, &mut text)?;
+///     assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), 1, "{table:?} has its headers and no row");
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MergedTable {
+    /// Ranges by their time on the CPU.
+    Ranges,
+    /// All GPU work by busy time, and what of it is in no span.
+    Work,
+    /// Kernels.
+    Kernels,
+    /// Ranges by stream time (CUDA events).
+    StreamTimes,
+    /// Copies and sets by time.
+    MemTime,
+    /// Copies and sets by size, in bytes.
+    MemSize,
+    /// Ranges by their time projected onto the GPU.
+    GpuProjection,
+    /// Calls of the CUDA API.
+    Api,
+    /// Sums over `nvtx.category`.
+    Categories,
+    /// The phase tree, a row a node, with its depth.
+    Tree,
+}
+
+impl MergedTable {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Ranges,
+        Self::Work,
+        Self::Kernels,
+        Self::StreamTimes,
+        Self::MemTime,
+        Self::MemSize,
+        Self::GpuProjection,
+        Self::Api,
+        Self::Categories,
+        Self::Tree,
+    ];
+}
+
+/// Those that are printed where there is anything in them, and what they are called.
+const PRINTED: [(MergedTable, &str); 6] = [
+    (MergedTable::Ranges, "Ranges"),
+    (MergedTable::Work, "GPU Work"),
+    (MergedTable::Kernels, "CUDA GPU Kernels"),
+    (MergedTable::StreamTimes, "Stream Times (CUDA events)"),
+    (MergedTable::MemTime, "CUDA GPU MemOps (by Time)"),
+    (MergedTable::MemSize, "CUDA GPU MemOps (by Size)"),
+];
+
+/// The tables and what was lost.
 pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String {
     let count = integer(merged.processes.len() as u64, options.thousands);
     let s = if merged.processes.len() == 1 { "" } else { "es" };
-    let title = match options.style {
-        TableStyle::Current => format!(" ** Ranges of {count} Process{s} (merged):"),
-        TableStyle::Legacy => format!("Ranges of {count} Process{s}:"),
-    };
-    let layout = Layout { thousands: options.thousands, ..Layout::default() };
-    let body = match merged.ranges.is_empty() {
-        true => NO_RANGE.to_owned(),
-        false => merged_table(merged, options).render(&layout),
-    };
+    let mut text = String::new();
+    for (table, what) in PRINTED {
+        let title = match options.style {
+            TableStyle::Current => format!(" ** {what} of {count} Process{s} (merged):"),
+            TableStyle::Legacy => format!("{what} of {count} Process{s}:"),
+        };
+        match Rows::of(merged, table, TableStyle::Legacy).filter(|rows| !rows.lines.is_empty()) {
+            Some(rows) => text += &section(&title, &fit::fitted(&rows, merged, options)),
+            None if table == MergedTable::Ranges => text += &section(&title, NO_RANGE),
+            None => {}
+        }
+    }
     let mut losses = Summary::default();
     losses.losses.clone_from(&merged.losses);
     losses.notes.clone_from(&merged.notes);
-    section(&title, &body) + &footer::footer(&losses, &[], options)
+    text + &footer::footer(&losses, &[], options)
 }
 
-/// The table alone.
-pub(crate) fn merged_table(merged: &MergedSummary, options: &RenderOptions) -> Table {
-    let any_start_end = merged.ranges.iter().any(|range| range.style == RangeStyle::StartEnd);
-    let mut headers = vec![
-        "Time (%)",
-        "Total Time (ns)",
-        "Instances",
-        "Ranks",
-        "Avg (ns)",
-        "Min Rank (ns)",
-        "Avg Rank (ns)",
-        "Max Rank (ns)",
-        "Max/Avg",
-        "Slowest",
-    ];
-    headers.extend(any_start_end.then_some("Style"));
-    headers.push("Range");
+/// One table for programs: names as they are, all figures, without separators.
+pub(crate) fn merged_table(merged: &MergedSummary, table: MergedTable) -> Table {
+    let plain = RenderOptions::default().raw_names(true);
+    match Rows::of(merged, table, plain.style) {
+        Some(rows) => full(&rows, merged, &plain),
+        None => tree(merged),
+    }
+}
+
+/// All figures, to the nanosecond or byte.
+fn full(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> Table {
+    let (share, total, unit) = match rows.unit {
+        Unit::Time => ("Time (%)", rows.total, "ns"),
+        Unit::Size => ("Size (%)", rows.total, "B"),
+    };
+    let of = |what: &str| format!("{what} ({unit})");
+    let mut headers = vec![share.to_owned(), of(total), rows.count.to_owned(), "Ranks".to_owned(), of("Avg")];
+    headers.extend(rank_headers(unit));
+    headers.extend(rows.names.iter().map(|&name| name.to_owned()));
     let mut table = Table::new(headers);
-    let base = merged.ranges.iter().map(|range| u128::from(range.times.total_ns)).sum();
-    for range in &merged.ranges {
-        let mut row = figures(merged, range, base, options).to_vec();
-        row.extend(any_start_end.then(|| {
-            Cell::text(match range.style {
-                RangeStyle::PushPop => "PushPop",
-                RangeStyle::StartEnd => "StartEnd",
-            })
-        }));
-        row.push(name_cell(names::label(range.domain.as_deref(), &range.name).as_deref(), options));
+    for line in &rows.lines {
+        let shown = |cell: Cell| if line.says_nothing { Cell::unknown() } else { cell };
+        let mut row = vec![
+            shown(Cell::tested(percent(line.total, rows.base).unwrap_or_else(|| "None".to_owned()))),
+            shown(whole(line.total)),
+            whole(line.count),
+            whole(line.ranks.len() as u64),
+            shown(known(line.sum.and_then(|sum| average(sum, line.count)))),
+        ];
+        let [min, mean, max, imbalance] = rank_cells(line.ranks).map(shown);
+        row.extend([min, mean, max, imbalance, shown(Cell::text(slowest(line.ranks, merged, options)))]);
+        let (name, others) = line.names.split_last().map_or(("", &[][..]), |(name, others)| (name.as_str(), others));
+        row.extend(others.iter().map(Cell::text));
+        row.push(name_cell(Some(name), options));
         table.push(row);
     }
     table
 }
 
-fn figures(merged: &MergedSummary, range: &MergedRange, base: u128, options: &RenderOptions) -> [Cell; 10] {
-    let number = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
-    let whole = |value: u64| Some(integer(value, false));
-    let (ranks, times) = (range.ranks.len() as u64, &range.times);
-    let slowest = range.slowest();
-    let name =
-        slowest.and_then(|rank| merged.processes.get(rank.process)).map_or_else(String::new, |process| process.label());
+fn rank_headers(unit: &str) -> [String; 5] {
     [
-        Cell::tested(percent(times.total_ns, base).unwrap_or_else(|| "None".to_owned())),
-        number(whole(times.total_ns)),
-        number(whole(times.instances)),
-        number(whole(ranks)),
-        number(average(times.total_ns, times.instances)),
-        number(range.fastest().and_then(|rank| whole(rank.total_ns))),
-        number(average(times.total_ns, ranks)),
-        number(slowest.and_then(|rank| whole(rank.total_ns))),
-        number(range.imbalance().map(|imbalance| format!("{imbalance:.2}"))),
-        Cell::text(if options.raw_names { name } else { names::escaped(&name).into_owned() }),
+        format!("Min Rank ({unit})"),
+        format!("Avg Rank ({unit})"),
+        format!("Max Rank ({unit})"),
+        "Max/Avg".to_owned(),
+        "Slowest".to_owned(),
     ]
+}
+
+/// The least, average and greatest total of a process, and the greatest by the average.
+fn rank_cells(ranks: &RankTotals) -> [Cell; 4] {
+    [
+        known(ranks.fastest().map(|rank| integer(rank.total, false))),
+        known(average(ranks.total(), ranks.len() as u64)),
+        known(ranks.slowest().map(|rank| integer(rank.total, false))),
+        known(ranks.imbalance().map(|imbalance| format!("{imbalance:.2}"))),
+    ]
+}
+
+/// Which process has most.
+fn slowest(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> String {
+    let process = ranks.slowest().and_then(|rank| merged.processes.get(rank.process));
+    let label = process.map_or_else(String::new, |process| process.label());
+    if options.raw_names { label } else { names::escaped(&label).into_owned() }
+}
+
+/// The phase tree, a row a node in the order of printing.
+fn tree(merged: &MergedSummary) -> Table {
+    let plain = RenderOptions::default().raw_names(true);
+    let mut headers: Vec<String> = [
+        "Depth",
+        "Calls",
+        "Instances",
+        "Total Time (ns)",
+        "Self Time (ns)",
+        "Stream Total (ns)",
+        "Stream Self (ns)",
+        "GPU Busy (ns)",
+        "GPU Self Busy (ns)",
+        "Ranks",
+    ]
+    .map(str::to_owned)
+    .into();
+    headers.extend(rank_headers("ns"));
+    headers.push("Phase".to_owned());
+    let mut table = Table::new(headers);
+    for node in &merged.tree {
+        let (all, gpu) = (&node.all, node.all.gpu.as_ref());
+        let mut row: Vec<Cell> =
+            [node.key.depth as u64, all.calls, all.instances, all.total_ns, all.self_ns].map(whole).into();
+        let known_ns = |ns: Option<u64>| known(ns.map(|ns| integer(ns, false)));
+        row.extend([all.stream_total_ns, all.stream_self_ns].map(known_ns));
+        row.extend([gpu.map(|gpu| gpu.total.busy_ns), gpu.map(|gpu| gpu.own.busy_ns)].map(known_ns));
+        row.push(whole(node.ranks.len() as u64));
+        row.extend(rank_cells(&node.ranks));
+        row.push(Cell::text(slowest(&node.ranks, merged, &plain)));
+        let label = names::label(node.key.domain.as_deref(), &node.key.name);
+        row.push(Cell::text(label.unwrap_or_else(|| "None".to_owned())));
+        table.push(row);
+    }
+    table
 }

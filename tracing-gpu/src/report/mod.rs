@@ -38,6 +38,7 @@ pub(crate) use activity::{bracketed, nsys_call};
 pub(crate) use comparison::{comparison, comparison_table, ratio};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
+pub use merged::MergedTable;
 pub(crate) use merged::{merged, merged_table};
 pub(crate) use names::{escaped, label};
 #[cfg(feature = "html")]
@@ -269,7 +270,7 @@ pub struct RenderOptions {
     /// Separate thousands with commas, as Nsight Systems does in an English locale (and not in the `C` locale). Default:
     /// yes.
     pub thousands: bool,
-    /// Columns for the tree and the footer: long names are shortened, and a wide tree has bars. The figures alone take
+    /// Columns for the tree, merged tables and the footer: long names are shortened, and a wide tree has bars. The figures alone take
     /// about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
     pub width: usize,
     /// Print names as they are, control characters included, as Nsight Systems does. Meant for comparing texts: on a

@@ -21,6 +21,8 @@ const MORE_TRACKS: u32 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Devices {
     pid: u32,
+    /// Which process they worked for.
+    labels: String,
     devices: HashMap<u32, Device>,
     next_flow: u64,
     /// The launch of the last arrow.
@@ -87,14 +89,17 @@ struct Copied {
 }
 
 impl Devices {
-    pub(super) fn new(pid: u32) -> Self {
-        Self { pid, devices: HashMap::new(), next_flow: 1, anchor: None }
+    pub(super) fn new(pid: u32, labels: String) -> Self {
+        Self { pid, labels, devices: HashMap::new(), next_flow: 1, anchor: None }
     }
 
     pub(super) fn device(&mut self, lines: &mut Lines, number: u32, name: &str) {
         let track = Track { pid: device_pid(self.pid, number), tid: 0 };
         let blank = if name.is_empty() { "" } else { " " };
         lines.metadata(track, "process_name", &format!("GPU {number}{blank}{name}"));
+        if !self.labels.is_empty() {
+            lines.metadata(track, "process_labels", &self.labels);
+        }
         lines.order(track, "process_sort_index", number.saturating_add(1).min(i32::MAX as u32));
         self.devices.entry(number).or_insert_with(|| Device::new(track.pid));
     }

@@ -133,7 +133,14 @@ pub(super) fn shown(items: Items, summary: &Summary, lost: u64) -> Shown<'_> {
         started_ms: summary.process.started_unix_ns / 1_000_000,
         elapsed_ns: summary.elapsed_ns,
         groups: groups(&in_order, laid.rows, &threads, &devices),
-        devices: devices.into_iter().map(|(number, name)| format!("GPU {number}: {name}")).collect(),
+        devices: devices
+            .into_iter()
+            .map(
+                |(number, name)| {
+                    if name.is_empty() { format!("GPU {number}") } else { format!("GPU {number}: {name}") }
+                },
+            )
+            .collect(),
         threads,
         colors,
         texts: texts.into_list(),

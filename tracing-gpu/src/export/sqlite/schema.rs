@@ -97,6 +97,17 @@ pub(super) fn write(file: &mut File, process: &Process, global: i64) -> io::Resu
     ] {
         file.run(CAPTURE, (name, value))?;
     }
+    let known = |text: String| Some(text).filter(|text| !text.is_empty());
+    for (name, value) in [
+        ("TRACING_GPU:HOST", known(process.host.clone())),
+        ("TRACING_GPU:RANK", process.rank.map(|rank| rank.to_string())),
+        ("TRACING_GPU:RUN_ID", known(process.run_id.clone())),
+        ("TRACING_GPU:STARTED_UNIX_NS", Some(process.started_unix_ns).filter(|ns| *ns > 0).map(|ns| ns.to_string())),
+    ] {
+        if let Some(value) = value {
+            file.run(CAPTURE, (name, value))?;
+        }
+    }
     file.run(PROCESS, (global, process.pid, &process.command))
 }
 

@@ -40,7 +40,8 @@ impl Drop for Place {
 
 #[allow(clippy::needless_update)] // more is going to be known of a process
 fn process() -> Process {
-    Process { pid: 4242, command: "program --flag".to_owned(), ..Process::default() }
+    let (command, host, run_id) = ("program --flag".to_owned(), "node7".to_owned(), "77".to_owned());
+    Process { pid: 4242, command, host, rank: Some(3), run_id, ..Process::default() }
 }
 
 fn range<'a>(name: &'a str, start: u64, end: u64, depth: u32) -> Range<'a> {
@@ -138,7 +139,15 @@ fn ranges_and_marks_have_what_nvtx_gives_them() {
     assert_eq!(found, expected);
     assert_eq!(rows(&place.file(), "SELECT value FROM ThreadNames JOIN StringIds ON id = nameId"), ["main"]);
     let capture = rows(&place.file(), "SELECT * FROM META_DATA_CAPTURE WHERE name LIKE 'TRACING_GPU:%'");
-    let expected = ["COMMAND|program --flag", "COMPLETE|true", "LOST_ITEMS|3", "API_CALLS_WITHOUT_DURATION|0"];
+    let expected = [
+        "COMMAND|program --flag",
+        "COMPLETE|true",
+        "HOST|node7",
+        "RANK|3",
+        "RUN_ID|77",
+        "LOST_ITEMS|3",
+        "API_CALLS_WITHOUT_DURATION|0",
+    ];
     assert_eq!(capture, expected.map(|row| format!("TRACING_GPU:{row}")));
     assert_eq!(rows(&place.file(), "SELECT * FROM PROCESSES"), ["281546145660928|4242|program --flag"]);
 }

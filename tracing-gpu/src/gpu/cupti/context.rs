@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(crate) struct Device {
     driver: &'static Driver,
     synchronize: unsafe extern "C" fn() -> c_int,
     pub(crate) driver_version: i32,
+    /// Names of the devices by their number; empty where the driver does not say.
+    pub(crate) names: Vec<Arc<str>>,
 }
 
 impl Device {
@@ -55,7 +58,9 @@ impl Device {
             code => return Err(Unavailable::NoDevice { function: "cuDeviceGetCount", code }),
         }
         let driver_version = driver.version().unwrap_or(0);
-        Ok(Self { driver, synchronize, driver_version })
+        // Now, before CUPTI watches: these calls are not the program's.
+        let name = |device| driver.device_name(device).unwrap_or_default().into();
+        Ok(Self { driver, synchronize, driver_version, names: (0..devices).map(name).collect() })
     }
 
     /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Whether each wait ended well: after one that did not, work may

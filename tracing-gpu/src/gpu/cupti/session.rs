@@ -286,6 +286,11 @@ impl Session {
         names.unwrap_or_else(|| ("".into(), "".into()))
     }
 
+    /// Name of a device by its number; empty where it is not known.
+    pub(crate) fn device_name(&self, device: u32) -> Arc<str> {
+        self.device.names.get(device as usize).cloned().unwrap_or_else(|| "".into())
+    }
+
     /// CUPTI's name of a function of the driver or the runtime, such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
     pub(crate) fn function_name(&self, api: Api, cbid: u32) -> Option<String> {
         if self.forked() { None } else { self.library.function_name(api, cbid) }

@@ -1,23 +1,30 @@
-use super::*;
-use crate::{OpenRange, RangeStats};
-use proptest::prelude::*;
+mod process;
+mod reference;
 
-fn times(durations: &[u64]) -> Times {
-    let mut sorted = durations.to_vec();
+use super::*;
+use crate::{OpenRange, RangeStats, StreamStats, TreeNode};
+
+/// Number, sum, least, greatest, median and deviation, as anyone would work them out.
+fn statistics(values: &[u64]) -> (u64, u64, u64, u64, f64, f64) {
+    let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let count = sorted.len();
     let total: u64 = sorted.iter().sum();
     let mean = total as f64 / count as f64;
-    let squares: f64 = sorted.iter().map(|&ns| (ns as f64 - mean).powi(2)).sum();
-    Times {
-        instances: count as u64,
-        total_ns: total,
-        min_ns: sorted[0],
-        max_ns: sorted[count - 1],
-        median_ns: Some((sorted[(count - 1) / 2] + sorted[count / 2]) as f64 / 2.0),
-        median_exact: true,
-        stddev_ns: if count > 1 { (squares / (count as f64 - 1.0)).sqrt() } else { 0.0 },
-    }
+    let squares: f64 = sorted.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+    let median = (sorted[(count - 1) / 2] + sorted[count / 2]) as f64 / 2.0;
+    let deviation = if count > 1 { (squares / (count as f64 - 1.0)).sqrt() } else { 0.0 };
+    (count as u64, total, sorted[0], sorted[count - 1], median, deviation)
+}
+
+fn times(durations: &[u64]) -> Times {
+    let (instances, total_ns, min_ns, max_ns, median, stddev_ns) = statistics(durations);
+    Times { instances, total_ns, min_ns, max_ns, median_ns: Some(median), median_exact: true, stddev_ns }
+}
+
+fn sizes(bytes: &[u64]) -> Sizes {
+    let (count, total_bytes, min_bytes, max_bytes, median, stddev_bytes) = statistics(bytes);
+    Sizes { count, total_bytes, min_bytes, max_bytes, median_bytes: Some(median), stddev_bytes }
 }
 
 fn of(rank: Option<u32>, pid: u32, ranges: &[(&str, &[u64])]) -> Summary {
@@ -51,80 +58,92 @@ fn the_order_of_the_files_does_not_matter() {
     let labels: Vec<String> = expected.processes.iter().map(Process::label).collect();
     assert_eq!(labels, ["rank 0", "rank 1", "rank 10", "node:9"]);
     let step = &expected.ranges[0];
-    let ranks: Vec<(usize, u64, u64)> = step.ranks.iter().map(|r| (r.process, r.instances, r.total_ns)).collect();
+    let ranks: Vec<(usize, u64, u64)> = step.ranks.iter().map(|r| (r.process, r.instances, r.total)).collect();
     assert_eq!(ranks, [(0, 3, 6), (1, 2, 12), (3, 1, 100)]);
-    assert_eq!((step.slowest().unwrap().process, step.fastest().unwrap().process), (3, 0));
-    assert_eq!(step.imbalance(), Some(100.0 * 3.0 / 118.0));
+    assert_eq!((step.ranks.slowest().unwrap().process, step.ranks.fastest().unwrap().process), (3, 0));
+    assert_eq!((step.ranks.total(), step.ranks.imbalance()), (118, Some(100.0 * 3.0 / 118.0)));
     // One process alone knows its median.
     let alone = &expected.ranges[1];
-    assert_eq!(
-        (alone.times.median_ns, alone.times.median_exact, alone.median_bounds_ns),
-        (Some(1.0), true, Some((1.0, 1.0)))
-    );
+    assert_eq!((alone.all.median_ns, alone.all.median_exact, alone.median_bounds), (Some(1.0), true, Some((1.0, 1.0))));
     assert_eq!(Summary::merge([]), MergedSummary::default());
 }
 
 #[test]
 fn losses_add_up_and_notes_are_said_once() {
-    let mut summary = of(Some(0), 1, &[]);
-    summary.notes = vec!["The clock was odd.".to_owned()];
-    summary.losses.stray_exits = 2;
-    summary.losses.activity.unmatched = 3;
-    summary.losses.open = vec![OpenRange {
-        label: "a".to_owned(),
+    let open = |label: &str| OpenRange {
+        label: label.to_owned(),
         thread: "main".to_owned(),
         style: RangeStyle::PushPop,
         cut: false,
         count: 1,
-    }];
+    };
+    let mut summary = of(Some(0), 1, &[]);
+    summary.notes = vec!["The clock was odd.".to_owned()];
+    summary.losses.stray_exits = 2;
+    summary.losses.activity.unmatched = 3;
+    summary.losses.open = vec![open("b")];
     let mut other = summary.clone();
+    other.process.rank = Some(1);
     other.notes.push("Another.".to_owned());
+    other.losses.open = vec![open("a")];
     other.elapsed_ns = 7;
-    let merged = Summary::merge([summary, other]);
-    assert_eq!((merged.losses.stray_exits, merged.losses.activity.unmatched, merged.losses.open.len()), (4, 6, 2));
+    let merged = Summary::merge([summary.clone(), other.clone()]);
+    assert_eq!((merged.losses.stray_exits, merged.losses.activity.unmatched), (4, 6));
+    assert_eq!(merged.losses.open, [open("a"), open("b")]);
     assert_eq!(merged.notes, ["Another.", "The clock was odd. (2 processes)"]);
     assert_eq!(merged.elapsed_ns, 7);
+    assert_eq!(Summary::merge([other, summary]), merged);
 }
 
+/// Each process of a node has a device of its own; a process may have several.
 #[test]
-fn a_table_names_the_slowest() {
-    let mut lossy = of(Some(1), 11, &[("step", &[4_000, 4_000]), ("a,b", &[10])]);
-    lossy.losses.stray_exits = 2;
-    let merged =
-        Summary::merge([of(Some(0), 10, &[("step", &[1_000])]), lossy, of(Some(2), 12, &[("step", &[3_000])])]);
-    let mut out = Vec::new();
-    merged.render(&RenderOptions::default(), &mut out).unwrap();
-    let expected = "
- ** Ranges of 3 Processes (merged):
-
- Time (%)  Total Time (ns)  Instances  Ranks  Avg (ns)  Min Rank (ns)  Avg Rank (ns)  Max Rank (ns)  Max/Avg  Slowest  Range
- --------  ---------------  ---------  -----  --------  -------------  -------------  -------------  -------  -------  -----
-     99.9           12,000          4      3   3,000.0          1,000        4,000.0          8,000     2.00  rank 1   step 
-      0.1               10          1      1      10.0             10           10.0             10     1.00  rank 1   a,b  
-
-
- ** Notes:
-
- - 2 exits were on a thread that had no such range open; they ended nothing there.
-
-";
-    assert_eq!(String::from_utf8(out).unwrap(), expected);
-    let mut out = Vec::new();
-    merged.csv(&mut out).unwrap();
-    assert!(String::from_utf8(out).unwrap().ends_with("\n0.1,10,1,1,10.0,10,10.0,10,1.00,rank 1,\"a,b\"\n"));
+fn stream_times_are_joined_whatever_the_device() {
+    let on = |rank, streams: &[(&str, u64, u64)]| {
+        let rows = streams.iter().map(|&(stream, ns, empty)| StreamStats {
+            domain: None,
+            name: "step".to_owned(),
+            stream: stream.to_owned(),
+            times: times(&[ns]),
+            empty,
+            floor_ns: 1_000 + ns,
+        });
+        Summary { stream_ranges: rows.collect(), ..of(Some(rank), rank, &[]) }
+    };
+    let merged = Summary::merge([
+        on(0, &[("GPU 0 #1", 10, 0), ("GPU 1 #1", 5, 1), ("GPU 0 default", 3, 0)]),
+        on(1, &[("GPU 12 #1", 40, 0), ("GPU x #1", 2, 0)]),
+        on(2, &[("GPU ? #1", 7, 0)]),
+    ]);
+    let rows: Vec<(&str, u64, u64, u64)> = merged
+        .stream_ranges
+        .iter()
+        .map(|row| (row.key.stream.as_str(), row.all.times.total_ns, row.all.empty, row.all.floor_ns))
+        .collect();
+    assert_eq!(rows, [("#1", 62, 1, 1_040), ("default", 3, 0, 1_003), ("GPU x #1", 2, 0, 1_002)]);
+    let ranks: Vec<(usize, u64, u64)> =
+        merged.stream_ranges[0].ranks.iter().map(|rank| (rank.process, rank.instances, rank.total)).collect();
+    assert_eq!(ranks, [(0, 2, 15), (1, 1, 40), (2, 1, 7)]);
 }
 
-proptest! {
-    /// What is said of all instances is what they say themselves.
-    #[test]
-    fn the_parts_are_the_whole(parts in prop::collection::vec(prop::collection::vec(0_u64..1_000_000, 1..20), 1..8)) {
-        let merged = Summary::merge(parts.iter().zip(0..).map(|(part, rank)| of(Some(rank), 1, &[("a", part)])));
-        let (range, expected) = (&merged.ranges[0], times(&parts.concat()));
-        let exact = |times: &Times| (times.instances, times.total_ns, times.min_ns, times.max_ns);
-        prop_assert_eq!(exact(&range.times), exact(&expected));
-        prop_assert!((range.times.stddev_ns - expected.stddev_ns).abs() <= 1e-6 * expected.stddev_ns.max(1.0));
-        let (least, greatest) = range.median_bounds_ns.unwrap();
-        let median = expected.median_ns.unwrap();
-        prop_assert!((least..=greatest).contains(&median), "{} is not within {} and {}", median, least, greatest);
-    }
+/// What a process with a CUPTI that recorded nothing, and one without, make of the tables.
+#[test]
+fn what_no_process_has_is_not_there() {
+    let with = |gpu| Summary { gpu, ..Summary::default() };
+    assert_eq!(Summary::merge([with(None), with(None)]).gpu, None);
+    let merged = Summary::merge([with(None), with(Some(GpuActivity::default()))]);
+    assert_eq!(merged.gpu, Some(MergedActivity::default()));
+    let calls = Some(GpuActivity { calls: Some(Vec::new()), ..GpuActivity::default() });
+    assert_eq!(Summary::merge([with(None), with(calls)]).gpu.unwrap().calls, Some(Vec::new()));
+}
+
+/// A file may hold a tree that is as deep as is read.
+#[test]
+fn deep_trees_are_joined() {
+    let tree = (0..1_024).fold(Vec::new(), |below, _| {
+        vec![TreeNode { name: "n".to_owned(), total_ns: 2, children: below, ..TreeNode::default() }]
+    });
+    let summary = Summary { tree, ..Summary::default() };
+    let merged = Summary::merge([summary.clone(), summary]);
+    assert_eq!(merged.tree.len(), 1_024);
+    assert!(merged.tree.iter().zip(0..).all(|(node, depth)| node.key.depth == depth && node.all.total_ns == 4));
 }

@@ -1,0 +1,168 @@
+//! What the merged tables are made of: the rows of each in one form.
+
+use std::cmp::Reverse;
+
+use crate::report::activity::{bracketed, nsys_call};
+use crate::report::{MergedTable, TableStyle, names, nsys::style_name};
+use crate::{Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Times, WorkPart};
+
+/// What the figures are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Size,
+}
+
+/// A table in the making.
+pub(super) struct Rows<'a> {
+    pub(super) unit: Unit,
+    /// Header over the totals, its unit apart.
+    pub(super) total: &'static str,
+    /// Header over the numbers of instances.
+    pub(super) count: &'static str,
+    /// Headers over [`Line::names`].
+    pub(super) names: Vec<&'static str>,
+    pub(super) lines: Vec<Line<'a>>,
+    /// What the shares are of.
+    pub(super) base: u128,
+}
+
+pub(super) struct Line<'a> {
+    pub(super) total: u64,
+    pub(super) count: u64,
+    /// What the average of an instance is made from; `None` where there is none.
+    pub(super) sum: Option<u64>,
+    pub(super) ranks: &'a RankTotals,
+    /// Whether the figures say nothing: nothing was enqueued.
+    pub(super) says_nothing: bool,
+    /// What the row is of, the longest name last.
+    pub(super) names: Vec<String>,
+}
+
+impl<'a> Line<'a> {
+    fn of<K>(row: &'a Merged<K, Times>, names: Vec<String>) -> Self {
+        Self::of_times(&row.all, &row.ranks, names)
+    }
+
+    fn of_times(times: &Times, ranks: &'a RankTotals, names: Vec<String>) -> Self {
+        let (total, count) = (times.total_ns, times.instances);
+        Self { total, count, sum: Some(total), ranks, says_nothing: false, names }
+    }
+}
+
+impl<'a> Rows<'a> {
+    fn new(
+        unit: Unit,
+        total: &'static str,
+        count: &'static str,
+        names: Vec<&'static str>,
+        lines: Vec<Line<'a>>,
+    ) -> Self {
+        let base = lines.iter().filter(|line| !line.says_nothing).map(|line| u128::from(line.total)).sum();
+        Self { unit, total, count, names, lines, base }
+    }
+
+    fn times(count: &'static str, names: Vec<&'static str>, lines: Vec<Line<'a>>) -> Self {
+        Self::new(Unit::Time, "Total Time", count, names, lines)
+    }
+
+    /// `None` for the tree, which has a form of its own. Copies have the names of that style: those of 2021 are the shorter ones.
+    pub(super) fn of(merged: &'a MergedSummary, table: MergedTable, style: TableStyle) -> Option<Self> {
+        let gpu = merged.gpu.as_ref();
+        Some(match table {
+            MergedTable::Ranges => {
+                let rows = merged.ranges.iter().map(|row| (&row.key, &row.all, &row.ranks));
+                of_ranges(rows.collect(), "Instances")
+            }
+            MergedTable::GpuProjection => {
+                let rows = gpu.into_iter().flat_map(|gpu| &gpu.projections);
+                of_ranges(rows.map(|row| (&row.key, &row.all.times, &row.ranks)).collect(), "Instances")
+            }
+            MergedTable::StreamTimes => streams(merged),
+            MergedTable::Work => work(gpu),
+            MergedTable::Kernels => {
+                let rows = gpu.into_iter().flat_map(|gpu| &gpu.kernels);
+                Self::times("Instances", vec!["Name"], rows.map(|row| Line::of(row, vec![row.key.clone()])).collect())
+            }
+            MergedTable::Api => {
+                let rows = gpu.into_iter().flat_map(|gpu| gpu.calls.iter().flatten());
+                let lines = rows.map(|row| Line::of(row, vec![nsys_call(&row.key).to_owned()]));
+                Self::times("Num Calls", vec!["Name"], lines.collect())
+            }
+            MergedTable::MemTime => {
+                let rows = gpu.into_iter().flat_map(|gpu| &gpu.memory_times);
+                let lines = rows.map(|row| Line::of(row, vec![bracketed(row.key, style)]));
+                Self::times("Count", vec!["Operation"], lines.collect())
+            }
+            MergedTable::MemSize => {
+                let rows = gpu.into_iter().flat_map(|gpu| &gpu.memory_sizes);
+                let lines = rows.map(|row| Line {
+                    total: row.all.total_bytes,
+                    count: row.all.count,
+                    sum: Some(row.all.total_bytes),
+                    ranks: &row.ranks,
+                    says_nothing: false,
+                    names: vec![bracketed(row.key, style)],
+                });
+                Self::new(Unit::Size, "Total", "Count", vec!["Operation"], lines.collect())
+            }
+            MergedTable::Categories => {
+                let lines = merged.categories.iter().map(|row| Line::of(row, vec![row.key.clone()]));
+                Self::times("Instances", vec!["Category"], lines.collect())
+            }
+            MergedTable::Tree => return None,
+        })
+    }
+}
+
+fn label(domain: Option<&str>, name: &str) -> String {
+    names::label(domain, name).unwrap_or_else(|| "None".to_owned())
+}
+
+/// With a column for the style if any is not push/pop.
+fn of_ranges<'a>(rows: Vec<(&RangeLabel, &Times, &'a RankTotals)>, count: &'static str) -> Rows<'a> {
+    let any_start_end = rows.iter().any(|(key, ..)| key.style == RangeStyle::StartEnd);
+    let lines = rows.into_iter().map(|(key, times, ranks)| {
+        let style = any_start_end.then(|| style_name(key.style).to_owned());
+        Line::of_times(times, ranks, style.into_iter().chain([label(key.domain.as_deref(), &key.name)]).collect())
+    });
+    let names = if any_start_end { vec!["Style", "Range"] } else { vec!["Range"] };
+    Rows::times(count, names, lines.collect())
+}
+
+/// A row that shows no total comes after all that do.
+fn streams(merged: &MergedSummary) -> Rows<'_> {
+    let lines = merged.stream_ranges.iter().map(|row| {
+        let names = vec![row.key.stream.clone(), label(row.key.domain.as_deref(), &row.key.name)];
+        let line = Line::of_times(&row.all.times, &row.ranks, names);
+        Line { says_nothing: row.all.empty >= row.all.times.instances, ..line }
+    });
+    let mut lines: Vec<Line<'_>> = lines.collect();
+    lines.sort_by_key(|line| Reverse(!line.says_nothing));
+    Rows::times("Instances", vec!["Stream", "Range"], lines)
+}
+
+/// Shares are of all work; an average says little of operations that overlap.
+fn work(gpu: Option<&MergedActivity>) -> Rows<'_> {
+    let rows = || gpu.into_iter().flat_map(|gpu| &gpu.work);
+    let lines = rows().map(|row| Line {
+        total: row.all.busy_ns,
+        count: row.all.operations,
+        sum: None,
+        ranks: &row.ranks,
+        says_nothing: false,
+        names: vec![
+            match row.key {
+                WorkPart::All => "all",
+                WorkPart::Outside => "outside of spans",
+                WorkPart::Unmatched => "launch not known",
+            }
+            .to_owned(),
+        ],
+    });
+    let table = Rows::new(Unit::Time, "Busy Time", "Operations", vec!["Work"], lines.collect());
+    let all = rows().find(|row| row.key == WorkPart::All).map_or(0, |row| u128::from(row.all.busy_ns));
+    Rows { base: all, ..table }
+}
