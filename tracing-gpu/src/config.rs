@@ -228,12 +228,12 @@ impl Config {
             ("out", Some("none")) => self.output = Output::None,
             ("out", Some(path)) if !path.is_empty() => self.output = Output::File(PathBuf::from(path)),
             ("out", Some(path)) => return Err(refused(key, path, "stderr, stdout, none or a path")),
-            ("json" | "folded" | "flamegraph" | "trace" | "sqlite" | "html", Some(path)) => {
+            ("json" | "folded" | "flamegraph" | "trace" | "sqlite" | "html" | "baseline", Some(path)) => {
                 self.files.set(key, path)?
             }
             (
                 "report" | "style" | "nvtx" | "gpu" | "hot" | "signals" | "domain" | "out" | "json" | "folded"
-                | "flamegraph" | "trace" | "sqlite" | "html",
+                | "flamegraph" | "trace" | "sqlite" | "html" | "baseline",
                 None,
             ) => {
                 return Err(format!("TRACING_GPU: `{key}` needs a value: write {key}=..."));
@@ -297,8 +297,7 @@ fn refused(key: &str, value: &str, allowed: &str) -> String {
 }
 
 fn refused_key(item: &str) -> String {
-    let allowed =
-        "off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, json, folded, flamegraph and signals";
+    let allowed = "off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
     format!("TRACING_GPU: `{}` is not known: allowed are {allowed}", item.escape_debug())
 }
 
@@ -360,7 +359,7 @@ mod tests {
                 "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels, hot, joined by +",
                 "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
                 "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
-                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, json, folded, flamegraph and signals",
+                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
                 "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
                 "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
                 "TRACING_GPU: `out` needs a value: write out=...",
