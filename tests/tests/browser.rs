@@ -3,6 +3,8 @@
 
 #[path = "browser/chromium.rs"]
 mod chromium;
+#[path = "browser/compared.rs"]
+mod compared;
 #[path = "browser/invented.rs"]
 mod invented;
 #[path = "browser/odd.rs"]

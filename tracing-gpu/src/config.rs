@@ -370,9 +370,18 @@ mod tests {
 
     #[test]
     fn files_are_named_where_the_feature_is_there() {
-        let (config, complaints) = applied(r"json=a\,%p.json,folded=b.folded,flamegraph=c.svg,folded=,json");
+        let (config, complaints) =
+            applied(r"json=a\,%p.json,folded=b.folded,flamegraph=c.svg,folded=,json,baseline=d.json");
         assert_eq!(config.files.folded, Some("b.folded".into()));
         assert_eq!(config.files.json, cfg!(feature = "json").then(|| "a,%p.json".into()));
+        let page = cfg!(all(feature = "html", feature = "json"));
+        assert_eq!(config.files.timelines.baseline, page.then(|| "d.json".into()));
+        assert_eq!(
+            config.files.without_effect(),
+            page.then(|| {
+                "the baseline `d.json` is compared with in the page alone: name one with `html`".to_owned()
+            })
+        );
         assert_eq!(config.files.flamegraph, cfg!(feature = "flamegraph").then(|| "c.svg".into()));
         let expected: Vec<&str> = [
             (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
@@ -382,6 +391,7 @@ mod tests {
             ),
             (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
             (false, "TRACING_GPU: `json` needs a value: write json=..."),
+            (page, "TRACING_GPU: `baseline` needs the features `html` and `json` of the crate tracing-gpu"),
         ]
         .into_iter()
         .filter_map(|(built, complaint)| (!built).then_some(complaint))

@@ -108,3 +108,77 @@ fn changed<'a>(range: &ComparedRange, run: usize) -> Cell<'a> {
     };
     Cell::Said { by, says: change(range, run) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RangeStats, Summary, Times};
+    use serde_json::{Value, json};
+
+    fn run(ranges: &[(&str, u64)]) -> Summary {
+        let ranges = ranges.iter().map(|&(name, total_ns)| RangeStats {
+            domain: None,
+            name: name.to_owned(),
+            style: RangeStyle::PushPop,
+            times: Times { instances: 1, total_ns, ..Times::default() },
+        });
+        Summary { ranges: ranges.collect(), ..Summary::default() }
+    }
+
+    fn data(comparison: &Comparison) -> Value {
+        serde_json::to_value(compared(comparison)).unwrap()
+    }
+
+    #[test]
+    fn a_row_has_the_figures_of_each_run() {
+        let base = run(&[("kept", 750), ("gone", 250), ("idle", 0), ("woken", 0)]);
+        let new = run(&[("kept", 1_500), ("new", 40), ("idle", 0), ("woken", 7)]);
+        let data = data(&Comparison::of(&[("base", &base), ("new", &new), ("", &run(&[]))]));
+        let columns: Vec<&str> =
+            data["table"]["columns"].as_array().unwrap().iter().map(|c| c[0].as_str().unwrap()).collect();
+        let other = ["Total", "Share", "Difference", "Ratio"];
+        assert_eq!(columns, [&["Range", "Total", "Share"][..], &other, &other].concat());
+        assert_eq!([0, 1, 2].map(|run: usize| data["runs"][run]["first"].as_u64()), [1, 3, 7].map(Some));
+        assert_eq!(data["runs"][2]["name"], "(no name)");
+        let said = |by: f64, says: &str| json!({ "by": by, "says": says });
+        let row = |name: &str| {
+            let rows = data["table"]["rows"].as_array().unwrap();
+            rows.iter().find(|row| row[0] == name).unwrap().as_array().unwrap()[1..].to_vec()
+        };
+        let share = |ns: f64| json!(100.0 * (ns / 1_547.0));
+        let (gone, none) = (said(-1.0, "gone"), Value::Null);
+        let nothing = [none.clone(), none.clone()];
+        let kept = [json!(750), json!(75.0), json!(1_500), share(1_500.0), json!(750), said(2.0, "x2.00")];
+        assert_eq!(row("kept"), [&kept[..], &nothing, &[json!(-750), gone.clone()]].concat());
+        assert_eq!(row("gone")[2..6], [&nothing[..], &[json!(-250), gone]].concat());
+        let new = [none.clone(), none.clone(), json!(40), share(40.0), json!(40), said(f64::MAX, "new")];
+        assert_eq!(row("new"), [&new[..], &nothing, &nothing].concat());
+        assert_eq!(row("idle")[4..6], [json!(0), said(1.0, "x1.00")]);
+        assert_eq!(row("woken")[4..6], [json!(7), said(f64::MAX / 2.0, ">x1e6")]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_said() {
+        let mut known = run(&[("a", 1_000)]);
+        known.process =
+            Process { pid: 7, host: "node\n7".to_owned(), started_unix_ns: 1_500_000, ..Process::default() };
+        let data = data(&Comparison::of(&[("base", &run(&[("a", 900)])), ("new", &known)]));
+        assert_eq!((&data["runs"][0]["identity"], &data["runs"][0]["verdict"]), (&json!([]), &json!("")));
+        assert_eq!(data["runs"][1]["identity"], json!([["host", "node\\n7"], ["process", "7"]]));
+        assert_eq!(data["runs"][1]["started_ms"], 1);
+        assert_eq!(data["runs"][1]["verdict"], "slower in new: a +100 ns (x1.11)");
+        assert_eq!([&data["runs"][0]["slower"], &data["runs"][1]["slower"]], [false, true]);
+    }
+
+    #[test]
+    fn rows_are_bounded_and_fewer_with_many_runs() {
+        let names: Vec<String> = (0..MOST_ROWS + 5).map(|number| number.to_string()).collect();
+        let ranges: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        let run = run(&ranges);
+        for (runs, kept) in [(1, MOST_ROWS), (4, MOST_ROWS), (8, MOST_ROWS / 2)] {
+            let comparison = Comparison::of(&vec![("run", &run); runs]);
+            let table = compared(&comparison).table;
+            assert_eq!((table.rows.len(), table.rows_left_out), (kept, MOST_ROWS + 5 - kept), "{runs} runs");
+        }
+    }
+}

@@ -40,7 +40,8 @@ function changesOf(one, table) {
   const entries = [...slower.slice(0, SLOWER_BARS), ...faster.slice(0, FASTER_BARS)].map((row) => {
     const paint = (bar) => bar.classList.add(row[difference] > 0 ? 'slower' : 'faster');
     const figures = [WRITTEN.difference(row[difference]), written(row[ratio], 'ratio')];
-    return barEntry(row[0], Math.abs(row[difference]) / table.most, figures, ' in ' + one.name, paint);
+    const label = row[0] + (row.includes('StartEnd', 1) ? ' (start/end)' : '');
+    return barEntry(row[0], Math.abs(row[difference]) / table.most, figures, ' in ' + one.name, paint, label);
   });
   const list = element('ol', 'bars', ...entries);
   const rest = changed.length - entries.length;

@@ -38,15 +38,15 @@ function showFigures() {
   );
 }
 
-/** An entry of a list of bars: a button that searches for its name. `part` of 1 is the whole bar; what is said of it is in `figures`. */
-function barEntry(name, part, figures, says, paint) {
+/** An entry of a list of bars: a button that searches for its name. `part` of 1 is the whole bar; two figures stand beside it. */
+function barEntry(name, part, figures, says, paint, label = name) {
   const bar = element('span', 'bar-fill');
   bar.style.width = 100 * part + '%';
   paint(bar);
   const [time, share] = figures;
-  const button = element('button', '', element('span', 'bar-name', name), element('span', 'bar-track', bar), element('span', 'bar-time', time), element('span', 'bar-share', share));
+  const button = element('button', '', element('span', 'bar-name', label), element('span', 'bar-track', bar), element('span', 'bar-time', time), element('span', 'bar-share', share));
   button.type = 'button';
-  button.title = name.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click to search for it.';
+  button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click to search for it.';
   button.addEventListener('click', () => searchForName(name));
   return element('li', '', button);
 }

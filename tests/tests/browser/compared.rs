@@ -1,0 +1,565 @@
+//! Runs side by side, in a page of their own and in the page of a run: what a reader sees is what `Comparison` says.
+
+use std::path::Path;
+
+use tracing_gpu::{
+    Comparison, InRun, Output, Process, Profiler, RangeStats, RangeStyle, RenderOptions, Summary, Times,
+};
+
+use crate::chromium::Browser;
+use crate::invented::Run;
+use crate::training::training;
+use crate::{NOTHING, folder, showing, written};
+
+/// A run with these totals in ns. Names that end in `*` are start/end ranges.
+fn run(pid: u32, ranges: &[(&str, u64, u64)]) -> Summary {
+    let mut summary = Summary::default();
+    summary.ranges = ranges
+        .iter()
+        .map(|&(name, instances, total_ns)| RangeStats {
+            domain: name.split_once(':').map(|(domain, _)| domain.to_owned()),
+            name: name.split_once(':').map_or(name, |(_, name)| name).trim_end_matches('*').to_owned(),
+            style: if name.ends_with('*') { RangeStyle::StartEnd } else { RangeStyle::PushPop },
+            times: Times { instances, total_ns, ..Times::default() },
+        })
+        .collect();
+    summary.process = Process {
+        pid,
+        host: format!("node{pid}"),
+        command: format!("bench --backend {pid}"),
+        started_unix_ns: 1_795_188_942_000_000_000,
+        ..Process::default()
+    };
+    summary
+}
+
+/// Backends as a user compares them: the figures of `cuda` and `sycl` are those of the README.
+fn backends() -> [(&'static str, Summary); 4] {
+    let [load, data, random, running] = ["Load Module", "Set input data", "Init random data", "Module running"];
+    let cuda = [
+        (load, 1, 3_498_803_745),
+        (data, 1, 602_374),
+        (random, 1, 3_134_933),
+        (running, 1, 7_365_201),
+        ("app:warm up", 3, 40_000),
+        ("idle", 2, 0),
+        ("request*", 9, 8_000_000),
+        ("cublasCreate", 1, 91_000_000),
+    ];
+    let sycl = [
+        (load, 1, 875_001_997),
+        (data, 1, 417_100),
+        (random, 1, 2_453_900),
+        (running, 1, 23_833_423_995),
+        ("app:warm up", 3, 40_000),
+        ("idle", 2, 0),
+        ("request*", 12, 9_876_543),
+        ("jit compile", 4, 77_000_001),
+    ];
+    let slow = [(load, 1, 3_498_803_745), (running, 2, 900_000_000), ("idle", 2, 5)];
+    let same = [(load, 1, 3_498_803_745), (running, 1, 7_365_201)];
+    [("cuda", run(11, &cuda)), ("sycl", run(12, &sycl)), ("opencl", run(13, &slow)), ("cuda again", run(0, &same))]
+}
+
+fn compared(runs: &[(&str, Summary)]) -> Comparison {
+    Comparison::of(&runs.iter().map(|(name, summary)| (*name, summary)).collect::<Vec<_>>())
+}
+
+fn page(name: &str, comparison: &Comparison) -> std::path::PathBuf {
+    let mut page = Vec::new();
+    comparison.html(&mut page).expect("memory takes it");
+    written(name, &page)
+}
+
+/// The cells of the comparison's table, row by row.
+fn rows(browser: &mut Browser) -> Vec<Vec<String>> {
+    let rows = browser
+        .eval("[...document.querySelectorAll('#compared tbody tr')].map((row) => [...row.children].map((cell) => cell.innerText))");
+    serde_json::from_value(rows).expect("a list of lists of texts")
+}
+
+fn texts(browser: &mut Browser, elements: &str) -> Vec<String> {
+    let texts = browser.eval(&format!("[...document.querySelectorAll({elements:?})].map((one) => one.innerText)"));
+    serde_json::from_value(texts).expect("a list of texts")
+}
+
+fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
+    groups.join(",")
+}
+
+/// What the table is to show with exact figures: from the numbers of `Comparison`, not from its page.
+fn expected(comparison: &Comparison) -> Vec<Vec<String>> {
+    let none = || "-".to_owned();
+    let any_start_end = comparison.ranges.iter().any(|range| range.style == RangeStyle::StartEnd);
+    let rows = comparison.ranges.iter().map(|range| {
+        let mut cells = vec![range.label()];
+        if any_start_end {
+            cells.push(if range.style == RangeStyle::StartEnd { "StartEnd" } else { "PushPop" }.to_owned());
+        }
+        for (number, place) in range.in_runs.iter().enumerate() {
+            let time = |place: &InRun| (thousands(place.times.total_ns), format!("{:.1} %", 100.0 * place.share));
+            let (total, share) = place.as_ref().map_or((none(), none()), time);
+            cells.extend([total, share]);
+            if number > 0 {
+                cells.push(range.difference_ns(number).map_or_else(none, |ns| {
+                    let sign = if ns > 0 {
+                        "+"
+                    } else if ns < 0 {
+                        "-"
+                    } else {
+                        ""
+                    };
+                    format!("{sign}{}", thousands(ns.unsigned_abs()))
+                }));
+                cells.push(match (&range.in_runs[0], place) {
+                    (None, None) => none(),
+                    (None, Some(_)) => "new".to_owned(),
+                    (Some(_), None) => "gone".to_owned(),
+                    (Some(base), Some(place)) if base.times.total_ns == 0 => {
+                        if place.times.total_ns == 0 { "x1.00" } else { ">x1e6" }.to_owned()
+                    }
+                    (Some(_), Some(place)) => match place.ratio.expect("the first run has it") {
+                        ratio if ratio > 0.0 && ratio < 0.005 => "<x0.01".to_owned(),
+                        ratio if ratio < 9.995 => format!("x{ratio:.2}"),
+                        ratio if ratio < 99.95 => format!("x{ratio:.1}"),
+                        ratio => format!("x{ratio:.0}"),
+                    },
+                });
+            }
+        }
+        cells
+    });
+    rows.collect()
+}
+
+fn click_header(browser: &mut Browser, index: usize) {
+    browser.click_on(&format!("document.querySelectorAll('#compared thead th button')[{index}]"));
+}
+
+fn names(rows: &[Vec<String>]) -> Vec<&str> {
+    rows.iter().map(|row| row[0].as_str()).collect()
+}
+
+/// The names of the ranges by a figure of theirs, those without it last.
+fn by<K: PartialOrd>(
+    comparison: &Comparison,
+    down: bool,
+    key: impl Fn(&tracing_gpu::ComparedRange) -> Option<K>,
+) -> Vec<String> {
+    let mut ranges: Vec<_> = comparison.ranges.iter().collect();
+    ranges.sort_by(|a, b| match (key(a), key(b)) {
+        (Some(a), Some(b)) => {
+            let order = a.partial_cmp(&b).expect("numbers");
+            if down { order.reverse() } else { order }
+        }
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    });
+    ranges.into_iter().map(tracing_gpu::ComparedRange::label).collect()
+}
+
+#[test]
+fn the_page_of_a_comparison_has_its_numbers() {
+    let comparison = compared(&backends());
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&page("compared.html", &comparison));
+    assert_eq!(browser.text("document.title"), "Comparison: cuda, sycl, opencl, cuda again - tracing-gpu");
+    let shown = rows(&mut browser);
+    assert_eq!(
+        shown[0][..10],
+        [
+            "Module running",
+            "PushPop",
+            "7.365 ms",
+            "0.2 %",
+            "23.83 s",
+            "96.1 %",
+            "+23.83 s",
+            "x3236",
+            "900.0 ms",
+            "20.5 %"
+        ]
+    );
+    assert_eq!(shown[1][6..8], ["-2.624 s", "x0.25"], "{:?}", shown[1]);
+    browser.click_on("document.querySelector('#comparison [data-setting=exact]')");
+    let shown = rows(&mut browser);
+    assert_eq!(shown, expected(&comparison));
+    // Which columns are whose.
+    assert_eq!(texts(&mut browser, "#compared thead .group"), comparison.runs);
+    let spans = browser.eval("[...document.querySelectorAll('#compared thead th.edge')].map((one) => one.colSpan)");
+    assert_eq!(spans, serde_json::json!([2, 4, 4, 4]));
+
+    // Differences: the most time lost first, and with a key the other way round.
+    let sycl = 6;
+    click_header(&mut browser, sycl);
+    assert_eq!(names(&rows(&mut browser)), by(&comparison, true, |range| range.difference_ns(1)));
+    browser.key("Enter", 0);
+    assert_eq!(names(&rows(&mut browser)), by(&comparison, false, |range| range.difference_ns(1)));
+    // Ratios: what is new before all, what is gone after all.
+    click_header(&mut browser, sycl + 1);
+    let sorted = rows(&mut browser);
+    assert_eq!((sorted[0][0].as_str(), sorted[0][7].as_str()), ("jit compile", "new"));
+    assert_eq!((sorted[8][0].as_str(), sorted[8][7].as_str()), ("cublasCreate", "gone"), "{sorted:?}");
+    click_header(&mut browser, 2);
+    assert_eq!(names(&rows(&mut browser)), by(&comparison, true, |range| range.total_ns(0)));
+    // A row is whole wherever it goes.
+    let (mut sorted, mut all) = (rows(&mut browser), expected(&comparison));
+    sorted.sort();
+    all.sort();
+    assert_eq!(sorted, all);
+    // Light and dark: what is slower is told from what is faster, and can be read.
+    for (scheme, ground) in [("light", "rgb(244, 246, 248)"), ("dark", "rgb(14, 17, 22)")] {
+        browser.prefer(scheme);
+        assert_eq!(browser.text("getComputedStyle(document.body).backgroundColor"), ground);
+        let colors = "[...new Set([...document.querySelectorAll('.bar-fill')].map((bar) => getComputedStyle(bar).backgroundColor))].length";
+        assert_eq!(browser.number(colors), 2.0, "{scheme}");
+        for (cells, least) in [(".share.slower", 4.5), (".share.faster", 4.5), (".verdict.slower", 4.5)] {
+            let contrast = contrast(&mut browser, cells);
+            assert!(contrast >= least, "{scheme}: {cells} {contrast}");
+        }
+        for (width, height) in [(1_280, 800), (800, 900)] {
+            browser.size(width, height);
+            browser.screenshot(&folder().join(format!("compared-{scheme}-{width}.png")));
+            let overflow =
+                browser.number("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+            assert!(overflow <= 0.0, "{overflow} pixels beyond {width}");
+            // However far the runs are scrolled, the names are there.
+            let hidden = browser.number(
+                "(() => { const sheet = document.querySelector('#compared .sheet'); sheet.scrollLeft = 1e4; \
+                 return sheet.getBoundingClientRect().left - document.querySelector('#compared tbody button').getBoundingClientRect().left; })()",
+            );
+            assert!(hidden < 0.0, "{hidden}");
+            browser.screenshot(&folder().join(format!("compared-{scheme}-{width}-scrolled.png")));
+            browser.eval("document.querySelector('#compared .sheet').scrollLeft = 0");
+        }
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// Of the text in an element to what is behind it, by the formula of WCAG.
+fn contrast(browser: &mut Browser, element: &str) -> f64 {
+    browser.number(&format!(
+        "(() => {{
+            const one = document.querySelector({element:?});
+            const style = getComputedStyle(one);
+            const ground = style.getPropertyValue('--share-ground');
+            const canvas = document.createElement('canvas').getContext('2d');
+            const pixel = (color) => {{ canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; }};
+            const linear = (part) => {{ const c = part / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }};
+            const light = (color) => {{ const [r, g, b] = pixel(color).map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; }};
+            const behind = one.classList.contains('share') ? ground : style.getPropertyValue('--panel');
+            const [a, b] = [light(style.color), light(behind)];
+            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        }})()"
+    ))
+}
+
+#[test]
+fn what_is_slower_is_seen_first() {
+    let comparison = compared(&backends());
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&page("slower.html", &comparison));
+    assert_eq!(browser.text("document.getElementById('comparison-title').innerText"), "Compared with cuda");
+    let base = browser.text("document.getElementById('base-run').innerText");
+    assert_eq!(base, "host node11 \u{b7} process 11 \u{b7} started 2026-11-20 15:35:42 UTC");
+    assert_eq!(texts(&mut browser, "#changes h2"), ["sycl", "opencl", "cuda again"]);
+    let processes = texts(&mut browser, "#changes h2 + span");
+    assert!(processes[0].starts_with("host node12 \u{b7} process 12 \u{b7} started"), "{processes:?}");
+    // In the words of the text.
+    let mut text = Vec::new();
+    comparison.render(&RenderOptions::default().width(300), &mut text).expect("memory takes it");
+    let text = String::from_utf8(text).expect("text");
+    let verdicts = texts(&mut browser, ".verdict");
+    assert_eq!(verdicts.len(), 3);
+    for verdict in verdicts {
+        assert!(text.contains(&format!(" {verdict}\n")), "{verdict:?} in {text}");
+    }
+    // The bars of each run: slower ones first, then faster ones, the most time lost on top, all by one measure.
+    let most = comparison.ranges[0].largest_difference_ns() as f64;
+    for (card, number) in [(1, 1), (2, 2)] {
+        let entries = texts(&mut browser, &format!("#changes section:nth-child({card}) li button"));
+        let widths = browser.eval(&format!(
+            "[...document.querySelectorAll('#changes section:nth-child({card}) .bar-fill')].map((bar) => [parseFloat(bar.style.width), bar.className])"
+        ));
+        let mut changed: Vec<_> = comparison
+            .ranges
+            .iter()
+            .filter_map(|range| {
+                let lifetime = if range.style == RangeStyle::StartEnd { " (start/end)" } else { "" };
+                Some((range.difference_ns(number).filter(|&ns| ns != 0)?, range.label() + lifetime))
+            })
+            .collect();
+        changed.sort_by_key(|&(ns, _)| (ns < 0, std::cmp::Reverse(ns.unsigned_abs())));
+        let (slower, faster): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(ns, _)| *ns > 0);
+        let expected: Vec<_> = slower.into_iter().take(5).chain(faster.into_iter().take(3)).collect();
+        assert_eq!(entries.len(), expected.len(), "{entries:?}");
+        for (at, ((ns, name), entry)) in expected.iter().zip(&entries).enumerate() {
+            assert_eq!(entry.lines().next(), Some(name.as_str()));
+            let (width, class) = (widths[at][0].as_f64().expect("a width"), widths[at][1].as_str().expect("a class"));
+            assert!((width - 100.0 * ns.unsigned_abs() as f64 / most).abs() < 0.01, "{name}: {width} %");
+            assert_eq!(class, if *ns > 0 { "bar-fill slower" } else { "bar-fill faster" }, "{name}");
+        }
+    }
+    let first = browser.text("document.querySelector('#changes li button').innerText").replace('\n', " ");
+    assert_eq!(first, "Module running +23.83 s x3236");
+    assert!(
+        browser.number("document.querySelector('#changes li').getBoundingClientRect().bottom") < 300.0,
+        "on the first screen"
+    );
+
+    // Searching: with `/`, by a click on a name, and only what is found.
+    browser.key("/", 0);
+    for letter in "mod".chars() {
+        browser.key(&letter.to_string(), 0);
+    }
+    browser.wait_for("page.search.query === 'mod'");
+    assert_eq!(browser.text("document.getElementById('found').innerText"), "2 rows");
+    assert_eq!(texts(&mut browser, "#compared tr.found th"), ["Module running", "Load Module"]);
+    browser.click_on("document.querySelector('#comparison [data-setting=only]')");
+    assert_eq!(names(&rows(&mut browser)), ["Module running", "Load Module"]);
+    browser.click_on("document.querySelector('#changes li button')");
+    assert_eq!(names(&rows(&mut browser)), ["Module running"]);
+    // Nothing of a run is there, and its keys do nothing.
+    for section in ["overview", "timeline", "flames", "tables", "notes", "unfinished", "next"] {
+        assert_eq!(browser.eval(&format!("document.getElementById('{section}').hidden")), true, "{section}");
+    }
+    browser.eval("document.activeElement.blur()");
+    for key in ["n", "w", "a", "0", "Escape"] {
+        browser.key(key, 0);
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn a_comparison_is_within_reach_of_the_keyboard() {
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&page("compared-keys.html", &compared(&backends())));
+    let mut reached = Vec::new();
+    loop {
+        browser.key("Tab", 0);
+        if browser.eval("document.activeElement === document.body") == true {
+            break;
+        }
+        let style = "getComputedStyle(document.activeElement)";
+        let outlined =
+            browser.eval(&format!("{style}.outlineStyle !== 'none' && parseFloat({style}.outlineWidth) > 0"));
+        assert_eq!(outlined, true, "{reached:?}");
+        reached.push(browser.text(
+            "document.activeElement.id || document.activeElement.className || document.activeElement.textContent",
+        ));
+        assert!(reached.len() < 80, "{reached:?}");
+    }
+    let count = |name: &str| reached.iter().filter(|one| *one == name).count();
+    assert_eq!((count("search"), count("theme"), count("name")), (1, 1, 1), "{reached:?}");
+    assert_eq!(reached.iter().filter(|one| one.starts_with("Difference")).count(), 3, "{reached:?}");
+    browser.eval("document.querySelector('#compared button.name').focus()");
+    browser.key("ArrowDown", 0);
+    assert_eq!(browser.text("document.activeElement.innerText"), "Load Module");
+    browser.key("?", 8);
+    let keys = browser.text("document.getElementById('help').innerText");
+    assert!(keys.contains("search;") && !keys.contains("zoom"), "{keys}");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn odd_names_of_runs_and_ranges_do_no_harm() {
+    let long: &str = Box::leak("x".repeat(1 << 20).into_boxed_str());
+    let names = [
+        "</script><script>window.harmed = 1</script>",
+        "<img src=x onerror='window.harmed = 2'>",
+        "<!-- data -->",
+        "{{title}} /* style */",
+        "\u{202e}reversed\u{2028}separated",
+        "עברית مرحبا",
+        "__proto__",
+        "",
+        long,
+    ];
+    let ranges: Vec<(&str, u64, u64)> = names.iter().zip(1..).map(|(name, ns)| (*name, 1, ns * 1_000)).collect();
+    let slower: Vec<(&str, u64, u64)> = ranges.iter().map(|&(name, one, ns)| (name, one, ns * ns)).collect();
+    let (mut base, slower) = (run(1, &ranges), run(2, &slower));
+    base.process.host = names[0].to_owned();
+    base.process.command = long.to_owned();
+    let runs: Vec<(&str, &Summary)> =
+        names.iter().enumerate().map(|(at, name)| (*name, if at % 2 == 0 { &base } else { &slower })).collect();
+    let comparison = Comparison::of(&runs);
+    let path = page("compared-odd.html", &comparison);
+    assert!(std::fs::metadata(&path).expect("it is there").len() < 1 << 20);
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&path);
+    let titles = texts(&mut browser, "#compared thead .group");
+    assert_eq!(titles[..4], names[..4]);
+    assert_eq!(titles[4..8], ["\\u{202e}reversed\\u{2028}separated", names[5], "__proto__", "(no name)"]);
+    assert!(titles[8].starts_with("xxx") && titles[8].ends_with("xxx... (1048576 bytes)"), "{}", titles[8].len());
+    let shown = rows(&mut browser);
+    assert_eq!(shown.len(), names.len());
+    for expected in [names[0], names[1], names[2], names[3], names[5], "__proto__", "None"] {
+        assert!(shown.iter().any(|row| row[0] == expected), "{expected:?}");
+    }
+    let overflow = browser.number("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+    assert!(overflow <= 0.0, "{overflow}");
+    assert_eq!(browser.eval("window.harmed === undefined"), true);
+    assert_eq!(browser.number("document.querySelectorAll('#changes section').length"), 8.0);
+    browser.screenshot(&folder().join("compared-odd.png"));
+    // Nothing to compare, and nothing to compare with.
+    for (name, runs) in [("compared-none.html", &runs[..0]), ("compared-one.html", &runs[..1])] {
+        browser.open(&page(name, &Comparison::of(runs)));
+        assert_eq!(browser.eval("document.getElementById('comparison').hidden"), false, "{name}");
+        assert_eq!(rows(&mut browser).len(), if runs.is_empty() { 0 } else { names.len() });
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// A real run beside an earlier one: the numbers of its page are those of its own summary.
+#[test]
+fn a_run_is_compared_with_its_baseline() {
+    let [base, own, html] = ["baseline.json", "baseline-run.json", "baseline.html"].map(|name| folder().join(name));
+    let earlier = run(7, &[("Load Module", 1, 900), ("step", 5, 9_000_000_000), ("removed", 1, 50_000_000)]);
+    let mut text = Vec::new();
+    earlier.to_json(&mut text).expect("memory takes it");
+    std::fs::write(&base, text).expect("the folder can be written");
+    let profiler = Profiler::builder()
+        .output(Output::None)
+        .html(&html)
+        .json(&own)
+        .baseline(&base)
+        .build()
+        .expect("it can be built");
+    measure(&profiler);
+    profiler.finish().expect("all can be written");
+    let summary = read(&own);
+    let comparison = Comparison::of(&[("baseline", &earlier), ("this run", &summary)]);
+
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&html);
+    assert_eq!(browser.text("document.getElementById('comparison-title').innerText"), "Compared with baseline");
+    assert!(browser.text("document.getElementById('base-run').innerText").starts_with("host node7 \u{b7} process 7"));
+    browser.click_on("document.querySelector('#comparison [data-setting=exact]')");
+    assert_eq!(rows(&mut browser), expected(&comparison));
+    // One switch for all tables.
+    assert_eq!(browser.text("document.getElementById('exact').ariaPressed"), "true");
+    click_header(&mut browser, 5);
+    assert_eq!(names(&rows(&mut browser)), by(&comparison, true, |range| range.difference_ns(1)));
+    // The run is there as ever, and one search finds in both.
+    assert_eq!(browser.eval("document.getElementById('timeline').hidden"), false);
+    browser
+        .click_on("[...document.querySelectorAll('#compared button.name')].find((name) => name.innerText === 'step')");
+    assert_eq!(browser.text("document.getElementById('found').innerText"), "5 matches");
+    assert_eq!(
+        texts(&mut browser, "tr.found button.name"),
+        ["step", "step"],
+        "in the comparison and in the table of ranges"
+    );
+    browser.click_on(
+        "[...document.querySelectorAll('#compared button.name')].find((name) => name.innerText === 'removed')",
+    );
+    assert_eq!(browser.text("document.getElementById('found').innerText"), "in tables only");
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        browser.eval("scrollTo(0, 0)");
+        browser.screenshot(&folder().join(format!("baseline-{scheme}.png")));
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+
+    // The next run may be compared with this one, and write its own in its place.
+    let profiler = Profiler::builder()
+        .output(Output::None)
+        .html(&html)
+        .json(&own)
+        .baseline(&own)
+        .build()
+        .expect("it can be built");
+    measure(&profiler);
+    profiler.finish().expect("all can be written");
+    let comparison = Comparison::of(&[("baseline-run", &summary), ("this run", &read(&own))]);
+    browser.open(&html);
+    browser.click_on("document.querySelector('#comparison [data-setting=exact]')");
+    assert_eq!(rows(&mut browser), expected(&comparison));
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+fn measure(profiler: &Profiler) {
+    use tracing::info_span;
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        info_span!("Load Module").in_scope(|| info_span!("parse").in_scope(|| ()));
+        for _ in 0..5 {
+            info_span!("step").in_scope(|| ());
+        }
+    });
+}
+
+fn read(path: &Path) -> Summary {
+    let mut file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Summary::from_json(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn a_baseline_that_cannot_be_read_is_one_line() {
+    let [html, report, nonsense] =
+        ["no-baseline.html", "no-baseline.txt", "nonsense.json"].map(|name| folder().join(name));
+    std::fs::write(&nonsense, "{\"schema\":").expect("the folder can be written");
+    let missing = folder().join("no such\nbaseline.json");
+    let mut browser = Browser::start();
+    for (path, why) in [(&missing, "No such file or directory (os error 2)"), (&nonsense, "not JSON: ")] {
+        let profiler = Profiler::builder()
+            .output(Output::File(report.clone()))
+            .html(&html)
+            .baseline(path)
+            .build()
+            .expect("it can be built");
+        measure(&profiler);
+        let told = profiler.finish().expect_err("it cannot be read").to_string();
+        let said = format!("cannot read the baseline `{}`: {why}", path.display().to_string().replace('\n', "\\n"));
+        assert!(told.starts_with(&said) && told.lines().count() == 1, "{told}");
+        let printed = std::fs::read_to_string(&report).expect("the report is printed all the same");
+        assert!(printed.contains("Load Module"), "{printed}");
+        std::fs::remove_file(&report).expect("it is there");
+        browser.open(&html);
+        assert_eq!(browser.eval("document.getElementById('comparison').hidden"), true);
+        assert_eq!(browser.number("page.find('step').length"), 5.0);
+        let notes = browser.text("document.getElementById('notes').textContent");
+        assert!(notes.contains(&format!("This run is not compared with another: {said}")), "{notes}");
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// As it looks with many ranges: the table above the timeline is short until it is asked for more.
+#[test]
+fn a_long_comparison_leaves_the_timeline_in_reach() {
+    use tracing_gpu::internals::{HtmlSink, timeline::Sink};
+    let run: Run = training();
+    let mut base = run.summary();
+    for range in &mut base.ranges {
+        range.times.total_ns = range.times.total_ns * 9 / 10;
+    }
+    let mut page = Vec::new();
+    let mut sink = HtmlSink::new(&mut page).compared_with("main", Ok(base.clone()));
+    run.write(&mut sink as &mut dyn Sink, &run.summary(), 0).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written("training-compared.html", &page));
+    let summary = run.summary();
+    let comparison = Comparison::of(&[("main", &base), ("this run", &summary)]);
+    assert!(comparison.ranges.len() > 12);
+    assert_eq!(rows(&mut browser).len(), 10);
+    browser.click_on("document.querySelector('#compared > button')");
+    assert_eq!(rows(&mut browser).len(), comparison.ranges.len());
+    for (scheme, width, height) in [("light", 1_280, 1_200), ("dark", 800, 1_200)] {
+        browser.prefer(scheme);
+        browser.size(width, height);
+        browser.eval("scrollTo(0, 0)");
+        browser.screenshot(&folder().join(format!("training-compared-{scheme}.png")));
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+    // Without a baseline there is no such section.
+    drop(browser);
+    let mut browser = showing("not-compared.html", &run);
+    assert_eq!(browser.eval("document.getElementById('comparison').hidden"), true);
+}
