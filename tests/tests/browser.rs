@@ -7,6 +7,8 @@ mod baseline;
 mod chromium;
 #[path = "browser/compared.rs"]
 mod compared;
+#[path = "browser/drawn.rs"]
+mod drawn;
 #[path = "browser/invented.rs"]
 mod invented;
 #[path = "browser/odd.rs"]

@@ -77,7 +77,7 @@ pub(crate) fn texts(browser: &mut Browser, elements: &str) -> Vec<String> {
     serde_json::from_value(texts).expect("a list of texts")
 }
 
-fn thousands(value: u64) -> String {
+pub(crate) fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
