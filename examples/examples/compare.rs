@@ -17,18 +17,20 @@ use std::process::ExitCode;
 use tracing_gpu::{Basis, Comparison, Gate, Output, Profiler, RenderOptions, Summary};
 
 const USAGE: &str = "\
-usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--csv | --json] BASE.json NEW.json ...
+usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--csv | --json] [--html FILE] BASE.json NEW.json ...
 
   --threshold PERCENT     how much slower than BASE a range may be (default 10%)
   --average               compare averages per instance, for runs of different length; otherwise totals
   --least MILLISECONDS    differences below this do not count (default 0.1)
   --csv, --json           print the comparison for programs
+  --html FILE             write it as a page for a browser, too
 ";
 
 /// What was asked for.
 struct Arguments {
     gate: Gate,
     form: Form,
+    page: Option<String>,
     files: Vec<String>,
 }
 
@@ -53,7 +55,7 @@ fn main() -> ExitCode {
 }
 
 fn read(arguments: Vec<String>) -> Result<Arguments, Box<dyn Error>> {
-    let mut said = Arguments { gate: Gate::new(0.10), form: Form::Text, files: Vec::new() };
+    let mut said = Arguments { gate: Gate::new(0.10), form: Form::Text, page: None, files: Vec::new() };
     let mut words = arguments.into_iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n\n{USAGE}"));
@@ -63,6 +65,7 @@ fn read(arguments: Vec<String>) -> Result<Arguments, Box<dyn Error>> {
             "--average" => said.gate.basis = Basis::Average,
             "--csv" => said.form = Form::Csv,
             "--json" => said.form = Form::Json,
+            "--html" => said.page = Some(value()?),
             option if option.starts_with("--") => return Err(format!("{option} is not known\n\n{USAGE}").into()),
             _ => said.files.push(word),
         }
@@ -89,7 +92,13 @@ fn compare(said: &Arguments) -> Result<bool, Box<dyn Error>> {
     let pairs = runs.iter().zip(&said.files);
     let named: Vec<(&str, &Summary)> =
         pairs.map(|((name, run), file)| (if twice(name) { file } else { name }.as_str(), run)).collect();
-    judge(&Comparison::of(&named), &said.gate, said.form)
+    let comparison = Comparison::of(&named);
+    if let Some(path) = &said.page {
+        // Before it is judged: what became slower is what one wants to see.
+        let written = File::create(path).and_then(|mut page| comparison.html(&mut page));
+        written.map_err(|error| format!("cannot write the page to {path}: {error}"))?;
+    }
+    judge(&comparison, &said.gate, said.form)
 }
 
 fn name(file: &str) -> String {

@@ -228,12 +228,12 @@ impl Config {
             ("out", Some("none")) => self.output = Output::None,
             ("out", Some(path)) if !path.is_empty() => self.output = Output::File(PathBuf::from(path)),
             ("out", Some(path)) => return Err(refused(key, path, "stderr, stdout, none or a path")),
-            ("json" | "folded" | "flamegraph" | "trace" | "sqlite" | "html", Some(path)) => {
+            ("json" | "folded" | "flamegraph" | "trace" | "sqlite" | "html" | "baseline", Some(path)) => {
                 self.files.set(key, path)?
             }
             (
                 "report" | "style" | "nvtx" | "gpu" | "hot" | "signals" | "domain" | "out" | "json" | "folded"
-                | "flamegraph" | "trace" | "sqlite" | "html",
+                | "flamegraph" | "trace" | "sqlite" | "html" | "baseline",
                 None,
             ) => {
                 return Err(format!("TRACING_GPU: `{key}` needs a value: write {key}=..."));
@@ -297,8 +297,7 @@ fn refused(key: &str, value: &str, allowed: &str) -> String {
 }
 
 fn refused_key(item: &str) -> String {
-    let allowed =
-        "off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, json, folded, flamegraph and signals";
+    let allowed = "off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
     format!("TRACING_GPU: `{}` is not known: allowed are {allowed}", item.escape_debug())
 }
 
@@ -360,7 +359,7 @@ mod tests {
                 "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels, hot, joined by +",
                 "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
                 "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
-                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, json, folded, flamegraph and signals",
+                "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
                 "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
                 "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
                 "TRACING_GPU: `out` needs a value: write out=...",
@@ -371,9 +370,18 @@ mod tests {
 
     #[test]
     fn files_are_named_where_the_feature_is_there() {
-        let (config, complaints) = applied(r"json=a\,%p.json,folded=b.folded,flamegraph=c.svg,folded=,json");
+        let (config, complaints) =
+            applied(r"json=a\,%p.json,folded=b.folded,flamegraph=c.svg,folded=,json,baseline=d.json");
         assert_eq!(config.files.folded, Some("b.folded".into()));
         assert_eq!(config.files.json, cfg!(feature = "json").then(|| "a,%p.json".into()));
+        let page = cfg!(all(feature = "html", feature = "json"));
+        assert_eq!(config.files.timelines.baseline, page.then(|| "d.json".into()));
+        assert_eq!(
+            config.files.without_effect(),
+            page.then(|| {
+                "the baseline `d.json` is compared with in the page alone: name one with `html`".to_owned()
+            })
+        );
         assert_eq!(config.files.flamegraph, cfg!(feature = "flamegraph").then(|| "c.svg".into()));
         let expected: Vec<&str> = [
             (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
@@ -383,6 +391,7 @@ mod tests {
             ),
             (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
             (false, "TRACING_GPU: `json` needs a value: write json=..."),
+            (page, "TRACING_GPU: `baseline` needs the features `html` and `json` of the crate tracing-gpu"),
         ]
         .into_iter()
         .filter_map(|(built, complaint)| (!built).then_some(complaint))

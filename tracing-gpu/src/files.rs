@@ -147,6 +147,28 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Compares the run with another one, in a section of its page: `path` is the summary of that run, as [`json`](Self::json) writes it. It is read when the profiler
+    /// is built, so that a run may be compared with the last one and then write its own summary in its place. Where it cannot be read, that is one line beside the
+    /// report, and the page is written without it. Used by [`html`](Self::html) alone. The name may hold `%h`, `%p` and `%r`.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler, Summary};
+    ///
+    /// let folder = std::env::temp_dir();
+    /// let [base, page] = ["json", "html"].map(|end| folder.join(format!("tracing-gpu-baseline-{}.{end}", std::process::id())));
+    /// Summary::default().to_json(&mut std::fs::File::create(&base)?)?;
+    /// let profiler = Profiler::builder().output(Output::None).html(&page).baseline(&base).build()?;
+    /// profiler.finish()?;
+    /// # std::fs::remove_file(base)?;
+    /// # std::fs::remove_file(page)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(all(feature = "html", feature = "json"))]
+    pub fn baseline(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.files.timelines.baseline = Some(path.into());
+        self
+    }
+
     /// Memory for ranges and events that wait to be written into a timeline, in bytes, for all threads together; where the GPU's work is recorded, as much again for what
     /// waits of that, and for what is remembered of launches and instances until they are whole. What does not fit is counted, and the report says so. Beside it there are the
     /// values of at most 65,536 open ranges. Default: 128 MiB.
@@ -159,22 +181,33 @@ impl ProfilerBuilder {
 impl Files {
     /// Sets the file of this form, as the environment asks for it.
     pub(crate) fn set(&mut self, key: &str, path: &str) -> Result<(), String> {
-        let (file, feature, built) = match key {
-            "json" => (&mut self.json, "json", cfg!(feature = "json")),
-            "flamegraph" => (&mut self.flamegraph, "flamegraph", cfg!(feature = "flamegraph")),
+        let (file, features, built) = match key {
+            "json" => (&mut self.json, "feature `json`", cfg!(feature = "json")),
+            "flamegraph" => (&mut self.flamegraph, "feature `flamegraph`", cfg!(feature = "flamegraph")),
             "trace" => (&mut self.timelines.trace, "", true),
-            "sqlite" => (&mut self.timelines.sqlite, "sqlite", cfg!(feature = "sqlite")),
-            "html" => (&mut self.timelines.html, "html", cfg!(feature = "html")),
+            "sqlite" => (&mut self.timelines.sqlite, "feature `sqlite`", cfg!(feature = "sqlite")),
+            "html" => (&mut self.timelines.html, "feature `html`", cfg!(feature = "html")),
+            "baseline" => {
+                let built = cfg!(all(feature = "html", feature = "json"));
+                (&mut self.timelines.baseline, "features `html` and `json`", built)
+            }
             _ => (&mut self.folded, "", true),
         };
         if !built {
-            return Err(format!("TRACING_GPU: `{key}` needs the feature `{feature}` of the crate tracing-gpu"));
+            return Err(format!("TRACING_GPU: `{key}` needs the {features} of the crate tracing-gpu"));
         }
         if path.is_empty() {
             return Err(format!("TRACING_GPU: `{key}` cannot be ``: allowed is a path"));
         }
         *file = Some(PathBuf::from(path));
         Ok(())
+    }
+
+    /// A line for what was set and changes nothing.
+    pub(crate) fn without_effect(&self) -> Option<String> {
+        let TimelinePaths { html: None, baseline: Some(path), .. } = &self.timelines else { return None };
+        let path = path.to_string_lossy();
+        Some(format!("the baseline `{}` is compared with in the page alone: name one with `html`", escaped(&path)))
     }
 
     /// Writes all of them. Each that cannot be written is one error, which names it; the others are written.

@@ -123,7 +123,7 @@
 //!
 //! `TRACING_GPU` overrides the builder, as a list separated by commas (`\,` is a comma): `off`, `report=ranges+tree+categories+nvprof+...` (the names of [`Report`]),
 //! `style=current|legacy`, `gpu=auto|events|cupti|off`, `hot=PERCENT`, `nvtx=on|off`, `domain=default|target|NAME`, `out=stderr|stdout|none|PATH`, `signals=on|off`, `json=PATH`,
-//! `folded=PATH`, `flamegraph=PATH`, `trace=PATH`, `sqlite=PATH`, `html=PATH`. `TRACING_GPU_FILTER` holds a filter
+//! `folded=PATH`, `flamegraph=PATH`, `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`. `TRACING_GPU_FILTER` holds a filter
 //! such as `info,my_crate=debug`. A bad value is one line on standard error; the rest counts.
 //!
 //! # Features
@@ -131,7 +131,8 @@
 //! - `cudarc` (default): time on the GPU. Needs no toolkit to build; any one CUDA version and linking mode of cudarc that the application picks goes
 //!   with it.
 //! - `signals` (default): `ProfilerBuilder::on_signal`.
-//! - `html`: `ProfilerBuilder::html`: one page with the timeline, flame graphs and tables of a run, for a browser. Takes `base64`, `serde` and `serde_json`.
+//! - `html`: `ProfilerBuilder::html`: one page with the timeline, flame graphs and tables of a run, for a browser; `Comparison::html`; with `json`,
+//!   `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
 //! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
 //! - `json`: `Summary::to_json` and `from_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes `serde` and `serde_json`.

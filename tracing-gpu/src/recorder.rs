@@ -3,6 +3,7 @@
 //! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
 //! program, go on.
 
+mod baseline;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
 mod gpu;
 mod instances;

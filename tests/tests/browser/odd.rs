@@ -1,9 +1,12 @@
 //! Names that a page might trip over.
 
 use tracing_gpu::internals::timeline::Value;
+use tracing_gpu::{Comparison, Summary};
 
+use crate::chromium::Browser;
+use crate::compared::{page, rows, run, texts};
 use crate::invented::{PID, Run};
-use crate::{NOTHING, showing};
+use crate::{NOTHING, folder, showing};
 
 #[test]
 fn odd_names_do_no_harm() {
@@ -39,7 +42,7 @@ fn odd_names_do_no_harm() {
         at += 100_000;
     }
     let mut browser = showing("odd.html", &run);
-    let pages = std::fs::metadata(crate::folder().join("odd.html")).expect("it is there").len();
+    let pages = std::fs::metadata(folder().join("odd.html")).expect("it is there").len();
     assert!(pages < 6 << 20, "{pages} bytes");
     assert_eq!(browser.number("page.run.count"), 30.0);
     let rows = browser.text(
@@ -83,5 +86,55 @@ fn odd_names_do_no_harm() {
     let box_of_tip = browser.number("document.getElementById('tip').getBoundingClientRect().height");
     assert!(box_of_tip < 700.0, "{box_of_tip}");
     assert_eq!(browser.eval("window.harmed === undefined"), true);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn odd_names_of_runs_and_ranges_do_no_harm() {
+    let long: &str = Box::leak("x".repeat(1 << 20).into_boxed_str());
+    let names = [
+        "</script><script>window.harmed = 1</script>",
+        "<img src=x onerror='window.harmed = 2'>",
+        "<!-- data -->",
+        "{{title}} /* style */",
+        "\u{202e}reversed\u{2028}separated",
+        "עברית مرحبا",
+        "__proto__",
+        "",
+        long,
+    ];
+    let ranges: Vec<(&str, u64, u64)> = names.iter().zip(1..).map(|(name, ns)| (*name, 1, ns * 1_000)).collect();
+    let slower: Vec<(&str, u64, u64)> = ranges.iter().map(|&(name, one, ns)| (name, one, ns * ns)).collect();
+    let (mut base, slower) = (run(1, &ranges), run(2, &slower));
+    base.process.host = names[0].to_owned();
+    base.process.command = long.to_owned();
+    let runs: Vec<(&str, &Summary)> =
+        names.iter().enumerate().map(|(at, name)| (*name, if at % 2 == 0 { &base } else { &slower })).collect();
+    let comparison = Comparison::of(&runs);
+    let path = page("compared-odd.html", &comparison);
+    assert!(std::fs::metadata(&path).expect("it is there").len() < 1 << 20);
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&path);
+    let titles = texts(&mut browser, "#compared thead .group");
+    assert_eq!(titles[..4], names[..4]);
+    assert_eq!(titles[4..8], ["\\u{202e}reversed\\u{2028}separated", names[5], "__proto__", "(no name)"]);
+    assert!(titles[8].starts_with("xxx") && titles[8].ends_with("xxx... (1048576 bytes)"), "{}", titles[8].len());
+    let shown = rows(&mut browser);
+    assert_eq!(shown.len(), names.len());
+    for expected in [names[0], names[1], names[2], names[3], names[5], "__proto__", "None"] {
+        assert!(shown.iter().any(|row| row[0] == expected), "{expected:?}");
+    }
+    let overflow = browser.number("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+    assert!(overflow <= 0.0, "{overflow}");
+    assert_eq!(browser.eval("window.harmed === undefined"), true);
+    assert_eq!(browser.number("document.querySelectorAll('#changes section').length"), 8.0);
+    browser.screenshot(&folder().join("compared-odd.png"));
+    // Nothing to compare, and nothing to compare with.
+    for (name, runs) in [("compared-none.html", &runs[..0]), ("compared-one.html", &runs[..1])] {
+        browser.open(&page(name, &Comparison::of(runs)));
+        assert_eq!(browser.eval("document.getElementById('comparison').hidden"), false, "{name}");
+        assert_eq!(rows(&mut browser).len(), if runs.is_empty() { 0 } else { names.len() });
+    }
     assert_eq!(browser.complaints(), NOTHING);
 }

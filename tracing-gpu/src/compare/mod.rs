@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::report;
-use crate::{RangeStats, RangeStyle, RenderOptions, Summary, Times};
+use crate::{Process, RangeStats, RangeStyle, RenderOptions, Summary, Times};
 
 /// The ranges of several runs side by side. The first run is what the others are compared with.
 ///
@@ -67,6 +67,8 @@ use crate::{RangeStats, RangeStyle, RenderOptions, Summary, Times};
 pub struct Comparison {
     /// Names of the runs, in the order given.
     pub runs: Vec<String>,
+    /// Which process each run was, as [`Summary::process`] has it.
+    pub processes: Vec<Process>,
     /// Ranges that have an instance in any run. By their largest difference to the first run (see [`ComparedRange::largest_difference_ns`]) descending, then by
     /// their largest total descending, then by name and style.
     pub ranges: Vec<ComparedRange>,
@@ -157,7 +159,11 @@ impl Comparison {
             let totals = range.in_runs.iter().flatten().map(|run| run.times.total_ns);
             (Reverse(range.largest_difference_ns()), Reverse(totals.max()))
         });
-        Self { runs: runs.iter().map(|(name, _)| (*name).to_owned()).collect(), ranges }
+        Self {
+            runs: runs.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            processes: runs.iter().map(|(_, summary)| summary.process.clone()).collect(),
+            ranges,
+        }
     }
 
     /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below, what is slower, in words.
@@ -200,8 +206,9 @@ impl Comparison {
     ///
     /// let mut text = Vec::new();
     /// Comparison::of(&[("old", &Summary::default())]).to_json(&mut text)?;
-    /// let expected = "{\"schema\":\"tracing-gpu-comparison/1\",\"runs\":[\"old\"],\"ranges\":[]}\n";
-    /// assert_eq!(String::from_utf8_lossy(&text), expected);
+    /// let text = String::from_utf8_lossy(&text);
+    /// assert!(text.starts_with(r#"{"schema":"tracing-gpu-comparison/1","runs":["old"],"processes":[{"pid":0,"#));
+    /// assert!(text.ends_with("\"ranges\":[]}\n"));
     /// # Ok::<(), tracing_gpu::JsonError>(())
     /// ```
     ///
@@ -211,6 +218,26 @@ impl Comparison {
     #[cfg(feature = "json")]
     pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
         crate::export::json::write("tracing-gpu-comparison/1", self, out)
+    }
+
+    /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as bars; and a table of all ranges that sorts
+    /// by a click and can be searched. The page of a run has the same as a section: `ProfilerBuilder::baseline`.
+    ///
+    /// ```
+    /// use tracing_gpu::{Comparison, Summary};
+    ///
+    /// let mut page = Vec::new();
+    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).html(&mut page)?;
+    /// assert!(String::from_utf8_lossy(&page).starts_with("<!doctype html>"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    #[cfg(feature = "html")]
+    pub fn html(&self, out: &mut impl io::Write) -> io::Result<()> {
+        crate::export::html::comparison(self, out)
     }
 }
 

@@ -7,6 +7,7 @@
 //! range, or weigh megabytes in every file written, and know nothing of nesting.
 
 mod columns;
+mod comparison;
 mod data;
 mod details;
 mod items;
@@ -18,11 +19,27 @@ mod tree;
 
 use std::io::{self, BufWriter, Write};
 
+use crate::Comparison;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
 use items::Items;
 
 const BUFFER: usize = 256 << 10;
+/// What a page says that was not written to its end.
+const NOT_ENDED: &str =
+    "This run has not ended, or was ended before this page could be written: there is nothing to show.";
+const CUT_OFF: &str = "This page was not written to its end: there is nothing to show.";
+/// What the run of a page is called beside the one that it is compared with.
+const THIS_RUN: &str = "this run";
+
+/// A comparison as a page of its own.
+pub(crate) fn comparison(comparison: &Comparison, out: &mut impl Write) -> io::Result<()> {
+    let nothing = Summary::default();
+    let mut out = BufWriter::with_capacity(BUFFER, out);
+    page::begin(&comparison::title(comparison), CUT_OFF, &mut out)?;
+    page::end(&data::compared_alone(comparison, &nothing), &mut out)?;
+    out.flush()
+}
 
 /// How much a page holds. What is beyond is counted, and the page says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +61,8 @@ impl Default for Limits {
 pub struct HtmlSink<W> {
     out: W,
     items: Items,
+    /// A name, and the summary of another run, or why it could not be read.
+    baseline: Option<(String, Result<Summary, String>)>,
 }
 
 impl<W: Write + Send> HtmlSink<W> {
@@ -52,13 +71,18 @@ impl<W: Write + Send> HtmlSink<W> {
     }
 
     pub fn with_limits(out: W, limits: Limits) -> Self {
-        Self { out, items: Items::new(limits) }
+        Self { out, items: Items::new(limits), baseline: None }
+    }
+
+    /// The page gets a section that compares the run with this one; where there is none, a note that says why.
+    pub fn compared_with(self, name: impl Into<String>, baseline: Result<Summary, String>) -> Self {
+        Self { baseline: Some((name.into(), baseline)), ..self }
     }
 }
 
 impl<W: Write + Send> Sink for HtmlSink<W> {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
-        page::begin(process, &mut self.out)?;
+        page::begin(&data::title(process), NOT_ENDED, &mut self.out)?;
         self.out.flush()
     }
 
@@ -73,7 +97,13 @@ impl<W: Write + Send> Sink for HtmlSink<W> {
     }
 
     fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
-        let shown = data::shown(std::mem::take(&mut self.items), summary, lost);
+        let (comparison, why_not) = match self.baseline.take() {
+            Some((name, Ok(base))) => (Some(Comparison::of(&[(&name, &base), (THIS_RUN, summary)])), None),
+            Some((_, Err(why))) => (None, Some(why)),
+            None => (None, None),
+        };
+        let mut shown = data::shown(std::mem::take(&mut self.items), summary, lost, comparison.as_ref());
+        shown.notes.extend(why_not.map(|why| format!("This run is not compared with another: {why}.")));
         let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
         page::end(&shown, &mut out)?;
         out.flush()

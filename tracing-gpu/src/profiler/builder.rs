@@ -109,7 +109,8 @@ impl ProfilerBuilder {
     /// Only for settings that cannot be used. A machine without a GPU or a tool is fine.
     pub fn build(mut self) -> Result<Profiler, ConfigError> {
         self.config.check()?;
-        for complaint in self.config.apply_environment() {
+        let complaints = self.config.apply_environment();
+        for complaint in complaints.into_iter().chain(self.config.files.without_effect()) {
             complain(&complaint);
         }
         Ok(Profiler { inner: Inner::start(self.config) })

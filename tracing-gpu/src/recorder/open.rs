@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::TimelineFile;
+use super::{TimelineFile, baseline};
 use crate::export;
 use crate::export::chrome::{Chrome, is_compressed};
-use crate::summary::Process;
+use crate::summary::{Process, Summary};
 use crate::timeline::Sink;
 
 /// Which timelines are written, and where. Names may hold what [`export::expand`] puts in.
@@ -16,6 +16,8 @@ pub(crate) struct TimelinePaths {
     pub(crate) trace: Option<PathBuf>,
     pub(crate) sqlite: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
+    /// A summary that the page compares the run with. It is read when the page is opened: the run may then write its own in its place.
+    pub(crate) baseline: Option<PathBuf>,
 }
 
 impl TimelinePaths {
@@ -27,18 +29,35 @@ impl TimelinePaths {
     /// Opens all of them. Each that cannot be opened is one error, which names it.
     pub(crate) fn open(&self, process: &Process) -> (Vec<TimelineFile>, Vec<io::Error>) {
         let (mut files, mut errors) = (Vec::new(), Vec::new());
-        for (path, open) in [(&self.trace, trace as Open), (&self.sqlite, sqlite), (&self.html, html)] {
-            let Some(path) = path.as_ref().map(|path| export::expand(path, process)) else { continue };
+        let compared_with = self.read_baseline(process, &mut errors);
+        let page = |path: &Path| html(path, compared_with);
+        let mut open = |path: &Option<PathBuf>, open: Open<'_>| {
+            let Some(path) = path.as_ref().map(|path| export::expand(path, process)) else { return };
             match open(&path) {
                 Ok(sink) => files.push(TimelineFile { path, sink }),
                 Err(error) => errors.push(super::cannot_write(&path, &error)),
             }
-        }
+        };
+        open(&self.trace, Box::new(trace));
+        open(&self.sqlite, Box::new(sqlite));
+        open(&self.html, Box::new(page));
         (files, errors)
+    }
+
+    /// What the page compares the run with: its name, and the summary, or why there is none, which is an error besides.
+    fn read_baseline(&self, process: &Process, errors: &mut Vec<io::Error>) -> Option<Baseline> {
+        let path = export::expand(self.baseline.as_ref().filter(|_| self.html.is_some())?, process);
+        let read = baseline::read(&path).map_err(|error| {
+            let said = error.to_string();
+            errors.push(error);
+            said
+        });
+        Some((baseline::name(&path), read))
     }
 }
 
-type Open = fn(&Path) -> io::Result<Box<dyn Sink>>;
+type Baseline = (String, Result<Summary, String>);
+type Open<'a> = Box<dyn FnOnce(&Path) -> io::Result<Box<dyn Sink>> + 'a>;
 
 fn trace(path: &Path) -> io::Result<Box<dyn Sink>> {
     match is_compressed(path).map_err(io::Error::other)? {
@@ -59,11 +78,15 @@ fn sqlite(_: &Path) -> io::Result<Box<dyn Sink>> {
 }
 
 #[cfg(feature = "html")]
-fn html(path: &Path) -> io::Result<Box<dyn Sink>> {
-    Ok(Box::new(export::html::HtmlSink::new(File::create(path)?)))
+fn html(path: &Path, baseline: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
+    let page = export::html::HtmlSink::new(File::create(path)?);
+    Ok(Box::new(match baseline {
+        Some((name, summary)) => page.compared_with(name, summary),
+        None => page,
+    }))
 }
 
 #[cfg(not(feature = "html"))]
-fn html(_: &Path) -> io::Result<Box<dyn Sink>> {
+fn html(_: &Path, _: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
     Err(io::Error::other("it needs the feature `html` of the crate tracing-gpu"))
 }

@@ -67,6 +67,52 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     table
 }
 
+/// What is to be said of a run beside the first one.
+pub(crate) struct Verdict {
+    /// Whether anything is slower in it.
+    pub(crate) slower: bool,
+    /// `slower in sycl: Module running +23.83 s (x3236)`, or that nothing is.
+    pub(crate) text: String,
+}
+
+/// One for each run after the first: what is slower in it, the most first, as far as `columns` go.
+pub(crate) fn verdicts(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+    let others = comparison.runs.iter().enumerate().skip(1);
+    others.map(|(run, name)| verdict(comparison, run, &shown(name, options), columns, options)).collect()
+}
+
+fn verdict(comparison: &Comparison, run: usize, name: &str, columns: usize, options: &RenderOptions) -> Verdict {
+    let phases = slower(comparison, run).into_iter().take(SLOWEST);
+    let phases = phases.filter_map(|(at, ns)| Some(phase(comparison.ranges.get(at)?, run, ns, options)));
+    let mut text = String::new();
+    for phase in phases {
+        if text.is_empty() {
+            text = format!("slower in {name}: {phase}");
+        } else if chars(&text) + chars(&phase) + 2 <= columns {
+            text = format!("{text}, {phase}");
+        } else {
+            break;
+        }
+    }
+    if text.is_empty() {
+        return Verdict { slower: false, text: format!("{name}: nothing is slower by 0.1 % of the base or more") };
+    }
+    Verdict { slower: true, text }
+}
+
+/// How a range has changed: `x0.25`, `new`, `gone`, or `-` where neither run has it. Nothing for the first run.
+pub(crate) fn change(range: &ComparedRange, run: usize) -> String {
+    let place = range.in_runs.get(run).and_then(Option::as_ref);
+    match (range.total_ns(0), range.total_ns(run)) {
+        _ if run == 0 => String::new(),
+        (None, None) => "-".to_owned(),
+        (None, Some(_)) => "new".to_owned(),
+        (Some(_), None) => "gone".to_owned(),
+        (Some(0), Some(0)) => ratio(1.0),
+        (Some(_), Some(_)) => ratio(place.and_then(|place| place.ratio).unwrap_or(f64::INFINITY)),
+    }
+}
+
 /// `x3236`, `x2.49`, `<x0.01`: how many times as long.
 pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
@@ -85,7 +131,9 @@ const fn style(style: RangeStyle) -> &'static str {
     }
 }
 
+/// The name of a run.
 fn shown(name: &str, options: &RenderOptions) -> String {
+    let name = if name.is_empty() { "(no name)" } else { name };
     let name = if options.raw_names { name.into() } else { names::escaped(name) };
     shorten(&name, MAX_NAME, MAX_NAME / 2)
 }
@@ -218,20 +266,11 @@ fn figures(run: usize, cells: &[String; 4]) -> String {
 
 fn cells(range: &ComparedRange, run: usize, whole: u128) -> [String; 4] {
     let total = range.total_ns(run);
-    let place = range.in_runs.get(run).and_then(Option::as_ref);
-    let compared = match (range.total_ns(0), total) {
-        _ if run == 0 => String::new(),
-        (None, None) => "-".to_owned(),
-        (None, Some(_)) => "new".to_owned(),
-        (Some(_), None) => "gone".to_owned(),
-        (Some(0), Some(0)) => ratio(1.0),
-        (Some(_), Some(_)) => ratio(place.and_then(|place| place.ratio).unwrap_or(f64::INFINITY)),
-    };
     [
         total.map_or_else(|| "-   ".to_owned(), human),
         total.map_or_else(|| "-".to_owned(), |ns| percent(ns, whole).map_or_else(|| "-".to_owned(), |text| text + "%")),
         range.difference_ns(run).map_or_else(|| "-   ".to_owned(), |ns| difference(ns, false)),
-        compared,
+        change(range, run),
     ]
 }
 
@@ -249,29 +288,14 @@ fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
 /// A line a run: what is slower in it, or that nothing is.
 fn sentences(comparison: &Comparison, options: &RenderOptions) -> String {
     let mut out = String::new();
-    for (run, name) in comparison.runs.iter().enumerate().skip(1) {
-        let phases = slower(comparison, run).into_iter().take(SLOWEST);
-        let phases = phases.filter_map(|(at, ns)| Some(phase(comparison.ranges.get(at)?, run, ns, options)));
-        let mut line = String::new();
-        for phase in phases {
-            if line.is_empty() {
-                line = format!(" >> slower in {}: {phase}", shown(name, options));
-            } else if chars(&line) + chars(&phase) + 2 <= options.columns() {
-                line = format!("{line}, {phase}");
-            } else {
-                break;
-            }
-        }
-        if line.is_empty() {
-            line = format!("    {}: nothing is slower by 0.1 % of the base or more", shown(name, options));
-        }
-        push(&mut out, &line);
+    for verdict in verdicts(comparison, options.columns() - 4, options) {
+        push(&mut out, &format!("{}{}", if verdict.slower { " >> " } else { "    " }, verdict.text));
     }
     if out.is_empty() { out } else { format!("\n{out}") }
 }
 
 fn phase(range: &ComparedRange, run: usize, ns: i64, options: &RenderOptions) -> String {
-    let [_, _, _, ratio] = cells(range, run, 0);
+    let ratio = change(range, run);
     let instances = match (range.in_runs.first(), range.in_runs.get(run)) {
         (Some(Some(base)), Some(Some(new))) if base.times.instances != new.times.instances => {
             format!(

@@ -5,21 +5,25 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::comparison::{self, Compared, compared};
 use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
 use super::lay_out::lay_out;
 use super::tables::{Table, tables};
 use super::texts::presentable;
 use super::tree::{Node, nodes};
+use crate::Comparison;
 use crate::report::{RenderOptions, Report, notes};
 use crate::summary::{Process, Summary};
 
 /// Bytes of a command line that are kept.
-const LONGEST_COMMAND: usize = 2_000;
+pub(super) const LONGEST_COMMAND: usize = 2_000;
 
 /// Everything. What is skipped goes into columns; see [`super::columns`].
 #[derive(Debug, Serialize)]
 pub(super) struct Shown<'a> {
-    pub(super) title: String,
+    title: String,
+    /// Whether there is a run to show, and not a comparison alone.
+    is_run: bool,
     /// What the run was: labels and values.
     identity: Vec<(&'static str, String)>,
     command: String,
@@ -38,9 +42,10 @@ pub(super) struct Shown<'a> {
     texts: Vec<Arc<str>>,
     tree: Vec<Node>,
     tables: Vec<Table<'a>>,
+    comparison: Option<Compared<'a>>,
     gpu: Option<Gpu>,
     left_out: LeftOut,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     #[serde(skip)]
     pub(super) bars: Vec<Bar>,
     /// For each bar, 1 and the index of its colour, or 0.
@@ -109,13 +114,30 @@ pub(super) fn title(process: &Process) -> String {
     if program.is_empty() { "run".to_owned() } else { presentable(program, 200).into_owned() }
 }
 
-fn identity(process: &Process) -> Vec<(&'static str, String)> {
+pub(super) fn identity(process: &Process) -> Vec<(&'static str, String)> {
     let host = (!process.host.is_empty()).then(|| ("host", presentable(&process.host, LONGEST_COMMAND).into_owned()));
     let rank = process.rank.map(|rank| ("rank", rank.to_string()));
     [host, rank, Some(("process", process.pid.to_string()))].into_iter().flatten().collect()
 }
 
-pub(super) fn shown(items: Items, summary: &Summary, lost: u64) -> Shown<'_> {
+/// A comparison without a run beside it.
+pub(super) fn compared_alone<'a>(comparison: &'a Comparison, nothing: &'a Summary) -> Shown<'a> {
+    let title = comparison::title(comparison);
+    Shown {
+        title,
+        is_run: false,
+        identity: Vec::new(),
+        comparison: Some(compared(comparison)),
+        ..shown(Items::default(), nothing, 0, None)
+    }
+}
+
+pub(super) fn shown<'a>(
+    items: Items,
+    summary: &'a Summary,
+    lost: u64,
+    comparison: Option<&'a Comparison>,
+) -> Shown<'a> {
     let Items { texts, tracks, mut bars, launches, marks, threads, devices, .. } = items;
     bars.extend(marks);
     let in_order = renumber(&tracks, &mut bars, summary.process.pid);
@@ -127,6 +149,7 @@ pub(super) fn shown(items: Items, summary: &Summary, lost: u64) -> Shown<'_> {
     let rows: Vec<u32> = laid.rows.iter().flatten().map(|(_, length)| *length).collect();
     Shown {
         title: title(&summary.process),
+        is_run: true,
         identity: identity(&summary.process),
         command: presentable(&summary.process.command, LONGEST_COMMAND).into_owned(),
         run_id: presentable(&summary.process.run_id, LONGEST_COMMAND).into_owned(),
@@ -146,6 +169,7 @@ pub(super) fn shown(items: Items, summary: &Summary, lost: u64) -> Shown<'_> {
         texts: texts.into_list(),
         tree,
         tables: tables(summary),
+        comparison: comparison.map(compared),
         gpu: summary.gpu.as_ref().map(|gpu| Gpu {
             busy_ns: gpu.total.busy_ns,
             sum_ns: gpu.total.sum_ns,

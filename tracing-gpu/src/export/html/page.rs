@@ -3,15 +3,14 @@
 use std::io::{self, Write};
 
 use super::columns::{self, folded};
-use super::data::{Shown, title};
+use super::data::Shown;
 use super::items::{Bar, Launch};
-use crate::summary::Process;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: what comes later uses what came before.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
     include_str!("page/theme.js"),
@@ -24,19 +23,21 @@ const SCRIPTS: [&str; 13] = [
     include_str!("page/tables.js"),
     include_str!("page/search.js"),
     include_str!("page/overview.js"),
+    include_str!("page/comparison.js"),
     include_str!("page/main.js"),
 ];
 /// Where style, data and scripts go.
 const STYLE_HERE: &str = "/* style */";
 const TITLE_HERE: &str = "{{title}}";
+const NOTICE_HERE: &str = "{{notice}}";
 const DATA_HERE: &str = "<!-- data -->";
 
-/// The page up to the data. It opens by itself, and says that the run has not ended.
-pub(super) fn begin(process: &Process, out: &mut impl Write) -> io::Result<()> {
+/// The page up to the data. It opens by itself, and says why nothing follows: `notice`.
+pub(super) fn begin(title: &str, notice: &str, out: &mut impl Write) -> io::Result<()> {
     let (head, _) = halves();
-    let style = STYLE.concat();
-    let title = as_html(&title(process));
-    out.write_all(head.replace(TITLE_HERE, &title).replace(STYLE_HERE, &style).as_bytes())
+    // The title last: what it says is no place for anything.
+    let head = head.replace(STYLE_HERE, &STYLE.concat()).replace(NOTICE_HERE, &as_html(notice));
+    out.write_all(head.replace(TITLE_HERE, &as_html(title)).as_bytes())
 }
 
 /// The data, the scripts and the end of the page.
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_page_has_a_place_for_all_its_parts() {
-        for here in [STYLE_HERE, TITLE_HERE, DATA_HERE] {
+        for here in [STYLE_HERE, TITLE_HERE, NOTICE_HERE, DATA_HERE] {
             assert!(PAGE.contains(here), "{here}");
         }
         for script in SCRIPTS {

@@ -11,41 +11,50 @@ use crate::report::{bracketed, label, nsys_call, style_name};
 use crate::summary::{GpuActivity, RangeStyle, StreamStats, Summary, Times};
 
 /// Rows of a table. What is beyond is counted.
-const MOST_ROWS: usize = 20_000;
+pub(super) const MOST_ROWS: usize = 20_000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Table<'a> {
     /// Short, for a tab.
-    title: &'static str,
+    pub(super) title: &'static str,
     /// What the figures are.
-    about: &'static str,
-    columns: Vec<Column>,
-    rows: Vec<Vec<Cell<'a>>>,
-    rows_left_out: usize,
+    pub(super) about: &'static str,
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: Vec<Vec<Cell<'a>>>,
+    pub(super) rows_left_out: usize,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Column(&'static str, Kind);
+pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+pub(super) enum Kind {
     Text,
     Count,
     Ns,
     Percent,
     Bytes,
     Number,
+    /// Nanoseconds more, or fewer.
+    Difference,
+    Ratio,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Cell<'a> {
+pub(super) enum Cell<'a> {
     Text(Cow<'a, str>),
     Count(u64),
+    Signed(i64),
     Number(f64),
     /// From a histogram.
     About([f64; 1]),
+    /// In words, and what to sort by.
+    Said {
+        by: f64,
+        says: String,
+    },
     Nothing(()),
 }
 
@@ -83,13 +92,13 @@ fn ranges(summary: &Summary) -> Table<'_> {
     rows.sort_by_key(|row| Reverse(row.times.total_ns));
     let base = sum(rows.iter().map(|row| &row.times));
     let any_start_end = rows.iter().any(|row| row.style == RangeStyle::StartEnd);
-    let style = any_start_end.then_some(Column("Style", Kind::Text));
+    let style_column = any_start_end.then_some(Column("Style", Kind::Text));
     let cells = rows.into_iter().map(|row| {
-        let style = any_start_end.then(|| Cell::Text(style_name(row.style).into()));
+        let style = any_start_end.then(|| style(row.style));
         [name(row.domain.as_deref(), &row.name)].into_iter().chain(style).chain(times(&row.times, base)).collect()
     });
     let cells = cells.collect();
-    let columns = [Column("Range", Kind::Text)].into_iter().chain(style).chain(TIMES).collect();
+    let columns = [Column("Range", Kind::Text)].into_iter().chain(style_column).chain(TIMES).collect();
     table("Ranges", "Time between entry and exit, on the CPU.", columns, cells)
 }
 
@@ -178,7 +187,7 @@ fn projections(gpu: &GpuActivity) -> Table<'_> {
             average(row.level_sum, instances),
             average(row.children_sum, instances),
         ];
-        let names = [name(row.domain.as_deref(), &row.name), Cell::Text(style_name(row.style).into())];
+        let names = [name(row.domain.as_deref(), &row.name), style(row.style)];
         names.into_iter().chain(times(&row.projected, base)).chain(after).collect()
     });
     let rows = rows.collect();
@@ -241,7 +250,11 @@ fn average<'a>(total: u64, count: u64) -> Cell<'a> {
     number(total as f64 / count as f64)
 }
 
-fn number<'a>(value: f64) -> Cell<'a> {
+pub(super) fn style<'a>(style: RangeStyle) -> Cell<'a> {
+    Cell::Text(style_name(style).into())
+}
+
+pub(super) fn number<'a>(value: f64) -> Cell<'a> {
     if value.is_finite() { Cell::Number(value) } else { Cell::Nothing(()) }
 }
 
@@ -249,7 +262,7 @@ fn text(text: &str) -> Cell<'_> {
     Cell::Text(presentable(text, LONGEST))
 }
 
-fn name<'a>(domain: Option<&str>, name: &'a str) -> Cell<'a> {
+pub(super) fn name<'a>(domain: Option<&str>, name: &'a str) -> Cell<'a> {
     match (domain, name) {
         (_, "") => Cell::Text("None".into()),
         (None, name) => text(name),

@@ -2,9 +2,13 @@
 
 const HOT_ROWS = 7;
 
+function startOf({ started_ms }) {
+  return 'started ' + new Date(started_ms).toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
+}
+
 function showIdentity() {
   const said = run.command ? [run.command] : [];
-  if (run.started_ms) said.push('started ' + new Date(run.started_ms).toISOString().slice(0, 19).replace('T', ' ') + ' UTC');
+  if (run.started_ms) said.push(startOf(run));
   if (run.run_id) said.push('run ' + run.run_id);
   byId('command').textContent = said.join(' \u00b7 ');
   for (const [label, value] of run.identity) {
@@ -34,7 +38,20 @@ function showFigures() {
   );
 }
 
-/** Names with the most of something: a list of bars, each a button that searches for its name. */
+/** An entry of a list of bars: a button that searches for its name. `part` of 1 is the whole bar; two figures stand beside it. */
+function barEntry(name, part, figures, says, paint, label = name) {
+  const bar = element('span', 'bar-fill');
+  bar.style.width = 100 * part + '%';
+  paint(bar);
+  const [time, share] = figures;
+  const button = element('button', '', element('span', 'bar-name', label), element('span', 'bar-track', bar), element('span', 'bar-time', time), element('span', 'bar-share', share));
+  button.type = 'button';
+  button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click to search for it.';
+  button.addEventListener('click', () => searchForName(name));
+  return element('li', '', button);
+}
+
+/** Names with the most of something. */
 function showHot(section, sums, says) {
   const all = [...sums.values()].reduce((sum, value) => sum + value, 0);
   const rows = [...sums].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
@@ -42,18 +59,10 @@ function showHot(section, sums, says) {
   if (!rows.length) return;
   const most = rows[0][1];
   const list = section.querySelector('ol');
-  list.replaceChildren(
-    ...rows.slice(0, HOT_ROWS).map(([name, value]) => {
-      const bar = element('span', 'bar-fill');
-      bar.style.width = (100 * value) / most + '%';
-      bar.style.background = colorOfName(name);
-      const button = element('button', '', element('span', 'bar-name', name), element('span', 'bar-track', bar), element('span', 'bar-time', human(value)), element('span', 'bar-share', percent(value, all)));
-      button.type = 'button';
-      button.title = name.slice(0, 500) + ': ' + human(value) + ', ' + percent(value, all) + ' of ' + says + '. Click to search for it.';
-      button.addEventListener('click', () => searchForName(name));
-      return element('li', '', button);
-    }),
+  const entries = rows.slice(0, HOT_ROWS).map(([name, value]) =>
+    barEntry(name, value / most, [human(value), percent(value, all)], ' of ' + says, (bar) => (bar.style.background = colorOfName(name))),
   );
+  list.replaceChildren(...entries);
   const rest = rows.length - HOT_ROWS;
   if (rest > 0) list.append(element('li', 'quiet', 'and ' + integer(rest) + ' more: ' + percent(rows.slice(HOT_ROWS).reduce((sum, row) => sum + row[1], 0), all)));
 }

@@ -34,7 +34,7 @@ function runSearch() {
   redraw();
   drawFlame();
   showTabs();
-  showTable();
+  showTables();
 }
 
 /** Names, and what else is known: categories, payloads and fields are in the texts of details. */
@@ -55,8 +55,16 @@ function tellFound() {
   const { found, at } = search;
   let text = '';
   if (search.active && found.length) text = at < 0 ? counted(found.length, 'match', 'matches') : integer(at + 1) + ' of ' + integer(found.length);
-  else if (search.active) text = tables.list.some((table) => table.rows.some((row) => rowMatches(table, row))) ? 'in tables only' : 'no match';
+  else if (search.active) text = foundInTables();
   byId('found').textContent = text;
+}
+
+/** Where there is a timeline, that it is not there. */
+function foundInTables() {
+  const all = sheets.comparison.table ? [sheets.comparison.table, ...tables.list] : tables.list;
+  const rows = all.reduce((sum, table) => sum + table.rows.filter((row) => rowMatches(table, row)).length, 0);
+  if (rows === 0) return 'no match';
+  return run.is_run ? 'in tables only' : counted(rows, 'row', 'rows');
 }
 
 /** To the next match, or the one before. The first time: to the first that is seen, or comes after. */

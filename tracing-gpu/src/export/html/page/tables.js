@@ -1,10 +1,17 @@
-// The tables: one at a time, sorted by a click on a header.
+// The tables: sorted by a click on a header. One at a time behind the tabs, and that of the comparison.
 
 const ROWS_AT_ONCE = 200;
-const tables = { list: [], open: 0, sorted: null, shown: ROWS_AT_ONCE, exact: false, only: false };
+const tables = { list: [], open: 0, exact: false, only: false };
+
+/** Places where a table is shown. */
+const sheets = {
+  tabs: { panel: byId('panel'), table: null, shown: ROWS_AT_ONCE },
+  comparison: { panel: byId('compared'), table: null, shown: ROWS_AT_ONCE },
+};
 
 /** Text columns sort from A, figures from the largest. */
 const WRITTEN = {
+  difference: (value) => (value > 0 ? '+' : value < 0 ? '-' : '') + WRITTEN.ns(Math.abs(value)),
   text: (value) => String(value),
   count: (value) => integer(value),
   ns: (value) => (tables.exact ? (Number.isInteger(value) ? integer(value) : oneDecimal(value)) : human(value)),
@@ -13,13 +20,14 @@ const WRITTEN = {
   number: (value) => (value >= 1000 ? oneDecimal(value) : value.toFixed(2)),
 };
 
-/** A value that came from a histogram stands in a list of its own. */
+/** A value that came from a histogram stands in a list of its own; one that is said in words stands beside them. */
 function bare(cell) {
-  return Array.isArray(cell) ? cell[0] : cell;
+  return Array.isArray(cell) ? cell[0] : (cell?.by ?? cell);
 }
 
 function written(cell, kind) {
   if (cell === null || cell === undefined) return '-';
+  if (cell.says !== undefined) return cell.says;
   return (Array.isArray(cell) ? '~' : '') + WRITTEN[kind](bare(cell));
 }
 
@@ -94,18 +102,19 @@ function rowMatches(table, row) {
   return table.columns.some(([, kind], index) => kind === 'text' && search.matches(String(row[index])));
 }
 
-function headerOf(table, index) {
+function headerOf(sheet, index) {
+  const { table } = sheet;
   const [title, kind] = table.columns[index];
   const header = element('th', kind === 'text' ? '' : 'figure');
   header.scope = 'col';
   const sorted = table.sort && table.sort.column === index;
   header.setAttribute('aria-sort', sorted ? (table.sort.down ? 'descending' : 'ascending') : 'none');
-  const button = element('button', '', title + (kind === 'ns' && tables.exact ? ' (ns)' : ''), element('span', 'arrow', sorted ? (table.sort.down ? '\u25bc' : '\u25b2') : ''));
+  const button = element('button', '', title + (tables.exact && (kind === 'ns' || kind === 'difference') ? ' (ns)' : ''), element('span', 'arrow', sorted ? (table.sort.down ? '\u25bc' : '\u25b2') : ''));
   button.type = 'button';
   button.addEventListener('click', () => {
     sortTable(table, index, sorted ? !table.sort.down : kind !== 'text');
-    showTable();
-    byId('panel').querySelectorAll('th button')[index].focus();
+    showTable(sheet);
+    sheet.panel.querySelectorAll('th button')[index].focus();
   });
   header.append(button);
   return header;
@@ -119,7 +128,12 @@ function rowElement(table, row, depth) {
       const made = element('td', kind === 'text' ? 'word' : 'figure', written(cell, kind));
       if (kind === 'percent' && cell !== null) made.style.setProperty('--share', Math.min(100, bare(cell)) + '%');
       if (kind === 'percent') made.classList.add('share');
-      if (kind === 'ns' && cell !== null && cell !== undefined) made.title = oneDecimal(bare(cell)) + ' ns';
+      if ((kind === 'ns' || kind === 'difference') && cell !== null && cell !== undefined) made.title = oneDecimal(bare(cell)) + ' ns';
+      if (kind === 'difference' && cell) {
+        made.style.setProperty('--share', (100 * Math.abs(cell)) / table.most + '%');
+        made.classList.add('share', cell > 0 ? 'slower' : 'faster');
+      }
+      if (table.groups && table.groups.has(index)) made.classList.add('edge');
       if (kind === 'text') made.title = String(cell);
       line.append(made);
       return;
@@ -138,19 +152,34 @@ function rowElement(table, row, depth) {
   return line;
 }
 
-function showTable() {
-  const table = tables.list[tables.open];
+/** Columns that belong together, below the name of what they are of. */
+function groupHeader(table) {
+  const starts = [...table.groups.keys()];
+  const cells = starts.map((start, index) => {
+    const header = element('th', 'edge', element('span', 'group', table.groups.get(start)));
+    header.scope = 'colgroup';
+    header.colSpan = (starts[index + 1] ?? table.columns.length) - start;
+    header.title = table.groups.get(start);
+    return header;
+  });
+  const before = element('td', '');
+  before.colSpan = starts[0];
+  return element('tr', '', before, ...cells);
+}
+
+function showTable(sheet) {
+  const { table, panel } = sheet;
   if (!table) return;
-  const panel = byId('panel');
   const made = element('table', '');
   made.append(element('caption', '', table.about));
-  made.append(element('thead', '', element('tr', '', ...table.columns.map((_, index) => headerOf(table, index)))));
+  const headers = element('tr', '', ...table.columns.map((_, index) => headerOf(sheet, index)));
+  made.append(element('thead', '', ...(table.groups ? [groupHeader(table)] : []), headers));
   const body = element('tbody', '');
   let after = 0;
   table.rows.forEach((row, index) => {
     const matches = search.active && rowMatches(table, row);
     if (tables.only && search.active && !matches) return;
-    if (body.childElementCount >= tables.shown) {
+    if (body.childElementCount >= sheet.shown) {
       after++;
       return;
     }
@@ -166,12 +195,16 @@ function showTable() {
     const more = element('button', '', 'Show ' + integer(Math.min(after, 1000)) + ' more of ' + integer(after));
     more.type = 'button';
     more.addEventListener('click', () => {
-      tables.shown += 1000;
-      showTable();
+      sheet.shown += 1000;
+      showTable(sheet);
     });
     panel.append(more);
   }
   if (table.rows_left_out) panel.append(element('p', 'quiet', counted(table.rows_left_out, 'more row is', 'more rows are') + ' left out of this page.'));
+}
+
+function showTables() {
+  for (const sheet of Object.values(sheets)) showTable(sheet);
 }
 
 function showTabs() {
@@ -196,9 +229,10 @@ function showTabs() {
 
 function openTable(index) {
   tables.open = (index + tables.list.length) % tables.list.length;
-  tables.shown = ROWS_AT_ONCE;
+  sheets.tabs.table = tables.list[tables.open];
+  sheets.tabs.shown = ROWS_AT_ONCE;
   showTabs();
-  showTable();
+  showTable(sheets.tabs);
 }
 
 byId('tabs').addEventListener('keydown', (event) => {
@@ -207,21 +241,27 @@ byId('tabs').addEventListener('keydown', (event) => {
   event.preventDefault();
   openTable(tables.open + by);
 });
-byId('panel').addEventListener('keydown', (event) => {
-  const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-  if (!by || !event.target.classList.contains('name')) return;
-  event.preventDefault();
-  const names = [...byId('panel').querySelectorAll('button.name')];
-  const next = names[names.indexOf(event.target) + by];
-  if (!next) return;
-  event.target.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
-});
-for (const [id, setting] of [['exact', 'exact'], ['only', 'only']]) {
-  byId(id).addEventListener('click', () => {
+for (const { panel } of Object.values(sheets)) {
+  panel.addEventListener('keydown', (event) => {
+    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!by || !event.target.classList.contains('name')) return;
+    event.preventDefault();
+    const names = [...panel.querySelectorAll('button.name')];
+    const next = names[names.indexOf(event.target) + by];
+    if (!next) return;
+    event.target.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+}
+const switches = document.querySelectorAll('button[data-setting]');
+for (const button of switches) {
+  button.addEventListener('click', () => {
+    const { setting } = button.dataset;
     tables[setting] = !tables[setting];
-    byId(id).setAttribute('aria-pressed', String(tables[setting]));
-    showTable();
+    for (const other of switches) {
+      if (other.dataset.setting === setting) other.setAttribute('aria-pressed', String(tables[setting]));
+    }
+    showTables();
   });
 }

@@ -1,0 +1,184 @@
+//! Runs side by side, for the page: what is slower in words, and the table that it sorts and draws bars from.
+
+use serde::Serialize;
+
+use super::data::{LONGEST_COMMAND, identity};
+use super::tables::{Cell, Column, Kind, MOST_ROWS, Table, name, number, style};
+use super::texts::presentable;
+use crate::report::{RenderOptions, change, verdicts};
+use crate::summary::{Process, RangeStyle};
+use crate::{ComparedRange, Comparison};
+
+/// Bytes of the name of a run that are kept.
+const LONGEST_NAME: usize = 200;
+/// Letters of a sentence: all of its phases fit.
+const COLUMNS: usize = 1_000;
+/// Runs with which a table has its most rows; with more runs it has fewer.
+const FEW_RUNS: usize = 4;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Compared<'a> {
+    runs: Vec<Run>,
+    table: Table<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Run {
+    name: String,
+    /// Its first column in the table: the total, and then the share, and of all runs but the first the difference and the ratio.
+    first: usize,
+    /// Labels and values; none where the process is not known.
+    identity: Vec<(&'static str, String)>,
+    command: String,
+    /// Milliseconds since 1970 in UTC; 0 where it is not known.
+    started_ms: u64,
+    /// Whether something is slower than in the first run, and what. Nothing of the first.
+    slower: bool,
+    verdict: String,
+}
+
+/// What a page of nothing else is called.
+pub(super) fn title(comparison: &Comparison) -> String {
+    let names: Vec<String> = comparison.runs.iter().map(|name| run_name(name)).collect();
+    presentable(&format!("Comparison: {}", names.join(", ")), LONGEST_NAME).into_owned()
+}
+
+pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
+    let any_start_end = comparison.ranges.iter().any(|range| range.style == RangeStyle::StartEnd);
+    let mut columns = vec![Column("Range", Kind::Text)];
+    columns.extend(any_start_end.then_some(Column("Style", Kind::Text)));
+    let mut said = verdicts(comparison, COLUMNS, &RenderOptions::default()).into_iter();
+    let mut runs = Vec::new();
+    for (at, (name, process)) in comparison.runs.iter().zip(&comparison.processes).enumerate() {
+        let verdict = (at > 0).then(|| said.next()).flatten();
+        runs.push(Run {
+            name: run_name(name),
+            first: columns.len(),
+            identity: if *process == Process::default() { Vec::new() } else { identity(process) },
+            command: presentable(&process.command, LONGEST_COMMAND).into_owned(),
+            started_ms: process.started_unix_ns / 1_000_000,
+            slower: verdict.as_ref().is_some_and(|verdict| verdict.slower),
+            verdict: verdict.map(|verdict| verdict.text).unwrap_or_default(),
+        });
+        columns.extend([Column("Total", Kind::Ns), Column("Share", Kind::Percent)]);
+        if at > 0 {
+            columns.extend([Column("Difference", Kind::Difference), Column("Ratio", Kind::Ratio)]);
+        }
+    }
+    let most = MOST_ROWS * FEW_RUNS / comparison.runs.len().max(FEW_RUNS);
+    let rows = comparison.ranges.iter().take(most).map(|range| row(range, any_start_end)).collect();
+    let table = Table {
+        title: "Comparison",
+        about: "Time between entry and exit, on the CPU. Difference and ratio are to the first run.",
+        columns,
+        rows,
+        rows_left_out: comparison.ranges.len().saturating_sub(most),
+    };
+    Compared { runs, table }
+}
+
+fn run_name(name: &str) -> String {
+    if name.is_empty() { "(no name)".to_owned() } else { presentable(name, LONGEST_NAME).into_owned() }
+}
+
+fn row(range: &ComparedRange, with_style: bool) -> Vec<Cell<'_>> {
+    let mut cells = vec![name(range.domain.as_deref(), &range.name)];
+    cells.extend(with_style.then(|| style(range.style)));
+    for (run, place) in range.in_runs.iter().enumerate() {
+        match place {
+            Some(place) => cells.extend([Cell::Count(place.times.total_ns), number(100.0 * place.share)]),
+            None => cells.extend([Cell::Nothing(()), Cell::Nothing(())]),
+        }
+        if run > 0 {
+            cells.push(range.difference_ns(run).map_or(Cell::Nothing(()), Cell::Signed));
+            cells.push(changed(range, run));
+        }
+    }
+    cells
+}
+
+/// In the words of the report, and as a number to sort by: what is new comes after every ratio, what is gone before.
+fn changed<'a>(range: &ComparedRange, run: usize) -> Cell<'a> {
+    let by = match (range.total_ns(0), range.total_ns(run)) {
+        (None, None) => return Cell::Nothing(()),
+        (None, Some(_)) => f64::MAX,
+        (Some(_), None) => -1.0,
+        (Some(0), Some(0)) => 1.0,
+        (Some(base), Some(total)) => (total as f64 / base as f64).min(f64::MAX / 2.0),
+    };
+    Cell::Said { by, says: change(range, run) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RangeStats, Summary, Times};
+    use serde_json::{Value, json};
+
+    fn run(ranges: &[(&str, u64)]) -> Summary {
+        let ranges = ranges.iter().map(|&(name, total_ns)| RangeStats {
+            domain: None,
+            name: name.to_owned(),
+            style: RangeStyle::PushPop,
+            times: Times { instances: 1, total_ns, ..Times::default() },
+        });
+        Summary { ranges: ranges.collect(), ..Summary::default() }
+    }
+
+    fn data(comparison: &Comparison) -> Value {
+        serde_json::to_value(compared(comparison)).unwrap()
+    }
+
+    #[test]
+    fn a_row_has_the_figures_of_each_run() {
+        let base = run(&[("kept", 750), ("gone", 250), ("idle", 0), ("woken", 0)]);
+        let new = run(&[("kept", 1_500), ("new", 40), ("idle", 0), ("woken", 7)]);
+        let data = data(&Comparison::of(&[("base", &base), ("new", &new), ("", &run(&[]))]));
+        let columns: Vec<&str> =
+            data["table"]["columns"].as_array().unwrap().iter().map(|c| c[0].as_str().unwrap()).collect();
+        let other = ["Total", "Share", "Difference", "Ratio"];
+        assert_eq!(columns, [&["Range", "Total", "Share"][..], &other, &other].concat());
+        assert_eq!([0, 1, 2].map(|run: usize| data["runs"][run]["first"].as_u64()), [1, 3, 7].map(Some));
+        assert_eq!(data["runs"][2]["name"], "(no name)");
+        let said = |by: f64, says: &str| json!({ "by": by, "says": says });
+        let row = |name: &str| {
+            let rows = data["table"]["rows"].as_array().unwrap();
+            rows.iter().find(|row| row[0] == name).unwrap().as_array().unwrap()[1..].to_vec()
+        };
+        let share = |ns: f64| json!(100.0 * (ns / 1_547.0));
+        let (gone, none) = (said(-1.0, "gone"), Value::Null);
+        let nothing = [none.clone(), none.clone()];
+        let kept = [json!(750), json!(75.0), json!(1_500), share(1_500.0), json!(750), said(2.0, "x2.00")];
+        assert_eq!(row("kept"), [&kept[..], &nothing, &[json!(-750), gone.clone()]].concat());
+        assert_eq!(row("gone")[2..6], [&nothing[..], &[json!(-250), gone]].concat());
+        let new = [none.clone(), none.clone(), json!(40), share(40.0), json!(40), said(f64::MAX, "new")];
+        assert_eq!(row("new"), [&new[..], &nothing, &nothing].concat());
+        assert_eq!(row("idle")[4..6], [json!(0), said(1.0, "x1.00")]);
+        assert_eq!(row("woken")[4..6], [json!(7), said(f64::MAX / 2.0, ">x1e6")]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_said() {
+        let mut known = run(&[("a", 1_000)]);
+        known.process =
+            Process { pid: 7, host: "node\n7".to_owned(), started_unix_ns: 1_500_000, ..Process::default() };
+        let data = data(&Comparison::of(&[("base", &run(&[("a", 900)])), ("new", &known)]));
+        assert_eq!((&data["runs"][0]["identity"], &data["runs"][0]["verdict"]), (&json!([]), &json!("")));
+        assert_eq!(data["runs"][1]["identity"], json!([["host", "node\\n7"], ["process", "7"]]));
+        assert_eq!(data["runs"][1]["started_ms"], 1);
+        assert_eq!(data["runs"][1]["verdict"], "slower in new: a +100 ns (x1.11)");
+        assert_eq!([&data["runs"][0]["slower"], &data["runs"][1]["slower"]], [false, true]);
+    }
+
+    #[test]
+    fn rows_are_bounded_and_fewer_with_many_runs() {
+        let names: Vec<String> = (0..MOST_ROWS + 5).map(|number| number.to_string()).collect();
+        let ranges: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        let run = run(&ranges);
+        for (runs, kept) in [(1, MOST_ROWS), (4, MOST_ROWS), (8, MOST_ROWS / 2)] {
+            let comparison = Comparison::of(&vec![("run", &run); runs]);
+            let table = compared(&comparison).table;
+            assert_eq!((table.rows.len(), table.rows_left_out), (kept, MOST_ROWS + 5 - kept), "{runs} runs");
+        }
+    }
+}
