@@ -71,3 +71,29 @@ fn a_child_of_the_process_does_nothing() {
 fn at_exit_a_library_that_hangs_is_left_behind() {
     scenario("hang", &[("FAKE_HANG", "1")]);
 }
+
+fn profiler(name: &str) {
+    for tier in ["layer", "subscriber"] {
+        output(made_up(&["profiler", name, tier]));
+    }
+}
+
+#[test]
+fn what_ran_is_told_to_the_span_that_launched_it() {
+    profiler("attribution");
+}
+
+#[test]
+fn calls_are_those_of_the_program() {
+    profiler("calls");
+}
+
+#[test]
+fn losses_are_counted_in_their_window() {
+    profiler("losses");
+}
+
+#[test]
+fn what_comes_is_collected_while_the_program_runs() {
+    profiler("unattended");
+}
