@@ -228,3 +228,6 @@ impl GpuTracks {
         self.project(labels, give, true);
     }
 }
+
+#[cfg(test)]
+mod tests;
