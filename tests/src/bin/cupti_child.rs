@@ -8,6 +8,8 @@
 //! cupti_child profiler ...     a profiler with the same
 //! ```
 
+#[path = "../../tests/cupti/attribution.rs"]
+mod attribution;
 #[path = "../../tests/cupti/fake.rs"]
 mod fake;
 #[path = "../../tests/cupti/files.rs"]
