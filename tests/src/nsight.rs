@@ -161,15 +161,26 @@ fn import(folder: &Folder) {
     run(export.arg(folder.file("run.nsys-rep")));
 }
 
+/// `nsys stats` with these arguments, over a database.
+///
+/// # Panics
+/// If it cannot be started.
+pub fn stats<'a>(arguments: impl IntoIterator<Item = &'a str>, database: &Path) -> Output {
+    let mut nsys = Command::new("nsys");
+    nsys.arg("stats").args(arguments).arg(database).env("LD_LIBRARY_PATH", HOST).stdin(Stdio::null());
+    nsys.output().unwrap_or_else(|error| panic!("{nsys:?}: {error}: run `bash tests/install`"))
+}
+
 /// Runs a program of Nsight Systems that needs the libraries beside its importer.
-fn run(command: &mut Command) -> String {
+fn run(command: &mut Command) {
     let output = command.env("LD_LIBRARY_PATH", HOST).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     assert!(output.status.success(), "{command:?}: {}\n{}", output.status, said(&output));
-    String::from_utf8(output.stdout).unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-fn said(output: &Output) -> String {
+/// All that a program printed.
+#[must_use]
+pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -184,9 +195,9 @@ impl Recording {
             Table::StartEnd => ("nvtxsesum", Some(RangeStyle::StartEnd)),
             Table::Both => ("nvtxsum", None),
         };
-        let mut stats = Command::new("nsys");
-        stats.args(["stats", "-q", "--report", report, "--format", "csv"]).arg(self.folder.file("run.sqlite"));
-        let printed = run(&mut stats);
+        let output = stats(["-q", "--report", report, "--format", "csv"], &self.folder.file("run.sqlite"));
+        assert!(output.status.success(), "{report}: {}", said(&output));
+        let printed = String::from_utf8(output.stdout).unwrap_or_else(|error| panic!("{report}: {error}"));
         let lines = printed.lines().skip_while(|line| !line.starts_with("Time (%),")).skip(1);
         let rows: Vec<Row> = lines.filter(|line| !line.is_empty()).map(|line| csv_row(line, style)).collect();
         assert!(!rows.is_empty() || printed.contains("no data was returned") || printed.trim().is_empty(), "{printed}");

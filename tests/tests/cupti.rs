@@ -33,12 +33,10 @@ pub(crate) fn output(mut command: Command) -> String {
 
 /// The libraries that tests/install fetches: version of CUDA and file.
 fn libraries() -> Vec<(&'static str, PathBuf)> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|cache| !cache.is_empty()).map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))).expect("HOME");
     let listed = include_str!("cupti/libraries.txt").lines().filter(|line| !line.starts_with('#'));
     let found = listed.map(|line| {
         let [_, version, cuda] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
-        let folder = cache.join("tracing-gpu-tests/cupti").join(version);
+        let folder = tests::installed::folder("cupti").join(version);
         let file = std::fs::read_dir(&folder).ok().and_then(|mut entries| Some(entries.next()?.ok()?.path()));
         (cuda, file.unwrap_or_else(|| panic!("no libcupti in {}: run tests/install", folder.display())))
     });
@@ -51,7 +49,7 @@ fn look(path: &Path) -> Value {
     told
 }
 
-/// Bytes of a record by kind, for the libraries in their order; 0 where the kind is not known. Measured for `spec/gpu.md` with another program.
+/// Bytes of a record by kind, for the libraries in their order; 0 where the kind is not known. Measured with another program.
 const STRIDES: [(u32, [u64; 6]); 20] = [
     (1, [88, 88, 96, 96, 112, 112]),
     (2, [88, 88, 88, 88, 104, 104]),

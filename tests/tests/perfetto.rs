@@ -16,9 +16,7 @@ mod demonstration;
 use demonstration::{PID, STEPS};
 
 fn processor() -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))).expect("a home");
-    let folders = fs::read_dir(cache.join("tracing-gpu-tests/perfetto")).into_iter().flatten().flatten();
+    let folders = fs::read_dir(tests::installed::folder("perfetto")).into_iter().flatten().flatten();
     let found = folders.map(|entry| entry.path()).find(|folder| folder.join("trace_processor.wasm").exists());
     found.expect("Perfetto's trace processor is missing: run `bash tests/install`")
 }

@@ -112,6 +112,17 @@ fn everything_is_in_both_files_as_in_the_summary() {
         ];
         assert_eq!(marks, all, "{tier}");
         assert_eq!(database.marks(), all.map(|(_, text)| text), "{tier}");
+        // On the clock of the ranges: each batch says that it begins.
+        for mark in trace.marks.iter().filter(|mark| mark.name.ends_with("begins")) {
+            let around = |slice: &&read::Event| {
+                slice.name == "batch" && slice.track == mark.track && slice.start <= mark.start && mark.end <= slice.end
+            };
+            assert_eq!(trace.slices.iter().filter(around).count(), 1, "{tier}: {mark:?}");
+        }
+        let within = "SELECT count(*) FROM NVTX_EVENTS m JOIN NVTX_EVENTS e ON e.globalTid = m.globalTid
+                AND e.start <= m.start AND m.start <= e.end JOIN StringIds ON id = e.textId
+            WHERE m.eventType = 34 AND m.text LIKE '%begins' AND e.eventType = 59 AND value = 'batch'";
+        assert_eq!(database.number(within), 4, "{tier}");
         assert_eq!(database.number("SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'disk%' AND category = 1"), 1);
         let json =
             database.text("SELECT jsonText FROM NVTX_EVENTS e JOIN StringIds ON id = textId WHERE value = 'typed'");
@@ -205,6 +216,17 @@ fn what_does_not_fit_is_counted() {
         assert_eq!(database.rows().values().map(|(instances, _)| instances).sum::<u64>(), trace.slices.len() as u64);
         let said = format!("{lost} ranges, events and GPU operations are missing in the timeline");
         assert!(summary.notes.iter().any(|note| note.starts_with(&said)), "{tier} {said}: {:?}", summary.notes);
+    }
+}
+
+/// What has been written makes room for what comes.
+#[test]
+fn room_is_used_again() {
+    for tier in BOTH {
+        let run = Run::of("timeline-room", tier);
+        assert_eq!(run.ran.status.code(), Some(0), "{tier}: {}", run.ran.stderr);
+        let (trace, _) = assert_complete(tier, &run);
+        assert_eq!((trace.slices.len(), trace.marks.len(), trace.lost), (20_000, 40, None), "{tier}");
     }
 }
 

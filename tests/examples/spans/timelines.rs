@@ -16,6 +16,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("timeline-cut", cut),
     ("timeline-reset", reset),
     ("timeline-lost", lost),
+    ("timeline-room", room),
     ("timeline-short-threads", short_threads),
     ("timeline-fed", fed),
 ];
@@ -156,6 +157,30 @@ fn lost(tier: Tier) -> Outcome {
     tier.install(&profiler)?;
     for _ in 0..200_000 {
         info_span!("step").in_scope(|| ());
+    }
+    profiler.finish()?;
+    Ok(())
+}
+
+/// In all far more than there is room for, each part after the one before it has been written.
+fn room(tier: Tier) -> Outcome {
+    let profiler = builder().timeline_memory(256 * 1024).build()?;
+    tier.install(&profiler)?;
+    let settings = std::env::var("TRACING_GPU")?;
+    let trace = settings.split(',').find_map(|setting| setting.strip_prefix("trace=")).ok_or("no trace")?;
+    for round in 0..40 {
+        for _ in 0..500 {
+            info_span!("step").in_scope(|| ());
+        }
+        let last = format!("round {round} is over");
+        info!("{last}");
+        let begun = Instant::now();
+        while !std::fs::read_to_string(trace)?.contains(&last) {
+            if begun.elapsed() > Duration::from_secs(30) {
+                return Err(format!("{last}, and it is not written").into());
+            }
+            std::thread::yield_now();
+        }
     }
     profiler.finish()?;
     Ok(())

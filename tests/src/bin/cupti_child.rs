@@ -4,11 +4,20 @@
 //! cupti_child library PATH     what the library says of itself, as JSON
 //! cupti_child find             the library that a session would use, or why there is none
 //! cupti_child start            a session, or why there is none
-//! cupti_child SCENARIO         against the made-up driver and libcupti of tests/cupti/fake.c
+//! cupti_child SCENARIO         a session with the made-up driver and libcupti of tests/cupti
+//! cupti_child profiler ...     a profiler with the same
 //! ```
 
+#[path = "../../tests/cupti/attribution.rs"]
+mod attribution;
+#[path = "../../tests/cupti/fake.rs"]
+mod fake;
+#[path = "../../tests/cupti/files.rs"]
+mod files;
 #[path = "../../tests/cupti/library.rs"]
 mod library;
+#[path = "../../tests/cupti/profiler.rs"]
+mod profiler;
 #[path = "../../tests/cupti/scenarios.rs"]
 mod scenarios;
 
@@ -39,7 +48,8 @@ fn main() {
                 }
             )
         ),
-        [scenario] => scenarios::run(scenario),
+        [scenario] => scenarios::run(&fake::Fake::load(), scenario),
+        ["profiler", scenario, tier] => profiler::run(&fake::Fake::load(), scenario, tier),
         _ => panic!("{arguments:?}"),
     }
 }

@@ -21,6 +21,16 @@ static size_t dropped;
 static struct buffer { uint8_t *memory; size_t size, used; } held[MOST];
 static int holding;
 
+/* Where what comes next runs, and when; 0 for now. */
+static struct { uint32_t device, context, stream; uint64_t node, at; } place;
+static int32_t result;
+/* The one thread that a flush serves, until others may; one that keeps back what is not complete; a call that it makes. */
+static pthread_t alone;
+static int is_alone, keeps_back;
+static uint32_t calls_itself;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+
 static int setting(const char *name, int otherwise) {
   const char *value = getenv(name);
   return value ? atoi(value) : otherwise;
@@ -40,9 +50,13 @@ static size_t stride(uint32_t kind) {
 int cuptiGetVersion(uint32_t *version) { return *version = setting("FAKE_VERSION", 130001), OK; }
 int cuptiGetResultString(int code, const char **name) { return *name = "NAME_OF_THE_CODE", OK; }
 int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
-  if (number != 307) return INVALID_PARAMETER;
-  *name = domain == 1 ? "cuLaunchKernel" : "cudaSomething_v1";
-  return OK;
+  static const struct { uint32_t domain, number; const char *name; } named[] = {
+    { 1, 17, "cuCtxSynchronize" }, { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 304, "cuCtxGetCurrent" }, { 1, 307, "cuLaunchKernel" },
+    { 1, 324, "cuCtxPushCurrent_v2" }, { 2, 211, "cudaLaunchKernel_v7000" },
+  };
+  for (size_t each = 0; each < sizeof named / sizeof *named; each++)
+    if (named[each].domain == domain && named[each].number == number) return *name = named[each].name, OK;
+  return INVALID_PARAMETER;
 }
 int cuptiSubscribe(void **subscriber, void *callback, void *its_user) {
   int code = setting("FAKE_SUBSCRIBE", OK);
@@ -117,10 +131,19 @@ static void *hand_over(void *given) {
   return 0;
 }
 
+void fake_call(uint32_t number, uint32_t correlation, void *context);
+
 int cuptiActivityFlushAll(uint32_t forced) {
-  struct flush *flush = malloc(sizeof *flush);
+  struct flush *flush;
   pthread_t thread;
   if (forced && setting("FAKE_HANG", 0)) sleep(1000);
+  pthread_mutex_lock(&gate);
+  while (is_alone && !pthread_equal(alone, pthread_self())) pthread_cond_wait(&opened, &gate);
+  pthread_mutex_unlock(&gate);
+  if (calls_itself) fake_call(17, calls_itself, 0);
+  calls_itself = 0;
+  if (keeps_back && !forced) return OK;
+  flush = malloc(sizeof *flush);
   flush->after = setting("FAKE_THREAD", 0);
   flush->count = holding;
   memcpy(flush->buffers, held, sizeof held);
@@ -145,6 +168,34 @@ static void put(uint32_t kind, const void *record, size_t bytes) {
   held[holding - 1].used += bytes;
 }
 
+/* From here on what comes runs there, at that time. */
+void fake_place(uint32_t device, uint32_t context, uint32_t stream, uint64_t node, uint64_t at) {
+  place.device = device, place.context = context, place.stream = stream, place.node = node, place.at = at;
+}
+
+/* Flushes of other threads wait until `fake_together`. */
+void fake_alone(void) { alone = pthread_self(), is_alone = 1; }
+void fake_together(void) {
+  pthread_mutex_lock(&gate);
+  is_alone = 0;
+  pthread_cond_broadcast(&opened);
+  pthread_mutex_unlock(&gate);
+}
+
+void fake_keep_back(size_t on) { keeps_back = on; }
+void fake_result(size_t of_calls) { result = of_calls; }
+void fake_calls_itself(size_t correlation) { calls_itself = correlation; }
+
+static void called(uint32_t kind, uint32_t number, uint32_t correlation, uint64_t start) {
+  uint32_t record[10] = { kind, number };
+  uint64_t end = now();
+  if (!kinds[kind]) return;
+  memcpy(&record[2], &start, 8);
+  memcpy(&record[4], &end, 8);
+  record[6] = 4321, record[7] = (uint32_t)(uintptr_t)pthread_self(), record[8] = correlation, record[9] = result;
+  put(kind, record, sizeof record);
+}
+
 void fake_call(uint32_t number, uint32_t correlation, void *context) {
   struct { uint32_t site; const char *function; void *parameters, *result; const char *symbol; void *context; uint32_t id;
     uint64_t *own; uint32_t correlation; } data = { 0, "", 0, 0, "", context, 1, 0, correlation };
@@ -154,24 +205,52 @@ void fake_call(uint32_t number, uint32_t correlation, void *context) {
     data.site = 1;
     on_call(user, 1, number, &data);
   }
-  if (kinds[4]) {
-    uint32_t record[10] = { 4, number };
-    uint64_t end = now();
-    memcpy(&record[2], &start, 8);
-    memcpy(&record[4], &end, 8);
-    record[8] = correlation;
-    put(4, record, sizeof record);
-  }
+  called(4, number, correlation, start);
 }
 
-void fake_kernel(uint32_t correlation, const char *name, uint64_t end) {
-  uint8_t record[216] = { 0 };
-  uint64_t start = end ? now() : 0, stop = end ? start + end : 0, address = (uint64_t)name;
+/* A function of the runtime that calls one of the driver, which comes under the same id and is over before. */
+void fake_runtime(uint32_t number, uint32_t of_driver, uint32_t correlation, void *context) {
+  uint64_t start = now();
+  fake_call(of_driver, correlation, context);
+  called(5, number, correlation, start);
+}
+
+/* The driver was called by somebody else than the test. */
+void fake_reported(uint32_t number, void *context) {
+  static uint32_t next = 1 << 20;
+  if (on_call) fake_call(number, next++, context);
+}
+
+static uint64_t begin(uint64_t ns) { return !ns ? 0 : place.at ? place.at : now(); }
+
+static void times(uint8_t *record, uint64_t ns) {
+  uint64_t start = begin(ns), stop = start + ns;
   memcpy(record + 16, &start, 8);
   memcpy(record + 24, &stop, 8);
+}
+
+void fake_kernel(uint32_t correlation, const char *name, uint64_t ns) {
+  uint8_t record[216] = { 0 };
+  uint64_t address = (uint64_t)name;
+  times(record, ns);
+  memcpy(record + 40, &place, 12);
   memcpy(record + 92, &correlation, 4);
   memcpy(record + 104, &address, 8);
+  memcpy(record + 144, &place.node, 8);
   if (kinds[10]) put(10, record, sizeof record);
+}
+
+/* A copy of this kind, or where that is 0 a set. */
+void fake_memory(uint32_t correlation, uint8_t kind, uint64_t bytes, uint64_t ns) {
+  uint8_t record[96] = { 0 };
+  times(record, ns);
+  if (kind) record[4] = kind, record[5] = 2, record[6] = 3;
+  memcpy(record + 8, &bytes, 8);
+  memcpy(record + 32, &place, 12);
+  memcpy(record + 44, &correlation, 4);
+  memcpy(record + 64, &place.node, 8);
+  if (!kind) record[50] = 3;
+  if (kinds[kind ? 1 : 2]) put(kind ? 1 : 2, record, kind ? 96 : 88);
 }
 
 void fake_other(uint32_t kind) {

@@ -78,3 +78,46 @@ fn timelines_name_their_devices() {
     scenario("timeline", &[("SLURM_PROCID", "3"), ("FAKE_DEVICES", "2")]);
     scenario("timeline", &[("SLURM_PROCID", "3"), ("FAKE_UNNAMED", "1")]);
 }
+
+fn profiler(name: &str, environment: &[(&str, &str)]) {
+    for tier in ["layer", "subscriber"] {
+        let mut command = made_up(&["profiler", name, tier]);
+        command.envs(environment.iter().copied()).env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH");
+        output(command);
+    }
+}
+
+#[test]
+fn what_ran_is_told_to_the_span_that_launched_it() {
+    profiler("attribution", &[]);
+}
+
+#[test]
+fn calls_are_those_of_the_program() {
+    profiler("calls", &[]);
+}
+
+#[test]
+fn losses_are_counted_in_their_window() {
+    profiler("losses", &[]);
+}
+
+#[test]
+fn launches_are_told_to_the_lifetimes_around_them() {
+    profiler("lifetime", &[]);
+}
+
+#[test]
+fn launches_that_could_not_be_noted_are_counted() {
+    profiler("notes", &[]);
+}
+
+#[test]
+fn what_was_not_waited_for_is_outstanding() {
+    profiler("unfinished", &[("FAKE_WAIT", "719")]);
+}
+
+#[test]
+fn what_comes_is_collected_while_the_program_runs() {
+    profiler("unattended", &[]);
+}

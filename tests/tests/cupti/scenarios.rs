@@ -1,74 +1,24 @@
 //! A session against the made-up driver and libcupti: what is launched is said by hand.
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // forks
 
-use std::ffi::{CStr, c_char, c_int};
 use std::time::{Duration, Instant};
 
-use libloading::Library;
 use tracing_gpu::internals::{Api, Recording, Seen, Work};
 use tracing_gpu::{Gpu, Output, Profiler};
 
-/// The functions by which the made-up libraries are told what happens.
-struct Fake {
-    driver: Library,
-    cupti: Library,
-}
+use crate::fake::{COPY, Fake, GRAPH, LAUNCH, SYNCHRONIZE, monotonic};
 
-impl Fake {
-    fn load() -> Self {
-        let open = |name: String| {
-            // SAFETY: the libraries of tests/cupti have no initialisers.
-            unsafe { Library::new(&name) }.unwrap_or_else(|error| panic!("{name}: {error}"))
-        };
-        Self {
-            driver: open("libcuda.so.1".to_owned()),
-            cupti: open(std::env::var("TRACING_GPU_CUPTI").expect("the made-up libcupti")),
-        }
-    }
-
-    fn call(&self, number: u32, correlation: u32, context: usize) {
-        // SAFETY: the signature of `fake_call` in tests/cupti/cupti.c; so for those below.
-        let call = unsafe { self.cupti.get::<unsafe extern "C" fn(u32, u32, usize)>(b"fake_call") }.expect("fake_call");
-        // SAFETY: only the session looks at the arguments, as numbers.
-        unsafe { call(number, correlation, context) };
-    }
-
-    fn kernel(&self, correlation: u32, name: &'static CStr, ns: u64) {
-        // SAFETY: as above.
-        let kernel = unsafe { self.cupti.get::<unsafe extern "C" fn(u32, *const c_char, u64)>(b"fake_kernel") };
-        // SAFETY: the name lasts.
-        unsafe { kernel.expect("fake_kernel")(correlation, name.as_ptr(), ns) };
-    }
-
-    fn tell(&self, what: &str, number: usize) {
-        // SAFETY: as above, for `fake_other`, `fake_destroy` and `fake_drop`, which take one number, and `fake_new_buffer`, which takes none.
-        let function = unsafe { self.cupti.get::<unsafe extern "C" fn(usize)>(what.as_bytes()) };
-        // SAFETY: as above.
-        unsafe { function.expect("a function of tests/cupti/cupti.c")(number) };
-    }
-
-    fn waited(&self, context: usize) -> c_int {
-        // SAFETY: the signature of `fake_waited` in tests/cupti/cuda.c.
-        let waited = unsafe { self.driver.get::<unsafe extern "C" fn(usize) -> c_int>(b"fake_waited") };
-        // SAFETY: counts.
-        unsafe { waited.expect("fake_waited")(context) }
-    }
-}
-
-const LAUNCH: u32 = 307;
-const SYNCHRONIZE: u32 = 17;
 const BUDGET: usize = 8 << 20;
 
-pub(crate) fn run(scenario: &str) {
-    let fake = Fake::load();
+pub(crate) fn run(fake: &Fake, scenario: &str) {
     match scenario {
-        "whole" => whole(&fake),
-        "api" => api(&fake),
-        "budget" => budget(&fake),
-        "many" => many(&fake),
-        "fork" => fork(&fake),
-        "hang" => hang(&fake),
-        "timeline" => timeline(&fake),
+        "whole" => whole(fake),
+        "api" => api(fake),
+        "budget" => budget(fake),
+        "many" => many(fake),
+        "fork" => fork(fake),
+        "hang" => hang(fake),
+        "timeline" => timeline(fake),
         _ => panic!("{scenario}"),
     }
 }
@@ -79,13 +29,6 @@ fn start(api_records: bool) -> Recording {
 
 fn correlations(seen: &Seen) -> Vec<u32> {
     seen.ops.iter().map(|op| op.correlation).collect()
-}
-
-fn monotonic() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one struct.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Start, launches, flushes, an orderly end, and all of it once more.
@@ -103,8 +46,8 @@ fn whole(fake: &Fake) {
         let before = monotonic();
         fake.call(LAUNCH, 1, 5);
         fake.call(SYNCHRONIZE, 2, 9); // does not enqueue: neither told of nor waited for
-        fake.call(514, 3, 6);
-        fake.call(277, 4, 7);
+        fake.call(GRAPH, 3, 6);
+        fake.call(COPY, 4, 7);
         fake.tell("fake_destroy", 7);
         fake.kernel(1, c"_Z5scaleIfEvPT_S0_i", 500);
         fake.kernel(3, c"spin", 600);
@@ -112,7 +55,7 @@ fn whole(fake: &Fake) {
         fake.kernel(3, c"spin", 0);
         session.flush();
         let seen = session.take();
-        assert_eq!(seen.entered, [(LAUNCH, 1), (514, 3), (277, 4)]);
+        assert_eq!(seen.entered, [(LAUNCH, 1), (GRAPH, 3), (COPY, 4)]);
         assert_eq!((correlations(&seen).as_slice(), seen.unreadable, seen.over_budget), ([1, 3, 3].as_slice(), 1, 0));
         assert!(seen.ops[0].start >= before && seen.ops[0].start <= monotonic(), "stamped with CLOCK_MONOTONIC");
         assert_eq!((seen.ops[0].end - seen.ops[0].start, seen.ops[2].start, seen.ops[2].end), (500, 0, 0));

@@ -1,4 +1,4 @@
-//! The recording of appendix A of `shared/spec/formats.md`, made by hand so that every odd case is in it: a name nested in itself, one on two threads, a call that ends with
+//! A recording made by hand so that every odd case is in it: a name nested in itself, one on two threads, a call that ends with
 //! its range and one that straddles the end, a graph, a range that ended on another thread, one that never ended, start/end ranges, work outside of all. What the
 //! real `nsys` 2022.4 printed for it (`nvtxgpuproj`, `nvtxkernsum`) is below, word by word.
 

@@ -139,35 +139,12 @@ pub(crate) struct Csv {
 impl Csv {
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let mut rows = Self::cells(&text);
+        let mut rows = tests::csv::lines(&text);
         // A heading may come before the names of the columns.
         rows.retain(|row| row.len() > 1);
         assert!(!rows.is_empty(), "{} has no table", path.display());
         let names = rows.remove(0);
         Self { names, rows }
-    }
-
-    fn cells(text: &str) -> Vec<Vec<String>> {
-        let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
-        let mut letters = text.chars().peekable();
-        while let Some(letter) = letters.next() {
-            match letter {
-                '"' if quoted && letters.peek() == Some(&'"') => cell.extend(letters.next()),
-                '"' => quoted = !quoted,
-                ',' if !quoted => row.push(std::mem::take(&mut cell)),
-                '\r' if !quoted => {}
-                '\n' if !quoted => {
-                    row.push(std::mem::take(&mut cell));
-                    rows.push(std::mem::take(&mut row));
-                }
-                _ => cell.push(letter),
-            }
-        }
-        if !cell.is_empty() || !row.is_empty() {
-            row.push(cell);
-            rows.push(row);
-        }
-        rows
     }
 
     fn cell<'a>(&self, row: &'a [String], name: &str) -> &'a str {

@@ -1,4 +1,4 @@
-//! What the reports must say of a workload, from their definitions (`shared/spec/formats.md` 1.2, 1.4 and 4).
+//! What the reports must say of a workload, from their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// A row: cells by the name of their column.
 pub(crate) type Row = BTreeMap<String, String>;
@@ -32,14 +31,11 @@ impl Folder {
     /// # Panics
     /// If it says anything else than that it processed them all.
     pub(crate) fn stats(&self, reports: &[&str]) -> BTreeMap<String, Vec<Row>> {
-        let mut nsys = Command::new("nsys");
-        nsys.arg("stats").env("LD_LIBRARY_PATH", "/usr/lib/nsight-systems/host-linux-x64").stdin(Stdio::null());
-        for report in reports {
-            nsys.args(["--report", report]);
-        }
-        nsys.args(["--format", "csv", "--force-overwrite", "true", "--output"]).arg(self.file("out"));
-        let output = nsys.arg(self.file("run.sqlite")).output().expect("nsys is installed: `bash tests/install`");
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let out = self.file("out").display().to_string();
+        let of_reports = reports.iter().flat_map(|report| ["--report", *report]);
+        let to = ["--format", "csv", "--force-overwrite", "true", "--output", &out];
+        let output = tests::nsight::stats(of_reports.chain(to), &self.file("run.sqlite"));
+        let said = tests::nsight::said(&output);
         assert!(output.status.success(), "{said}");
         assert_eq!(said.matches("PROCESSED").count(), reports.len(), "{said}");
         for bad in ["SKIPPED", "rror", "arning", "ailed", "Traceback", "malformed"] {
@@ -53,11 +49,8 @@ impl Folder {
 impl Folder {
     /// What `nsys stats` prints of one report.
     pub(crate) fn says(&self, report: &str) -> String {
-        let mut nsys = Command::new("nsys");
-        nsys.arg("stats").env("LD_LIBRARY_PATH", "/usr/lib/nsight-systems/host-linux-x64").stdin(Stdio::null());
-        nsys.args(["--report", report, "--format", "column"]).arg(self.file("run.sqlite"));
-        let output = nsys.output().expect("nsys is installed: `bash tests/install`");
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        let arguments = ["--report", report, "--format", "column"];
+        tests::nsight::said(&tests::nsight::stats(arguments, &self.file("run.sqlite")))
     }
 }
 
@@ -69,25 +62,12 @@ impl Drop for Folder {
     }
 }
 
-/// A cell is quoted where it has a comma, and then has no quotes inside.
 fn rows(path: &Path) -> Vec<Row> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let cells = |line: &str| -> Vec<String> {
-        let (mut cells, mut quoted) = (vec![String::new()], false);
-        for letter in line.chars() {
-            match letter {
-                '"' => quoted = !quoted,
-                ',' if !quoted => cells.push(String::new()),
-                _ => cells.last_mut().expect("one cell").push(letter),
-            }
-        }
-        cells
-    };
-    let mut lines = text.lines().filter(|line| !line.is_empty());
-    let names = cells(lines.next().unwrap_or_else(|| panic!("{} is empty", path.display())));
-    let row = |line: &str| -> Row {
-        let cells = cells(line);
-        assert_eq!(cells.len(), names.len(), "{}: {line}", path.display());
+    let mut lines = tests::csv::lines(&text).into_iter().filter(|line| line.len() > 1);
+    let names = lines.next().unwrap_or_else(|| panic!("{} is empty", path.display()));
+    let row = |cells: Vec<String>| -> Row {
+        assert_eq!(cells.len(), names.len(), "{}: {cells:?}", path.display());
         names.iter().cloned().zip(cells).collect()
     };
     lines.map(row).collect()

@@ -2,25 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use tracing_gpu::{RangeStyle, Report, Summary, export};
 
 use crate::read::Run;
 use crate::scenario::BOTH;
 
-const HOST: &str = "/usr/lib/nsight-systems/host-linux-x64";
-
 /// What `nsys stats` prints as CSV, from its header on.
 fn nsys(report: &str, database: &Path) -> String {
-    let mut nsys = Command::new("nsys");
-    nsys.args(["stats", "-q", "--report", report, "--format", "csv"]).arg(database);
-    let output = nsys.env("LD_LIBRARY_PATH", HOST).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{nsys:?}: {error}: run `bash tests/install`"));
-    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{report}: {text}{said}");
+    let output = tests::nsight::stats(["-q", "--report", report, "--format", "csv"], database);
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), tests::nsight::said(&output));
+    assert!(output.status.success(), "{report}: {said}");
     let header = text.lines().position(|line| line.starts_with("Time (%),") || line.starts_with("Start ("));
-    let header = header.unwrap_or_else(|| panic!("{report} printed no table: {text}{said}"));
+    let header = header.unwrap_or_else(|| panic!("{report} printed no table: {said}"));
     text.lines().skip(header).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
 }
 

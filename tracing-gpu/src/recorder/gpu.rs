@@ -16,10 +16,6 @@ const GRACE: u64 = 10;
 /// The same for a graph, whose operations may come long after one another: a minute.
 const GRAPH_GRACE: u64 = 600;
 
-#[cfg(test)]
-#[path = "gpu/tests.rs"]
-mod tests;
-
 /// What the collector hands over. Its times are those of CUPTI, from the start of the profiler's clock on.
 #[derive(Debug)]
 pub(crate) struct GpuRecords {
@@ -40,7 +36,8 @@ pub(crate) struct GpuRecords {
 impl GpuRecords {
     pub(super) fn new(most_bytes: usize) -> Self {
         let (notes, ops, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Self { most_bytes, notes, ops, calls, kernels: HashMap::new(), lost: 0, drains: 0 }
+        let (kernels, devices) = (HashMap::new(), HashMap::new());
+        Self { most_bytes, notes, ops, calls, kernels, devices, lost: 0, drains: 0 }
     }
 
     pub(super) fn take(&mut self) -> Self {
@@ -294,3 +291,6 @@ fn project(kept: &Kept, labels: &Labels, give: Give<'_>) {
         give(&Item::Projection(Projection { device, context, stream, start, end, domain, name, level }));
     }
 }
+
+#[cfg(test)]
+mod tests;

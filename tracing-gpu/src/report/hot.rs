@@ -2,8 +2,9 @@
 
 use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
 use super::number::{human, human_inline, integer, percent};
+use super::options::HOT_SHARE;
 use super::table::{chars, shorten};
-use super::{HOT_SHARE, RenderOptions, TableStyle, section};
+use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
 
 const HEADERS: [&str; 5] = ["Share", "Together", "Total", "Calls", "Name"];

@@ -10,6 +10,9 @@ use crate::activity::{Api, Kernel, Memory, Work};
 use crate::summary::{MemoryKind, RangeStyle};
 use crate::timeline::{Call, Mark, Operation, Projection, Range, Value};
 
+#[path = "device/tests.rs"]
+mod projected;
+
 pub(super) const RANGE: Range<'static> = Range {
     thread: 7,
     start: 0,
@@ -225,7 +228,9 @@ fn ranges_that_do_not_nest_get_their_own_track() {
     assert_eq!(track_names(&events)[1], (10_000_000, "main (2)".to_owned()));
     let ends: Vec<u64> = of_phase(&events, "e").iter().map(|event| event["tid"].as_u64().unwrap()).collect();
     assert_eq!((of_phase(&events, "b").len(), ends), (2, vec![8, 7]));
-    assert_eq!(of_phase(&events, "b")[0]["args"], json!({"end_thread": 8}));
+    let begins = of_phase(&events, "b");
+    assert_eq!(begins[0]["args"], json!({"end_thread": 8}));
+    assert_ne!(begins[0]["id"], begins[1]["id"], "each has an id of its own");
 }
 
 #[test]
@@ -254,6 +259,13 @@ fn marks_and_calls_are_beside_the_ranges() {
         names[1..],
         [(10_000_000, "CUDA API of main".to_owned()), (10_000_001, "CUDA API of thread 9".to_owned())]
     );
+    // After the lanes of their thread, before the next thread.
+    let places: Vec<(u64, u64)> = events
+        .iter()
+        .filter(|event| event["name"] == "thread_sort_index")
+        .map(|event| (event["tid"].as_u64().unwrap(), event["args"]["sort_index"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(places, [(7, 0), (10_000_000, 50), (10_000_001, 150)]);
     let calls = of_phase(&events, "X");
     assert_eq!(
         (calls[0]["cat"].as_str(), &calls[0]["args"]),
@@ -291,6 +303,8 @@ fn operations_are_on_their_streams_with_an_arrow_each() {
             "symbol": "_Z4gemmIfEvi", "correlation": 5, "context": 1, "stream": 7, "span": "forward",
         })
     );
+    let processes: Vec<&Json> = [0, 6].map(|at| &operations[at]["pid"]).to_vec();
+    assert_eq!(processes, [&json!(10_001_234), &json!(20_001_234)], "each GPU of each process has a number of its own");
     assert_eq!(operations[3]["name"], "Memcpy HtoD (Pageable -> Device)");
     assert_eq!(
         operations[3]["args"],
@@ -316,31 +330,6 @@ fn operations_are_on_their_streams_with_an_arrow_each() {
 }
 
 #[test]
-fn projected_ranges_are_above_their_stream() {
-    let projection = |name, start, end, level| {
-        Item::Projection(Projection { device: 0, context: 1, stream: 7, start, end, domain: None, name, level })
-    };
-    // Both of the same extent, the inner one first; then one of another thread.
-    let mut items = vec![projection("inner", 5, 9, 1), projection("outer", 5, 9, 0), projection("other", 8, 12, 0)];
-    items.push(Item::Operation(Operation { start: 5, end: 9, ..KERNEL }));
-    let events = events(&file(&items, 0));
-    let names = track_names(&events);
-    let expected = [
-        (101, "Stream 7 ranges, level 1"),
-        (100, "Stream 7 ranges"),
-        (1_000_000, "Stream 7 ranges (2)"),
-        (150, "Stream 7"),
-    ];
-    assert_eq!(names, expected.map(|(tid, name)| (tid, name.to_owned())));
-    let order: Vec<u64> = events
-        .iter()
-        .filter(|event| event["name"] == "thread_sort_index")
-        .map(|event| event["args"]["sort_index"].as_u64().unwrap())
-        .collect();
-    assert_eq!(order, [101, 100, 100, 150]);
-}
-
-#[test]
 fn what_is_missing_is_said() {
     let events = events(&file(&[Item::Range(Range { end: 77, ..RANGE })], 12));
     let last = events.last().unwrap();
@@ -348,6 +337,12 @@ fn what_is_missing_is_said() {
         (&last["name"], &last["ts"], &last["args"]["lost"]),
         (&json!("12 items of this timeline are missing"), &json!(0.077), &json!(12))
     );
+    // It stands where the last of all kinds ended.
+    let mark = Item::Mark(Mark { thread: 7, at: 88, domain: None, text: "", level: 3 });
+    let operation = Item::Operation(Operation { start: 80, end: 99, ..KERNEL });
+    for (items, ts) in [(&[mark.clone()][..], 0.088), (&[mark, operation], 0.099)] {
+        assert_eq!(self::events(&file(items, 1)).last().unwrap()["ts"], json!(ts));
+    }
 }
 
 /// Files of many ranks are looked at together: each says whose it is, at its GPUs too.

@@ -10,6 +10,9 @@ use crate::activity::{Api, Kernel, Memory, Work};
 use crate::summary::MemoryKind;
 use crate::timeline::{Call, Mark, Operation, Range, Value};
 
+#[path = "file/tests.rs"]
+mod files;
+
 /// A path of its own, in a folder that is removed afterwards.
 struct Place(PathBuf);
 
@@ -150,6 +153,16 @@ fn ranges_and_marks_have_what_nvtx_gives_them() {
     ];
     assert_eq!(capture, expected.map(|row| format!("TRACING_GPU:{row}")));
     assert_eq!(rows(&place.file(), "SELECT * FROM PROCESSES"), ["281546145660928|4242|program --flag"]);
+    let details = "SELECT globalVid, duration, startTime, stopTime FROM ANALYSIS_DETAILS";
+    assert_eq!(rows(&place.file(), details), ["281474976710656|1000|0|1000"]);
+}
+
+#[test]
+fn a_number_of_a_thread_that_is_given_again_has_its_last_name() {
+    let names = ["first", "first", "second"].map(|name| Item::Thread { thread: 7, name });
+    let place = written("renamed", &names);
+    let select = "SELECT globalTid & 0xffffff, value FROM ThreadNames JOIN StringIds ON id = nameId";
+    assert_eq!(rows(&place.file(), select), ["7|second"]);
 }
 
 fn operation(correlation: u32, work: Work, launch: Option<(u32, u64)>) -> Operation<'static> {
@@ -177,6 +190,8 @@ fn call(api: Api, name: &str, correlation: u32) -> Call<'_> {
 
 const CALLS: &str = "SELECT correlationId, value, start, end, eventClass FROM CUPTI_ACTIVITY_KIND_RUNTIME
     JOIN StringIds ON id = nameId ORDER BY correlationId";
+
+const MADE_UP: &str = "SELECT value FROM META_DATA_CAPTURE WHERE name = 'TRACING_GPU:API_CALLS_WITHOUT_DURATION'";
 
 #[test]
 fn every_launch_has_one_call_the_best_there_is() {
@@ -214,6 +229,8 @@ fn every_launch_has_one_call_the_best_there_is() {
             vec![]
         };
         assert_eq!(rows(&place.file(), CALLS), expected, "{given:?}");
+        let made_up = has(&launched) && !has(&driver) && !has(&runtime);
+        assert_eq!(rows(&place.file(), MADE_UP), [u8::from(made_up).to_string()], "{given:?}");
     }
 }
 
@@ -250,8 +267,8 @@ fn work_is_in_the_table_of_its_kind() {
         format!("4|-|{name}|2|7|8|9|10|-"),
     ];
     assert_eq!(found(table), expected);
-    let capture = found("SELECT value FROM META_DATA_CAPTURE WHERE name = 'TRACING_GPU:API_CALLS_WITHOUT_DURATION'");
-    assert_eq!(capture, ["3"]);
+    assert_eq!(found("SELECT gpuId, cudaId, pid FROM TARGET_INFO_CUDA_DEVICE"), ["0|0|4242"]);
+    assert_eq!(found(MADE_UP), ["3"]);
 }
 
 #[test]
@@ -328,95 +345,4 @@ fn stamps_of_a_clock_that_moves_are_kept() {
     assert_eq!(stamps.of(99, 99, 0), (100, 100));
     assert_eq!(stamps.of_lifetime(100, 100), (100, 101));
     assert_eq!(stamps.of_lifetime(95, 99), (95, 99));
-}
-
-fn refused(path: &Path) -> io::Error {
-    let error = Sqlite::new(path).begin(&process()).unwrap_err();
-    assert!(!error.to_string().contains('/'), "whoever asked names the file: {error}");
-    error
-}
-
-#[test]
-fn a_file_that_cannot_be_written_is_one_error() {
-    let place = Place::new("errors");
-    for (path, kind, said) in [
-        (place.0.clone(), io::ErrorKind::IsADirectory, "is a directory"),
-        (PathBuf::from("/dev/full"), io::ErrorKind::InvalidInput, "is no ordinary file"),
-        (place.0.join("none/run.sqlite"), io::ErrorKind::NotFound, "No such file or directory (os error 2)"),
-        (PathBuf::from("/proc/run.sqlite"), io::ErrorKind::NotFound, "No such file or directory (os error 2)"),
-    ] {
-        let error = refused(&path);
-        assert_eq!((error.kind(), error.to_string()), (kind, said.to_owned()));
-    }
-    fs::write(place.file(), "text").unwrap();
-    let error = refused(&place.file().join("run.sqlite"));
-    assert_eq!(error.kind(), io::ErrorKind::NotADirectory, "{error}");
-}
-
-#[test]
-fn a_file_that_is_open_elsewhere_is_left_alone() {
-    let place = Place::new("locked");
-    let mut first = Sqlite::new(place.file());
-    first.begin(&process()).unwrap();
-    first.item(&Item::Range(range("kept", 1, 2, 0))).unwrap();
-    first.flush().unwrap();
-    let error = refused(&place.file());
-    assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "{error}");
-    first.item(&Item::Range(range("kept", 3, 4, 0))).unwrap();
-    first.end(&Summary::default(), 0).unwrap();
-    assert_eq!(rows(&place.file(), "SELECT count(*) FROM NVTX_EVENTS"), ["2"]);
-
-    let reader = Connection::open(place.file()).unwrap();
-    reader.execute_batch("BEGIN; SELECT * FROM NVTX_EVENTS").unwrap();
-    assert_eq!(refused(&place.file()).kind(), io::ErrorKind::ResourceBusy);
-}
-
-#[test]
-fn what_was_there_is_overwritten() {
-    let place = Place::new("overwrite");
-    let write = || {
-        let mut sink = Sqlite::new(place.file());
-        sink.begin(&process()).unwrap();
-        sink.item(&Item::Range(range("new", 1, 2, 0))).unwrap();
-        sink.end(&Summary::default(), 0).unwrap();
-        assert_eq!(rows(&place.file(), "SELECT count(*) FROM NVTX_EVENTS"), ["1"]);
-        assert_eq!(rows(&place.file(), "PRAGMA integrity_check"), ["ok"]);
-        assert_eq!(rows(&place.file(), "PRAGMA journal_mode"), ["delete"]);
-        assert_eq!(place.left(), ["run.sqlite"]);
-    };
-    write();
-    let size = fs::metadata(place.file()).unwrap().len();
-    write(); // one of our own
-    assert_eq!(fs::metadata(place.file()).unwrap().len(), size);
-    for text in ["text, and no database".repeat(10_000), String::new(), "SQLite format 3\0 but not really".to_owned()] {
-        fs::write(place.file(), text).unwrap();
-        write();
-        assert_eq!(fs::metadata(place.file()).unwrap().len(), size);
-    }
-    // Another database, as a process that was killed leaves it: with a log.
-    let other = Connection::open(place.file()).unwrap();
-    other
-        .execute_batch(
-            "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; CREATE TABLE other (x); INSERT INTO other VALUES (1)",
-        )
-        .unwrap();
-    let log = place.0.join("run.sqlite-wal");
-    let (database, kept) = (fs::read(place.file()).unwrap(), fs::read(&log).unwrap());
-    assert!(!kept.is_empty());
-    drop(other);
-    fs::write(place.file(), database).unwrap();
-    fs::write(&log, kept).unwrap();
-    write();
-    assert_eq!(rows(&place.file(), "SELECT count(*) FROM sqlite_master WHERE name = 'other'"), ["0"]);
-}
-
-#[test]
-fn nothing_is_written_after_the_end_or_an_error() {
-    let place = Place::new("ended");
-    let mut sink = Sqlite::new(place.file());
-    assert!(sink.item(&Item::Range(range("early", 1, 2, 0))).is_err());
-    sink.begin(&process()).unwrap();
-    sink.end(&Summary::default(), 0).unwrap();
-    let error = sink.flush().unwrap_err().to_string();
-    assert!(error.contains("not open"), "{error}");
 }

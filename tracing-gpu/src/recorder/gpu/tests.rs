@@ -1,8 +1,8 @@
 //! What threads noted and what ran, made up, and the projections that are written of it.
 
 use super::*;
-use crate::activity::{Instance, Kernel};
-use crate::summary::RangeStyle;
+use crate::activity::{Instance, Kernel, Memory};
+use crate::summary::{MemoryKind, RangeStyle};
 
 /// A timeline's GPU side, written a drain at a time.
 struct Timeline {
@@ -170,4 +170,55 @@ fn what_waits_to_be_written_is_bounded() {
     assert_eq!(records.take().notes.len(), kept);
     records.note(1, &called(1, 0));
     assert_eq!((records.notes.len(), records.lost()), (1, 0));
+}
+
+fn copy(correlation: u32, start: u64, end: u64) -> GpuOp {
+    let work = Work::Memory(Memory { kind: MemoryKind::HtoD, bytes: 8, source: 1, destination: 3, value: 0 });
+    GpuOp { start, end, correlation, device: 0, context: 1, stream: 7, graph_node: 0, work }
+}
+
+fn call(api: Api, thread: u32, correlation: u32) -> ApiCall {
+    ApiCall { api, function: 307, start: 5, end: 9, thread, correlation, result: 0 }
+}
+
+/// The calls and operations that one write gives, as `call 5 on 42`.
+fn given(tracks: &mut GpuTracks, fill: impl FnOnce(&mut GpuRecords)) -> Vec<String> {
+    let (mut records, mut given) = (GpuRecords::new(1 << 20), Vec::new());
+    fill(&mut records);
+    records.drained();
+    tracks.write(records, &Moments::new(0), &Labels::default(), &mut |item| {
+        given.push(match item {
+            Item::Operation(op) => format!("operation {}", op.correlation),
+            Item::Call(call) => format!("call {} on {}", call.correlation, call.thread),
+            other => format!("{other:?}"),
+        });
+    });
+    given
+}
+
+#[test]
+fn a_call_is_on_the_thread_that_noted_others_of_it() {
+    let mut tracks = GpuTracks::new(1 << 20);
+    let written = given(&mut tracks, |records| {
+        records.note(42, &called(11, 0));
+        records.note(43, &called(12, 0));
+        for (thread, correlation) in [(700, 11), (701, 12), (700, 13), (702, 14)] {
+            records.call(&call(Api::Driver, thread, correlation), "cuCtxGetCurrent".into());
+        }
+    });
+    assert_eq!(written, ["call 11 on 42", "call 12 on 43", "call 13 on 42", "call 14 on 0"]);
+    assert_eq!(given(&mut tracks, |records| records.call(&call(Api::Runtime, 701, 15), "".into())), ["call 15 on 43"]);
+}
+
+#[test]
+fn what_is_nested_in_a_call_or_our_own_is_left_out() {
+    let written = given(&mut GpuTracks::new(1 << 20), |records| {
+        records.note(42, &Note::Own { correlation: 12 });
+        for (api, correlation) in [(Api::Driver, 11), (Api::Runtime, 11), (Api::Driver, 12), (Api::Driver, 13)] {
+            records.call(&call(api, 700, correlation), "".into());
+        }
+        records.operation(&copy(14, 0, 0), |_| panic!("no kernel"));
+        records.operation(&copy(15, 9, 8), |_| panic!("no kernel"));
+    });
+    assert_eq!(written, ["call 11 on 0", "call 13 on 0"]);
 }

@@ -1,0 +1,114 @@
+//! The functions by which the made-up driver and libcupti are told what happens.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use libloading::{Library, Symbol};
+
+pub(crate) const LAUNCH: u32 = 307;
+pub(crate) const COPY: u32 = 277;
+pub(crate) const GRAPH: u32 = 514;
+pub(crate) const SYNCHRONIZE: u32 = 17;
+/// One of those that only ask for something.
+pub(crate) const SLIGHT: u32 = 304;
+/// `cudaLaunchKernel_v7000`, which calls `cuLaunchKernel`.
+pub(crate) const RUNTIME_LAUNCH: u32 = 211;
+
+/// Where an operation runs, and when: 0 for now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) device: u32,
+    pub(crate) context: u32,
+    pub(crate) stream: u32,
+    pub(crate) node: u64,
+    pub(crate) at: u64,
+}
+
+pub(crate) struct Fake {
+    driver: Library,
+    cupti: Library,
+}
+
+impl Fake {
+    pub(crate) fn load() -> Self {
+        let open = |name: String| {
+            // SAFETY: the libraries of tests/cupti have no initialisers.
+            unsafe { Library::new(&name) }.unwrap_or_else(|error| panic!("{name}: {error}"))
+        };
+        Self {
+            driver: open("libcuda.so.1".to_owned()),
+            cupti: open(std::env::var("TRACING_GPU_CUPTI").expect("the made-up libcupti")),
+        }
+    }
+
+    fn function<F>(&self, name: &str) -> Symbol<'_, F> {
+        // SAFETY: each caller's type is that of the function in tests/cupti/cupti.c, where handles are numbers that nobody looks behind.
+        unsafe { self.cupti.get(name.as_bytes()) }.unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// A call of the driver on this thread, from its beginning to its end.
+    pub(crate) fn call(&self, number: u32, correlation: u32, context: usize) {
+        // SAFETY: the type is right.
+        unsafe { self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call")(number, correlation, context) };
+    }
+
+    /// A call of the runtime, with one of the driver in it.
+    pub(crate) fn runtime(&self, number: u32, of_driver: u32, correlation: u32) {
+        let call = self.function::<unsafe extern "C" fn(u32, u32, u32, usize)>("fake_runtime");
+        // SAFETY: the type is right.
+        unsafe { call(number, of_driver, correlation, 5) };
+    }
+
+    /// What comes next runs there.
+    pub(crate) fn place(&self, place: Place) {
+        let Place { device, context, stream, node, at } = place;
+        let function = self.function::<unsafe extern "C" fn(u32, u32, u32, u64, u64)>("fake_place");
+        // SAFETY: the type is right.
+        unsafe { function(device, context, stream, node, at) };
+    }
+
+    /// A kernel that ran for so long; for 0, one of which no time is known.
+    pub(crate) fn kernel(&self, correlation: u32, name: &'static CStr, ns: u64) {
+        let kernel = self.function::<unsafe extern "C" fn(u32, *const c_char, u64)>("fake_kernel");
+        // SAFETY: the type is right, and the name lasts.
+        unsafe { kernel(correlation, name.as_ptr(), ns) };
+    }
+
+    /// A copy of CUPTI's `kind`, or for 0 a set.
+    pub(crate) fn memory(&self, correlation: u32, kind: u8, bytes: u64, ns: u64) {
+        let memory = self.function::<unsafe extern "C" fn(u32, u8, u64, u64)>("fake_memory");
+        // SAFETY: the type is right.
+        unsafe { memory(correlation, kind, bytes, ns) };
+    }
+
+    /// A function that takes one number, or none.
+    pub(crate) fn tell(&self, what: &str, number: usize) {
+        // SAFETY: the type is right.
+        unsafe { self.function::<unsafe extern "C" fn(usize)>(what)(number) };
+    }
+
+    /// How often a context was waited for.
+    pub(crate) fn waited(&self, context: usize) -> c_int {
+        // SAFETY: the signature of `fake_waited` in tests/cupti/cuda.c.
+        let waited = unsafe { self.driver.get::<unsafe extern "C" fn(usize) -> c_int>(b"fake_waited") };
+        // SAFETY: counts.
+        unsafe { waited.expect("fake_waited")(context) }
+    }
+
+    /// From now on CUPTI is told of each call of the driver, whoever makes it.
+    pub(crate) fn report_calls(&self) {
+        type Report = unsafe extern "C" fn(u32, *mut c_void);
+        // SAFETY: the signature of `fake_report_to` in tests/cupti/cuda.c.
+        let report_to = unsafe { self.driver.get::<unsafe extern "C" fn(Report)>(b"fake_report_to") };
+        // SAFETY: both libraries are loaded for as long as this is.
+        unsafe { report_to.expect("fake_report_to")(*self.function::<Report>("fake_reported")) };
+    }
+}
+
+/// What CUPTI's clock reads.
+pub(crate) fn monotonic() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,308 @@
+//! A whole profiler with the made-up driver and libcupti: what was launched in which span, in tables, trees and both timelines.
+
+use std::path::PathBuf;
+
+use tracing::{info_span, subscriber::set_global_default};
+use tracing_gpu::internals::GpuOp;
+use tracing_gpu::{
+    ActivityLosses, Gpu, GpuActivity, Output, Profiler, ProfilerBuilder, RangeStyle, Report, Summary, TreeNode,
+};
+use tracing_subscriber::prelude::*;
+
+use crate::fake::{Fake, LAUNCH, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};
+use crate::files::{Chrome, rows};
+
+pub(crate) const SPIN: &str = "spin";
+pub(crate) const SCALE: &str = "void scale<float>(float*, float, int)";
+/// The context that is current at a call: CUDA's handle, not CUPTI's number.
+pub(crate) const HANDLE: usize = 5;
+
+pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
+    // A panic ends the process: unwinding would finish the profiler, and that wait for the collector's thread.
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
+    fake.tell("fake_alone", 0); // the collector's own thread stays out of it
+    match scenario {
+        "attribution" => crate::attribution::attribution(fake, tier),
+        "calls" => calls(fake, tier),
+        "losses" => losses(fake, tier),
+        "lifetime" => lifetime(fake, tier),
+        "notes" => notes(fake, tier),
+        "unfinished" => unfinished(fake, tier),
+        "unattended" => unattended(fake, tier),
+        _ => panic!("{scenario}"),
+    }
+}
+
+/// The files of this process, removed when this is dropped.
+pub(crate) struct Files(PathBuf);
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("tracing-gpu-cupti-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.0.join("run.json")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.join("run.sqlite")
+    }
+
+    pub(crate) fn json(&self) -> PathBuf {
+        self.0.join("run.summary.json")
+    }
+
+    /// The summary that was written at the end.
+    pub(crate) fn summary(&self) -> Summary {
+        let text = std::fs::read_to_string(self.json()).expect("a summary");
+        Summary::from_json(&mut text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    pub(crate) fn builder(&self) -> ProfilerBuilder {
+        builder().trace(self.trace()).sqlite(self.database())
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn builder() -> ProfilerBuilder {
+    Profiler::builder().gpu(Gpu::Cupti).report([Report::Kernels]).output(Output::None)
+}
+
+pub(crate) fn start(builder: ProfilerBuilder, tier: &str) -> Profiler {
+    let profiler = builder.build().expect("settings that can be used");
+    match tier {
+        "layer" => set_global_default(tracing_subscriber::registry().with(profiler.layer())),
+        _ => set_global_default(profiler.subscriber()),
+    }
+    .expect("the first one");
+    profiler
+}
+
+/// Ends it; the last summary is that of before, but for what only an end can tell.
+pub(crate) fn finish(fake: &Fake, profiler: Profiler) {
+    fake.tell("fake_together", 0); // it waits for the collector's thread
+    profiler.finish().expect("files that can be written");
+}
+
+pub(crate) fn activity(summary: &Summary) -> &GpuActivity {
+    summary.gpu.as_ref().unwrap_or_else(|| panic!("nothing was recorded: {:?}", summary.notes))
+}
+
+pub(crate) fn thread_number() -> u32 {
+    // SAFETY: asks for a number.
+    #[allow(unsafe_code)]
+    let number = unsafe { libc::gettid() };
+    u32::try_from(number).expect("a positive number")
+}
+
+/// Kernels by name: executions and total.
+pub(crate) fn kernels(activity: &GpuActivity) -> Vec<(&str, u64, u64)> {
+    activity.kernels.iter().map(|row| (row.name.as_str(), row.times.instances, row.times.total_ns)).collect()
+}
+
+pub(crate) fn node<'a>(nodes: &'a [TreeNode], name: &str) -> &'a TreeNode {
+    nodes.iter().find(|node| node.name == name).unwrap_or_else(|| panic!("no {name} in {nodes:?}"))
+}
+
+/// With single calls: those of the runtime without the driver's inside them, those of the driver, and none of our own.
+fn calls(fake: &Fake, tier: &str) {
+    let files = Files::new();
+    let profiler = start(files.builder().report([Report::Api]), tier);
+    fake.report_calls();
+    let span = info_span!("work");
+    span.in_scope(|| {
+        for id in 11..14 {
+            fake.runtime(RUNTIME_LAUNCH, LAUNCH, id);
+        }
+        fake.call(LAUNCH, 14, HANDLE);
+        fake.tell("fake_result", 700);
+        fake.call(SYNCHRONIZE, 15, HANDLE);
+        fake.tell("fake_result", 0);
+        fake.call(SLIGHT, 16, HANDLE);
+    });
+    fake.call(SYNCHRONIZE, 17, HANDLE);
+    fake.tell("fake_calls_itself", 18); // CUPTI's own call, where a summary makes it flush
+    for id in 11..15 {
+        fake.kernel(id, c"spin", 10);
+    }
+    let assert_calls = |summary: &Summary| {
+        let mut calls: Vec<_> = activity(summary).calls.as_deref().expect("calls").iter().collect();
+        calls.sort_by_key(|row| row.name.clone());
+        let counts: Vec<_> = calls.iter().map(|row| (row.name.as_str(), row.times.instances)).collect();
+        let expected =
+            [("cuCtxGetCurrent", 1), ("cuCtxSynchronize", 2), ("cuLaunchKernel", 1), ("cudaLaunchKernel_v7000", 3)];
+        assert_eq!(counts, expected);
+        let of_span = &node(&summary.tree, "work").gpu.as_ref().expect("calls").calls;
+        let of_span: Vec<_> = of_span.iter().map(|row| (row.name.as_str(), row.calls)).collect();
+        // Of a slight one no entry is told, so that its span is not known.
+        assert_eq!(of_span, [("cuCtxSynchronize", 1), ("cuLaunchKernel", 1), ("cudaLaunchKernel_v7000", 3)]);
+        assert_eq!(summary.losses.activity, ActivityLosses::default());
+    };
+    (0..4).for_each(|_| assert_calls(&profiler.summary()));
+    // What began in a window and comes in the next is in neither.
+    fake.tell("fake_keep_back", 1);
+    fake.call(LAUNCH, 19, HANDLE);
+    fake.call(SLIGHT, 20, HANDLE);
+    fake.kernel(19, c"spin", 10);
+    profiler.reset();
+    fake.tell("fake_keep_back", 0);
+    (0..3).for_each(|_| assert_eq!(activity(&profiler.summary()).calls.as_deref(), Some(&[][..])));
+    finish(fake, profiler);
+    assert_eq!(fake.waited(HANDLE), 1);
+
+    let trace = Chrome::read(&files.trace());
+    let mut calls = trace.calls();
+    calls.sort_unstable();
+    let driver = "cuda_driver";
+    let expected = [
+        (11, "cudaLaunchKernel_v7000", "cuda_runtime", "CUDA API of main", None),
+        (12, "cudaLaunchKernel_v7000", "cuda_runtime", "CUDA API of main", None),
+        (13, "cudaLaunchKernel_v7000", "cuda_runtime", "CUDA API of main", None),
+        (14, "cuLaunchKernel", driver, "CUDA API of main", None),
+        (15, "cuCtxSynchronize", driver, "CUDA API of main", Some(700)),
+        (16, "cuCtxGetCurrent", driver, "CUDA API of main", None),
+        (17, "cuCtxSynchronize", driver, "CUDA API of main", None),
+        (19, "cuLaunchKernel", driver, "CUDA API of main", None),
+        (20, "cuCtxGetCurrent", driver, "CUDA API of main", None),
+    ];
+    assert_eq!(calls, expected);
+    let select = "SELECT correlationId, value, eventClass, returnValue, globalTid & 0xFFFFFF, end > start
+        FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId ORDER BY 1";
+    let main = thread_number();
+    let expected = expected.map(|(id, name, kind, _, result)| {
+        let result = result.unwrap_or(0);
+        format!("{id}|{name}|{}|{result}|{main}|1", u32::from(kind == driver))
+    });
+    assert_eq!(rows(&files.database(), select), expected);
+}
+
+/// Whatever is lost is counted, in the window in which it was.
+fn losses(fake: &Fake, tier: &str) {
+    /// Kernels and calls that a large buffer has room for.
+    const KERNELS: u64 = (4 << 20) / 216;
+    const CALLS: u64 = (4 << 20) / 40;
+    const MEMORY: usize = 32 << 20;
+    let profiler = start(builder().gpu_memory(MEMORY).report([Report::Api]), tier);
+    let other = builder().build().expect("settings that can be used");
+    let reason = "CUPTI recorded no GPU activity: CUPTI belongs to another profiler of this process.";
+    assert!(other.summary().notes.contains(&reason.to_owned()), "{:?}", other.summary().notes);
+    for round in 0..2 {
+        info_span!("work").in_scope(|| fake.call(LAUNCH, 1 + round, HANDLE)); // its record has a buffer of its own
+        let _before = profiler.summary();
+        // Four large buffers, as many as there may be, and a small one. What the second holds is more than may wait to be attributed.
+        assert!(KERNELS + CALLS > (MEMORY / 4 / size_of::<GpuOp>()) as u64 && 3 * KERNELS < CALLS);
+        fake.tell("fake_new_buffer", 0);
+        (0..KERNELS).for_each(|_| fake.kernel(1 + round, c"spin", 10));
+        (0..CALLS).for_each(|_| fake.call(SLIGHT, 0, HANDLE));
+        (0..2 * KERNELS + 3).for_each(|_| fake.kernel(1 + round, c"scale", 20));
+        fake.tell("fake_other", 77);
+        fake.tell("fake_drop", 2);
+        let summary = profiler.summary();
+        let (all, losses) = (activity(&summary), summary.losses.activity);
+        assert_eq!(kernels(all), [("scale", 2 * KERNELS, 40 * KERNELS), (SPIN, KERNELS, 10 * KERNELS)], "{losses:?}");
+        let launches = all.calls.as_deref().expect("calls").iter().map(|row| (row.name.as_str(), row.times.instances));
+        assert!(launches.eq([("cuLaunchKernel", 1)]), "{:?}", all.calls);
+        let expected = ActivityLosses {
+            over_budget_records: CALLS + 3,
+            unreadable_records: 1,
+            dropped_records: 2,
+            ..ActivityLosses::default()
+        };
+        assert_eq!(losses, expected, "{round}");
+        fake.tell("fake_other", 77); // seen by the reset itself
+        profiler.reset();
+        assert_eq!(profiler.summary().losses.activity, ActivityLosses::default());
+    }
+    other.finish().expect("nothing to be written");
+    finish(fake, profiler);
+    // CUPTI is free again.
+    let next = builder().build().expect("settings that can be used");
+    fake.kernel(7, c"spin", 1);
+    assert_eq!(kernels(activity(&next.summary())), [(SPIN, 1, 1)]);
+}
+
+/// A request, whose range is on no stack.
+fn lifetime(fake: &Fake, tier: &str) {
+    let profiler = start(builder(), tier);
+    let request = info_span!("request", nvtx.lifetime = true);
+    info_span!("work").in_scope(|| fake.call(LAUNCH, 11, HANDLE));
+    drop(request);
+    fake.kernel(11, c"spin", 10);
+    let summary = profiler.summary();
+    let rows = activity(&summary).projections.iter();
+    let mut rows: Vec<_> =
+        rows.map(|row| (row.name.as_str(), row.style, row.projected.instances, row.projected.total_ns)).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, [("request", RangeStyle::StartEnd, 1, 10), ("work", RangeStyle::PushPop, 1, 10)]);
+    finish(fake, profiler);
+}
+
+/// More calls than notes are kept of, between two times that they are collected.
+fn notes(fake: &Fake, tier: &str) {
+    const CALLS: u64 = (1 << 20) + 1_000;
+    let profiler = start(builder(), tier);
+    (1..=CALLS).for_each(|id| fake.call(LAUNCH, id as u32, HANDLE));
+    let losses = profiler.summary().losses.activity;
+    assert_eq!(losses.outstanding + losses.forgotten_launches, CALLS, "{losses:?}");
+    assert_eq!(
+        losses,
+        ActivityLosses {
+            outstanding: losses.outstanding,
+            forgotten_launches: losses.forgotten_launches,
+            ..ActivityLosses::default()
+        }
+    );
+    profiler.reset();
+    assert_eq!(profiler.summary().losses.activity, ActivityLosses::default());
+    finish(fake, profiler);
+}
+
+/// The driver fails to wait for what was launched: then it is missing at the end, and that is said.
+fn unfinished(fake: &Fake, tier: &str) {
+    let files = Files::new();
+    let profiler = start(builder().json(files.json()), tier);
+    info_span!("work").in_scope(|| fake.call(LAUNCH, 11, HANDLE));
+    finish(fake, profiler);
+    let losses = files.summary().losses.activity;
+    assert_eq!(losses, ActivityLosses { outstanding: 1, ..ActivityLosses::default() });
+}
+
+/// Nobody asks for a summary: the collector's own thread takes what comes, and it is in the files while the program runs.
+fn unattended(fake: &Fake, tier: &str) {
+    let files = Files::new();
+    let profiler = start(files.builder().report([Report::Api]), tier);
+    fake.tell("fake_together", 0);
+    info_span!("work").in_scope(|| fake.call(LAUNCH, 11, HANDLE));
+    fake.tell("fake_calls_itself", 12);
+    fake.kernel(11, c"_Z5scaleIfEvPT_S0_i", 500);
+    let began = std::time::Instant::now();
+    while !std::fs::read_to_string(files.trace()).is_ok_and(|text| text.contains(SCALE)) {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing is collected while the program runs");
+        std::thread::yield_now();
+    }
+    // What comes after the last summary and is only complete at the end.
+    fake.tell("fake_keep_back", 1);
+    info_span!("last").in_scope(|| fake.call(LAUNCH, 13, HANDLE));
+    fake.kernel(13, c"spin", 700);
+    finish(fake, profiler);
+    let trace = Chrome::read(&files.trace());
+    let operations: Vec<_> = trace.operations().into_iter().map(|each| (each.id, each.lasted, each.span)).collect();
+    assert_eq!(operations, [(11, 500, Some("work".to_owned())), (13, 700, Some("last".to_owned()))]);
+    let mut projected: Vec<_> = trace.projected().into_iter().map(|(name, ..)| name).collect();
+    projected.sort_unstable();
+    assert_eq!(projected, ["last", "work"]);
+    // CUPTI's own call on the collector's thread is nobody's.
+    assert_eq!(trace.calls().into_iter().map(|(id, ..)| id).collect::<Vec<_>>(), [11, 13]);
+}

@@ -1,0 +1,125 @@
+//! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, with any set of features.
+
+use super::*;
+use tracing_core::Level;
+
+fn applied(text: &str) -> (Config, Vec<String>) {
+    let mut config = Config::default();
+    let complaints = config.apply(text);
+    (config, complaints)
+}
+
+#[test]
+fn every_key_is_read() {
+    let (config, complaints) = applied(r"report=tree+categories, style=legacy,nvtx=off,domain=app,out=a\,b.txt");
+    assert_eq!(complaints, Vec::<String>::new());
+    assert_eq!(config.reports, [Report::Tree, Report::Categories]);
+    assert_eq!((config.style, config.nvtx), (TableStyle::Legacy, false));
+    assert_eq!(config.domain, Domain::Named("app".into()));
+    assert_eq!(config.output, Output::File("a,b.txt".into()));
+    assert!(config.enabled && !applied("off").0.enabled);
+    assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
+    assert_eq!(applied("hot=75%").0.hot_share, 0.75);
+    assert_eq!(applied("").1, Vec::<String>::new());
+    assert!(
+        !applied("OFF").0.enabled && !applied("0").0.enabled && applied("1").0.enabled && applied("on").1.is_empty()
+    );
+}
+
+#[test]
+fn what_a_feature_has_is_read_where_it_is_there() {
+    let needs = |key: &str, feature: &str| {
+        vec![format!("TRACING_GPU: `{key}` needs the feature `{feature}` of the crate tracing-gpu")]
+    };
+    for (text, read, otherwise) in [
+        ("gpu=off", Gpu::Off, None),
+        ("gpu=auto", Gpu::Auto, None),
+        ("gpu=events", Gpu::Events, Some(needs("gpu=events", "cudarc"))),
+        ("gpu=cupti", Gpu::Cupti, Some(needs("gpu=cupti", "cudarc"))),
+    ] {
+        let (config, complaints) = applied(&format!("gpu=off,gpu=auto,{text}"));
+        let missing = otherwise.filter(|_| !cfg!(feature = "cudarc"));
+        assert_eq!(config.gpu, if missing.is_some() { Gpu::Auto } else { read }, "{text}");
+        assert_eq!(complaints, missing.unwrap_or_default(), "{text}");
+    }
+    let (config, complaints) = applied("signals=on");
+    let there = cfg!(feature = "signals");
+    assert_eq!((config.on_signal, complaints), (there, if there { vec![] } else { needs("signals", "signals") }));
+    let (config, complaints) = applied("signals=on,signals=off");
+    assert_eq!((config.on_signal, complaints.len()), (false, usize::from(!there)), "off needs nothing");
+}
+
+#[test]
+fn a_bad_part_is_one_line_and_the_rest_counts() {
+    let (config, complaints) = applied("report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,hot=101,style=legacy");
+    assert_eq!(config.style, TableStyle::Legacy);
+    assert_eq!(
+        complaints,
+        [
+            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels, hot, joined by +",
+            "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
+            "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
+            "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
+            "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
+            "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
+            "TRACING_GPU: `out` needs a value: write out=...",
+            "TRACING_GPU: `hot` cannot be `101`: allowed is a percentage from 0 to 100",
+        ]
+    );
+}
+
+#[test]
+fn files_are_named_where_the_feature_is_there() {
+    let (config, complaints) =
+        applied(r"json=a\,%p.json,folded=b.folded,flamegraph=c.svg,folded=,json,baseline=d.json");
+    assert_eq!(config.files.folded, Some("b.folded".into()));
+    assert_eq!(config.files.json, cfg!(feature = "json").then(|| "a,%p.json".into()));
+    let page = cfg!(all(feature = "html", feature = "json"));
+    assert_eq!(config.files.timelines.baseline, page.then(|| "d.json".into()));
+    let alone = "the baseline `d.json` is compared with in the page alone: name one with `html`";
+    assert_eq!(config.files.without_effect(), page.then(|| alone.to_owned()));
+    assert_eq!(config.files.flamegraph, cfg!(feature = "flamegraph").then(|| "c.svg".into()));
+    let expected: Vec<&str> = [
+        (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
+        (
+            cfg!(feature = "flamegraph"),
+            "TRACING_GPU: `flamegraph` needs the feature `flamegraph` of the crate tracing-gpu",
+        ),
+        (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
+        (false, "TRACING_GPU: `json` needs a value: write json=..."),
+        (page, "TRACING_GPU: `baseline` needs the features `html` and `json` of the crate tracing-gpu"),
+    ]
+    .into_iter()
+    .filter_map(|(built, complaint)| (!built).then_some(complaint))
+    .collect();
+    assert_eq!(complaints, expected);
+}
+
+#[test]
+fn the_filter_has_the_grammar_of_targets() {
+    let mut config = Config::default();
+    assert!(config.apply_filter("warn,app=trace").is_empty());
+    assert!(config.filter.would_enable("app::x", &Level::TRACE) && !config.filter.would_enable("other", &Level::INFO));
+    assert_eq!(config.apply_filter(" "), Vec::<String>::new());
+    assert_eq!(config.apply_filter("app=loud").len(), 1);
+    assert!(config.filter.would_enable("app", &Level::TRACE), "a bad filter changes nothing");
+}
+
+#[test]
+fn the_brackets_of_env_filter_are_refused() {
+    for text in ["a[req]=debug", "info,[req]=debug", "app[{id}]=trace", "[{id=1}]", "a]=info"] {
+        let mut config = Config::default();
+        let complaints = config.apply_filter(text);
+        let expected = format!(
+            "TRACING_GPU_FILTER=`{text}` is not a filter (spans and fields cannot be chosen): use TARGET=LEVEL, \
+             separated by commas, LEVEL being off, error, warn, info, debug or trace"
+        );
+        assert_eq!(complaints, [expected]);
+        assert_eq!(config.filter, Config::default().filter, "a bad filter changes nothing");
+    }
+}
+
+#[test]
+fn an_escape_stands_for_itself() {
+    assert_eq!(split_unescaped(r"a\,b,c\\,d\e,"), [r"a,b", r"c\", r"d\e", ""]);
+}
