@@ -8,7 +8,7 @@ use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
 use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
-use crate::collect::tape::Record;
+use crate::collect::tape::{RangeRecord, Record};
 use crate::collect::values::{FieldValues, Lifetime, SpanValues};
 use crate::gpu::{self, StreamId};
 use crate::record::{Ended, RangeKey};
@@ -120,12 +120,6 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
     let start = lifetime.start.max(core.window());
     shard.add(Ended { place, duration: now.saturating_sub(start), nested: 0 });
     shard.record(|| values.recorded(start));
-    shard.record(|| Record::Range {
-        key,
-        start,
-        end: now,
-        depth: 0,
-        began_on: (lifetime.thread != shard.thread_id()).then_some(lifetime.thread),
-        cut: false,
-    });
+    let began_on = (lifetime.thread != shard.thread_id()).then_some(lifetime.thread);
+    shard.record(|| Record::Range(RangeRecord { key, start, end: now, depth: 0, began_on, cut: false }));
 }

@@ -27,7 +27,7 @@ pub(crate) use open::TimelinePaths;
 use crate::clock::Ticks;
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
-use crate::collect::tape::Record;
+use crate::collect::tape::{RangeRecord, Record, Recorded, Records};
 use crate::report::escaped;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Mark, Range, Sink, Value};
@@ -67,7 +67,7 @@ struct State {
     labels: Labels,
     /// Threads that the files know.
     threads: HashSet<u32>,
-    records: Vec<(u32, Record)>,
+    records: Records,
     /// Values of ranges that are still open, by thread and start.
     values: HashMap<(u32, Ticks), Record>,
     tracks: GpuTracks,
@@ -165,7 +165,7 @@ impl Recorder {
                 moments: Moments::new(core.clock.origin()),
                 labels: Labels::default(),
                 threads: HashSet::new(),
-                records: Vec::new(),
+                records: Records::default(),
                 values: HashMap::new(),
                 tracks: GpuTracks::default(),
             }),
@@ -210,7 +210,7 @@ impl Recorder {
                 state.labels.update(self.core);
                 write_records(state, &records);
                 if let Some(room) = &self.core.tape_room {
-                    room.give_back(records.len());
+                    room.give_back(records.room());
                 }
                 records.clear();
             }
@@ -247,27 +247,30 @@ impl Recorder {
     }
 }
 
-fn write_records(state: &mut State, records: &[(u32, Record)]) {
+fn write_records(state: &mut State, records: &Records) {
     // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
     let mut values: Vec<(u32, Ticks, &Record)> = Vec::new();
-    for (thread, record) in records {
-        let is_new = state.threads.insert(*thread);
-        if let Record::Thread { name } = record {
-            state.give(&Item::Thread { thread: *thread, name }); // perhaps anew: numbers are given out again
+    let mut last = None; // a thread that is known; most records are of the one before
+    for (thread, record) in records.iter() {
+        let is_new = last != Some(thread) && state.threads.insert(thread);
+        last = Some(thread);
+        if let Recorded::Other(Record::Thread { name }) = record {
+            state.give(&Item::Thread { thread, name }); // perhaps anew: numbers are given out again
         } else if is_new {
-            state.give(&Item::Thread { thread: *thread, name: "" }); // its name was lost
+            state.give(&Item::Thread { thread, name: "" }); // its name was lost
         }
         match record {
-            Record::Thread { .. } => {}
-            Record::Values { start, .. } => values.push((*thread, *start, record)),
-            Record::Mark { at, domain, level, text } => {
+            Recorded::Other(Record::Thread { .. } | Record::Range(_)) => {}
+            Recorded::Other(record @ Record::Values { start, .. }) => values.push((thread, *start, record)),
+            Recorded::Other(Record::Mark { at, domain, level, text }) => {
                 let at = state.moments.ns(*at);
-                state.give(&Item::Mark(Mark { thread: *thread, at, domain: *domain, text, level: *level }));
+                state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level }));
             }
-            Record::Range { key, start, end, depth, began_on, cut } => {
-                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (*thread, *start));
+            Recorded::Range(RangeRecord { key, start, end, depth, began_on, cut }) => {
+                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (thread, start));
                 let own = own.map(|index| values.swap_remove(index).2.clone());
-                let own = own.or_else(|| state.values.remove(&(*thread, *start)));
+                let kept = || if state.values.is_empty() { None } else { state.values.remove(&(thread, start)) };
+                let own = own.or_else(kept);
                 let (mut color, mut payload, mut fields) = (None, None, None);
                 if let Some(Record::Values { color: own_color, payload: own_payload, fields: own_fields, .. }) = own {
                     (color, payload) = (own_color.map(|color| color.to_argb()), own_payload.map(value_of));
@@ -276,19 +279,19 @@ fn write_records(state: &mut State, records: &[(u32, Record)]) {
                 let State { files, errors, moments, labels, .. } = state;
                 let (domain, name) = labels.label(key.label);
                 let item = Item::Range(Range {
-                    thread: began_on.unwrap_or(*thread),
-                    start: moments.ns(*start),
-                    end: moments.ns(*end),
+                    thread: began_on.unwrap_or(thread),
+                    start: moments.ns(start),
+                    end: moments.ns(end),
                     style: key.style,
                     domain,
                     name,
-                    depth: *depth,
+                    depth,
                     category: labels.category(key.category),
                     color,
                     payload: payload.as_ref(),
                     fields: fields.as_ref().map_or(&[], |fields| fields.as_slice()),
-                    end_thread: began_on.map(|_| *thread),
-                    cut: *cut,
+                    end_thread: began_on.map(|_| thread),
+                    cut,
                 });
                 give(files, errors, |sink| sink.item(&item));
             }

@@ -19,6 +19,8 @@ thread_local! {
     /// The shard of the profiler that was last called on this thread, if the fast paths apply to it: they measure, and know one clock.
     /// Needs no destructor, so that reading it is one load.
     static NEAR: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// As `NEAR`, where a timeline is written: then `NEAR` is none, so that the fast paths need not know of it.
+    static RECORDING: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// The shard of the profiler that was last called on this thread.
     static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a shard.
@@ -31,7 +33,7 @@ struct Held(RefCell<Vec<&'static Shard>>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        NEAR.set(None);
+        set_near(None);
         LAST.set(None);
         for shard in self.0.take() {
             shard.release();
@@ -41,7 +43,12 @@ impl Drop for Held {
 
 /// Has the fast paths switched on or off again on this thread, after something they depend on has changed.
 pub(crate) fn look_again() {
-    NEAR.set(LAST.get().filter(|shard| shard.core.is_plain(shard)));
+    set_near(LAST.get().filter(|shard| shard.core.is_plain(shard)));
+}
+
+fn set_near(plain: Option<&'static Shard>) {
+    NEAR.set(plain.filter(|shard| shard.core.tape_room.is_none()));
+    RECORDING.set(plain.filter(|shard| shard.core.tape_room.is_some()));
 }
 
 /// A number for the calling thread, also while it is being torn down.
@@ -58,6 +65,12 @@ impl Core {
     #[inline(always)]
     pub(crate) fn near_shard(&self) -> Option<&'static Shard> {
         NEAR.get().filter(|shard| self.is_open(shard))
+    }
+
+    /// As [`near_shard`](Self::near_shard), where a timeline is written.
+    #[inline(always)]
+    pub(crate) fn recording_shard(&self) -> Option<&'static Shard> {
+        RECORDING.get().filter(|shard| self.is_open(shard))
     }
 
     /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
@@ -94,17 +107,16 @@ impl Core {
             shard.restart(window);
         }
         shard.gate.store(gate, Relaxed);
-        NEAR.set(Some(shard).filter(|shard| self.is_plain(shard)));
+        set_near(Some(shard).filter(|shard| self.is_plain(shard)));
         LAST.set(Some(shard));
         Some(shard)
     }
 
     /// Whether the fast paths apply to this thread: durations are measured, with the one clock they know, no stream is in
-    /// play, and no end has to
-    /// be noted or recorded.
+    /// play, and no end has to be noted.
     fn is_plain(&self, shard: &Shard) -> bool {
         let streams = self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks());
-        self.statistics && self.clock.is_tsc() && !streams && !shard.has_instances() && self.tape_room.is_none()
+        self.statistics && self.clock.is_tsc() && !streams && !shard.has_instances()
     }
 
     /// Counts a new span that no shard was found for because its thread is being torn down.
