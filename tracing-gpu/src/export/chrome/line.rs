@@ -39,6 +39,9 @@ const ESCAPED: [bool; 256] = {
 pub(super) struct Lines {
     bytes: Vec<u8>,
     begun: bool,
+    /// How the last slice began, and its track: the next is likely of the same.
+    beginning: Vec<u8>,
+    track: Track,
 }
 
 impl Lines {
@@ -57,6 +60,13 @@ impl Lines {
 
     /// An event; the comma before it belongs to the line above.
     pub(super) fn event(&mut self, phase: &'static str, track: Track, name: &str) -> Event<'_> {
+        self.begin(phase, track);
+        string(&mut self.bytes, &[name]);
+        Event { bytes: &mut self.bytes, in_args: false, comma: true }
+    }
+
+    /// All before the name.
+    fn begin(&mut self, phase: &'static str, track: Track) {
         self.bytes.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"[\n{\"ph\":\"" });
         self.begun = true;
         self.bytes.extend_from_slice(phase.as_bytes());
@@ -65,13 +75,23 @@ impl Lines {
         self.bytes.extend_from_slice(b",\"tid\":");
         integer(&mut self.bytes, u64::from(track.tid));
         self.bytes.extend_from_slice(b",\"name\":");
-        string(&mut self.bytes, &[name]);
-        Event { bytes: &mut self.bytes, in_args: false, comma: true }
     }
 
     /// A complete event: a slice of a track.
     pub(super) fn slice(&mut self, track: Track, name: &str, start: u64, end: u64) -> Event<'_> {
-        let mut event = self.event("X", track, name);
+        if self.track == track && !self.beginning.is_empty() {
+            self.bytes.extend_from_slice(&self.beginning);
+        } else {
+            let (from, is_first) = (self.bytes.len(), !self.begun);
+            self.begin("X", track);
+            self.beginning.clear();
+            if !is_first {
+                self.beginning.extend_from_slice(&self.bytes[from..]); // with the comma of the line above
+                self.track = track;
+            }
+        }
+        string(&mut self.bytes, &[name]);
+        let mut event = Event { bytes: &mut self.bytes, in_args: false, comma: true };
         event.time("ts", start).time("dur", end.saturating_sub(start));
         event
     }
@@ -100,10 +120,13 @@ impl Event<'_> {
     /// Nanoseconds, as the microseconds of the format, with three decimals: none is lost.
     pub(super) fn time(&mut self, key: &'static str, ns: u64) -> &mut Self {
         self.key(key);
-        integer(self.bytes, ns / 1000);
-        let rest = (ns % 1000) as usize;
-        self.bytes.extend_from_slice(&[b'.', b'0' + (rest / 100) as u8]);
-        self.bytes.extend_from_slice(&PAIRS[2 * (rest % 100)..2 * (rest % 100) + 2]);
+        let mut text = [0; 24];
+        let rest = 2 * (ns % 100) as usize;
+        text[22..].copy_from_slice(&PAIRS[rest..rest + 2]);
+        text[21] = b'0' + (ns / 100 % 10) as u8;
+        text[20] = b'.';
+        let from = digits(&mut text[..20], ns / 1000);
+        self.bytes.extend_from_slice(&text[from..]);
         self
     }
 
@@ -216,29 +239,65 @@ impl Event<'_> {
     }
 
     fn key(&mut self, key: &str) {
-        self.bytes.extend(self.comma.then_some(b','));
+        if self.comma {
+            self.bytes.push(b',');
+        }
         self.comma = true;
         string(self.bytes, &[key]);
         self.bytes.push(b':');
     }
 }
 
-fn integer(bytes: &mut Vec<u8>, mut value: u64) {
-    let (mut digits, mut at) = ([0; 20], 20);
+fn integer(bytes: &mut Vec<u8>, value: u64) {
+    let mut text = [0; 20];
+    let from = digits(&mut text, value);
+    bytes.extend_from_slice(&text[from..]);
+}
+
+/// Writes the digits at the end of the text, which has room for 20. Where they begin.
+fn digits(text: &mut [u8], mut value: u64) -> usize {
+    let mut at = text.len();
     while value >= 100 {
         let pair = 2 * (value % 100) as usize;
         value /= 100;
         at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        text[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
     }
     let pair = 2 * value as usize;
     at -= 1;
-    digits[at] = PAIRS[pair + 1];
+    text[at] = PAIRS[pair + 1];
     if value >= 10 {
         at -= 1;
-        digits[at] = PAIRS[pair];
+        text[at] = PAIRS[pair];
     }
-    bytes.extend_from_slice(&digits[at..]);
+    at
+}
+
+/// Whether all bytes of a text are written as they are: eight are looked at in one go, the last ones perhaps twice.
+fn is_plain(text: &[u8]) -> bool {
+    let mut special = 0;
+    if let Some(last) = text.last_chunk::<8>() {
+        for bytes in text.chunks_exact(8) {
+            special |= special_bytes(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
+        special |= special_bytes(u64::from_le_bytes(*last));
+    } else {
+        let word = text.iter().fold(PLAIN, |word, byte| word << 8 | u64::from(*byte));
+        special = special_bytes(word);
+    }
+    special == 0
+}
+
+/// Eight bytes that are written as they are.
+const PLAIN: u64 = EACH * b'a' as u64;
+const EACH: u64 = u64::MAX / 255;
+
+/// Not 0 where one of eight bytes is in [`ESCAPED`].
+fn special_bytes(word: u64) -> u64 {
+    let zero = |word: u64| word.wrapping_sub(EACH) & !word; // its upper bits, if any byte is 0: the lowest that is set is right
+    let is = |byte: u8| zero(word ^ (EACH * u64::from(byte)));
+    let below = word.wrapping_sub(EACH * 0x20) & !word;
+    (below | is(b'"') | is(b'\\') | is(0x7f)) & (EACH << 7)
 }
 
 /// The parts as one string of JSON.
@@ -246,11 +305,7 @@ fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
     bytes.push(b'"');
     for part in parts {
         let mut rest = part.as_bytes();
-        // Without a branch a byte this is done for many at once, and most texts need no more.
-        if !rest
-            .iter()
-            .fold(false, |any, &byte| any | (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == 0x7f))
-        {
+        if is_plain(rest) {
             bytes.extend_from_slice(rest);
             continue;
         }
@@ -292,6 +347,34 @@ mod tests {
         lines.finish();
         let read: Value = serde_json::from_slice(lines.bytes()).unwrap();
         read[0]["args"].clone()
+    }
+
+    #[test]
+    fn what_is_escaped_is_found_wherever_it_is() {
+        for byte in 0..=255_u8 {
+            for length in 1..40 {
+                for place in 0..length {
+                    let mut text = vec![b'~'; length];
+                    text[place] = byte;
+                    assert_eq!(is_plain(&text), !ESCAPED[usize::from(byte)], "{byte} at {place} of {length}");
+                }
+            }
+        }
+        assert!(is_plain(b"") && is_plain("zeit λ 時間 \u{80}".as_bytes()));
+    }
+
+    #[test]
+    fn slices_of_many_tracks_begin_with_their_own() {
+        let tracks = [(1, 1), (1, 1), (1, 2), (3, 2), (3, 2), (1, 1), (0, 0), (0, 0)];
+        let mut lines = Lines::default();
+        for (pid, tid) in tracks {
+            lines.slice(Track { pid, tid }, "a", 1_002, 5_000_000).end();
+        }
+        lines.finish();
+        let read: Value = serde_json::from_slice(lines.bytes()).unwrap();
+        let of = |event: &Value| (event["pid"].as_u64().unwrap() as u32, event["tid"].as_u64().unwrap() as u32);
+        assert_eq!(read.as_array().unwrap().iter().map(of).collect::<Vec<_>>(), tracks);
+        assert_eq!((&read[7]["ph"], &read[7]["ts"], &read[7]["dur"]), (&json!("X"), &json!(1.002), &json!(4998.998)));
     }
 
     #[test]
