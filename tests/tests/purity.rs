@@ -17,6 +17,7 @@ const PURE: [&str; 28] = [
     "compare",
     "collect/catalog.rs",
     "collect/chunked.rs",
+    "export/sqlite/keys.rs",
     "export/sqlite/launches.rs",
     "export/sqlite/names.rs",
     "export/sqlite/stamps.rs",

@@ -16,6 +16,10 @@ use crate::record::{Ended, RangeKey};
 use crate::summary::RangeStyle;
 use crate::timeline::Value;
 
+#[cfg(test)]
+#[path = "tape/tests.rs"]
+mod tests;
+
 /// Fields of a span that are not ours, by name.
 pub(crate) type Fields = Arc<Vec<(String, Value)>>;
 
@@ -221,10 +225,15 @@ impl Shard {
         if let (Some(page), Some(identity)) = (&self.tape.page, self.identity(ended.place)) {
             let (start, depth, cut) = (end.saturating_sub(ended.duration), depth as u32, !self.core.is_running());
             let range = RangeRecord { key: identity.key, start, end, depth, began_on: None, cut };
-            let line = line_of(&range, self.thread_id());
-            if !page.write(line) {
-                self.turn_page(page, line);
-            }
+            self.record_range(page, &range);
+        }
+    }
+
+    #[inline(always)]
+    fn record_range(&self, page: &Page, range: &RangeRecord) {
+        let line = line_of(range, self.thread_id());
+        if !page.write(line) {
+            self.turn_page(page, line);
         }
     }
 

@@ -15,7 +15,8 @@ const PLAIN_VALUES: &str = "(?,?,59,?,?,?)";
 /// Rows a statement. Without `OR FAIL` one with many would have a journal of its own, for the case that it fails in the middle; then all is rolled back anyway.
 const SIZES: [usize; 3] = [64, 8, 1];
 
-const RICH: &str = "INSERT INTO NVTX_EVENTS(start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,
+const RICH: &str =
+    "INSERT INTO NVTX_EVENTS(start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,
     uint64Value,int64Value,doubleValue,uint32Value,jsonText)VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 const TEXT: &str = "INSERT INTO NVTX_EVENTS(start,eventType,category,text,globalTid,domainId)VALUES(?,?,?,?,?,?)";
 
@@ -26,7 +27,14 @@ pub(super) enum Row {
     Plain(Plain),
     Rich(Box<Rich>),
     /// A mark, or the name of a domain or category.
-    Text { start: i64, kind: i64, category: Option<i64>, text: Box<str>, thread: i64, domain: i64 },
+    Text {
+        start: i64,
+        kind: i64,
+        category: Option<i64>,
+        text: Box<str>,
+        thread: i64,
+        domain: i64,
+    },
 }
 
 /// What every range has.
@@ -110,7 +118,9 @@ impl Rows {
 
 /// `statements` by size.
 fn write_plain(mut run: &[Row], statements: &mut [CachedStatement<'_>; SIZES.len()]) -> rusqlite::Result<()> {
-    while let Some((rows, statement)) = SIZES.into_iter().zip(statements.iter_mut()).find(|(rows, _)| *rows <= run.len()) {
+    while let Some((rows, statement)) =
+        SIZES.into_iter().zip(statements.iter_mut()).find(|(rows, _)| *rows <= run.len())
+    {
         let (these, rest) = run.split_at(rows);
         run = rest;
         let mut parameter = 0;
@@ -146,4 +156,64 @@ fn execute_rich(statement: &mut CachedStatement<'_>, row: &Rich) -> rusqlite::Re
         row.json
     ])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever runs of plain ranges come between others, and however many wait: all are written, in their order.
+    #[test]
+    fn rows_are_in_the_order_in_which_they_came() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.set_prepared_statement_cache_capacity(32);
+        let columns = "start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,uint64Value,int64Value,doubleValue,
+            uint32Value,jsonText,text";
+        connection.execute_batch(&format!("CREATE TABLE NVTX_EVENTS({columns})")).unwrap();
+        let (mut rows, mut all) = (Rows::new(), 0);
+        let mut waits = |rows: &mut Rows, row: &dyn Fn(i64) -> Row| {
+            if rows.add(row(all)) {
+                assert_eq!(rows.len(), WAITING);
+                rows.write(&connection).unwrap();
+            }
+            all += 1;
+        };
+        let plain = |at| Plain { start: at, end: at + 1, thread: at + 2, text: at + 3, domain: at + 4 };
+        for length in (0..150).chain([0, 500, 0, 1]) {
+            (0..length).for_each(|_| waits(&mut rows, &|at| Row::Plain(plain(at))));
+            waits(&mut rows, &|at| {
+                let (number, category) = (Some(at), None);
+                let (color, end_thread, unsigned, integer, float) = (Some(7), None, None, Some(at), Some(0.5));
+                let (truth, json) = (Some(true), Some("{}".to_owned()));
+                let plain = plain(at);
+                let kind = 60;
+                Row::Rich(Box::new(Rich {
+                    plain,
+                    kind,
+                    number,
+                    category,
+                    color,
+                    end_thread,
+                    unsigned,
+                    integer,
+                    float,
+                    truth,
+                    json,
+                }))
+            });
+            waits(&mut rows, &|at| {
+                let text = at.to_string().into();
+                Row::Text { start: at, kind: 34, category: None, text, thread: at + 2, domain: at + 4 }
+            });
+        }
+        rows.write(&connection).unwrap();
+        assert_eq!(rows.len(), 0);
+        let wrong = "SELECT count(*) FROM NVTX_EVENTS WHERE start <> rowid - 1 OR globalTid <> start + 2 OR domainId <> start + 4
+            OR eventType = 59 AND (end <> start + 1 OR textId <> start + 3 OR rangeId IS NOT NULL)
+            OR eventType = 60 AND (end <> start + 1 OR textId <> start + 3 OR rangeId <> start OR int64Value <> start OR jsonText <> '{}')
+            OR eventType = 34 AND text <> CAST(start AS TEXT)";
+        let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!((count(wrong), count("SELECT count(*) FROM NVTX_EVENTS")), (0, all));
+        assert_eq!(count("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59"), (0..150).sum::<i64>() + 501);
+    }
 }
