@@ -59,7 +59,7 @@ const OTHER: u64 = 1 << 29;
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
     let cut = if range.cut { CUT } else { 0 };
     let style = if range.key.style == RangeStyle::StartEnd { START_END } else { 0 };
-    let depth = u64::from(range.depth) % OTHER | cut | style;
+    let depth = (u64::from(range.depth) % OTHER) | cut | style;
     let RangeKey { label, category, .. } = range.key;
     [range.start, range.end, u64::from(label) << 32 | u64::from(thread), u64::from(category) << 32 | depth]
 }

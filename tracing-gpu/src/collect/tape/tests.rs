@@ -136,5 +136,5 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
     }
     // All of it, but for the page that is begun.
     let left = room.left.load(Relaxed);
-    assert!(left <= LINES && left >= LINES - PAGE, "{left}");
+    assert!((LINES - PAGE..=LINES).contains(&left), "{left}");
 }
