@@ -62,6 +62,13 @@ impl GpuLayer {
         Some(())
     }
 
+    /// An entry of a span that was made on this thread, where nothing is special.
+    #[inline(always)]
+    fn enter_near(shard: &Shard, id: u64) -> Option<()> {
+        let place = shard.remembered(id).filter(|place| !place.has_own_values())?;
+        shard.enter_near(id, place).then_some(())
+    }
+
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
         Some((self.core, self.core.shard()?))
     }
@@ -84,12 +91,7 @@ where
 
     #[inline]
     fn on_enter(&self, id: &span::Id, ctx: Context<'_, S>) {
-        let near = || {
-            let shard = self.near_shard()?;
-            let place = shard.remembered(id.into_u64()).filter(|place| !place.has_own_values())?;
-            shard.enter_near(id.into_u64(), place).then_some(())
-        };
-        if near().is_none() {
+        if self.near_shard().and_then(|shard| Self::enter_near(shard, id.into_u64())).is_none() {
             enter_far(self, id, &ctx);
         }
     }
@@ -177,6 +179,9 @@ fn enter_far<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
+    if layer.core.recording_shard().and_then(|shard| GpuLayer::enter_near(shard, id.into_u64())).is_some() {
+        return;
+    }
     let Some((core, shard)) = layer.shard() else { return };
     match shard.remembered(id.into_u64()) {
         Some(place) if place.is_none() => return,
@@ -208,6 +213,9 @@ fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
+    if layer.core.recording_shard().is_some_and(|shard| shard.exit_recorded(id.into_u64())) {
+        return;
+    }
     let Some((core, shard)) = layer.shard() else { return };
     let values = Values { core, ctx };
     if shard.exit(id.into_u64()) || shard.exit_below(id.into_u64(), &values) {

@@ -8,7 +8,7 @@ use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
 use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
-use crate::collect::tape::Record;
+use crate::collect::tape::{RangeRecord, Record};
 use crate::collect::values::{FieldValues, Lifetime, SpanValues};
 use crate::gpu::{self, StreamId};
 use crate::record::{Ended, RangeKey};
@@ -118,13 +118,8 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
     }
     shard.add_call(place);
     shard.add(Ended { place, duration: now.saturating_sub(lifetime.start.max(core.window())), nested: 0 });
-    shard.record(|| values.recorded(lifetime.start)); // a timeline goes on over windows
-    shard.record(|| Record::Range {
-        key,
-        start: lifetime.start,
-        end: now,
-        depth: 0,
-        began_on: (lifetime.thread != shard.thread_id()).then_some(lifetime.thread),
-        cut: false,
-    });
+    let start = lifetime.start; // a timeline goes on over windows
+    shard.record(|| values.recorded(start));
+    let began_on = (lifetime.thread != shard.thread_id()).then_some(lifetime.thread);
+    shard.record(|| Record::Range(RangeRecord { key, start, end: now, depth: 0, began_on, cut: false }));
 }

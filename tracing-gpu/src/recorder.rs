@@ -31,7 +31,7 @@ use values::OpenRanges;
 use crate::clock::Ticks;
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
-use crate::collect::tape::Record;
+use crate::collect::tape::{RangeRecord, Record, Recorded, Records};
 use crate::report::escaped;
 use crate::summary::{Process, RangeStyle, Summary};
 use crate::timeline::{Item, Mark, Range, Sink, Value};
@@ -68,7 +68,7 @@ struct State {
     labels: Labels,
     /// Threads that the files know.
     threads: HashSet<u32>,
-    records: Vec<(u32, Record)>,
+    records: Records,
     open: OpenRanges,
     tracks: GpuTracks,
 }
@@ -159,7 +159,7 @@ impl Recorder {
                 moments: Moments::new(core.clock.origin()),
                 labels: Labels::default(),
                 threads: HashSet::new(),
-                records: Vec::new(),
+                records: Records::default(),
                 open: OpenRanges::default(),
                 tracks: GpuTracks::new(memory),
             }),
@@ -204,7 +204,7 @@ impl Recorder {
                 state.labels.update(self.core);
                 write_records(state, &records);
                 if let Some(room) = &self.core.tape_room {
-                    room.give_back(records.len());
+                    room.give_back(records.room());
                 }
                 records.clear();
             }
@@ -242,32 +242,36 @@ impl Recorder {
     }
 }
 
-fn write_records(state: &mut State, records: &[(u32, Record)]) {
+fn write_records(state: &mut State, records: &Records) {
     // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
     let mut values: Vec<(u32, Ticks, &Record)> = Vec::new();
-    for (thread, record) in records {
-        let is_new = state.threads.insert(*thread);
-        if let Record::Thread { name } = record {
-            state.give(&Item::Thread { thread: *thread, name }); // perhaps anew: numbers are given out again
+    let mut last = None; // a thread that is known; most records are of the one before
+    for (thread, record) in records.iter() {
+        let is_new = last != Some(thread) && state.threads.insert(thread);
+        last = Some(thread);
+        if let Recorded::Other(Record::Thread { name }) = record {
+            state.give(&Item::Thread { thread, name }); // perhaps anew: numbers are given out again
         } else if is_new {
-            state.give(&Item::Thread { thread: *thread, name: "" }); // its name was lost
+            state.give(&Item::Thread { thread, name: "" }); // its name was lost
         }
         match record {
-            Record::Thread { .. } => {}
-            Record::Values { start, .. } => values.push((*thread, *start, record)),
-            Record::Restarted { depth, before, start } => state.open.cut(*thread, *depth, *before, *start),
-            Record::Mark { at, domain, level, text } => {
-                let at = state.moments.ns(*at);
-                state.give(&Item::Mark(Mark { thread: *thread, at, domain: *domain, text, level: *level }));
+            Recorded::Other(Record::Thread { .. } | Record::Range(_)) => {}
+            Recorded::Other(record @ Record::Values { start, .. }) => values.push((thread, *start, record)),
+            Recorded::Other(Record::Restarted { depth, before, start }) => {
+                state.open.cut(thread, *depth, *before, *start);
             }
-            Record::Range { key, start, end, depth, began_on, cut } => {
+            Recorded::Other(Record::Mark { at, domain, level, text }) => {
+                let at = state.moments.ns(*at);
+                state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level }));
+            }
+            Recorded::Range(RangeRecord { key, start, end, depth, began_on, cut }) => {
                 let start = match key.style {
-                    RangeStyle::PushPop => state.open.began(*thread, *depth, *start),
-                    _ => *start,
+                    RangeStyle::PushPop => state.open.began(thread, depth, start),
+                    _ => start,
                 };
-                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (*thread, start));
+                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (thread, start));
                 let own = own.map(|index| values.swap_remove(index).2.clone());
-                let own = own.or_else(|| state.open.values(*thread, start));
+                let own = own.or_else(|| state.open.values(thread, start));
                 let (mut color, mut payload, mut fields) = (None, None, None);
                 if let Some(Record::Values { color: own_color, payload: own_payload, fields: own_fields, .. }) = own {
                     (color, payload) = (own_color.map(|color| color.to_argb()), own_payload.map(value_of));
@@ -276,19 +280,19 @@ fn write_records(state: &mut State, records: &[(u32, Record)]) {
                 let State { files, errors, moments, labels, .. } = state;
                 let (domain, name) = labels.label(key.label);
                 let item = Item::Range(Range {
-                    thread: began_on.unwrap_or(*thread),
+                    thread: began_on.unwrap_or(thread),
                     start: moments.ns(start),
-                    end: moments.ns(*end),
+                    end: moments.ns(end),
                     style: key.style,
                     domain,
                     name,
-                    depth: *depth,
+                    depth,
                     category: labels.category(key.category),
                     color,
                     payload: payload.as_ref(),
                     fields: fields.as_ref().map_or(&[], |fields| fields.as_slice()),
-                    end_thread: began_on.map(|_| *thread),
-                    cut: *cut,
+                    end_thread: began_on.map(|_| thread),
+                    cut,
                 });
                 give(files, errors, |sink| sink.item(&item));
             }

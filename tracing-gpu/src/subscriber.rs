@@ -86,8 +86,19 @@ impl GpuSubscriber {
         }
     }
 
+    /// An entry of a span that was made on this thread, where nothing is special.
+    #[inline(always)]
+    fn enter_near(shard: &Shard, id: u64) -> Option<()> {
+        let span = SpanRef::from_id(id);
+        let place = shard.slab.near_place(span).filter(|place| span.shard == shard.index && !place.has_own_values())?;
+        shard.enter_near(id, place).then_some(())
+    }
+
     #[inline(never)]
     fn enter_far(&self, id: u64) {
+        if self.core.recording_shard().and_then(|shard| Self::enter_near(shard, id)).is_some() {
+            return;
+        }
         let Some((core, shard)) = self.shard() else { return };
         let Some((home, span, place)) = locate(core, id) else { return };
         if place.is_none() {
@@ -111,6 +122,9 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn exit_far(&self, id: u64) {
+        if self.core.recording_shard().is_some_and(|shard| shard.exit_recorded(id)) {
+            return;
+        }
         let Some((core, shard)) = self.shard() else { return };
         if shard.exit(id) || shard.exit_below(id, &Values { core }) {
             return;
@@ -203,13 +217,7 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn enter(&self, id: &span::Id) {
-        let near = || {
-            let (shard, span) = (self.near_shard()?, SpanRef::from_id(id.into_u64()));
-            let place =
-                shard.slab.near_place(span).filter(|place| span.shard == shard.index && !place.has_own_values())?;
-            shard.enter_near(id.into_u64(), place).then_some(())
-        };
-        if near().is_none() {
+        if self.near_shard().and_then(|shard| Self::enter_near(shard, id.into_u64())).is_none() {
             self.enter_far(id.into_u64());
         }
     }

@@ -80,6 +80,19 @@ impl Shard {
         }
     }
 
+    /// [`exit`](Self::exit) where a timeline is written and nothing else is in the way; else false, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn exit_recorded(&self, span: u64) -> bool {
+        if !nvtx_rs::is_tool_absent() {
+            return false;
+        }
+        let now = crate::clock::read_tsc();
+        let Some(ended) = self.stack.pop_near(span, now) else { return false };
+        self.add(ended);
+        self.record_ended(ended, now, self.stack.depth());
+        true
+    }
+
     /// Counts an instance that [`exit_near`](Self::exit_near) could not.
     #[inline(never)]
     pub(crate) fn add_uncounted(&self, place: Place, duration: u64, nested: u64) {

@@ -83,7 +83,7 @@ impl Shard {
             told: Mutex::default(),
             marks: Marks::new(),
             launches: Launches::default(),
-            tape: Tape::default(),
+            tape: Tape::new(core.tape_room.is_some()),
             thread: Mutex::default(),
             lifetimes: Lifetimes::default(),
         }
@@ -200,7 +200,7 @@ impl Shard {
         let now = if self.has_tool() { self.pop_tool() } else { self.now() };
         if let Some(ended) = self.stack.pop(now) {
             self.add(ended);
-            self.record_range(ended, now, self.stack.depth());
+            self.record_ended(ended, now, self.stack.depth());
         }
         self.end_instances(now);
         self.end_mark(span);
@@ -312,19 +312,6 @@ impl Shard {
         if self.statistics || self.core.tape_room.is_some() { self.core.clock.now() } else { 0 }
     }
 
-    /// Records a range that has ended, for a timeline.
-    fn record_range(&self, ended: Ended, end: Ticks, depth: usize) {
-        let Some(identity) = self.identity(ended.place) else { return };
-        self.record(|| Record::Range {
-            key: identity.key,
-            start: end.saturating_sub(ended.duration),
-            end,
-            depth: depth as u32,
-            began_on: None,
-            cut: !self.core.is_running(),
-        });
-    }
-
     pub(crate) fn add(&self, ended: Ended) {
         if !self.statistics {
             return;
@@ -398,7 +385,7 @@ impl Ranges for Shell<'_> {
 
     fn ended(&mut self, ended: Ended, end: Ticks, depth: usize) {
         self.shard.add(ended);
-        self.shard.record_range(ended, end, depth);
+        self.shard.record_ended(ended, end, depth);
     }
 
     fn domain(&self, place: Place) -> u32 {

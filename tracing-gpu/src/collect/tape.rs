@@ -1,37 +1,35 @@
 //! What a thread records for a timeline: each range as it ends, and each event.
 //!
-//! Only while a timeline is written. Callbacks then take the general path; a record is a few words put into a list of the thread, which whoever
-//! writes the files takes away. All lists of a profiler share one bound; what does not fit is counted.
+//! Only while a timeline is written. A range is four words that its thread writes into a page of its own, with plain stores and no lock; a page that is
+//! full goes to the list of the thread, under a lock that is taken once a page. What is not a plain range goes there at once. Whoever writes the files takes
+//! the list away, with what is in the page so far. All lists of a profiler share one bound; what does not fit is counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::{Condvar, Mutex};
 
 use super::shard::Shard;
 use crate::clock::Ticks;
-use crate::record::RangeKey;
+use crate::record::{Ended, RangeKey};
+use crate::summary::RangeStyle;
 use crate::timeline::Value;
+
+#[cfg(test)]
+#[path = "tape/tests.rs"]
+mod tests;
 
 /// Fields of a span that are not ours, by name.
 pub(crate) type Fields = Arc<Vec<(String, Value)>>;
 
 /// What is recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
     /// A thread begins, under this name: what follows of its number is its.
     Thread { name: Box<str> },
     /// A range that has ended.
-    Range {
-        key: RangeKey,
-        start: Ticks,
-        end: Ticks,
-        depth: u32,
-        /// For start/end ranges that ended on another thread than they began on: that one.
-        began_on: Option<u32>,
-        cut: bool,
-    },
+    Range(RangeRecord),
     /// Values of the range that starts then on this thread: they come before it.
     Values { start: Ticks, color: Option<Color>, payload: Option<Payload>, fields: Fields },
     /// A new window begins at `start`, and with it what counts of the open range at this depth, which began `before`.
@@ -40,19 +38,121 @@ pub(crate) enum Record {
     Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
 }
 
-/// Records of one thread, each with the operating system's number of the thread that it is of.
+/// A range that has ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RangeRecord {
+    pub(crate) key: RangeKey,
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
+    pub(crate) depth: u32,
+    /// For start/end ranges that ended on another thread than they began on: that one.
+    pub(crate) began_on: Option<u32>,
+    pub(crate) cut: bool,
+}
+
+/// A record in four words: start and end; label and thread; category, and depth with the bits below. Or the number of one that does not fit.
+type Line = [u64; 4];
+
+/// Bits beside the depth, which has 28 (see `chunked.rs`).
+const CUT: u64 = 1 << 31;
+const START_END: u64 = 1 << 30;
+const OTHER: u64 = 1 << 29;
+
+fn line_of(range: &RangeRecord, thread: u32) -> Line {
+    let cut = if range.cut { CUT } else { 0 };
+    let style = if range.key.style == RangeStyle::StartEnd { START_END } else { 0 };
+    let depth = (u64::from(range.depth) % OTHER) | cut | style;
+    let RangeKey { label, category, .. } = range.key;
+    [range.start, range.end, u64::from(label) << 32 | u64::from(thread), u64::from(category) << 32 | depth]
+}
+
+fn range_of(line: &Line) -> RangeRecord {
+    let &[start, end, label, bits] = line;
+    let style = if bits & START_END == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
+    let key = RangeKey { label: (label >> 32) as u32, category: (bits >> 32) as u32, style };
+    RangeRecord { key, start, end, depth: (bits % OTHER) as u32, began_on: None, cut: bits & CUT != 0 }
+}
+
+/// Records in the order in which they came, each with the operating system's number of the thread that it is of.
 #[derive(Debug, Default)]
-pub(crate) struct Tape(Mutex<Log>);
+pub(crate) struct Records {
+    lines: Vec<Line>,
+    others: Vec<Record>,
+}
+
+/// A record that is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Recorded<'a> {
+    Range(RangeRecord),
+    Other(&'a Record),
+}
+
+impl Records {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// What they take of the bound.
+    pub(crate) fn room(&self) -> usize {
+        self.lines.len() + self.others.len() * (OTHER_LINES - 1)
+    }
+
+    /// Forgets them, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.lines.clear();
+        self.others.clear();
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Recorded<'_>)> {
+        self.lines.iter().filter_map(|line| {
+            let record = match line {
+                [number, _, _, OTHER] => match self.others.get(*number as usize)? {
+                    Record::Range(range) => Recorded::Range(*range),
+                    other => Recorded::Other(other),
+                },
+                line => Recorded::Range(range_of(line)),
+            };
+            Some((line[2] as u32, record))
+        })
+    }
+
+    fn push(&mut self, thread: u32, record: Record) {
+        self.lines.push([self.others.len() as u64, 0, u64::from(thread), OTHER]);
+        self.others.push(record);
+    }
+}
+
+/// What one thread has recorded and nobody has taken away.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    /// Where a timeline is written.
+    page: Option<Box<Page>>,
+    log: Mutex<Log>,
+}
 
 #[derive(Debug, Default)]
 struct Log {
-    records: Vec<(u32, Record)>,
-    /// Room that was taken of the bound and not used yet.
-    room: usize,
+    records: Records,
+    /// How much of the page is in `records`.
+    taken: usize,
     lost: u64,
 }
 
-/// What all tapes of a profiler share.
+/// Lines of a page.
+const PAGE: usize = 128;
+/// Room of a record that is no plain range, in lines: one refers to it.
+const OTHER_LINES: usize = 1 + size_of::<Record>().div_ceil(size_of::<Line>());
+
+/// Written by the thread alone.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Page {
+    lines: [[AtomicU64; 4]; PAGE],
+    /// So many lines are there. A page without room is full.
+    written: AtomicUsize,
+}
+
+/// What all tapes of a profiler share. Room is counted in lines.
 #[derive(Debug)]
 pub(crate) struct TapeRoom {
     left: AtomicUsize,
@@ -61,55 +161,117 @@ pub(crate) struct TapeRoom {
     pub(crate) wake: Condvar,
 }
 
-/// Room is taken in pieces of this many records.
-const PIECE: usize = 1_024;
-
 impl TapeRoom {
     /// Room for as many records as go into `bytes`.
     pub(crate) fn new(bytes: usize) -> Self {
-        let all = bytes / size_of::<(u32, Record)>();
+        let all = bytes / size_of::<Line>();
         Self { left: AtomicUsize::new(all), all, wake: Condvar::new() }
     }
 
-    fn take_piece(&self) -> bool {
-        let taken = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(PIECE));
+    fn take(&self, lines: usize) -> bool {
+        let taken = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(lines));
         if taken.is_ok_and(|left| left < self.all / 4 * 3) {
             self.wake.notify_one(); // a quarter is full
         }
         taken.is_ok()
     }
 
-    /// So many records have been written.
-    pub(crate) fn give_back(&self, records: usize) {
-        self.left.fetch_add(records, Relaxed);
+    /// So much has been written.
+    pub(crate) fn give_back(&self, lines: usize) {
+        self.left.fetch_add(lines, Relaxed);
     }
 }
 
 impl Log {
-    fn push(&mut self, thread: u32, record: Record, room: &TapeRoom) {
-        if self.room == 0 {
-            if !room.take_piece() {
-                self.lost += 1;
-                return;
-            }
-            self.room = PIECE;
+    /// Takes over what is in the page and was not before.
+    fn take_over(&mut self, page: &Page) {
+        let written = page.written.load(Acquire); // pairs with `Page::write`: the lines below it are whole
+        let new = page.lines.get(self.taken..written).unwrap_or_default();
+        self.records.lines.extend(new.iter().map(|line| line.each_ref().map(|word| word.load(Relaxed))));
+        self.taken = written;
+    }
+}
+
+impl Page {
+    fn new() -> Self {
+        Self {
+            lines: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
+            written: AtomicUsize::new(PAGE), // no room was taken for it yet
         }
-        self.room -= 1;
-        self.records.push((thread, record));
+    }
+
+    /// Returns false where the page is full.
+    #[inline(always)]
+    fn write(&self, line: Line) -> bool {
+        let written = self.written.load(Relaxed);
+        let Some(to) = self.lines.get(written) else { return false };
+        for (to, word) in to.iter().zip(line) {
+            to.store(word, Relaxed);
+        }
+        self.written.store(written + 1, Release);
+        true
+    }
+}
+
+impl Tape {
+    pub(super) fn new(is_written: bool) -> Self {
+        let log = Log { taken: PAGE, ..Log::default() };
+        Self { page: is_written.then(|| Box::new(Page::new())), log: Mutex::new(log) }
     }
 }
 
 impl Shard {
+    /// Records a range of this thread that has ended, if a timeline is written.
+    #[inline]
+    pub(super) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
+        if let (Some(page), Some(identity)) = (&self.tape.page, self.identity(ended.place)) {
+            let (start, depth, cut) = (end.saturating_sub(ended.duration), depth as u32, !self.core.is_running());
+            let range = RangeRecord { key: identity.key, start, end, depth, began_on: None, cut };
+            self.record_range(page, &range);
+        }
+    }
+
+    #[inline(always)]
+    fn record_range(&self, page: &Page, range: &RangeRecord) {
+        let line = line_of(range, self.thread_id());
+        if !page.write(line) {
+            self.turn_page(page, line);
+        }
+    }
+
+    /// Begins the page anew, if there is room for one.
+    #[inline(never)]
+    fn turn_page(&self, page: &Page, line: Line) {
+        let mut log = self.tape.log.lock();
+        log.take_over(page);
+        if self.core.tape_room.as_ref().is_some_and(|room| room.take(PAGE)) {
+            log.taken = 0;
+            page.written.store(0, Relaxed); // whoever reads it does so under the lock, or is this thread
+            page.write(line);
+        } else {
+            log.lost += 1;
+        }
+    }
+
     /// Records something of this thread, if a timeline is written.
     pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
-        if let Some(room) = &self.core.tape_room {
-            self.tape.0.lock().push(self.thread_id(), record(), room);
+        let (Some(page), Some(room)) = (&self.tape.page, &self.core.tape_room) else { return };
+        let record = record();
+        let mut log = self.tape.log.lock();
+        log.take_over(page); // it was before
+        if room.take(OTHER_LINES) {
+            log.records.push(self.thread_id(), record);
+        } else {
+            log.lost += 1;
         }
     }
 
     /// Hands over what was recorded since the last time, in place of the empty `into`. Any thread. Returns the number of records that were lost since then.
-    pub(crate) fn take_records(&self, into: &mut Vec<(u32, Record)>) -> u64 {
-        let mut log = self.tape.0.lock();
+    pub(crate) fn take_records(&self, into: &mut Records) -> u64 {
+        let mut log = self.tape.log.lock();
+        if let Some(page) = &self.tape.page {
+            log.take_over(page);
+        }
         std::mem::swap(&mut log.records, into);
         std::mem::take(&mut log.lost)
     }

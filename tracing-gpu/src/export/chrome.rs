@@ -24,6 +24,7 @@ mod lanes;
 mod line;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::io::{self, Write};
 

@@ -10,7 +10,7 @@
 //! **An existing file is overwritten**, whatever it was, as `nsys export --force-overwrite true` does it; one that another process has open is not.
 //!
 //! **A process that is killed** leaves what had been committed: all that came before the last [`flush`](Sink::flush) and, between two of them, what was more than
-//! 100,000 rows ago. The journal is a rollback journal, so the file is whole between two commits, and a kill in the middle of one leaves
+//! some 100,000 rows ago. The journal is a rollback journal, so the file is whole between two commits, and a kill in the middle of one leaves
 //! `run.sqlite-journal` beside it, from which any program that opens the file for writing mends it (`sqlite3 run.sqlite .tables`). `nsys stats` does not look at
 //! journals: it may call such a file malformed until that has been done once. Nothing waits for the disk (`synchronous=OFF`): a crash of the machine, unlike one
 //! of the process, may leave an unreadable file.
@@ -18,8 +18,10 @@
 mod events;
 mod file;
 mod gpu;
+mod keys;
 mod launches;
 mod names;
+mod rows;
 mod schema;
 mod stamps;
 #[cfg(test)]

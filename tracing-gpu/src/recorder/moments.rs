@@ -26,9 +26,15 @@ impl Moments {
         let (Some(&(from, from_ns)), Some(&(to, to_ns))) = (self.0.get(after - 1), self.0.get(after)) else {
             return 0; // nothing is known yet
         };
-        let (width, width_ns) = (u128::from(to - from), u128::from(to_ns - from_ns));
-        let beyond = u128::from(ticks.saturating_sub(from)) * width_ns / width.max(1);
-        from_ns.saturating_add(u64::try_from(beyond).unwrap_or(u64::MAX))
+        let (width, width_ns, beyond) = ((to - from).max(1), to_ns - from_ns, ticks.saturating_sub(from));
+        let beyond = match beyond.checked_mul(width_ns) {
+            Some(product) => product / width,
+            None => {
+                let beyond = u128::from(beyond) * u128::from(width_ns) / u128::from(width);
+                u64::try_from(beyond).unwrap_or(u64::MAX)
+            }
+        };
+        from_ns.saturating_add(beyond)
     }
 }
 
@@ -46,6 +52,15 @@ mod tests {
         assert_eq!([1_000, 1_001, 1_999, 2_000].map(|ticks| moments.ns(ticks)), before);
         assert_eq!([2_001, 2_500, 3_000, 4_000].map(|ticks| moments.ns(ticks)), [501, 1_000, 1_500, 2_500]);
         assert_eq!(moments.ns(0), 0, "before the origin is at the origin");
+    }
+
+    #[test]
+    fn moments_that_are_far_apart_are_converted_as_others_are() {
+        let mut moments = Moments::new(0);
+        moments.add((3 << 40, 1 << 40)); // half an hour, of which the product has more than 64 bits
+        for ticks in [0, 3, 4, 5, 1 << 34, 3 << 39, (3 << 40) - 1, 3 << 40, 3 << 41] {
+            assert_eq!(moments.ns(ticks), ticks / 3, "{ticks}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Trace events as text: one a line, without an allocation each.
 
+use super::text::{HEX, integer, microseconds, string};
+
 /// A row of the viewer: a thread of the process, or what is shown as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Track {
@@ -9,36 +11,14 @@ pub(super) struct Track {
 
 /// Integers up to here are exact in every reader; JavaScript's numbers end there.
 const EXACT: u64 = 1 << 53;
-/// Digits by twos.
-const PAIRS: [u8; 200] = {
-    let (mut pairs, mut number) = ([0; 200], 0);
-    while number < 100 {
-        pairs[2 * number] = b'0' + (number / 10) as u8;
-        pairs[2 * number + 1] = b'0' + (number % 10) as u8;
-        number += 1;
-    }
-    pairs
-};
-const HEX: &[u8; 16] = b"0123456789abcdef";
-/// Bytes that JSON has no place for in a string, and DEL, which readers of the format have stumbled over.
-const ESCAPED: [bool; 256] = {
-    let mut escaped = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        escaped[byte] = true;
-        byte += 1;
-    }
-    escaped[b'"' as usize] = true;
-    escaped[b'\\' as usize] = true;
-    escaped[0x7f] = true;
-    escaped
-};
-
 /// The lines that have not been written yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
     begun: bool,
+    /// How the last slice began, and its track: the next is likely of the same.
+    beginning: Vec<u8>,
+    track: Track,
 }
 
 impl Lines {
@@ -57,6 +37,13 @@ impl Lines {
 
     /// An event; the comma before it belongs to the line above.
     pub(super) fn event(&mut self, phase: &'static str, track: Track, name: &str) -> Event<'_> {
+        self.begin(phase, track);
+        string(&mut self.bytes, &[name]);
+        Event { bytes: &mut self.bytes, in_args: false, comma: true }
+    }
+
+    /// All before the name.
+    fn begin(&mut self, phase: &'static str, track: Track) {
         self.bytes.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"[\n{\"ph\":\"" });
         self.begun = true;
         self.bytes.extend_from_slice(phase.as_bytes());
@@ -65,13 +52,23 @@ impl Lines {
         self.bytes.extend_from_slice(b",\"tid\":");
         integer(&mut self.bytes, u64::from(track.tid));
         self.bytes.extend_from_slice(b",\"name\":");
-        string(&mut self.bytes, &[name]);
-        Event { bytes: &mut self.bytes, in_args: false, comma: true }
     }
 
     /// A complete event: a slice of a track.
     pub(super) fn slice(&mut self, track: Track, name: &str, start: u64, end: u64) -> Event<'_> {
-        let mut event = self.event("X", track, name);
+        if self.track == track && !self.beginning.is_empty() {
+            self.bytes.extend_from_slice(&self.beginning);
+        } else {
+            let (from, is_first) = (self.bytes.len(), !self.begun);
+            self.begin("X", track);
+            self.beginning.clear();
+            if !is_first {
+                self.beginning.extend_from_slice(&self.bytes[from..]); // with the comma of the line above
+                self.track = track;
+            }
+        }
+        string(&mut self.bytes, &[name]);
+        let mut event = Event { bytes: &mut self.bytes, in_args: false, comma: true };
         event.time("ts", start).time("dur", end.saturating_sub(start));
         event
     }
@@ -100,10 +97,7 @@ impl Event<'_> {
     /// Nanoseconds, as the microseconds of the format, with three decimals: none is lost.
     pub(super) fn time(&mut self, key: &'static str, ns: u64) -> &mut Self {
         self.key(key);
-        integer(self.bytes, ns / 1000);
-        let rest = (ns % 1000) as usize;
-        self.bytes.extend_from_slice(&[b'.', b'0' + (rest / 100) as u8]);
-        self.bytes.extend_from_slice(&PAIRS[2 * (rest % 100)..2 * (rest % 100) + 2]);
+        microseconds(self.bytes, ns);
         self
     }
 
@@ -216,66 +210,12 @@ impl Event<'_> {
     }
 
     fn key(&mut self, key: &str) {
-        self.bytes.extend(self.comma.then_some(b','));
+        if self.comma {
+            self.bytes.push(b',');
+        }
         self.comma = true;
         string(self.bytes, &[key]);
         self.bytes.push(b':');
-    }
-}
-
-fn integer(bytes: &mut Vec<u8>, mut value: u64) {
-    let (mut digits, mut at) = ([0; 20], 20);
-    while value >= 100 {
-        let pair = 2 * (value % 100) as usize;
-        value /= 100;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    let pair = 2 * value as usize;
-    at -= 1;
-    digits[at] = PAIRS[pair + 1];
-    if value >= 10 {
-        at -= 1;
-        digits[at] = PAIRS[pair];
-    }
-    bytes.extend_from_slice(&digits[at..]);
-}
-
-/// The parts as one string of JSON.
-fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
-    bytes.push(b'"');
-    for part in parts {
-        let mut rest = part.as_bytes();
-        // Without a branch a byte this is done for many at once, and most texts need no more.
-        if !rest
-            .iter()
-            .fold(false, |any, &byte| any | (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == 0x7f))
-        {
-            bytes.extend_from_slice(rest);
-            continue;
-        }
-        while let Some(place) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
-            bytes.extend_from_slice(&rest[..place]);
-            escape(bytes, rest[place]);
-            rest = &rest[place + 1..];
-        }
-        bytes.extend_from_slice(rest);
-    }
-    bytes.push(b'"');
-}
-
-#[cold]
-fn escape(bytes: &mut Vec<u8>, byte: u8) {
-    match byte {
-        b'"' | b'\\' => bytes.extend_from_slice(&[b'\\', byte]),
-        b'\n' => bytes.extend_from_slice(b"\\n"),
-        b'\r' => bytes.extend_from_slice(b"\\r"),
-        b'\t' => bytes.extend_from_slice(b"\\t"),
-        _ => {
-            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-            bytes.extend_from_slice(b"\\u00");
-            bytes.extend_from_slice(&digits);
-        }
     }
 }
 
@@ -292,6 +232,20 @@ mod tests {
         lines.finish();
         let read: Value = serde_json::from_slice(lines.bytes()).unwrap();
         read[0]["args"].clone()
+    }
+
+    #[test]
+    fn slices_of_many_tracks_begin_with_their_own() {
+        let tracks = [(1, 1), (1, 1), (1, 2), (3, 2), (3, 2), (1, 1), (0, 0), (0, 0)];
+        let mut lines = Lines::default();
+        for (pid, tid) in tracks {
+            lines.slice(Track { pid, tid }, "a", 1_002, 5_000_000).end();
+        }
+        lines.finish();
+        let read: Value = serde_json::from_slice(lines.bytes()).unwrap();
+        let of = |event: &Value| (event["pid"].as_u64().unwrap() as u32, event["tid"].as_u64().unwrap() as u32);
+        assert_eq!(read.as_array().unwrap().iter().map(of).collect::<Vec<_>>(), tracks);
+        assert_eq!((&read[7]["ph"], &read[7]["ts"], &read[7]["dur"]), (&json!("X"), &json!(1.002), &json!(4998.998)));
     }
 
     #[test]

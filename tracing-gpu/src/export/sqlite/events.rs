@@ -1,23 +1,18 @@
 //! `NVTX_EVENTS` and `ThreadNames`: ranges, marks, domains, categories, threads.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io;
-
-use rusqlite::params;
 
 use crate::summary::RangeStyle;
 use crate::timeline::{Mark, Range, Value};
 
 use super::Ids;
 use super::file::{File, Strings};
+use super::keys::Keyed;
+use super::rows::{Plain, Rich, Row};
 use super::stamps::Stamps;
 
-const RANGE: &str = "INSERT INTO NVTX_EVENTS(start,end,eventType,globalTid,textId,domainId)VALUES(?,?,?,?,?,?)";
-const RICH_RANGE: &str =
-    "INSERT INTO NVTX_EVENTS(start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,
-    uint64Value,int64Value,doubleValue,uint32Value,jsonText)VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-const EVENT: &str = "INSERT INTO NVTX_EVENTS(start,eventType,category,text,globalTid,domainId)VALUES(?,?,?,?,?,?)";
 const THREAD: &str = "INSERT INTO ThreadNames(nameId,globalTid)VALUES(?,?)";
 const RENAME: &str = "UPDATE ThreadNames SET nameId=? WHERE globalTid=?";
 
@@ -36,12 +31,12 @@ const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// The ranges of each thread that ended last.
-    stamps: HashMap<u32, Stamps>,
-    domains: HashMap<Box<str>, i64>,
-    categories: HashMap<Box<str>, i64>,
+    stamps: Keyed<u32, Stamps>,
+    domains: Keyed<Box<str>, i64>,
+    categories: Keyed<Box<str>, i64>,
     /// Domains and categories that have a row.
     named: HashSet<(i64, i64)>,
-    threads: HashMap<i64, i64>,
+    threads: Keyed<i64, i64>,
     lifetimes: i64,
 }
 
@@ -80,10 +75,11 @@ impl Events {
         let (start, end) = (signed(start), signed(end));
         let thread = ids.thread(range.thread);
         let place = self.place(file, range.domain, thread, start)?;
+        let plain = Plain { start, end, thread, text, domain: place.domain };
         let bare =
             range.category.is_none() && range.color.is_none() && range.payload.is_none() && range.fields.is_empty();
         if bare && range.style == RangeStyle::PushPop {
-            return file.run(RANGE, (start, end, PUSH_POP, thread, text, place.domain));
+            return file.add(Row::Plain(plain));
         }
         let (kind, number) = match range.style {
             RangeStyle::PushPop => (PUSH_POP, None),
@@ -96,7 +92,7 @@ impl Events {
             Some(name) => Some(self.category(file, place, name)?),
             None => None,
         };
-        let elsewhere = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
+        let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
         let (mut unsigned, mut integer, mut float, mut truth, mut words) = (None, None, None, None, None);
         match range.payload {
             Some(Value::Unsigned(value)) => unsigned = Some(*value as i64), // as Nsight Systems shows them
@@ -106,27 +102,9 @@ impl Events {
             Some(value @ Value::Text(_)) => words = Some(value),
             None => {}
         }
-        let json = json(words, range.fields);
-        file.run(
-            RICH_RANGE,
-            params![
-                start,
-                end,
-                kind,
-                thread,
-                text,
-                place.domain,
-                number,
-                category,
-                range.color,
-                elsewhere,
-                unsigned,
-                integer,
-                float,
-                truth,
-                json
-            ],
-        )
+        let (json, color) = (json(words, range.fields), range.color);
+        let rich = Rich { plain, kind, number, category, color, end_thread, unsigned, integer, float, truth, json };
+        file.add(Row::Rich(Box::new(rich)))
     }
 
     pub(super) fn mark(&mut self, file: &mut File, ids: Ids, mark: &Mark<'_>) -> io::Result<()> {
@@ -135,7 +113,7 @@ impl Events {
         if let Some(name) = usize::from(mark.level).checked_sub(1).and_then(|level| LEVELS.get(level)) {
             self.name_category(file, place, level, name)?;
         }
-        file.run(EVENT, (at, MARK, level, mark.text, thread, place.domain))
+        text(file, place, MARK, Some(level), mark.text)
     }
 
     /// The domain's number: 0 for the default one, which has no row.
@@ -145,9 +123,10 @@ impl Events {
             return Ok(Place { thread, at, domain });
         }
         let domain = self.domains.len() as i64 + 1;
-        file.run(EVENT, (at, DOMAIN, None::<i64>, name, thread, domain))?;
+        let place = Place { thread, at, domain };
+        text(file, place, DOMAIN, None, name)?;
         self.domains.insert(name.into(), domain);
-        Ok(Place { thread, at, domain })
+        Ok(place)
     }
 
     fn category(&mut self, file: &mut File, place: Place, name: &str) -> io::Result<i64> {
@@ -167,8 +146,13 @@ impl Events {
         if !self.named.insert((place.domain, number)) {
             return Ok(());
         }
-        file.run(EVENT, (place.at, CATEGORY, number, name, place.thread, place.domain))
+        text(file, place, CATEGORY, Some(number), name)
     }
+}
+
+fn text(file: &mut File, place: Place, kind: i64, category: Option<i64>, text: &str) -> io::Result<()> {
+    let Place { thread, at: start, domain } = place;
+    file.add(Row::Text { start, kind, category, text: text.into(), thread, domain })
 }
 
 /// SQLite's integers are signed; times beyond 292 years are not expected.

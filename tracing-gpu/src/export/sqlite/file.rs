@@ -1,10 +1,9 @@
 //! A database that is written from its first row to its last: opened over what was there, in large transactions, and errors that say what is in the way.
 //!
 //! The journal is a rollback journal on disk. Rows are appended, so it holds the few old pages that a transaction changes, and costs nothing that can be measured
-//! (1.8 million ranges a second, as with the journal in memory or none; 1.6 with a write-ahead log). Without one, some kills left a database that was beyond repair;
+//! (as with the journal in memory or none; a write-ahead log is slower). Without one, some kills left a database that was beyond repair;
 //! and what is in a write-ahead log is not seen by `nsys stats`, which opens files as immutable.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +12,11 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 
+use super::keys::Keyed;
+use super::rows::{Row, Rows};
+
 /// Rows after which a transaction is committed, if nobody asks for it before.
-const ROWS: u32 = 100_000;
+const ROWS: usize = 100_000;
 
 /// Pages of a transaction that are kept in memory, in KiB. Those beyond are written before the commit, which is the shorter for it: they are pages that nothing
 /// in the file refers to yet.
@@ -28,7 +30,8 @@ pub(super) struct File {
     path: PathBuf,
     connection: Connection,
     /// Rows since the last commit; `None` outside of a transaction.
-    rows: Option<u32>,
+    rows: Option<usize>,
+    waiting: Rows,
 }
 
 impl File {
@@ -48,18 +51,42 @@ impl File {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(|error| failure(&path, &error))?;
         prepare(&connection).map_err(|error| failure(&path, &error))?;
-        Ok(Self { path, connection, rows: Some(0) })
+        Ok(Self { path, connection, rows: Some(0), waiting: Rows::new() })
     }
 
     /// Executes a statement that is used again and again.
     pub(super) fn run(&mut self, sql: &str, values: impl Params) -> io::Result<()> {
+        self.begin()?;
+        let run = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        run.map_err(|error| failure(&self.path, &error))?;
+        self.count(1)
+    }
+
+    /// Adds a row to `NVTX_EVENTS`. It waits for others, at most until the next commit.
+    pub(super) fn add(&mut self, row: Row) -> io::Result<()> {
+        if self.waiting.add(row) { self.write_waiting() } else { Ok(()) }
+    }
+
+    fn write_waiting(&mut self) -> io::Result<()> {
+        let rows = self.waiting.len();
+        if rows == 0 {
+            return Ok(());
+        }
+        self.begin()?;
+        self.waiting.write(&self.connection).map_err(|error| failure(&self.path, &error))?;
+        self.count(rows)
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
         if self.rows.is_none() {
             self.batch("BEGIN EXCLUSIVE")?;
             self.rows = Some(0);
         }
-        let run = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-        run.map_err(|error| failure(&self.path, &error))?;
-        let rows = self.rows.map_or(1, |rows| rows + 1);
+        Ok(())
+    }
+
+    fn count(&mut self, rows: usize) -> io::Result<()> {
+        let rows = self.rows.unwrap_or(0) + rows;
         self.rows = Some(rows);
         if rows >= ROWS { self.commit() } else { Ok(()) }
     }
@@ -70,6 +97,7 @@ impl File {
     }
 
     pub(super) fn commit(&mut self) -> io::Result<()> {
+        self.write_waiting()?;
         if self.rows.take().is_some() { self.batch("COMMIT") } else { Ok(()) }
     }
 
@@ -124,7 +152,7 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
 
 /// `StringIds`: texts that are met again and again are in the file once. Bounded by what comes: names of ranges, threads, kernels and functions, which the profiler bounds. Texts of marks are not kept here.
 #[derive(Debug, Default)]
-pub(super) struct Strings(HashMap<Box<str>, i64>);
+pub(super) struct Strings(Keyed<Box<str>, i64>);
 
 impl Strings {
     pub(super) fn id(&mut self, file: &mut File, text: &str) -> io::Result<i64> {

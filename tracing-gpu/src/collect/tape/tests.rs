@@ -1,0 +1,140 @@
+//! Tests of `tape`.
+
+use std::sync::atomic::AtomicBool;
+
+use tracing_core::Level;
+use tracing_subscriber::filter::Targets;
+
+use super::*;
+use crate::collect::catalog::Limits;
+use crate::collect::core::{Core, CoreOptions};
+
+const THREAD: u32 = 4_194_303;
+
+/// A shard of a profiler with room for so many lines.
+fn shard(lines: usize) -> &'static Shard {
+    let core = Box::leak(Box::new(Core::new(CoreOptions {
+        active: true,
+        nvtx: false,
+        statistics: true,
+        gpu: false,
+        domain: crate::Domain::Default,
+        filter: Targets::new().with_default(Level::TRACE),
+        sample_budget: 0,
+        tape_bytes: Some(lines * size_of::<Line>()),
+        limits: Limits { nodes: 1, run_time_names: 0 },
+    })));
+    let shard = Box::leak(Box::new(Shard::new(core, 0)));
+    shard.set_thread(THREAD);
+    shard
+}
+
+fn range(number: u64) -> RangeRecord {
+    let style = if number % 5 == 0 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
+    let key = RangeKey { label: number as u32, category: !number as u32, style };
+    let (depth, cut) = ((number % (1 << 28)) as u32, number % 3 == 0);
+    RangeRecord { key, start: number << 20, end: u64::MAX - number, depth, began_on: None, cut }
+}
+
+fn event(number: u64) -> Record {
+    Record::Mark { at: number, domain: Some("d"), level: 3, text: number.to_string().into() }
+}
+
+/// Each seventh is an event.
+fn record(shard: &Shard, number: u64) {
+    if number % 7 == 0 {
+        shard.record(|| event(number));
+    } else {
+        shard.record_range(shard.tape.page.as_ref().unwrap(), &range(number));
+    }
+}
+
+/// The numbers of the records, all of which are as they were made.
+fn numbers(records: &Records) -> Vec<u64> {
+    let number = |(thread, record): (u32, Recorded<'_>)| {
+        assert_eq!(thread, THREAD);
+        match record {
+            Recorded::Range(read) => {
+                assert_eq!(read, range(read.start >> 20));
+                read.start >> 20
+            }
+            Recorded::Other(Record::Mark { at, .. }) => {
+                assert_eq!(record, Recorded::Other(&event(*at)));
+                *at
+            }
+            Recorded::Other(other) => panic!("{other:?}"),
+        }
+    };
+    records.iter().map(number).collect()
+}
+
+#[test]
+fn a_range_is_four_words() {
+    assert_eq!(size_of::<Line>(), 32);
+    for number in [0, 1, 2, 3, 5, 15, u64::from(u32::MAX) / 5 * 5, (1 << 28) - 1] {
+        let line = line_of(&range(number), THREAD);
+        assert_eq!((range_of(&line), line[2] as u32), (range(number), THREAD));
+    }
+}
+
+#[test]
+fn a_range_that_ended_elsewhere_comes_through() {
+    let shard = shard(1_000);
+    let elsewhere = RangeRecord { began_on: Some(17), ..range(5) };
+    shard.record(|| Record::Range(elsewhere));
+    let mut records = Records::default();
+    assert_eq!(shard.take_records(&mut records), 0);
+    assert_eq!(records.iter().collect::<Vec<_>>(), [(THREAD, Recorded::Range(elsewhere))]);
+}
+
+#[test]
+fn records_are_in_order_whenever_they_are_taken() {
+    const ALL: u64 = 100_000;
+    let shard = shard(1 << 20);
+    let done = AtomicBool::new(false);
+    let mut taken = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..ALL).for_each(|number| record(shard, number));
+            done.store(true, Release);
+        });
+        let mut records = Records::default();
+        loop {
+            let last = done.load(Acquire);
+            assert_eq!(shard.take_records(&mut records), 0);
+            taken.extend(numbers(&records));
+            shard.core.tape_room.as_ref().unwrap().give_back(records.room());
+            records.clear();
+            if last {
+                break;
+            }
+        }
+    });
+    assert!(taken.iter().copied().eq(0..ALL), "{} of {ALL}", taken.len());
+}
+
+#[test]
+fn what_does_not_fit_is_counted_and_room_comes_back() {
+    const LINES: usize = 1_000;
+    let shard = shard(LINES);
+    let room = shard.core.tape_room.as_ref().unwrap();
+    let mut records = Records::default();
+    let mut next = 0;
+    for _ in 0..10 {
+        let from = next;
+        (0..3_000).for_each(|_| {
+            record(shard, next);
+            next += 1;
+        });
+        let lost = shard.take_records(&mut records);
+        let kept = numbers(&records);
+        assert!(records.room() <= LINES && records.room() > LINES - 2 * PAGE, "{}", records.room());
+        assert_eq!(kept.len() as u64 + lost, 3_000);
+        assert!(kept.is_sorted() && kept[0] == from, "what comes first is kept");
+        room.give_back(records.room());
+        records.clear();
+    }
+    // All of it, but for the page that is begun.
+    let left = room.left.load(Relaxed);
+    assert!((LINES - PAGE..=LINES).contains(&left), "{left}");
+}

@@ -1,0 +1,143 @@
+//! Numbers and strings as JSON has them, without an allocation each.
+
+/// Digits by twos.
+const PAIRS: [u8; 200] = {
+    let (mut pairs, mut number) = ([0; 200], 0);
+    while number < 100 {
+        pairs[2 * number] = b'0' + (number / 10) as u8;
+        pairs[2 * number + 1] = b'0' + (number % 10) as u8;
+        number += 1;
+    }
+    pairs
+};
+pub(super) const HEX: &[u8; 16] = b"0123456789abcdef";
+/// Bytes that JSON has no place for in a string, and DEL, which readers of the format have stumbled over.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escaped[byte] = true;
+        byte += 1;
+    }
+    escaped[b'"' as usize] = true;
+    escaped[b'\\' as usize] = true;
+    escaped[0x7f] = true;
+    escaped
+};
+
+/// The digits of a number.
+pub(super) fn integer(bytes: &mut Vec<u8>, value: u64) {
+    let mut text = [0; 20];
+    let from = digits(&mut text, value);
+    bytes.extend_from_slice(&text[from..]);
+}
+
+/// Nanoseconds as microseconds with three decimals.
+pub(super) fn microseconds(bytes: &mut Vec<u8>, ns: u64) {
+    let mut text = [0; 24];
+    let rest = 2 * (ns % 100) as usize;
+    text[22..].copy_from_slice(&PAIRS[rest..rest + 2]);
+    text[21] = b'0' + (ns / 100 % 10) as u8;
+    text[20] = b'.';
+    let from = digits(&mut text[..20], ns / 1000);
+    bytes.extend_from_slice(&text[from..]);
+}
+
+/// Writes the digits at the end of the text, which has room for 20. Where they begin.
+fn digits(text: &mut [u8], mut value: u64) -> usize {
+    let mut at = text.len();
+    while value >= 100 {
+        let pair = 2 * (value % 100) as usize;
+        value /= 100;
+        at -= 2;
+        text[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    let pair = 2 * value as usize;
+    at -= 1;
+    text[at] = PAIRS[pair + 1];
+    if value >= 10 {
+        at -= 1;
+        text[at] = PAIRS[pair];
+    }
+    at
+}
+
+/// Whether all bytes of a text are written as they are: eight are looked at in one go, the last ones perhaps twice.
+fn is_plain(text: &[u8]) -> bool {
+    let mut special = 0;
+    if let Some(last) = text.last_chunk::<8>() {
+        for bytes in text.chunks_exact(8) {
+            special |= special_bytes(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
+        special |= special_bytes(u64::from_le_bytes(*last));
+    } else {
+        let word = text.iter().fold(PLAIN, |word, byte| word << 8 | u64::from(*byte));
+        special = special_bytes(word);
+    }
+    special == 0
+}
+
+/// Eight bytes that are written as they are.
+const PLAIN: u64 = EACH * b'a' as u64;
+const EACH: u64 = u64::MAX / 255;
+
+/// Not 0 where one of eight bytes is in [`ESCAPED`].
+fn special_bytes(word: u64) -> u64 {
+    let zero = |word: u64| word.wrapping_sub(EACH) & !word; // its upper bits, if any byte is 0: the lowest that is set is right
+    let is = |byte: u8| zero(word ^ (EACH * u64::from(byte)));
+    let below = word.wrapping_sub(EACH * 0x20) & !word;
+    (below | is(b'"') | is(b'\\') | is(0x7f)) & (EACH << 7)
+}
+
+/// The parts as one string of JSON.
+pub(super) fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
+    bytes.push(b'"');
+    for part in parts {
+        let mut rest = part.as_bytes();
+        if is_plain(rest) {
+            bytes.extend_from_slice(rest);
+            continue;
+        }
+        while let Some(place) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
+            bytes.extend_from_slice(&rest[..place]);
+            escape(bytes, rest[place]);
+            rest = &rest[place + 1..];
+        }
+        bytes.extend_from_slice(rest);
+    }
+    bytes.push(b'"');
+}
+
+#[cold]
+fn escape(bytes: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'"' | b'\\' => bytes.extend_from_slice(&[b'\\', byte]),
+        b'\n' => bytes.extend_from_slice(b"\\n"),
+        b'\r' => bytes.extend_from_slice(b"\\r"),
+        b'\t' => bytes.extend_from_slice(b"\\t"),
+        _ => {
+            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+            bytes.extend_from_slice(b"\\u00");
+            bytes.extend_from_slice(&digits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_escaped_is_found_wherever_it_is() {
+        for byte in 0..=255_u8 {
+            for length in 1..40 {
+                for place in 0..length {
+                    let mut text = vec![b'~'; length];
+                    text[place] = byte;
+                    assert_eq!(is_plain(&text), !ESCAPED[usize::from(byte)], "{byte} at {place} of {length}");
+                }
+            }
+        }
+        assert!(is_plain(b"") && is_plain("zeit λ 時間 \u{80}".as_bytes()));
+    }
+}
