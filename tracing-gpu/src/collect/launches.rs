@@ -207,10 +207,15 @@ impl Shard {
     }
 
     /// Notes the end, at `end`, of the instances that are no longer on the stack.
+    #[inline]
     pub(super) fn end_instances(&self, end: Ticks) {
-        if !self.has_instances() {
-            return;
+        if self.has_instances() {
+            self.end_noted_instances(end);
         }
+    }
+
+    #[inline(never)]
+    fn end_noted_instances(&self, end: Ticks) {
         let thread = self.launches.thread.load(Relaxed);
         let mut log = self.launches.log.lock();
         let gone = |log: &Log| match log.open.len().checked_sub(1) {
