@@ -88,7 +88,7 @@ impl Chrome {
                 name: text(event, "name").to_owned(),
                 start: ns(event, "ts"),
                 lasted: ns(event, "dur"),
-                device: device.trim_start_matches("GPU ").parse().unwrap_or_else(|_| panic!("{device} is no device")),
+                device: number_of(device).unwrap_or_else(|| panic!("{device} is no device")),
                 track: self.track(event).to_owned(),
                 context: number(&args["context"]),
                 stream: number(&args["stream"]),
@@ -151,4 +151,9 @@ pub(crate) fn rows(path: &Path, query: &str) -> Vec<String> {
         Ok(cells?.join("|"))
     });
     rows.expect("no parameters").map(|row| row.expect("a row")).collect()
+}
+
+/// Of `GPU 0 Its Name`.
+fn number_of(device: &str) -> Option<u32> {
+    device.strip_prefix("GPU ")?.split(' ').next()?.parse().ok()
 }

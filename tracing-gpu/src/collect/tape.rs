@@ -78,6 +78,19 @@ fn range_of(line: &Line) -> RangeRecord {
 pub(crate) struct Records {
     lines: Vec<Line>,
     others: Vec<Record>,
+    /// Room of the texts of `others`, in lines.
+    texts: usize,
+}
+
+/// Lines that a list keeps the memory of: 2 MiB.
+const KEPT: usize = 1 << 16;
+
+/// Room of what a record has elsewhere, in lines.
+fn lines_of_text(record: &Record) -> usize {
+    match record {
+        Record::Thread { name: text } | Record::Mark { text, .. } => text.len().div_ceil(size_of::<Line>()),
+        _ => 0,
+    }
 }
 
 /// A record that is read.
@@ -94,13 +107,16 @@ impl Records {
 
     /// What they take of the bound.
     pub(crate) fn room(&self) -> usize {
-        self.lines.len() + self.others.len() * (OTHER_LINES - 1)
+        self.lines.len() + self.others.len() * (OTHER_LINES - 1) + self.texts
     }
 
-    /// Forgets them, and keeps the memory.
+    /// Forgets them, and keeps the memory, but for that of a burst: it would come to every thread in turn.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
+        self.lines.shrink_to(KEPT);
         self.others.clear();
+        self.others.shrink_to(KEPT / OTHER_LINES);
+        self.texts = 0;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Recorded<'_>)> {
@@ -118,6 +134,7 @@ impl Records {
 
     fn push(&mut self, thread: u32, record: Record) {
         self.lines.push([self.others.len() as u64, 0, u64::from(thread), OTHER]);
+        self.texts += lines_of_text(&record);
         self.others.push(record);
     }
 }
@@ -242,6 +259,9 @@ impl Shard {
     /// Begins the page anew, if there is room for one.
     #[inline(never)]
     fn turn_page(&self, page: &Page, line: Line) {
+        if self.core.process != std::process::id() {
+            return; // a forked child: nobody writes here, and a thread that is not there may hold the lock
+        }
         let mut log = self.tape.log.lock();
         log.take_over(page);
         if self.core.tape_room.as_ref().is_some_and(|room| room.take(PAGE)) {
@@ -257,9 +277,13 @@ impl Shard {
     pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
         let (Some(page), Some(room)) = (&self.tape.page, &self.core.tape_room) else { return };
         let record = record();
-        let mut log = self.tape.log.lock();
+        let mut log = match self.tape.log.try_lock() {
+            Some(log) => log,
+            None if self.core.process != std::process::id() => return, // held by a thread that this forked child does not have
+            None => self.tape.log.lock(),
+        };
         log.take_over(page); // it was before
-        if room.take(OTHER_LINES) {
+        if room.take(OTHER_LINES + lines_of_text(&record)) {
             log.records.push(self.thread_id(), record);
         } else {
             log.lost += 1;
@@ -272,7 +296,9 @@ impl Shard {
         if let Some(page) = &self.tape.page {
             log.take_over(page);
         }
-        std::mem::swap(&mut log.records, into);
+        if !log.records.is_empty() {
+            std::mem::swap(&mut log.records, into);
+        }
         std::mem::take(&mut log.lost)
     }
 }

@@ -21,6 +21,11 @@ pub(super) fn name(path: &Path) -> String {
 
 #[cfg(feature = "json")]
 fn summary(path: &Path) -> io::Result<Summary> {
+    // A pipe or a device might keep the program waiting, or never end.
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
     Summary::from_json(&mut std::fs::File::open(path)?).map_err(|error| match error {
         crate::JsonError::Io(error) => error,
         other => io::Error::other(other),

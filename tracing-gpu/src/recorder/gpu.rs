@@ -63,7 +63,8 @@ impl GpuRecords {
     }
 
     pub(crate) fn note(&mut self, thread: u32, note: &Note) {
-        if self.has_room() {
+        // Without its end an instance would keep its place for ever.
+        if matches!(note, Note::Ended { .. } | Note::Left { .. }) || self.has_room() {
             self.notes.push((thread, *note));
         }
     }
@@ -192,6 +193,15 @@ impl GpuTracks {
             Note::Began(instance) => self.instances.begin(&instance, |kept| project(kept, labels, give)),
             Note::Ended { instance, .. } | Note::Left { instance } => self.instances.end(instance),
             Note::Called { correlation, node, instance, graph, at, enqueues } => {
+                // The driver calls of one runtime call have one number: the first that enqueues is the launch.
+                let is_same = |before: &&mut Launch| {
+                    (before.thread, before.node, before.instance, before.came) == (thread, node, instance, 0)
+                };
+                if let Some(before) = self.launches.get_mut(&correlation).filter(is_same) {
+                    before.graph |= graph;
+                    before.holds = before.holds || enqueues && self.instances.hold(instance);
+                    return;
+                }
                 let holds = enqueues && self.instances.hold(instance);
                 let launch = Launch { thread, at: moments.ns(at), node, instance, graph, holds, came: 0 };
                 match self.launches.insert(correlation, launch) {

@@ -134,6 +134,36 @@ fn an_id_that_is_given_again_is_of_the_later_call() {
 }
 
 #[test]
+fn calls_that_share_an_id_are_one_launch() {
+    let mut timeline = Timeline::remembering(100);
+    let asks = Note::Called { correlation: 1, node: 0, instance: 1, graph: false, at: 0, enqueues: false };
+    timeline.write(&[began(1, 0), called(1, 1), asks, ended(1)], &[]);
+    timeline.writes(100);
+    timeline.write(&[], &[(1, 700)]);
+    timeline.writes(GRACE as usize);
+    assert_eq!((timeline.projected(), timeline.tracks.take_lost()), (vec![row("1", 700, 710)], 0));
+    timeline.write(
+        &[began(2, 0), Note::Called { correlation: 2, node: 0, instance: 2, graph: false, at: 0, enqueues: false }],
+        &[],
+    );
+    timeline.write(&[called(2, 2), ended(2)], &[]);
+    timeline.writes(100);
+    timeline.write(&[], &[(2, 900)]);
+    timeline.writes(GRACE as usize);
+    assert_eq!((timeline.projected(), timeline.tracks.instances.len()), (vec![row("2", 900, 910)], 0));
+}
+
+#[test]
+fn the_end_of_an_instance_has_room_where_nothing_else_has() {
+    let mut records = GpuRecords::new(10_000);
+    (0..1_000).for_each(|id| records.note(1, &called(id, 0)));
+    let (kept, lost) = (records.notes.len(), records.lost());
+    records.note(1, &ended(7));
+    records.note(1, &Note::Left { instance: 8 });
+    assert_eq!((records.notes.len(), records.lost()), (kept + 2, lost));
+}
+
+#[test]
 fn beyond_the_bound_the_oldest_are_written_as_they_are_and_counted() {
     let mut timeline = Timeline::remembering(8);
     for id in 1..=8 {
