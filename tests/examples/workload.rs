@@ -58,9 +58,9 @@ fn start(tier: &str, domain: &str) -> Result<Profiler, Box<dyn Error>> {
     Ok(profiler)
 }
 
-/// The longest of the bodies that are judged (`bodies`). Names that come seldom, or are long, cost Nsight's own code some 0.3 us before it reads its clock, where
-/// the caches are cold: on a slow machine more than 1 % of 20 us, which these bodies took before.
-const BODY: Duration = Duration::from_micros(50);
+/// What most ranges of the generated programs last. Names that come seldom, or are long, cost Nsight's own code 0.3 us before it reads its clock, where the caches are cold,
+/// and 0.5 us on a slow machine: of shorter bodies that is more than 1 %. Short ones are in `bodies`.
+const BODY: Duration = Duration::from_micros(100);
 
 /// Computes until the time is over: a body that is not the scheduler's to lengthen.
 fn work(time: Duration) {
