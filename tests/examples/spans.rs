@@ -15,6 +15,8 @@ mod fields;
 mod forks;
 #[path = "spans/lineage.rs"]
 mod lineage;
+#[path = "spans/many.rs"]
+mod many;
 #[path = "spans/stage.rs"]
 mod stage;
 #[path = "spans/threads.rs"]
@@ -45,7 +47,7 @@ fn main() -> Outcome {
         std::process::abort();
     });
     let mut all = vec![entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
-    all.extend([threads::ALL, timelines::ALL, windows::ALL]);
+    all.extend([many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;
     run(tier.parse()?)

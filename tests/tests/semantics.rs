@@ -6,6 +6,8 @@ mod entries;
 mod fields;
 #[path = "semantics/lineage.rs"]
 mod lineage;
+#[path = "semantics/many.rs"]
+mod many;
 mod scenario;
 #[path = "semantics/threads.rs"]
 mod threads;
@@ -18,7 +20,7 @@ use scenario::{
 };
 use std::collections::BTreeMap;
 use tests::recorder::Call;
-use tracing_gpu::{Losses, OpenRange, RangeStyle, Summary};
+use tracing_gpu::{Losses, OpenRange, RangeStyle, Summary, TreeNode};
 
 const CATEGORY_COUNT_FROM: u32 = 256;
 

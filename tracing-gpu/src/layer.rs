@@ -62,11 +62,20 @@ impl GpuLayer {
         Some(())
     }
 
-    /// An entry of a span that was made on this thread, where nothing is special.
+    /// The place of a span that was made on this thread and is not special.
     #[inline(always)]
-    fn enter_near(shard: &Shard, id: u64) -> Option<()> {
-        let place = shard.remembered(id).filter(|place| !place.has_own_values())?;
-        shard.enter_near(id, place).then_some(())
+    fn near_place(shard: &Shard, id: u64) -> Option<Place> {
+        shard.remembered(id).filter(|place| !place.has_own_values())
+    }
+
+    #[inline(always)]
+    fn enter_near(shard: &Shard, id: u64) -> bool {
+        Self::near_place(shard, id).is_some_and(|place| shard.enter_near(id, place))
+    }
+
+    #[inline(always)]
+    fn enter_apart(shard: &Shard, id: u64) -> bool {
+        Self::near_place(shard, id).is_some_and(|place| shard.enter_apart(id, place))
     }
 
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
@@ -91,7 +100,7 @@ where
 
     #[inline]
     fn on_enter(&self, id: &span::Id, ctx: Context<'_, S>) {
-        if self.near_shard().and_then(|shard| Self::enter_near(shard, id.into_u64())).is_none() {
+        if !self.near_shard().is_some_and(|shard| Self::enter_near(shard, id.into_u64())) {
             enter_far(self, id, &ctx);
         }
     }
@@ -179,7 +188,7 @@ fn enter_far<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    if layer.core.recording_shard().and_then(|shard| GpuLayer::enter_near(shard, id.into_u64())).is_some() {
+    if layer.core.shard_apart().is_some_and(|shard| GpuLayer::enter_apart(shard, id.into_u64())) {
         return;
     }
     let Some((core, shard)) = layer.shard() else { return };
@@ -213,7 +222,7 @@ fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    if layer.core.recording_shard().is_some_and(|shard| shard.exit_recorded(id.into_u64())) {
+    if layer.core.shard_apart().is_some_and(|shard| shard.exit_apart(id.into_u64())) {
         return;
     }
     let Some((core, shard)) = layer.shard() else { return };

@@ -86,17 +86,26 @@ impl GpuSubscriber {
         }
     }
 
-    /// An entry of a span that was made on this thread, where nothing is special.
+    /// The place of a span that was made on this thread and is not special.
     #[inline(always)]
-    fn enter_near(shard: &Shard, id: u64) -> Option<()> {
+    fn near_place(shard: &Shard, id: u64) -> Option<Place> {
         let span = SpanRef::from_id(id);
-        let place = shard.slab.near_place(span).filter(|place| span.shard == shard.index && !place.has_own_values())?;
-        shard.enter_near(id, place).then_some(())
+        shard.slab.near_place(span).filter(|place| span.shard == shard.index && !place.has_own_values())
+    }
+
+    #[inline(always)]
+    fn enter_near(shard: &Shard, id: u64) -> bool {
+        Self::near_place(shard, id).is_some_and(|place| shard.enter_near(id, place))
+    }
+
+    #[inline(always)]
+    fn enter_apart(shard: &Shard, id: u64) -> bool {
+        Self::near_place(shard, id).is_some_and(|place| shard.enter_apart(id, place))
     }
 
     #[inline(never)]
     fn enter_far(&self, id: u64) {
-        if self.core.recording_shard().and_then(|shard| Self::enter_near(shard, id)).is_some() {
+        if self.core.shard_apart().is_some_and(|shard| Self::enter_apart(shard, id)) {
             return;
         }
         let Some((core, shard)) = self.shard() else { return };
@@ -122,7 +131,7 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn exit_far(&self, id: u64) {
-        if self.core.recording_shard().is_some_and(|shard| shard.exit_recorded(id)) {
+        if self.core.shard_apart().is_some_and(|shard| shard.exit_apart(id)) {
             return;
         }
         let Some((core, shard)) = self.shard() else { return };
@@ -217,7 +226,7 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn enter(&self, id: &span::Id) {
-        if self.near_shard().and_then(|shard| Self::enter_near(shard, id.into_u64())).is_none() {
+        if !self.near_shard().is_some_and(|shard| Self::enter_near(shard, id.into_u64())) {
             self.enter_far(id.into_u64());
         }
     }

@@ -26,6 +26,16 @@ impl<T: Default, const N: usize> Chunked<T, N> {
         self.first.get(index)
     }
 
+    /// [`get`](Self::get) without a call, for the fast paths: a program with more than `N` of something is not slower by far.
+    #[inline(always)]
+    pub(crate) fn get_inline(&self, index: usize) -> Option<&T> {
+        if let Some(entry) = self.first.get(index) {
+            return Some(entry);
+        }
+        let (chunk, offset) = Self::place(index)?;
+        self.rest.get(chunk)?.get()?.get(offset)
+    }
+
     /// Entry `index`, if its chunk exists.
     #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
@@ -37,8 +47,7 @@ impl<T: Default, const N: usize> Chunked<T, N> {
 
     #[inline(never)]
     fn get_in_chunk(&self, index: usize) -> Option<&T> {
-        let (chunk, offset) = Self::place(index)?;
-        self.rest.get(chunk)?.get()?.get(offset)
+        self.get_inline(index)
     }
 
     /// Entry `index`, allocating its chunk if need be; `None` beyond `N << 22` entries.
@@ -58,6 +67,7 @@ impl<T: Default, const N: usize> Chunked<T, N> {
     }
 
     /// Chunk and offset of an entry beyond the first `N`: chunk `c` holds `[N << c, N << (c + 1))`.
+    #[inline(always)]
     fn place(index: usize) -> Option<(usize, usize)> {
         let chunk = (index / N).checked_ilog2()? as usize;
         Some((chunk, index - (N << chunk)))

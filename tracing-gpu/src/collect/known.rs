@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
+use rustc_hash::FxHashMap;
 use tracing_core::Metadata;
 
 use super::catalog::CategoryName;
@@ -15,15 +16,33 @@ use crate::summary::RangeStyle;
 /// Numbers that one thread has asked for. Behind a lock of the shard's own that only this thread takes.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    sites: HashMap<u64, Site>,
+    sites: FxHashMap<u64, Site>,
     labels: HashMap<u32, HashMap<Box<str>, u32>>,
     categories: HashMap<CategoryName, u32>,
     /// By parent, label and style: the catalog's rule for what is one node.
-    nodes: HashMap<(u32, u32, RangeStyle), u32>,
-    rows: HashMap<(u32, RangeKey), u32>,
+    nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
+    rows: FxHashMap<(u32, RangeKey), u32>,
+    /// Places of call sites, and of what stands for one, under their parents: for those that the cache has no room for.
+    places: FxHashMap<(u32, u64), Place>,
 }
 
+/// Places that are known before they are all looked up anew: a filtered call site has one under each parent.
+const PLACES: usize = 1 << 16;
+
 impl Shard {
+    /// The place of a call site, or what stands for one, under a parent, if it was looked up before.
+    pub(super) fn known_place(&self, parent: u32, site: u64) -> Option<Place> {
+        self.known.lock().places.get(&(parent, site)).copied()
+    }
+
+    pub(super) fn know_place(&self, parent: u32, site: u64, place: Place) {
+        let places = &mut self.known.lock().places;
+        if places.len() >= PLACES {
+            places.clear();
+        }
+        places.insert((parent, site), place);
+    }
+
     /// What is known of a call site.
     pub(crate) fn site(&self, metadata: &'static Metadata<'static>) -> Site {
         let mut known = self.known.lock();

@@ -13,15 +13,32 @@ use super::site::site_key;
 use crate::gpu::StreamId;
 use crate::record::{Ended, Place};
 
-/// Entries of the cache from (parent node, call site) to a place.
-pub(super) const CHILDREN: usize = 256;
+/// Pairs of entries of the cache from (parent node, call site) to a place.
+const PAIRS_BITS: u32 = 8;
+pub(super) const PAIRS: usize = 1 << PAIRS_BITS;
 /// Entries of the cache from a registry's span id to a place.
 pub(super) const SPANS: usize = 1024;
+
+/// A place that was looked up. Empty where the call site is 0.
 #[derive(Debug, Default)]
 pub(super) struct Child {
-    pub(super) site: AtomicU64,
-    pub(super) parent: AtomicU64,
-    pub(super) place: AtomicU64,
+    site: AtomicU64,
+    parent: AtomicU64,
+    place: AtomicU64,
+}
+
+impl Child {
+    #[inline(always)]
+    fn get(&self, parent: u32, site: u64) -> Option<Place> {
+        let known = self.site.load(Relaxed) == site && self.parent.load(Relaxed) == u64::from(parent);
+        known.then(|| Place::from_bits(self.place.load(Relaxed)))
+    }
+
+    fn set(&self, parent: u64, site: u64, place: u64) {
+        self.site.store(site, Relaxed);
+        self.parent.store(parent, Relaxed);
+        self.place.store(place, Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,20 +62,29 @@ impl Shard {
     #[inline(always)]
     pub(crate) fn child_near(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { super::catalog::ROOT } else { self.stack.near_top()?.place().node() };
-        let (entry, site) = self.child_entry(parent, metadata);
-        let place = Place::from_bits(entry.place.load(Relaxed));
-        let known = entry.site.load(Relaxed) == site && entry.parent.load(Relaxed) == u64::from(parent);
-        if !known || place.has_own_values() {
-            return None;
-        }
-        Some((place, self.rows.near(place.row())?))
+        let place = self.cached_child(parent, site_key(metadata)).filter(|place| !place.has_own_values())?;
+        Some((place, self.rows.get_inline(place.row())?))
+    }
+
+    /// The place that is remembered for a call site, or what stands for one, under a parent.
+    #[inline(always)]
+    pub(super) fn cached_child(&self, parent: u32, site: u64) -> Option<Place> {
+        let [first, second] = self.children_pair(parent, site);
+        first.get(parent, site).or_else(|| second.get(parent, site))
+    }
+
+    /// Remembers a place; of the other two that share its entries, the one that was remembered first is forgotten.
+    pub(super) fn cache_child(&self, parent: u32, site: u64, place: Place) {
+        let [first, second] = self.children_pair(parent, site);
+        second.set(first.parent.load(Relaxed), first.site.load(Relaxed), first.place.load(Relaxed));
+        first.set(u64::from(parent), site, place.bits());
     }
 
     #[inline(always)]
-    pub(super) fn child_entry(&self, parent: u32, metadata: &'static Metadata<'static>) -> (&Child, u64) {
-        let site = site_key(metadata);
-        let hash = (site >> 4) as u32 ^ parent.wrapping_mul(0x9e37_79b1) >> 16;
-        (&self.children[hash as usize % CHILDREN], site)
+    fn children_pair(&self, parent: u32, site: u64) -> &[Child; 2] {
+        // Both numbers reach the upper bits of the product, whatever the distance between call sites is in memory.
+        let hash = (site ^ u64::from(parent) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.children[(hash >> (u64::BITS - PAIRS_BITS)) as usize]
     }
 
     /// [`enter`](Self::enter) where nothing is in the way; else false, and nothing has happened.
@@ -74,17 +100,28 @@ impl Shard {
             return NearExit::Not;
         }
         let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return NearExit::Not };
-        match self.rows.near(ended.place.row()) {
+        match self.rows.get_inline(ended.place.row()) {
             Some(row) if row.add_near(ended.duration, ended.nested) => NearExit::Done,
             _ => NearExit::Uncounted(ended),
         }
     }
 
-    /// [`exit`](Self::exit) where a timeline is written and nothing else is in the way; else false, and nothing has happened.
+    /// [`enter_near`](Self::enter_near) where a timeline is written or nothing is measured.
     #[inline(always)]
-    pub(crate) fn exit_recorded(&self, span: u64) -> bool {
+    pub(crate) fn enter_apart(&self, span: u64, place: Place) -> bool {
+        let start = if self.statistics { crate::clock::read_tsc() } else { 0 };
+        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, start)
+    }
+
+    /// [`exit`](Self::exit) where a timeline is written or nothing is measured, and nothing else is in the way; else false, and nothing has
+    /// happened.
+    #[inline(always)]
+    pub(crate) fn exit_apart(&self, span: u64) -> bool {
         if !nvtx_rs::is_tool_absent() {
             return false;
+        }
+        if !self.statistics {
+            return self.stack.pop_near(span, 0).is_some();
         }
         let now = crate::clock::read_tsc();
         let Some(ended) = self.stack.pop_near(span, now) else { return false };

@@ -11,7 +11,7 @@ use super::known::Known;
 use super::launches::Launches;
 use super::lifetimes::Lifetimes;
 use super::marks::Marks;
-use super::near::{CHILDREN, CachedSpan, Child, SPANS};
+use super::near::{CachedSpan, Child, PAIRS, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
 use super::site::site_key;
 use super::slab::Slab;
@@ -34,11 +34,11 @@ pub(crate) struct Shard {
     pub(crate) gate: AtomicU64,
     pub(crate) index: u32,
     nvtx: bool,
-    statistics: bool,
+    pub(super) statistics: bool,
     pub(super) core: &'static Core,
     pub(crate) stack: Stack,
     pub(crate) slab: Slab,
-    pub(super) children: [Child; CHILDREN],
+    pub(super) children: [[Child; 2]; PAIRS],
     pub(super) spans: [CachedSpan; SPANS],
     pub(super) rows: Chunked<Row, 64>,
     pub(super) row_count: AtomicU32,
@@ -72,7 +72,7 @@ impl Shard {
             core,
             slab: Slab::new(),
             stack: Stack::new(),
-            children: std::array::from_fn(|_| Child::default()),
+            children: std::array::from_fn(|_| Default::default()),
             spans: std::array::from_fn(|_| CachedSpan::default()),
             streams: std::array::from_fn(|_| AtomicU32::new(0)),
             rows: Chunked::new(),
@@ -96,29 +96,20 @@ impl Shard {
 
     /// The place of a new span of this call site under a parent; [`Place::NONE`] if it is filtered out.
     pub(crate) fn child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
-        let (entry, site) = self.child_entry(parent, metadata);
-        if entry.site.load(Relaxed) == site && entry.parent.load(Relaxed) == u64::from(parent) {
-            return Place::from_bits(entry.place.load(Relaxed));
-        }
-        self.find_child(parent, metadata, entry)
-    }
-
-    #[inline(never)]
-    fn find_child(&self, parent: u32, metadata: &'static Metadata<'static>, entry: &Child) -> Place {
-        let site = self.site(metadata);
-        let mut place = Place::NONE;
-        if site.enabled {
-            let key = RangeKey { label: site.label, category: 0, style: crate::summary::RangeStyle::PushPop };
-            place = if site.own_values {
-                Place::new(parent, 0).with_own_values() // its name, and so its node, is known only when it is created
-            } else {
+        let site = site_key(metadata);
+        self.cached_child(parent, site).unwrap_or_else(|| {
+            self.find_child(parent, site, || {
+                let site = self.site(metadata);
+                if !site.enabled {
+                    return Place::NONE;
+                }
+                if site.own_values {
+                    return Place::new(parent, 0).with_own_values(); // its name, and so its node, is known only when it is created
+                }
+                let key = RangeKey { label: site.label, category: 0, style: crate::summary::RangeStyle::PushPop };
                 self.place(self.node(parent, key), key, metadata)
-            };
-        }
-        entry.site.store(site_key(metadata), Relaxed);
-        entry.parent.store(u64::from(parent), Relaxed);
-        entry.place.store(place.bits(), Relaxed);
-        place
+            })
+        })
     }
 
     /// A place that another thread made, on this one.
@@ -126,16 +117,24 @@ impl Shard {
     pub(crate) fn place_from(&self, other: &Shard, place: Place) -> Place {
         // The cache of children serves here too: the row of the other thread stands for the call site, which it never equals.
         let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
-        let entry = &self.children[(row ^ row >> 16) as usize % CHILDREN];
-        if entry.site.load(Relaxed) == row && entry.parent.load(Relaxed) == u64::from(place.node()) {
-            return Place::from_bits(entry.place.load(Relaxed));
-        }
-        let Some(identity) = other.rows.get(place.row()).and_then(Row::identity) else { return Place::NONE };
-        let here = self.place(place.node(), identity.key, identity.metadata);
-        entry.site.store(row, Relaxed);
-        entry.parent.store(u64::from(place.node()), Relaxed);
-        entry.place.store(here.bits(), Relaxed);
-        here
+        self.cached_child(place.node(), row).unwrap_or_else(|| {
+            self.find_child(place.node(), row, || {
+                let identity = other.rows.get(place.row()).and_then(Row::identity);
+                identity.map_or(Place::NONE, |identity| self.place(place.node(), identity.key, identity.metadata))
+            })
+        })
+    }
+
+    /// A place that is not in the cache, or not any more.
+    #[inline(never)]
+    fn find_child(&self, parent: u32, site: u64, make: impl FnOnce() -> Place) -> Place {
+        let place = self.known_place(parent, site).unwrap_or_else(|| {
+            let place = make(); // which may look up others, and run a tool's code
+            self.know_place(parent, site, place);
+            place
+        });
+        self.cache_child(parent, site, place);
+        place
     }
 
     /// Counts the creation of a span.

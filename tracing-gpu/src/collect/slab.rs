@@ -119,30 +119,30 @@ impl Slab {
         }
     }
 
-    /// [`create`](Self::create) of a span without values of its own in one of the first slots; else `None`, and nothing has happened.
+    /// [`create`](Self::create) of a span without values of its own where a slot is free; else `None`, and nothing has happened.
     #[inline(always)]
     pub(crate) fn create_near(&self, shard: u32, place: Place) -> Option<SpanRef> {
         let index = self.free.load(Relaxed);
-        let slot = self.slots.near(index as usize)?;
+        let slot = self.slots.get_inline(index as usize)?;
         self.free.store(slot.next_free.load(Relaxed), Relaxed);
         slot.place.store(place.bits(), Relaxed);
         Some(SpanRef { generation: slot.start(), shard, slot: index })
     }
 
-    /// Place of a live span in one of the first slots. Any thread.
+    /// [`place`](Self::place) without a call. Any thread.
     #[inline(always)]
     pub(crate) fn near_place(&self, span: SpanRef) -> Option<Place> {
-        let slot = self.slots.near(span.slot as usize)?;
+        let slot = self.slots.get_inline(span.slot as usize)?;
         let state = slot.state.load(Acquire);
         (state >> 32 == u64::from(span.generation) && state as u32 != 0)
             .then(|| Place::from_bits(slot.place.load(Relaxed)))
     }
 
-    /// Closes a span in one of the first slots that has one handle and no values of its own. Owner only. Returns false, and has done
+    /// Closes a span that has one handle and no values of its own. Owner only. Returns false, and has done
     /// nothing, for any other.
     #[inline(always)]
     pub(crate) fn close_near(&self, span: SpanRef) -> bool {
-        let Some(slot) = self.slots.near(span.slot as usize) else { return false };
+        let Some(slot) = self.slots.get_inline(span.slot as usize) else { return false };
         let one_handle = u64::from(span.generation) << 32 | 1;
         if slot.state.load(Acquire) != one_handle || Place::from_bits(slot.place.load(Relaxed)).has_own_values() {
             return false;

@@ -21,8 +21,8 @@ thread_local! {
     static NEAR: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// The same for the fast paths of new and closed spans, which read no clock and no stream: they apply where no span has named one.
     static NEAR_NEW: Cell<Option<&'static Shard>> = const { Cell::new(None) };
-    /// As `NEAR`, where a timeline is written: then `NEAR` is none, so that the fast paths need not know of it.
-    static RECORDING: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// As `NEAR`, where a timeline is written, or where nothing is measured: then `NEAR` is none, so that the fast paths need not know of it.
+    static APART: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// The shard of the profiler that was last called on this thread.
     static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a shard.
@@ -47,12 +47,13 @@ impl Drop for Held {
 
 /// Has the fast paths of entries and exits switched on or off again on this thread, after something they depend on has changed.
 pub(crate) fn look_again() {
-    set_near(LAST.get().filter(|shard| shard.core.is_plain(shard)));
+    set_near(LAST.get());
 }
 
-fn set_near(plain: Option<&'static Shard>) {
-    NEAR.set(plain.filter(|shard| shard.core.tape_room.is_none()));
-    RECORDING.set(plain.filter(|shard| shard.core.tape_room.is_some()));
+fn set_near(shard: Option<&'static Shard>) {
+    let plain = shard.filter(|shard| shard.core.is_plain(shard));
+    NEAR.set(plain.filter(|shard| shard.core.statistics && shard.core.tape_room.is_none()));
+    APART.set(plain.filter(|_| NEAR.get().is_none()));
 }
 
 /// A number for the calling thread, also while it is being torn down.
@@ -77,10 +78,10 @@ impl Core {
         NEAR_NEW.get().filter(|shard| self.is_open(shard))
     }
 
-    /// As [`near_shard`](Self::near_shard), where a timeline is written.
+    /// As [`near_shard`](Self::near_shard), where a timeline is written or nothing is measured.
     #[inline(always)]
-    pub(crate) fn recording_shard(&self) -> Option<&'static Shard> {
-        RECORDING.get().filter(|shard| self.is_open(shard))
+    pub(crate) fn shard_apart(&self) -> Option<&'static Shard> {
+        APART.get().filter(|shard| self.is_open(shard))
     }
 
     /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
@@ -117,17 +118,18 @@ impl Core {
             shard.restart(window);
         }
         shard.gate.store(gate, Relaxed);
-        set_near(Some(shard).filter(|shard| self.is_plain(shard)));
+        set_near(Some(shard));
         NEAR_NEW.set(Some(shard).filter(|_| !self.gpu || !self.has_streams()));
         LAST.set(Some(shard));
         Some(shard)
     }
 
-    /// Whether the fast paths of entries and exits apply to this thread: durations are measured, with the one clock they know, no stream is in
-    /// play, and no end has to be noted.
+    /// Whether fast paths of entries and exits apply to this thread: durations are measured with the one clock they know, or not at all, no stream
+    /// is in play, and no end has to be noted.
     fn is_plain(&self, shard: &Shard) -> bool {
         let streams = self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks());
-        self.statistics && self.clock.is_tsc() && !streams && !shard.has_instances()
+        let clock = if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() };
+        clock && !streams && !shard.has_instances()
     }
 
     /// Counts a new span that no shard was found for because its thread is being torn down.
