@@ -82,8 +82,8 @@ impl Shard {
 
     #[inline(always)]
     fn children_pair(&self, parent: u32, site: u64) -> &[Child; 2] {
-        // Both numbers reach the upper bits of the product, whatever the distance between call sites is in memory.
-        let hash = (site ^ u64::from(parent) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Both numbers reach the upper bits of the product, which spreads what lies at equal distances.
+        let hash = (site ^ u64::from(parent) << 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         &self.children[(hash >> (u64::BITS - PAIRS_BITS)) as usize]
     }
 
@@ -161,5 +161,45 @@ impl Shard {
     pub(crate) fn remembered(&self, id: u64) -> Option<Place> {
         let entry = &self.spans[id as usize % SPANS];
         (entry.id.load(Relaxed) == id).then(|| Place::from_bits(entry.place.load(Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::core::Core;
+
+    #[test]
+    fn two_of_one_pair_are_both_found_and_told_apart() {
+        let shard = Shard::new(Core::inert(), 0);
+        let pair = |parent: u32, site: u64| std::ptr::from_ref(shard.children_pair(parent, site));
+        for site in [0x7fff_1230_u64, 0x7fff_12b8, 1 << 63 | 17 << 16] {
+            let shared: Vec<u32> = (0..10_000).filter(|&parent| pair(parent, site) == pair(7, site)).take(3).collect();
+            let [first, second, third] = shared[..] else { panic!("{} of a pair", shared.len()) };
+            shard.cache_child(first, site, Place::new(1, 1));
+            assert_eq!(shard.cached_child(second, site), None);
+            shard.cache_child(second, site, Place::new(2, 2));
+            assert_eq!(shard.cached_child(first, site), Some(Place::new(1, 1)));
+            assert_eq!(shard.cached_child(second, site), Some(Place::new(2, 2)));
+            assert_eq!(shard.cached_child(second, site + 8), None);
+            shard.cache_child(third, site, Place::new(3, 3));
+            assert_eq!(shard.cached_child(first, site), None, "the older of the two makes room");
+            assert_eq!(shard.cached_child(second, site), Some(Place::new(2, 2)));
+            assert_eq!(shard.cached_child(third, site), Some(Place::new(3, 3)));
+        }
+    }
+
+    /// Call sites lie side by side in memory, and nodes are numbered from 1 up: that must not make some pairs full and others empty.
+    #[test]
+    fn call_sites_side_by_side_go_to_pairs_of_their_own() {
+        for distance in [8, 104, 112, 120, 128, 136, 144, 152, 160, 4096] {
+            for nodes in [0, 1, 2, 3] {
+                let shard = Shard::new(Core::inert(), 0);
+                let keys = (0..64_u64).map(|n| (n as u32 * nodes, 0x5555_5560_0000 + n * distance));
+                keys.clone().for_each(|(parent, site)| shard.cache_child(parent, site, Place::new(parent, 1)));
+                let kept = keys.filter(|&(parent, site)| shard.cached_child(parent, site).is_some()).count();
+                assert!(kept >= 60, "{kept} of 64, {distance} bytes and {nodes} nodes apart");
+            }
+        }
     }
 }
