@@ -240,7 +240,8 @@ impl Collector {
 
     /// On the thread that makes a driver call.
     fn entered(&'static self, function: u32, correlation: u32) {
-        if !self.hooked.swap(true, Relaxed) {
+        // Read first: a write would be one to what all threads that launch read.
+        if !self.hooked.load(Relaxed) && !self.hooked.swap(true, Relaxed) {
             process::at_exit_again(finish_all); // so that it runs before what CUDA has registered up to now
         }
         let is_own = own::is_own();
@@ -267,14 +268,14 @@ impl Collector {
         let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for shard in self.core.all_shards() {
             *dropped_notes += shard.take_notes(notes);
-            notes.iter().for_each(|(thread, note)| attribution.note(*thread, note));
+            notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
-                recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(*thread, note)));
+                recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
             }
             shard.give_back(notes);
         }
         *dropped_notes += self.strays.lock().take(notes, &self.core.note_room);
-        notes.iter().for_each(|(_, note)| attribution.note(0, note));
+        notes.iter().for_each(|(_, note)| attribution.note(0, &note));
         self.strays.lock().keep(notes.clear(&self.core.note_room));
         self.core.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));

@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::activity::{GpuOp, Kernel, Note, Work};
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
-use crate::collect::notes::{Noted, Taken};
+use crate::collect::notes::Taken;
 use crate::correlate::{self, Attribution, Context, Totals};
 use crate::summary::RangeStyle;
 use crate::{GpuLayer, GpuSubscriber};
@@ -47,7 +47,7 @@ impl Listener {
         let (mut all, mut taken) = (Vec::new(), Taken::default());
         for shard in self.core.all_shards() {
             assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
-            all.extend(taken.iter().copied());
+            all.extend(taken.iter());
             shard.give_back(&mut taken);
         }
         all.iter().for_each(|(thread, note)| self.attribution.note(*thread, note));
@@ -304,11 +304,11 @@ fn an_end_has_room_where_nothing_else_has() {
         drop((unnoted, entered, noted));
         (room, shard.take_notes(&mut taken))
     });
-    let all: Vec<_> = taken.iter().copied().collect();
+    let all: Vec<_> = taken.iter().collect();
     let ends = all.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
     assert_eq!((all.len(), ends), (room + 2, 2), "of those that were noted to begin");
     assert_eq!(dropped, 1 + 3 + 2, "of our own; two that began, one noted in vain twice; and a call in a lifetime");
-    assert!(room * size_of::<Noted>() <= ROOM && (room + 256) * size_of::<Noted>() > ROOM - 2_048, "{room} notes");
+    assert!(room * 32 <= ROOM && (room + 256) * 32 > ROOM - 2_048, "{room} notes");
 }
 
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.
