@@ -201,6 +201,28 @@ fn a_lifetime_that_ends_elsewhere_has_left() {
     assert_eq!((kernels, totals.range_kernels.len()), (3, 2), "outside of any range, on two threads");
 }
 
+/// Threads take numbers by the stretch.
+#[test]
+fn no_two_instances_have_one_number() {
+    const INSTANCES: u64 = 2 * super::NUMBERS + 10;
+    let (listener, mut taken, mut numbers) = (Listener::new(true), Taken::default(), std::collections::HashSet::new());
+    let core = listener.core;
+    core.note_room.allow(1 << 22);
+    let program = || (0..INSTANCES).for_each(|_| info_span!("work").in_scope(|| call(core, 1)));
+    std::thread::scope(|scope| {
+        (0..2).for_each(|_| _ = scope.spawn(|| listener.run(program)));
+    });
+    for shard in core.all_shards() {
+        assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
+        numbers.extend(taken.iter().filter_map(|(_, note)| match note {
+            Note::Began(instance) => Some(instance.id),
+            _ => None,
+        }));
+        shard.give_back(&mut taken);
+    }
+    assert_eq!((numbers.len() as u64, numbers.contains(&0)), (2 * INSTANCES, false));
+}
+
 /// Threads come and go on a shard, and a lifetime is its thread's.
 #[test]
 fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
