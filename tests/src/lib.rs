@@ -6,3 +6,4 @@ pub mod json_schema;
 #[cfg(feature = "nsight")]
 pub mod nsight;
 pub mod recorder;
+pub mod usage;

@@ -56,6 +56,8 @@ library! {
 pub(crate) type RequestBuffer = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// `CUpti_BuffersCallbackCompleteFunc`
 pub(crate) type CompleteBuffer = extern "C" fn(Raw, u32, *mut u8, usize, usize);
+/// `CUpti_TimestampCallbackFunc`
+pub(crate) type Clock = extern "C" fn() -> u64;
 /// `CUpti_CallbackFunc`
 pub(crate) type Callback = extern "C" fn(Raw, c_int, u32, *const c_void);
 
@@ -63,7 +65,9 @@ library! {
     /// CUPTI, spoken to directly: to hold it against the library, or to know what it costs by itself. Load the driver first.
     Cupti in "extras/CUPTI/lib64" as "libcupti" {
         subscribe = cuptiSubscribe(*mut Raw, Callback, Raw);
+        enable_callback = cuptiEnableCallback(u32, Raw, c_int, u32);
         register = cuptiActivityRegisterCallbacks(RequestBuffer, CompleteBuffer);
+        clock = cuptiActivityRegisterTimestampCallback(Clock);
         enable = cuptiActivityEnable(c_int);
         flush = cuptiActivityFlushAll(u32);
     }

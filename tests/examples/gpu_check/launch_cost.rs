@@ -2,15 +2,20 @@
 //!
 //! Every variant is a process of its own with the same loop: launches of an empty kernel, a span around each or around 1,000, and after every 1,000 a
 //! wait, so that the queue of launches, some 1,000 long, never fills. Only the launches are timed.
+//!
+//! A second table says where the time goes: whether all launches are slower or few are (the typical and the slowest of batches), whether the thread ran or the
+//! kernel did for it, and what the two things cost that nobody can do without: CUPTI's callbacks, and flushes from another thread.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::process::{Command, Stdio};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
+use tests::usage::Usage;
 use tracing::info_span;
 use tracing_gpu::{Gpu, Profiler, Report, with_stream};
 
@@ -27,11 +32,13 @@ const BATCH: usize = 1_000;
 const TARGET: f64 = 250.0;
 
 /// Argument, and what it stands for. Without a profiler there is no subscriber: the spans are disabled.
-const VARIANTS: [(&str, &str); 7] = [
+const VARIANTS: [(&str, &str); 9] = [
     ("nothing", "nothing"),
     ("nvtx", "NVTX layer and statistics, no tool"),
     ("events", "CUDA events (with_stream)"),
     ("cupti", "CUPTI alone: kernels, copies, sets"),
+    ("callbacks", "CUPTI alone: and empty callbacks, and our clock"),
+    ("flushes", "CUPTI alone: and these, and flushes"),
     ("cupti_api", "CUPTI alone: and API calls"),
     ("ours", "ours"),
     ("ours_api", "ours, with API tables"),
@@ -40,55 +47,83 @@ const VARIANTS: [(&str, &str); 7] = [
 const KERNELS: [i32; 3] = [10, 1, 2]; // CONCURRENT_KERNEL, MEMCPY, MEMSET
 const CALLS: [i32; 2] = [5, 4]; // RUNTIME, DRIVER
 
+/// What a process says of its launches, after `figures`: ns a launch of the median round, of the median batch and of the slowest of 100; of the thread's own time and of the
+/// kernel's for it; then, by 1,000 launches, page faults, waits and preemptions.
+const FIGURES: usize = 8;
+type Figures = [f64; FIGURES];
+const NAMED: [&str; FIGURES] = ["mean", "typical", "slowest 1%", "user", "kernel", "faults", "waits", "preempted"];
+
 /// All variants, then a million launches. Whether all ran, and the million is accounted for.
 pub(crate) fn run_all() -> bool {
     println!(
         "ns a launch, median (least - most) of {PASSES} processes that take turns, each the median of {ROUNDS} rounds of {LAUNCHES}"
     );
     println!("{:>26}  {:>26}", "a span a launch", "a span for 1,000");
-    let mut times: HashMap<&str, Vec<[f64; 2]>> = HashMap::new();
+    let mut figures: HashMap<&str, Vec<[Figures; 2]>> = HashMap::new();
     let mut remarks: HashMap<&str, Vec<String>> = HashMap::new();
     for _ in 0..PASSES {
         for (variant, _) in VARIANTS {
-            let mut pair = [0.0; 2];
+            let mut pair = [[0.0; FIGURES]; 2];
             for (part, span_each) in [true, false].into_iter().enumerate() {
                 let output = child(variant, span_each).unwrap_or_else(|reason| reason + "\n");
                 let (measured, said): (Vec<&str>, Vec<&str>) =
-                    output.lines().partition(|line| line.starts_with("medians "));
+                    output.lines().partition(|line| line.starts_with("figures "));
                 if let Some(numbers) = measured.first() {
-                    pair[part] = numbers.split(' ').nth(1).and_then(|number| number.parse().ok()).expect("a number");
+                    let numbers = numbers.split(' ').skip(1).map(|number| number.parse().expect("a number"));
+                    pair[part].iter_mut().zip(numbers).for_each(|(figure, number)| *figure = number);
                 }
                 remarks.insert(variant, said.into_iter().map(str::to_owned).collect());
             }
-            times.entry(variant).or_default().push(pair);
+            figures.entry(variant).or_default().push(pair);
         }
     }
-    let mut medians = HashMap::new();
     for (variant, what) in VARIANTS {
-        if let Some(times) = times.get_mut(variant).filter(|times| times.len() == PASSES) {
-            let columns = [0, 1].map(|part| {
-                times.sort_by(|a, b| a[part].total_cmp(&b[part]));
-                [times[0][part], times[PASSES / 2][part], times[PASSES - 1][part]]
-            });
-            let shown = columns.map(|[least, median, most]| format!("{median:.0} ({least:.0} - {most:.0})"));
-            println!("{:>26}  {:>26}  {what}", shown[0], shown[1]);
-            medians.insert(variant, columns.map(|[_, median, _]| median));
-        }
+        let shown = [0, 1].map(|part| {
+            let [least, median, most] = spread(figures[variant].iter().map(|pair| pair[part][0]));
+            format!("{median:.0} ({least:.0} - {most:.0})")
+        });
+        println!("{:>26}  {:>26}  {what}", shown[0], shown[1]);
         remarks.get(variant).into_iter().flatten().for_each(|remark| println!("{:>56}{remark}", ""));
     }
     for (ours, alone, what) in [("ours", "cupti", "without API tables"), ("ours_api", "cupti_api", "with API tables")] {
-        if let (Some(ours), Some(alone)) = (medians.get(ours), medians.get(alone)) {
-            let more = [0, 1].map(|part| ours[part] - alone[part]);
-            let verdict = more.map(|more| if more <= TARGET { "within" } else { "ABOVE" });
-            println!(
-                "{:>+26.0}  {:>+26.0}  ours - CUPTI alone, {what}: {}, {} the target of {TARGET}",
-                more[0], more[1], verdict[0], verdict[1]
-            );
+        let median = |variant, part: usize| spread(figures[variant].iter().map(|pair| pair[part][0]))[1];
+        let more = [0, 1].map(|part| median(ours, part) - median(alone, part));
+        let verdict = more.map(|more| if more <= TARGET { "within" } else { "ABOVE" });
+        println!(
+            "{:>+26.0}  {:>+26.0}  ours - CUPTI alone, {what}: {}, {} the target of {TARGET}",
+            more[0], more[1], verdict[0], verdict[1]
+        );
+        for (figure, name) in [(0, "means"), (1, "typical batches")] {
+            let shown = [0, 1].map(|part| {
+                let turns = figures[ours].iter().zip(&figures[alone]);
+                let [least, median, most] = spread(turns.map(|(ours, alone)| ours[part][figure] - alone[part][figure]));
+                format!("{median:+.0} ({least:+.0} - {most:+.0})")
+            });
+            println!("{:>26}  {:>26}  differences of processes that followed one another: {name}", shown[0], shown[1]);
+        }
+    }
+    for (part, title) in ["a span a launch", "a span for 1,000"].into_iter().enumerate() {
+        println!("\n{title}: medians; ns a launch, and of the operating system by 1,000 launches");
+        println!("{}", NAMED.map(|name| format!("{name:>11}")).concat());
+        for (variant, what) in VARIANTS {
+            let median = |figure: usize| spread(figures[variant].iter().map(|pair| pair[part][figure]))[1];
+            let row = std::array::from_fn::<_, FIGURES, _>(|figure| {
+                format!("{:>11.*}", if figure < 5 { 0 } else { 2 }, median(figure))
+            });
+            println!("{}  {what}", row.concat());
         }
     }
     let million = child("million", true).unwrap_or_else(|reason| reason + "\n");
     print!("{million}");
-    medians.len() == VARIANTS.len() && million.contains("all accounted for")
+    let all_ran = figures.values().flatten().flatten().all(|figures| figures[0] > 0.0);
+    all_ran && million.contains("all accounted for")
+}
+
+/// The least, the median and the most.
+fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    [values[0], values[values.len() / 2], values[values.len() - 1]]
 }
 
 fn child(variant: &str, span_each: bool) -> Result<String, String> {
@@ -107,8 +142,10 @@ pub(crate) fn run(variant: &str) {
         "nothing" => measure(None, false),
         "nvtx" => measure(Some(install(Gpu::Off, &[])), false),
         "events" => measure(Some(install(Gpu::Events, &[])), true),
-        "cupti" => alone(&KERNELS),
-        "cupti_api" => alone(&[&KERNELS[..], &CALLS[..]].concat()),
+        "cupti" => alone(&KERNELS, false, false),
+        "callbacks" => alone(&KERNELS, true, false),
+        "flushes" => alone(&KERNELS, true, true),
+        "cupti_api" => alone(&[&KERNELS[..], &CALLS[..]].concat(), false, false),
         "ours" => measure(Some(install(Gpu::Cupti, &[Report::Kernels])), false),
         "ours_api" => measure(Some(install(Gpu::Cupti, &[Report::Kernels, Report::Api])), false),
         "million" => million(),
@@ -137,10 +174,10 @@ impl Launcher {
         }
     }
 
-    /// The time that the launches took, and that with the waits.
-    fn launch(&self, count: usize) -> [Duration; 2] {
+    /// The times of the batches, without the waits, and what the thread took for them.
+    fn launch(&self, count: usize) -> (Vec<Duration>, Usage) {
         let (function, stream) = (self.kernel.cu_function(), self.stream.cu_stream());
-        let (mut launching, start) = (Duration::ZERO, Instant::now());
+        let (mut batches, mut used) = (Vec::with_capacity(count / BATCH), Usage::default());
         let launch = || {
             #[allow(unsafe_code)]
             // SAFETY: the kernel takes nothing and does nothing; function and stream live as long as `self`.
@@ -148,16 +185,18 @@ impl Launcher {
             assert!(status == sys::CUresult::CUDA_SUCCESS, "a launch");
         };
         for _ in 0..count / BATCH {
+            let before = Usage::of_thread();
             let start = Instant::now();
             if self.span_each {
                 (0..BATCH).for_each(|_| info_span!("launch").in_scope(launch));
             } else {
                 info_span!("launch").in_scope(|| (0..BATCH).for_each(|_| launch()));
             }
-            launching += start.elapsed();
+            batches.push(start.elapsed());
+            used += Usage::of_thread() - before;
             self.context.synchronize().expect("the device");
         }
-        [launching, start.elapsed()]
+        (batches, used)
     }
 }
 
@@ -168,12 +207,20 @@ fn measure(profiler: Option<Profiler>, on_stream: bool) {
         (0..ROUNDS).map(|_| launcher.launch(LAUNCHES)).collect::<Vec<_>>()
     };
     let rounds = if on_stream { with_stream(&launcher.stream, rounds) } else { rounds() };
-    let [launching, whole] = [0, 1].map(|part| {
-        let mut times: Vec<f64> = rounds.iter().map(|round| round[part].as_nanos() as f64 / LAUNCHES as f64).collect();
-        times.sort_by(f64::total_cmp);
-        times[ROUNDS / 2]
-    });
-    println!("medians {launching:.1} {whole:.1}");
+    let a_launch = |time: Duration, launches: usize| time.as_nanos() as f64 / launches as f64;
+    let [_, mean, _] = spread(rounds.iter().map(|(batches, _)| a_launch(batches.iter().sum(), LAUNCHES)));
+    let (mut batches, mut used) = (Vec::new(), Usage::default());
+    for (of_round, used_in_it) in rounds {
+        batches.extend(of_round);
+        used += used_in_it;
+    }
+    batches.sort_unstable();
+    let batch = |percent: usize| a_launch(batches[(batches.len() - 1) * percent / 100], BATCH);
+    let of_thread = [used.user, used.system].map(|time| a_launch(time, ROUNDS * LAUNCHES));
+    let counts =
+        [used.faults, used.waits, used.preemptions].map(|count| count as f64 * 1e3 / (ROUNDS * LAUNCHES) as f64);
+    let figures: Figures = [mean, batch(50), batch(99), of_thread[0], of_thread[1], counts[0], counts[1], counts[2]];
+    println!("figures {}", figures.map(|figure| format!("{figure:.3}")).join(" "));
     let Some(profiler) = profiler else { return };
     let summary = profiler.summary();
     if let Some(gpu) = &summary.gpu {
@@ -254,23 +301,56 @@ extern "C" fn complete(_context: Raw, _stream: u32, buffer: *mut u8, _size: usiz
     FREE.lock().unwrap_or_else(PoisonError::into_inner).push(buffer as usize);
 }
 
-fn alone(kinds: &[i32]) {
+extern "C" fn monotonic() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    #[allow(unsafe_code)]
+    // SAFETY: writes one struct.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
+    }
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+extern "C" fn called(_user: Raw, _domain: i32, _number: u32, _data: *const c_void) {}
+
+/// CUPTI without this library, with a clock and callbacks at launches, and with a thread that flushes as often as ours does, if these are wanted.
+fn alone(kinds: &[i32], callbacks: bool, flushes: bool) {
+    const DRIVER_API: i32 = 1;
+    const LAUNCH_KERNEL: u32 = 307;
+    const PERIOD: Duration = Duration::from_millis(100);
     // The driver must be there before any function of CUPTI is called.
     assert!(CudaContext::device_count().is_ok_and(|count| count > 0), "no CUDA device");
     let cupti = Cupti::open().expect("CUPTI");
     #[allow(unsafe_code)]
-    // SAFETY: the callbacks are functions of this program, and kinds are numbers.
+    // SAFETY: the callbacks are functions of this program, kinds are numbers, and the subscriber is written before it is read.
     unsafe {
+        if callbacks {
+            let mut subscriber = null_mut();
+            assert_eq!((cupti.subscribe)(&raw mut subscriber, called, null_mut()), 0, "cuptiSubscribe");
+            assert_eq!((cupti.enable_callback)(1, subscriber, DRIVER_API, LAUNCH_KERNEL), 0, "cuptiEnableCallback");
+            assert_eq!((cupti.clock)(monotonic), 0, "cuptiActivityRegisterTimestampCallback");
+        }
         assert_eq!((cupti.register)(request, complete), 0, "cuptiActivityRegisterCallbacks");
         for &kind in kinds {
             assert_eq!((cupti.enable)(kind), 0, "cuptiActivityEnable({kind})");
         }
     }
-    measure(None, false);
-    #[allow(unsafe_code)]
-    // SAFETY: no argument but a flag.
-    unsafe {
-        (cupti.flush)(0);
+    let flush = move || {
+        #[allow(unsafe_code)]
+        // SAFETY: no argument but a flag.
+        unsafe {
+            (cupti.flush)(0);
+        }
+    };
+    if flushes {
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(PERIOD);
+                flush();
+            }
+        });
     }
+    measure(None, false);
+    flush();
     println!("{} buffers of 4 MiB came back", FREE.lock().unwrap_or_else(PoisonError::into_inner).len());
 }

@@ -6,10 +6,13 @@
 //! cupti_child start            a session, or why there is none
 //! cupti_child SCENARIO         a session with the made-up driver and libcupti of tests/cupti
 //! cupti_child profiler ...     a profiler with the same
+//! cupti_child cost ...         what launches cost this library, with the same
 //! ```
 
 #[path = "../../tests/cupti/attribution.rs"]
 mod attribution;
+#[path = "../../tests/cupti/cost.rs"]
+mod cost;
 #[path = "../../tests/cupti/fake.rs"]
 mod fake;
 #[path = "../../tests/cupti/files.rs"]
@@ -49,6 +52,7 @@ fn main() {
             )
         ),
         [scenario] => scenarios::run(&fake::Fake::load(), scenario),
+        ["cost", launches, options @ ..] => cost::run(&fake::Fake::load(), launches, options),
         ["profiler", scenario, tier] => profiler::run(&fake::Fake::load(), scenario, tier),
         _ => panic!("{arguments:?}"),
     }

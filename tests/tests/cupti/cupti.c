@@ -17,9 +17,10 @@ static uint64_t (*now)(void);
 static uint8_t kinds[64], calls[4][CALLS];
 static size_t dropped;
 
-/* Buffers that hold records; the last one is written to. */
+/* Buffers that hold records; the last one is written to. Launches and flushes may be of two threads. */
 static struct buffer { uint8_t *memory; size_t size, used; } held[MOST];
 static int holding;
+static pthread_mutex_t holds = PTHREAD_MUTEX_INITIALIZER;
 
 /* Where what comes next runs, and when; 0 for now. */
 static struct { uint32_t device, context, stream; uint64_t node, at; } place;
@@ -145,9 +146,11 @@ int cuptiActivityFlushAll(uint32_t forced) {
   if (keeps_back && !forced) return OK;
   flush = malloc(sizeof *flush);
   flush->after = setting("FAKE_THREAD", 0);
+  pthread_mutex_lock(&holds);
   flush->count = holding;
   memcpy(flush->buffers, held, sizeof held);
   holding = 0;
+  pthread_mutex_unlock(&holds);
   if (!flush->after) return hand_over(flush), OK;
   pthread_create(&thread, 0, hand_over, flush);
   return pthread_detach(thread);
@@ -155,17 +158,25 @@ int cuptiActivityFlushAll(uint32_t forced) {
 
 /* What the test tells of. */
 
-void fake_new_buffer(void) {
+static void new_buffer(void) {
   size_t most;
   request(&held[holding].memory, &held[holding].size, &most);
   held[holding++].used = 0;
 }
 
+void fake_new_buffer(void) {
+  pthread_mutex_lock(&holds);
+  new_buffer();
+  pthread_mutex_unlock(&holds);
+}
+
 static void put(uint32_t kind, const void *record, size_t bytes) {
-  if (!holding || held[holding - 1].used + bytes > held[holding - 1].size) fake_new_buffer();
+  pthread_mutex_lock(&holds);
+  if (!holding || held[holding - 1].used + bytes > held[holding - 1].size) new_buffer();
   memcpy(held[holding - 1].memory + held[holding - 1].used, record, bytes);
   memcpy(held[holding - 1].memory + held[holding - 1].used, &kind, 4);
   held[holding - 1].used += bytes;
+  pthread_mutex_unlock(&holds);
 }
 
 /* From here on what comes runs there, at that time. */

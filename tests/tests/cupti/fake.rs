@@ -52,6 +52,17 @@ impl Fake {
         unsafe { self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call")(number, correlation, context) };
     }
 
+    /// What launches a kernel, of so many ns, in this context, given an id. The functions are looked up once.
+    pub(crate) fn launcher(&self, context: usize, name: &'static CStr, ns: u64) -> impl Fn(u32) + '_ {
+        let call = self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call");
+        let kernel = self.function::<unsafe extern "C" fn(u32, *const c_char, u64)>("fake_kernel");
+        // SAFETY: the types are right, and the name lasts.
+        move |correlation| unsafe {
+            call(LAUNCH, correlation, context);
+            kernel(correlation, name.as_ptr(), ns);
+        }
+    }
+
     /// A call of the runtime, with one of the driver in it.
     pub(crate) fn runtime(&self, number: u32, of_driver: u32, correlation: u32) {
         let call = self.function::<unsafe extern "C" fn(u32, u32, u32, usize)>("fake_runtime");

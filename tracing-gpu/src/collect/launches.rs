@@ -6,6 +6,7 @@
 //! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight Systems counts what was launched in them if
 //! they also end on it, and else leaves them out: their end is noted by the thread on which they end, in the log of the one on which they began.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
@@ -38,6 +39,8 @@ struct Log {
     /// The open lifetimes that began on the thread, the oldest first.
     lifetimes: Vec<OpenLifetime>,
     notes: Notes,
+    /// Numbers for instances, of which nobody else has any.
+    numbers: Range<InstanceId>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,15 @@ impl Log {
         }
     }
 
+    fn next_instance(&mut self) -> InstanceId {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        self.numbers.next().unwrap_or_else(|| {
+            let first = NEXT.fetch_add(NUMBERS, Relaxed);
+            self.numbers = first + 1..first + NUMBERS;
+            first
+        })
+    }
+
     fn innermost(&self) -> InstanceId {
         self.open.last().map_or(0, |open| open.id)
     }
@@ -85,10 +97,8 @@ impl Log {
     }
 }
 
-fn next_instance() -> InstanceId {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed)
-}
+/// Numbers that a thread takes at once: the counter of all is on the way of no launch.
+const NUMBERS: u64 = 1 << 12;
 
 impl Shard {
     /// Whether an exit has to be noted.
@@ -118,7 +128,8 @@ impl Shard {
         log.note_within(thread, correlation, room);
         let any = !log.open.is_empty();
         drop(log);
-        if any && !self.launches.any.swap(true, Relaxed) {
+        if any && !self.has_instances() {
+            self.launches.any.store(true, Relaxed); // by this thread alone
             threads::look_again();
         }
     }
@@ -147,7 +158,7 @@ impl Shard {
                 log.open.push(OpenInstance { start, id: below, is_measured: false });
                 continue;
             };
-            let id = next_instance();
+            let id = log.next_instance();
             let (label, style) = (identity.key.label, RangeStyle::PushPop);
             let began = Note::Began(Instance { id, parent: below, label, style, start });
             let is_measured = log.notes.push((thread, began), &self.core.note_room);
@@ -157,7 +168,15 @@ impl Shard {
     }
 
     /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
+    #[inline]
     fn begin_lifetimes(&self, log: &mut Log, thread: u32, before: Ticks) {
+        if !log.lifetimes.is_empty() {
+            self.begin_open_lifetimes(log, thread, before);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_open_lifetimes(&self, log: &mut Log, thread: u32, before: Ticks) {
         for at in 0..log.lifetimes.len() {
             let open = log.lifetimes.get(at).filter(|lifetime| !lifetime.is_noted && lifetime.start < before);
             let Some(&OpenLifetime { id, label, start, .. }) = open else { continue };
@@ -176,8 +195,9 @@ impl Shard {
         if !self.core.is_collecting() {
             return 0;
         }
-        let id = next_instance();
-        self.launches.log.lock().lifetimes.push(OpenLifetime { id, label, start, is_noted: false });
+        let mut log = self.launches.log.lock();
+        let id = log.next_instance();
+        log.lifetimes.push(OpenLifetime { id, label, start, is_noted: false });
         id
     }
 

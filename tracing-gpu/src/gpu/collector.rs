@@ -10,7 +10,7 @@ use std::time::Duration;
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 
-use super::cupti::{self, Batch, Session, Sink};
+use super::cupti::{self, Filled, Lost, Recorded, Session, Sink};
 use super::own;
 use crate::activity::{ApiCall, GpuOp, Note};
 use crate::clock::Ticks;
@@ -26,14 +26,13 @@ use crate::summary::ActivityLosses;
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
-/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers; records that wait to be attributed; launches and instances whose operations have not
+/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers, with those that wait to be read; launches and instances whose operations have not
 /// all come; and what threads note until it is collected.
-const BUFFERS: usize = 6;
-const RECORDS: usize = 3;
+const BUFFERS: usize = 9;
 const LAUNCHES: usize = 3;
 const INSTANCES: usize = 3;
 const NOTES: usize = 1;
-const PARTS: usize = BUFFERS + RECORDS + LAUNCHES + INSTANCES + NOTES;
+const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
 
 /// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per instance that is not in the totals: there may be two and a
 /// half times as many instances.
@@ -74,8 +73,6 @@ pub(crate) struct Collector {
     /// Notes of threads that have no shard.
     strays: Mutex<Notes>,
     arrived: Mutex<Arrived>,
-    /// Bound on the memory of records that wait to be attributed, or are at it.
-    record_bytes: usize,
     state: Mutex<State>,
     /// Who writes timelines, where any is written, and what CUPTI's clock read when the profiler's began.
     recorder: OnceCell<(&'static Recorder, u64)>,
@@ -87,43 +84,11 @@ pub(crate) struct Collector {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Records that wait to be attributed.
+/// Records that wait to be attributed, and what was lost of them.
 #[derive(Debug, Default)]
 struct Arrived {
-    batches: Vec<Batch>,
-    /// Of these, and of those that are being attributed.
-    bytes: usize,
-    unreadable: u64,
-    over_budget: u64,
-}
-
-impl Arrived {
-    fn push(&mut self, batch: Batch, most_bytes: usize) {
-        self.unreadable += batch.unreadable;
-        self.over_budget += batch.over_budget;
-        let bytes = bytes_of(&batch);
-        if self.bytes + bytes > most_bytes {
-            self.over_budget += (batch.ops.len() + batch.calls.len()) as u64;
-        } else {
-            self.bytes += bytes;
-            self.batches.push(batch);
-        }
-    }
-
-    /// All that waits; it counts until it is [`done`](Self::done).
-    fn take(&mut self) -> Self {
-        let (batches, bytes) = (std::mem::take(&mut self.batches), self.bytes);
-        let (unreadable, over_budget) = (std::mem::take(&mut self.unreadable), std::mem::take(&mut self.over_budget));
-        Self { batches, bytes, unreadable, over_budget }
-    }
-
-    fn done(&mut self, bytes: usize) {
-        self.bytes -= bytes.min(self.bytes);
-    }
-}
-
-fn bytes_of(batch: &Batch) -> usize {
-    size_of::<Batch>() + batch.ops.capacity() * size_of::<GpuOp>() + batch.calls.capacity() * size_of::<ApiCall>()
+    buffers: Vec<Filled>,
+    lost: Lost,
 }
 
 #[derive(Debug)]
@@ -151,9 +116,17 @@ impl Sink for Entry {
         }
     }
 
-    fn records(&self, batch: Batch) {
+    fn filled(&self, buffer: Filled) {
         if let Some(collector) = self.0.get() {
-            collector.arrived.lock().push(batch, collector.record_bytes);
+            collector.arrived.lock().buffers.push(buffer);
+        }
+    }
+
+    fn lost(&self, records: Lost) {
+        if let Some(collector) = self.0.get() {
+            let lost = &mut collector.arrived.lock().lost;
+            lost.unreadable += records.unreadable;
+            lost.over_budget += records.over_budget;
         }
     }
 }
@@ -189,7 +162,6 @@ impl Collector {
             calls: options.calls,
             strays: Mutex::default(),
             arrived: Mutex::default(),
-            record_bytes: share(RECORDS),
             state: Mutex::new(State {
                 attribution: Attribution::new(limits),
                 parents: Vec::new(),
@@ -240,7 +212,8 @@ impl Collector {
 
     /// On the thread that makes a driver call.
     fn entered(&'static self, function: u32, correlation: u32) {
-        if !self.hooked.swap(true, Relaxed) {
+        // Read first: a write would be one to what all threads that launch read.
+        if !self.hooked.load(Relaxed) && !self.hooked.swap(true, Relaxed) {
             process::at_exit_again(finish_all); // so that it runs before what CUDA has registered up to now
         }
         let is_own = own::is_own();
@@ -262,39 +235,42 @@ impl Collector {
     fn collect(&self) {
         let mut state = self.state.lock();
         // Records first: whatever launched them has been noted by now.
-        let arrived = self.arrived.lock().take();
-        let bytes: usize = arrived.batches.iter().map(bytes_of).sum();
+        let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for shard in self.core.all_shards() {
             *dropped_notes += shard.take_notes(notes);
-            notes.iter().for_each(|(thread, note)| attribution.note(*thread, note));
+            notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
-                recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(*thread, note)));
+                recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
             }
             shard.give_back(notes);
         }
         *dropped_notes += self.strays.lock().take(notes, &self.core.note_room);
-        notes.iter().for_each(|(_, note)| attribution.note(0, note));
+        notes.iter().for_each(|(_, note)| attribution.note(0, &note));
         self.strays.lock().keep(notes.clear(&self.core.note_room));
         self.core.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
         let keep = |kept: u64| kept < KEPT && self.core.budget.covers(kept);
         let context = Context { parents: parents.as_slice(), keep: &keep };
-        losses.unreadable_records += arrived.unreadable;
-        losses.over_budget_records += arrived.over_budget;
-        for batch in &arrived.batches {
-            self.record(batch);
+        losses.unreadable_records += lost.unreadable;
+        losses.over_budget_records += lost.over_budget;
+        if !buffers.is_empty() {
+            self.session.prepare();
+        }
+        for mut buffer in buffers {
+            self.record(&mut buffer);
             // What had no time is counted; what was over before the window is not of it.
             let of_window = |end: u64| end == 0 || end >= *window;
-            batch.ops.iter().filter(|op| of_window(op.end)).for_each(|op| attribution.operation(op, &context));
-            batch.calls.iter().filter(|call| of_window(call.start)).for_each(|call| attribution.call(call, &context));
+            losses.unreadable_records += self.session.read(&mut buffer, |record| match record {
+                Recorded::Op(op) if of_window(op.end) => attribution.operation(&op, &context),
+                Recorded::Call(call) if of_window(call.start) => attribution.call(&call, &context),
+                Recorded::Op(_) | Recorded::Call(_) => {}
+            });
         }
         if let Some((recorder, _)) = self.recorder.get() {
             recorder.add_gpu(|records| records.drained());
         }
-        drop(arrived);
-        self.arrived.lock().done(bytes);
         attribution.drained(&context);
     }
 
@@ -303,20 +279,22 @@ impl Collector {
         let _once = self.recorder.set((recorder, origin));
     }
 
-    fn record(&self, batch: &Batch) {
+    fn record(&self, buffer: &mut Filled) {
         let Some(&(recorder, origin)) = self.recorder.get() else { return };
         let moment = |ns: u64| if ns == 0 { 0 } else { ns.saturating_sub(origin).max(1) };
         recorder.add_gpu(|records| {
-            for op in &batch.ops {
-                let op = GpuOp { start: moment(op.start), end: moment(op.end), ..*op };
-                records.device(op.device, |number| self.session.device_name(number));
-                records.operation(&op, |id| self.session.kernel_names(id));
-            }
-            for call in &batch.calls {
-                let call = ApiCall { start: moment(call.start), end: moment(call.end), ..*call };
-                let name = self.session.function_name(call.api, call.function).unwrap_or_default();
-                records.call(&call, name.into());
-            }
+            let _counted_elsewhere = self.session.read(buffer, |record| match record {
+                Recorded::Op(op) => {
+                    let op = GpuOp { start: moment(op.start), end: moment(op.end), ..op };
+                    records.device(op.device, |number| self.session.device_name(number));
+                    records.operation(&op, |id| self.session.kernel_names(id));
+                }
+                Recorded::Call(call) => {
+                    let call = ApiCall { start: moment(call.start), end: moment(call.end), ..call };
+                    let name = self.session.function_name(call.api, call.function).unwrap_or_default();
+                    records.call(&call, name.into());
+                }
+            });
         });
     }
 
@@ -385,32 +363,5 @@ impl Collector {
     /// Where the records come from, for the footer.
     pub(crate) fn describe(&self) -> String {
         self.session.describe()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::activity::{Kernel, Work};
-
-    #[test]
-    fn what_is_being_attributed_takes_of_the_memory_too() {
-        let work = Work::Kernel(Kernel::default());
-        let op = GpuOp { start: 0, end: 0, correlation: 0, device: 0, context: 0, stream: 0, graph_node: 0, work };
-        let batch = |ops| Batch { ops: vec![op; ops], ..Batch::default() };
-        let (mut arrived, most) = (Arrived::default(), 2 * bytes_of(&batch(100)));
-        (0..3).for_each(|_| arrived.push(batch(100), most));
-        assert_eq!((arrived.batches.len(), arrived.over_budget), (2, 100));
-        let taken = arrived.take();
-        assert_eq!((taken.batches.len(), taken.over_budget), (2, 100));
-        arrived.push(batch(1), most);
-        assert_eq!((arrived.batches.len(), arrived.over_budget), (0, 1));
-        arrived.done(taken.batches.iter().map(bytes_of).sum());
-        let mut roomy = batch(1);
-        roomy.ops.reserve_exact(250);
-        arrived.push(roomy, most);
-        assert_eq!(arrived.over_budget, 2, "by what it takes, not by what is in it");
-        arrived.push(batch(199), most);
-        assert_eq!((arrived.batches.len(), arrived.over_budget), (1, 2));
     }
 }

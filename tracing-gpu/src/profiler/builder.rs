@@ -77,7 +77,7 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's buffers, records that wait, launches and instances of
+    /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's buffers and those that wait to be read, launches and instances of
     /// ranges whose operations have not all come, and what threads note of their launches until that is collected, ten times a second. What does not fit is
     /// counted, and the report says so. Used only where kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
     ///
@@ -86,7 +86,7 @@ impl ProfilerBuilder {
     ///   each device that its work ran on. There are at most 65,536 nodes, and as many names of kernels, each kept once; further ones share a row. Single durations
     ///   are in [`sample_budget`](Self::sample_budget);
     /// - for an instance that waits, 16 bytes for each kernel by name that was launched in it;
-    /// - the ends of instances that were noted to begin, for which there is always room, and 10 KiB a thread for the last of them;
+    /// - the ends of instances that were noted to begin, for which there is always room, and 8 KiB a thread for the last of them;
     /// - what CUPTI allocates itself, on the host and on devices, and the 64 KiB buffers it gets in place of those beyond the bound, whose records are counted and thrown away;
     /// - the old memory of a table while it grows, for that moment;
     /// - timelines, which have [`timeline_memory`](Self::timeline_memory).

@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::activity::{GpuOp, Kernel, Note, Work};
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
-use crate::collect::notes::{Noted, Taken};
+use crate::collect::notes::Taken;
 use crate::correlate::{self, Attribution, Context, Totals};
 use crate::summary::RangeStyle;
 use crate::{GpuLayer, GpuSubscriber};
@@ -47,7 +47,7 @@ impl Listener {
         let (mut all, mut taken) = (Vec::new(), Taken::default());
         for shard in self.core.all_shards() {
             assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
-            all.extend(taken.iter().copied());
+            all.extend(taken.iter());
             shard.give_back(&mut taken);
         }
         all.iter().for_each(|(thread, note)| self.attribution.note(*thread, note));
@@ -201,6 +201,28 @@ fn a_lifetime_that_ends_elsewhere_has_left() {
     assert_eq!((kernels, totals.range_kernels.len()), (3, 2), "outside of any range, on two threads");
 }
 
+/// Threads take numbers by the stretch.
+#[test]
+fn no_two_instances_have_one_number() {
+    const INSTANCES: u64 = 2 * super::NUMBERS + 10;
+    let (listener, mut taken, mut numbers) = (Listener::new(true), Taken::default(), std::collections::HashSet::new());
+    let core = listener.core;
+    core.note_room.allow(1 << 22);
+    let program = || (0..INSTANCES).for_each(|_| info_span!("work").in_scope(|| call(core, 1)));
+    std::thread::scope(|scope| {
+        (0..2).for_each(|_| _ = scope.spawn(|| listener.run(program)));
+    });
+    for shard in core.all_shards() {
+        assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
+        numbers.extend(taken.iter().filter_map(|(_, note)| match note {
+            Note::Began(instance) => Some(instance.id),
+            _ => None,
+        }));
+        shard.give_back(&mut taken);
+    }
+    assert_eq!((numbers.len() as u64, numbers.contains(&0)), (2 * INSTANCES, false));
+}
+
 /// Threads come and go on a shard, and a lifetime is its thread's.
 #[test]
 fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
@@ -304,11 +326,11 @@ fn an_end_has_room_where_nothing_else_has() {
         drop((unnoted, entered, noted));
         (room, shard.take_notes(&mut taken))
     });
-    let all: Vec<_> = taken.iter().copied().collect();
+    let all: Vec<_> = taken.iter().collect();
     let ends = all.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
     assert_eq!((all.len(), ends), (room + 2, 2), "of those that were noted to begin");
     assert_eq!(dropped, 1 + 3 + 2, "of our own; two that began, one noted in vain twice; and a call in a lifetime");
-    assert!(room * size_of::<Noted>() <= ROOM && (room + 256) * size_of::<Noted>() > ROOM - 2_048, "{room} notes");
+    assert!(room * 32 <= ROOM && (room + 256) * 32 > ROOM - 2_048, "{room} notes");
 }
 
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.

@@ -1,6 +1,7 @@
 //! Records of CUPTI, from bytes to the words of [`activity`](crate::activity).
 //!
-//! The offsets are the same from CUDA 11.8 on; what a record of an older library does not have reads as 0. Names of kernels stay addresses here.
+//! The offsets are the same from CUDA 11.8 on; what a record of an older library does not have reads as 0. Names of kernels are addresses, and once they were
+//! [`number`]ed numbers, in the records themselves: the rest of a record can wait.
 
 use super::strides::{Kind, Strides};
 use crate::activity::{Api, ApiCall, GpuOp, Kernel, Memory, Work};
@@ -9,7 +10,7 @@ use crate::summary::MemoryKind;
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// An operation, and for a kernel the address of its name; the name's number is not filled in.
+    /// An operation, and for a kernel the address of its name, or its number; in the operation it is not filled in.
     Op { op: GpuOp, name: u64 },
     /// A call of the driver or the runtime.
     Call(ApiCall),
@@ -65,6 +66,31 @@ impl<'a> Records<'a> {
     /// Has the record at `place` come next.
     pub(crate) fn go_on_at(&mut self, place: usize) {
         self.at = place;
+    }
+}
+
+/// Where a kernel's record has its name.
+const NAME: usize = 104;
+
+/// Puts numbers in place of the addresses of kernels' names, from the record at `place` on. Returns the place of a record whose length is not known, where that ends it.
+pub(crate) fn number(
+    bytes: &mut [u8],
+    mut place: usize,
+    strides: &Strides,
+    mut number_of: impl FnMut(u64) -> u32,
+) -> Option<usize> {
+    let is_named = strides.readable(Kind::Kernel);
+    loop {
+        let kind = Fields(bytes.get(place..)?).u32(0)?;
+        let Some(stride) = strides.of(kind) else { return Some(place) };
+        let record = bytes.get_mut(place..place + stride)?;
+        place += stride;
+        if is_named && Kind::of(kind) == Some(Kind::Kernel) {
+            if let Some(name) = record.get_mut(NAME..NAME + size_of::<u64>()) {
+                let address = Fields(name).long(0);
+                name.copy_from_slice(&u64::from(number_of(address)).to_le_bytes());
+            }
+        }
     }
 }
 
@@ -161,7 +187,7 @@ fn kernel(fields: Fields<'_>) -> Record {
         graph_node: fields.long(144),
         work: Work::Kernel(kernel),
     };
-    Record::Op { op, name: fields.long(104) }
+    Record::Op { op, name: fields.long(NAME) }
 }
 
 fn call(api: Api, fields: Fields<'_>) -> Record {

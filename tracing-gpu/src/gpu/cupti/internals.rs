@@ -8,7 +8,7 @@ use super::decode::{Record, Records, Step};
 use super::library::Library;
 use super::session::{Session, start};
 use super::strides::Strides;
-use super::{Batch, Options, Sink, calls};
+use super::{Filled, Lost, Options, Recorded, Sink, calls};
 use crate::activity::{Api, ApiCall, GpuOp};
 
 /// A loaded libcupti.
@@ -125,19 +125,21 @@ pub struct Seen {
 }
 
 #[derive(Default)]
-struct Collector(Mutex<Seen>);
+struct Collector(Mutex<(Seen, Vec<Filled>)>);
 
 impl Sink for Collector {
     fn entered(&self, function: u32, correlation: u32) {
-        self.0.lock().entered.push((function, correlation));
+        self.0.lock().0.entered.push((function, correlation));
     }
 
-    fn records(&self, batch: Batch) {
-        let mut seen = self.0.lock();
-        seen.ops.extend(batch.ops);
-        seen.calls.extend(batch.calls);
-        seen.unreadable += batch.unreadable;
-        seen.over_budget += batch.over_budget;
+    fn filled(&self, buffer: Filled) {
+        self.0.lock().1.push(buffer);
+    }
+
+    fn lost(&self, records: Lost) {
+        let seen = &mut self.0.lock().0;
+        seen.unreadable += records.unreadable;
+        seen.over_budget += records.over_budget;
     }
 }
 
@@ -152,7 +154,14 @@ impl Recording {
     /// What was told since this was asked last.
     #[must_use]
     pub fn take(&self) -> Seen {
-        std::mem::take(&mut self.seen.0.lock())
+        let (mut seen, buffers) = std::mem::take(&mut *self.seen.0.lock());
+        for mut buffer in buffers {
+            seen.unreadable += self.session.read(&mut buffer, |record| match record {
+                Recorded::Op(op) => seen.ops.push(op),
+                Recorded::Call(call) => seen.calls.push(call),
+            });
+        }
+        seen
     }
 
     /// Has complete buffers delivered.

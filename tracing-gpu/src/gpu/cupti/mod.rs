@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The library is found and loaded when a session starts, asked how long its records are, and subscribed to. From then on CUPTI calls
-//! [`receive`]: at the entry of driver calls, and with buffers of records, which are decoded at once and handed to the sink. A session that
-//! cannot start says why in one sentence, and changes nothing.
+//! [`receive`]: at the entry of driver calls, and with buffers of records, which are handed to the sink as they are but for the names of kernels: threads that launch
+//! may wait for the end of CUPTI's call. The sink has them decoded. A session that cannot start says why in one sentence, and changes nothing.
 
 mod buffers;
 mod calls;
@@ -24,11 +24,12 @@ mod session;
 mod strides;
 mod unavailable;
 
+pub(crate) use buffers::Filled;
 pub(crate) use calls::{enqueues, is_graph_launch};
 pub(crate) use receive::clock as now;
 pub(crate) use session::{Session, start};
 
-use crate::activity::{ApiCall, GpuOp, Work};
+use crate::activity::{ApiCall, GpuOp};
 
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,17 +45,24 @@ pub(crate) struct Options {
 pub(crate) trait Sink: Sync {
     /// At the entry of a driver call, on the calling thread. Calls no CUDA, takes no lock that is held while CUPTI is called.
     fn entered(&self, function: u32, correlation: u32);
-    /// Decoded records, from CUPTI's thread or whoever flushes. May be called on several threads at once.
-    fn records(&self, batch: Batch);
+    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`]. May be called on several threads at once; whatever it does, CUPTI waits for.
+    fn filled(&self, buffer: Filled);
+    /// Records were thrown away, likewise.
+    fn lost(&self, records: Lost);
 }
 
-/// The records of a buffer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
-    pub(crate) ops: Vec<GpuOp>,
-    pub(crate) calls: Vec<ApiCall>,
-    /// Records of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts with it.
+/// A record that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    Op(GpuOp),
+    Call(ApiCall),
+}
+
+/// Records that are counted and no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts with it.
     pub(crate) unreadable: u64,
-    /// Records that were not kept for want of buffers.
+    /// Not kept for want of buffers.
     pub(crate) over_budget: u64,
 }

@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use super::buffers::{Pool, Role};
 use super::calls;
-use super::decode::{Record, Records, Step};
+use super::decode::{self, Record, Records, Step};
 use super::library::Domain;
 use super::session::Session;
-use super::{Batch, Work};
+use super::{Lost, Recorded};
+use crate::activity::Work;
 
 /// Where buffers come from.
 pub(super) static POOL: Pool = Pool::new();
@@ -103,67 +104,73 @@ pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut
         if forked() {
             return;
         }
-        let Some((role, bytes)) = POOL.role(buffer) else { return };
-        let Some(session) = current() else { return POOL.give_back(buffer) };
+        let Some(mut filled) = POOL.take_back(buffer, valid) else { return };
+        let Some(session) = current() else { return };
         let _delivery = session.delivery.begin();
-        let batch = {
-            let _back = GiveBack(buffer); // whatever happens, and before the sink takes its time
-            // SAFETY: the buffer is `bytes` long and was zeroed when it was made, so every byte has a value; it is ours alone from
-            // this call on until it is given back, at the end of this block.
-            let records = unsafe { std::slice::from_raw_parts_mut(buffer, valid.min(bytes)) };
-            read(session, role, records)
-        };
-        session.sink.records(batch);
+        match filled.role() {
+            Role::Kept => {
+                number(session, filled.bytes());
+                session.sink.filled(filled);
+            }
+            Role::Scratch => {
+                let mut over_budget = 0;
+                let unreadable = read(session, filled.bytes(), |_| over_budget += 1);
+                drop(filled); // before the sink takes its time
+                session.sink.lost(Lost { unreadable, over_budget });
+            }
+        }
     });
 }
 
-/// Gives a buffer back, once: another thread may be writing to it a moment later.
-struct GiveBack(*mut u8);
-
-impl Drop for GiveBack {
-    fn drop(&mut self) {
-        POOL.give_back(self.0);
-    }
-}
-
-/// The records of a buffer.
-fn read(session: &Session, role: Role, bytes: &mut [u8]) -> Batch {
-    let mut batch = Batch::default();
-    let (mut address, mut number) = (0, 0);
-    let mut place = 0;
+/// Reads the records of a buffer, whose kernels' names are numbers by now. Returns how many cannot be read.
+pub(super) fn read(session: &Session, bytes: &mut [u8], mut each: impl FnMut(Recorded)) -> u64 {
+    let (mut place, mut unreadable) = (0, 0);
     loop {
         let mut records = Records::new(bytes, &session.strides);
         records.go_on_at(place);
         let unknown = loop {
             match records.step() {
                 Step::Record(Record::Other) => {}
-                Step::Record(_) if role == Role::Scratch => batch.over_budget += 1,
-                Step::Record(Record::Call(call)) => batch.calls.push(call),
+                Step::Record(Record::Call(call)) => each(Recorded::Call(call)),
                 Step::Record(Record::Op { mut op, name }) => {
                     if let Work::Kernel(kernel) = &mut op.work {
-                        if name != address || address == 0 {
-                            // SAFETY: the address is from a kernel's record that CUPTI has just delivered, with which its name comes.
-                            number = unsafe { intern(session, name) };
-                            address = name;
-                        }
-                        kernel.name = number;
+                        kernel.name = name as u32;
                     }
-                    batch.ops.push(op);
+                    each(Recorded::Op(op));
                 }
                 Step::Unknown(place) => break place,
-                Step::Cut(_) => {
-                    batch.unreadable += 1;
-                    return batch;
-                }
-                Step::End => return batch,
+                Step::Cut(_) => return unreadable + 1,
+                Step::End => return unreadable,
             }
         };
-        // A kind that was not there when strides were measured. The library knows how to step over it, or nobody does.
-        batch.unreadable += 1;
-        match session.library.next_record(bytes, Some(unknown)) {
-            Ok(next) if next > unknown && next < bytes.len() => place = next,
-            _ => return batch,
+        unreadable += 1;
+        match step_over(session, bytes, unknown) {
+            Some(next) => place = next,
+            None => return unreadable,
         }
+    }
+}
+
+/// The place after a record of a kind that was not there when strides were measured. The library knows how to step over it, or nobody does.
+fn step_over(session: &Session, bytes: &mut [u8], unknown: usize) -> Option<usize> {
+    session.library.next_record(bytes, Some(unknown)).ok().filter(|next| *next > unknown && *next < bytes.len())
+}
+
+/// Takes the names of kernels, and puts their numbers in their place.
+fn number(session: &Session, bytes: &mut [u8]) {
+    let (mut address, mut number) = (0, 0);
+    let mut number_of = |name| {
+        if name != address || address == 0 {
+            // SAFETY: the address is from a kernel's record that CUPTI has just delivered, with which its name comes.
+            number = unsafe { intern(session, name) };
+            address = name;
+        }
+        number
+    };
+    let mut place = Some(0);
+    while let Some(next) = place {
+        let unknown = decode::number(bytes, next, &session.strides, &mut number_of);
+        place = unknown.and_then(|unknown| step_over(session, bytes, unknown));
     }
 }
 

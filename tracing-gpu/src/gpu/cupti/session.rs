@@ -15,7 +15,7 @@ use super::names::Names;
 use super::receive::{self, POOL};
 use super::strides::{Kind, Strides};
 use super::unavailable::{Unavailable, cuda_version};
-use super::{Options, Sink, calls};
+use super::{Filled, Options, Recorded, Sink, calls};
 use crate::activity::Api;
 use crate::gpu::own;
 
@@ -96,6 +96,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink) -> Result<&'static Se
     }
     receive::watch_forks();
     POOL.allow(options.buffer_bytes);
+    POOL.prepare();
     let session: &'static Session = Box::leak(Box::new(Session {
         library,
         strides,
@@ -218,6 +219,16 @@ impl Session {
             let first = if forced { IS_DUE } else { MAY_COME };
             self.delivery.settle(before, first, || POOL.handed_out());
         }
+    }
+
+    /// Reads the records of a buffer that the sink was given. Returns how many cannot be read.
+    pub(crate) fn read(&self, buffer: &mut Filled, each: impl FnMut(Recorded)) -> u64 {
+        receive::read(self, buffer.bytes(), each)
+    }
+
+    /// Has memory ready for what CUPTI asks for next.
+    pub(crate) fn prepare(&self) {
+        POOL.prepare();
     }
 
     /// Ends the session.

@@ -245,3 +245,44 @@ proptest::proptest! {
         }
     }
 }
+
+/// From anywhere in a buffer, over what is not read, up to what nobody knows; and nothing else changes.
+#[test]
+fn names_become_numbers() {
+    for layout in LAYOUTS {
+        let strides = strides(layout);
+        let other = record(38, strides.of(38), &[]);
+        let whole = [a_kernel(&strides, 1), other, a_kernel(&strides, 2), a_kernel(&strides, 3)].concat();
+        let unknown = [whole.clone(), word(77).to_vec(), a_kernel(&strides, 4)].concat();
+        for (mut bytes, end) in [(whole.clone(), None), (unknown, Some(whole.len()))] {
+            let (before, mut met) = (bytes.clone(), Vec::new());
+            let first = strides.of(10).expect("a kernel's stride");
+            let mut number_of = |name| {
+                met.push(name);
+                5 + met.len() as u32
+            };
+            assert_eq!(number(&mut bytes, first, &strides, &mut number_of), end, "{}", layout.0);
+            assert_eq!(met, [0xdead_0000; 2]);
+            let names = |bytes: &[u8]| {
+                let (mut records, mut names) = (Records::new(bytes, &strides), Vec::new());
+                while let Step::Record(record) = records.step() {
+                    names.extend(match record {
+                        Record::Op { op, name } => Some((op.correlation, name)),
+                        _ => None,
+                    });
+                }
+                names
+            };
+            assert_eq!(names(&bytes), [(1, 0xdead_0000), (2, 6), (3, 7)]);
+            let changed = bytes.iter().zip(&before).enumerate().filter(|(_, (now, before))| now != before);
+            let second = first + strides.of(38).expect("a stride") + 104;
+            let is_name =
+                |at: usize| (second..second + 8).contains(&at) || (second + first..second + first + 8).contains(&at);
+            assert!(changed.into_iter().all(|(at, _)| is_name(at)));
+        }
+    }
+    let strides = strides(LAYOUTS[0]);
+    let mut cut = a_kernel(&strides, 1);
+    cut.truncate(150);
+    assert_eq!(number(&mut cut, 0, &strides, |_| panic!("it is cut off")), None);
+}
