@@ -91,7 +91,8 @@ pub struct TreeNode {
     pub calls: u64,
     /// Times entered and exited; an async span is entered once a poll.
     pub instances: u64,
-    /// Sum of all durations.
+    /// Sum of all durations. Of a row that stands for recursion deeper than the tree ([`Losses::recursive_rows`]), at most what all rows of that recursion and those
+    /// below took themselves on each thread, so that no time counts twice.
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
@@ -186,6 +187,9 @@ pub struct Losses {
     pub names_over_limit: u64,
     /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)` row.
     pub nodes_over_limit: u64,
+    /// Rows of the tree that stand for all levels of a recursion below them too, since the tree has 64.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub recursive_rows: u64,
     /// Rows whose durations were not all kept because the sample budget was spent: their median is unknown.
     pub rows_without_median: u64,
     /// What could not be timed on the GPU.

@@ -83,6 +83,11 @@ fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>)
         "spans had no room in the tree; they are in (more) rows.",
     );
     counted(
+        losses.recursive_rows,
+        "row of the tree stands for recursion deeper than 64 levels; time inside of itself is in its total once.",
+        "rows of the tree stand for recursion deeper than 64 levels; time inside of themselves is in their totals once.",
+    );
+    counted(
         losses.spans_dropped,
         "span could not be followed, and is in no table.",
         "spans could not be followed, and are in no table.",

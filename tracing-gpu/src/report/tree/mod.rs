@@ -20,7 +20,7 @@ const AROUND_NAME: usize = 24;
 /// A time that there is not, its dash below the digits of the others.
 const NO_TIME: &str = "-   ";
 /// What the `*` behind a share means.
-const BESIDE: &str = " *  on several threads: together longer than the parent\n";
+const BESIDE: &str = " *  together more than the parent: on other threads, in each other, after it\n";
 /// What `GPU busy` means.
 const BUSY: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
 /// The line of what was launched elsewhere.

@@ -10,6 +10,7 @@ pub(super) fn add(all: &mut Losses, more: Losses) {
         open,
         names_over_limit,
         nodes_over_limit,
+        recursive_rows,
         rows_without_median,
         streams: StreamLosses { pending, captured, refused, dropped, unreadable },
         activity:
@@ -32,6 +33,7 @@ pub(super) fn add(all: &mut Losses, more: Losses) {
         (&mut all.stray_exits, stray_exits),
         (&mut all.names_over_limit, names_over_limit),
         (&mut all.nodes_over_limit, nodes_over_limit),
+        (&mut all.recursive_rows, recursive_rows),
         (&mut all.rows_without_median, rows_without_median),
         (&mut all.spans_dropped, spans_dropped),
         (&mut streams.pending, pending),
