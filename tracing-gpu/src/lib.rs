@@ -166,6 +166,7 @@ mod init;
 mod layer;
 mod marks;
 mod nesting;
+mod outputs;
 mod own_values;
 mod process;
 mod profiler;
