@@ -355,6 +355,7 @@ fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Los
         open: cut.chain(open).map(|range| range.named(names)).collect(),
         streams: if core.gpu { gpu::losses(core) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
+        categories_over_limit: names.catalog.categories_over_limit,
         ..Losses::default()
     }
 }

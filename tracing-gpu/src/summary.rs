@@ -182,9 +182,11 @@ pub struct Losses {
     pub stray_exits: u64,
     /// Ranges open at the time of the summary.
     pub open: Vec<OpenRange>,
-    /// Values of `nvtx.name` beyond the bound on distinct names, for which the span's own name was used, and of `nvtx.category` beyond the
-    /// same bound, which have no row.
+    /// Values of `nvtx.name` beyond the bound on distinct names, for which the span's own name was used.
     pub names_over_limit: u64,
+    /// Values of `nvtx.category` beyond the same bound: they are in no row of the categories.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub categories_over_limit: u64,
     /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)` row.
     pub nodes_over_limit: u64,
     /// Rows of the tree that stand for all levels of a recursion below them too, since the tree has 64.

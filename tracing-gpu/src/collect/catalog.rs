@@ -57,6 +57,7 @@ pub(crate) struct Catalog {
     node_ids: HashMap<(u32, u32, RangeStyle), u32>,
     run_time_names: usize,
     pub(crate) names_over_limit: u64,
+    pub(crate) categories_over_limit: u64,
 }
 
 #[derive(Debug)]
@@ -100,6 +101,7 @@ impl Catalog {
             node_ids: HashMap::new(),
             run_time_names: 0,
             names_over_limit: 0,
+            categories_over_limit: 0,
         }
     }
 
@@ -125,10 +127,15 @@ impl Catalog {
     /// Number of a category; from 1 up. 0, which is none, and counted, when the bound on run-time names is reached.
     pub(crate) fn category(&mut self, name: CategoryName) -> u32 {
         if self.categories.get(&name).is_none() && self.categories.values.len() > self.limits.run_time_names {
-            self.names_over_limit += 1;
+            self.categories_over_limit += 1;
             return 0;
         }
         self.categories.intern(name)
+    }
+
+    /// Counts what does not fit from 0 again, for a new window.
+    pub(crate) fn forget_losses(&mut self) {
+        (self.names_over_limit, self.categories_over_limit) = (0, 0);
     }
 
     /// The label of a number that this catalog gave.
@@ -300,12 +307,20 @@ mod tests {
     }
 
     #[test]
+    fn categories_are_bounded_and_counted_by_themselves() {
+        let mut catalog = Catalog::new(Limits { nodes: 3, run_time_names: 2 });
+        let numbers: Vec<u32> = (0..5).map(|number| catalog.category(CategoryName::Number(number))).collect();
+        assert_eq!(numbers, [1, 2, 0, 0, 0]);
+        assert_eq!((catalog.names_over_limit, catalog.categories_over_limit), (0, 3));
+    }
+
+    #[test]
     fn run_time_names_are_bounded_and_counted() {
         let mut catalog = Catalog::new(Limits { nodes: 3, run_time_names: 2 });
         let known = catalog.run_time_label(0, "x");
         assert!(catalog.run_time_label(0, "y").is_some());
         assert_eq!(catalog.run_time_label(0, "z"), None);
         assert_eq!(catalog.run_time_label(0, "x"), known);
-        assert_eq!(catalog.names_over_limit, 1);
+        assert_eq!((catalog.names_over_limit, catalog.categories_over_limit), (1, 0));
     }
 }

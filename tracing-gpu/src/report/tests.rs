@@ -274,6 +274,7 @@ fn the_footer_names_every_loss() {
             lifetimes("request", "main", 1),
         ],
         names_over_limit: 3,
+        categories_over_limit: 12,
         nodes_over_limit: 4,
         recursive_rows: 2,
         rows_without_median: 5,
@@ -297,6 +298,8 @@ fn the_footer_names_every_loss() {
    there.
  - 3 values of nvtx.name were beyond the bound on distinct names; the spans' own
    names were used.
+ - 12 values of nvtx.category were beyond the bound on distinct categories; they
+   are in no row of them.
  - 4 spans had no room in the tree; they are in (more) rows.
  - 2 rows of the tree stand for recursion deeper than 64 levels; time inside of
    themselves is in their totals once.
