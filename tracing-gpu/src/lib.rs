@@ -200,7 +200,7 @@ pub mod internals {
     }
 }
 
-pub use compare::{Basis, ComparedRange, Comparison, Gate, InRun, Regression};
+pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regression};
 pub use config::{ConfigError, Domain, Gpu, Output};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;

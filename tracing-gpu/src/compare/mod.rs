@@ -4,7 +4,7 @@ mod gate;
 #[cfg(test)]
 mod tests;
 
-pub use gate::{Basis, Gate, Regression};
+pub use gate::{Added, Basis, Gate, Regression};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

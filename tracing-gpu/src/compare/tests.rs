@@ -63,6 +63,7 @@ fn a_run_a_line_where_there_is_no_room() {
 
  >> slower in new: new +7.000 us (new), kept +900 ns (x1.90, 3 instances, not 1)
     th\\tird: nothing is slower by 0.1 % of the base or more
+    not in base: new 7.000 us (new)
 
 ";
     let text = text(&comparison, 80);
@@ -182,4 +183,22 @@ fn the_most_time_lost_comes_first() {
     let named: Vec<(&str, &str, u64)> =
         found.iter().map(|one| (one.run.as_str(), one.name.as_str(), one.grown_ns)).collect();
     assert_eq!(named, [("worse", "a", 8_000_000), ("new", "b", 4_000_000), ("new", "a", 1_000_000)]);
+}
+
+#[test]
+fn ranges_that_the_first_run_does_not_have_are_listed_by_run() {
+    let old = run(&[("a", 1, 1_000_000), ("open", 0, 0)]);
+    let new = run(&[("a", 1, 1_000_000), ("b", 2, 5_000_000), ("short", 1, 99), ("open", 1, 200_000)]);
+    let newer = run(&[("b", 1, 6_000_000), ("empty", 0, 0)]);
+    let comparison = Comparison::of(&[("old", &old), ("new", &new), ("newer", &newer)]);
+    let lines: Vec<String> = comparison.added(100).iter().map(ToString::to_string).collect();
+    let expected = [
+        "newer: b took 6.000 ms, and is not in old",
+        "new: b took 5.000 ms, and is not in old",
+        "new: open took 200.0 us, and is not in old",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(comparison.added(99).len(), 4);
+    assert_eq!(comparison.regressions(0.0), [], "nothing to compare them with");
+    assert_eq!(Comparison::of(&[]).added(0), []);
 }

@@ -291,7 +291,32 @@ fn sentences(comparison: &Comparison, options: &RenderOptions) -> String {
     for verdict in verdicts(comparison, options.columns() - 4, options) {
         push(&mut out, &format!("{}{}", if verdict.slower { " >> " } else { "    " }, verdict.text));
     }
+    out += &added(comparison, options);
     if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// A line where later runs have ranges that the first one has not, the longest first, as far as they go.
+fn added(comparison: &Comparison, options: &RenderOptions) -> String {
+    let all = comparison.added(0);
+    let Some(base) = comparison.runs.first().filter(|_| !all.is_empty()) else { return String::new() };
+    let mut text = format!("    not in {}: ", shown(base, options));
+    for (at, added) in all.iter().enumerate() {
+        let label = names::label(added.domain.as_deref(), &added.name).unwrap_or_else(|| "None".to_owned());
+        let label = if options.raw_names { label } else { names::escaped(&label).into_owned() };
+        let name = shorten(&label, MAX_NAME, MAX_NAME / 2);
+        let range = format!("{name} {} ({})", human_inline(added.total_ns), shown(&added.run, options));
+        let rest = match all.len() - at - 1 {
+            0 => String::new(),
+            more => format!(" and {} more", integer(more as u64, options.thousands)),
+        };
+        let comma = if at == 0 { "" } else { ", " };
+        if at == SLOWEST || at > 0 && chars(&text) + chars(&range) + chars(&rest) + 2 > options.columns() {
+            text += &format!(" and {} more", integer((all.len() - at) as u64, options.thousands));
+            break;
+        }
+        text = text + comma + &range;
+    }
+    text + "\n"
 }
 
 fn phase(range: &ComparedRange, run: usize, ns: i64, options: &RenderOptions) -> String {
