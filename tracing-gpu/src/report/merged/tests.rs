@@ -280,3 +280,27 @@ fn as_json_it_has_rows_and_ranks() {
     assert_eq!((&value["tree"][1]["key"]["depth"], &value["tree"][1]["key"]["name"]), (&1.into(), &"a,b".into()));
     assert_eq!(value["processes"][1]["rank"], 1);
 }
+
+/// Where there is no room for a column that tells them apart, the name does.
+#[test]
+fn ranges_of_one_name_and_two_styles_are_told_apart_at_80_columns() {
+    let mut one = of(None, &[("request", &[5_000_000]), ("request", &[7_000_000]), ("other", &[1_000])]);
+    one.process.host = "a-machine-of-a-long-name".to_owned();
+    one.ranges[1].style = RangeStyle::StartEnd;
+    one.ranges[2].style = RangeStyle::StartEnd;
+    for width in [76, 80, 100, 200] {
+        let mut text = Vec::new();
+        let options = RenderOptions::default().width(width);
+        Summary::merge([one.clone(), one.clone()]).render(&options, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("request")).collect();
+        let has_column = text.contains("Style");
+        assert!(
+            rows.len() == 2 && rows[0].contains(if has_column { "StartEnd" } else { "request (start/end)" }),
+            "{text}"
+        );
+        assert!(rows[1].trim_end().ends_with("request") && has_column == (width > 80), "{text}");
+        assert!(!text.contains("other ("), "there is one of it: {text}");
+        assert!(text.lines().all(|line| chars(line) <= width), "{text}");
+    }
+}
