@@ -32,6 +32,11 @@ pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Current => " ** Phase Tree (tree):",
         TableStyle::Legacy => "Phase Tree:",
     };
+    titled(summary, title, options)
+}
+
+/// The same under another title.
+pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) -> String {
     if summary.tree.is_empty() {
         return section(title, NO_RANGE);
     }
