@@ -179,7 +179,7 @@ mod signals;
 mod stats;
 mod subscriber;
 mod summary;
-#[allow(dead_code, unreachable_pub, missing_docs)] // until the profiler writes timelines
+#[allow(dead_code, unreachable_pub, missing_docs)] // public in `internals`; not all features use all
 mod timeline;
 
 /// Not part of the API: for the tests of this repository.

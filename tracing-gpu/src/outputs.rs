@@ -48,7 +48,15 @@ pub(crate) fn take(config: &mut Config, process: &Process) -> (Files, Vec<String
     let (mut own, mut complaints) = (Files { files: Vec::new(), pid: process.pid }, Vec::new());
     let mut taken = TAKEN.lock();
     for (output, path) in wanted {
-        let Some(named) = path.as_ref().map(|path| export::expand(path, process)) else { continue };
+        let Some(given) = path.as_ref() else { continue };
+        if let Some(unknown) = export::unknown(given) {
+            let given = given.to_string_lossy();
+            complaints.push(format!(
+                "`{unknown}` in `{}` stays as it is: %h, %p and %r are the host, the process id and the rank, and %% is a percent sign",
+                escaped(&given)
+            ));
+        }
+        let named = export::expand(given, process);
         let Some(file) = place(&named) else { continue };
         match taken.iter().find(|other| other.pid == process.pid && other.file == file) {
             Some(other) => {
@@ -155,6 +163,15 @@ mod tests {
         others.give_back();
         files.give_back();
         assert!(take(&mut settings(&path, "/dev/null"), &process(2)).1.is_empty());
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_said_and_kept() {
+        let path = std::env::temp_dir().join("outputs-%z").display().to_string();
+        let mut config = settings(&path, "/dev/null");
+        let (_, said) = take(&mut config, &process(5));
+        assert!(said.len() == 1 && said[0].starts_with(&format!("`%z` in `{path}` stays as it is: ")), "{said:?}");
+        assert_eq!(config.files.timelines.trace, Some(PathBuf::from(path)));
     }
 
     #[test]
