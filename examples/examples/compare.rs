@@ -5,7 +5,7 @@
 //! cargo run --release --example compare -- --threshold 10% old.json new.json
 //! ```
 //!
-//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did, and 2 where the files could not be compared. Without
+//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (or, with `--new`, is not in the first file), and 2 where the files could not be compared. Without
 //! arguments it says how it is used and shows a comparison of two runs of its own.
 
 use std::error::Error;
@@ -17,18 +17,22 @@ use std::process::ExitCode;
 use tracing_gpu::{Basis, Comparison, Gate, Output, Profiler, RenderOptions, Summary};
 
 const USAGE: &str = "\
-usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--csv | --json] [--html FILE] BASE.json NEW.json ...
+usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--new] [--csv | --json] [--html FILE] BASE.json NEW.json ...
 
   --threshold PERCENT     how much slower than BASE a range may be (default 10%)
   --average               compare averages per instance, for runs of different length; otherwise totals
   --least MILLISECONDS    differences below this do not count (default 0.1)
+  --new                   fail on ranges of that length that BASE does not have, too; otherwise they are shown and fail nothing
   --csv, --json           print the comparison for programs
   --html FILE             write it as a page for a browser, too
+  --help                  print this
 ";
 
 /// What was asked for.
 struct Arguments {
     gate: Gate,
+    /// Whether a range that the first run does not have fails.
+    new_fails: bool,
     form: Form,
     page: Option<String>,
     files: Vec<String>,
@@ -43,6 +47,10 @@ enum Form {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|word| word == "--help") {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let compared = if arguments.is_empty() { demonstrate() } else { read(arguments).and_then(|said| compare(&said)) };
     match compared {
         Ok(true) => ExitCode::SUCCESS,
@@ -55,7 +63,8 @@ fn main() -> ExitCode {
 }
 
 fn read(arguments: Vec<String>) -> Result<Arguments, Box<dyn Error>> {
-    let mut said = Arguments { gate: Gate::new(0.10), form: Form::Text, page: None, files: Vec::new() };
+    let mut said =
+        Arguments { gate: Gate::new(0.10), new_fails: false, form: Form::Text, page: None, files: Vec::new() };
     let mut words = arguments.into_iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n\n{USAGE}"));
@@ -63,6 +72,7 @@ fn read(arguments: Vec<String>) -> Result<Arguments, Box<dyn Error>> {
             "--threshold" => said.gate.threshold = number(value()?.trim_end_matches('%'))? / 100.0,
             "--least" => said.gate.least_ns = (number(&value()?)? * 1e6) as u64,
             "--average" => said.gate.basis = Basis::Average,
+            "--new" => said.new_fails = true,
             "--csv" => said.form = Form::Csv,
             "--json" => said.form = Form::Json,
             "--html" => said.page = Some(value()?),
@@ -98,15 +108,15 @@ fn compare(said: &Arguments) -> Result<bool, Box<dyn Error>> {
         let written = File::create(path).and_then(|mut page| comparison.html(&mut page));
         written.map_err(|error| format!("cannot write the page to {path}: {error}"))?;
     }
-    judge(&comparison, &said.gate, said.form)
+    judge(&comparison, &said.gate, said.new_fails, said.form)
 }
 
 fn name(file: &str) -> String {
     Path::new(file).file_stem().map_or_else(|| file.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Prints the comparison, and what became slower.
-fn judge(comparison: &Comparison, gate: &Gate, form: Form) -> Result<bool, Box<dyn Error>> {
+/// Prints the comparison, and what fails: what became slower and, where that is asked for, what is new.
+fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> Result<bool, Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     match form {
         Form::Text => comparison.render(&RenderOptions::default().width(columns()), &mut out)?,
@@ -118,7 +128,11 @@ fn judge(comparison: &Comparison, gate: &Gate, form: Form) -> Result<bool, Box<d
     for regression in &slower {
         eprintln!("SLOWER {regression}");
     }
-    Ok(slower.is_empty())
+    let added = if new_fails { comparison.added(gate.least_ns) } else { Vec::new() };
+    for added in &added {
+        eprintln!("NEW {added}");
+    }
+    Ok(slower.is_empty() && added.is_empty())
 }
 
 /// What `COLUMNS` says; shells keep it up to date but do not hand it on unless they are told to (`export COLUMNS`).
@@ -132,7 +146,7 @@ fn demonstrate() -> Result<bool, Box<dyn Error>> {
     println!("{USAGE}\nFor example, a program before and after a change, whose mistake is in the phase \"sort\":");
     let (before, after) = (measured(1)?, measured(5)?);
     let comparison = Comparison::of(&[("before", &before), ("after", &after)]);
-    let passed = judge(&comparison, &Gate::new(0.5), Form::Text)?;
+    let passed = judge(&comparison, &Gate::new(0.5), false, Form::Text)?;
     println!("With these two files the exit status would be {}.", i32::from(!passed));
     Ok(true)
 }

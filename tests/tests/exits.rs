@@ -2,7 +2,7 @@
 
 mod scenario;
 
-use scenario::{BOTH, Ran, SUBSCRIBER, command, notes, outcome, outcome_recorded, printed, rows};
+use scenario::{BOTH, Ran, SUBSCRIBER, TemporaryFile, command, notes, outcome, outcome_recorded, printed, rows};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Stdio};
@@ -188,11 +188,24 @@ fn a_second_start_is_one_line_and_an_inert_guard() {
     let ran = outcome(&mut command("init-twice", SUBSCRIBER));
     assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "true false\n"));
     let (said, report) = ran.stderr.split_once('\n').expect("a line");
-    assert_eq!(said, REFUSED);
+    assert_eq!(
+        said,
+        "tracing-gpu: `init()` was called before, and that profiler goes on measuring: this call changes nothing"
+    );
     let (ranges, _) = report.split_once(" ** Phase Tree").expect("ranges and tree by default");
     // The second guard is dropped between two pieces of work: the first goes on.
     assert_eq!(printed(ranges), rows([("step", 2), ("work", 2)]));
     assert!(!report.contains("Notes:"), "{report}");
+
+    // The trace of the first is not opened anew.
+    let trace = TemporaryFile::new("trace.json");
+    let setting = format!("report=ranges,trace={}", trace.0.display());
+    let ran = outcome(command("init-again", SUBSCRIBER).env("TRACING_GPU", setting));
+    let (report, said) = ran.stderr.trim_end().rsplit_once('\n').expect("a line");
+    assert_eq!((ran.status.code(), printed(report)), (Some(0), rows([("step", 1), ("work", 1)])));
+    let ended = "tracing-gpu: `init()` was called before, and its guard is dropped: nothing is measured any more";
+    assert!(said.starts_with(ended), "{said}");
+    assert!(trace.text().contains("work"), "{}", trace.text());
 
     let ran = outcome(&mut command("init-beside-another", SUBSCRIBER));
     assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "false\n"));

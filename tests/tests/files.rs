@@ -127,6 +127,46 @@ fn each_file_has_its_line_and_finish_returns_them() {
     }
 }
 
+#[test]
+fn of_two_outputs_to_one_file_the_first_is_written() {
+    for tier in BOTH {
+        let folder = Folder::new(&format!("one-file-{tier}"));
+        let (path, again) = (folder.0.join("run.json"), folder.0.join("./run.json"));
+        let setting = format!("report=ranges,trace={},json={}", path.display(), again.display());
+        let ran = outcome(command("defaults", tier).env("TRACING_GPU", setting));
+        let line = format!("tracing-gpu: cannot write the JSON to `{}`: the trace goes there\n", again.display());
+        assert!(ran.status.success() && ran.stderr.starts_with(&line), "{tier}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{tier}: {}", ran.stderr);
+        assert!(ran.stderr.contains("Range Summary ("), "{tier}: {}", ran.stderr);
+        assert!(fs::read_to_string(&path).expect("a trace").starts_with("[\n"), "{tier}");
+
+        // What is no file holds any number of them.
+        let ran = outcome(command("defaults", tier).env("TRACING_GPU", "trace=/dev/null,json=/dev/null"));
+        assert!(ran.status.success() && !ran.stderr.contains("tracing-gpu:"), "{tier}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn of_two_profilers_with_one_file_the_first_writes_it_until_it_ends() {
+    for tier in BOTH {
+        let folder = Folder::new(&format!("two-profilers-{tier}"));
+        let path = folder.0.join("run.json");
+        let line = format!(
+            "tracing-gpu: cannot write the JSON to `{}`: the JSON of another profiler goes there\n",
+            path.display()
+        );
+        let setting = format!("json={}", path.display());
+        let ran = outcome(command("two-profilers", tier).env("TRACING_GPU", &setting));
+        assert!(ran.status.success() && ran.stderr == line, "{tier}: {}", ran.stderr);
+        assert_eq!(summary(&path).notes, Vec::<String>::new(), "{tier}: the second says that NVTX is not its own");
+
+        // Of three, the second lives beside the first, and the third is built when that one has ended.
+        let ran = outcome(command("nvtx-passes-on", tier).env("TRACING_GPU", &setting));
+        assert!(ran.status.success() && ran.stderr == line, "{tier}: {}", ran.stderr);
+        assert_eq!(summary(&path).ranges[0].name, "next", "{tier}");
+    }
+}
+
 /// The file is open elsewhere in the one way that Linux forbids: it is the program that runs.
 #[test]
 fn a_file_that_is_in_use_is_one_line() {

@@ -159,6 +159,11 @@ impl Config {
         self.reports.iter().any(|report| report.needs_calls())
     }
 
+    /// Whether there is a report at the end.
+    pub(crate) fn prints(&self) -> bool {
+        self.statistics && !self.reports.is_empty()
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.domain == Domain::Named(String::new()) {
             return Err(ConfigError::EmptyDomain);

@@ -1,6 +1,7 @@
 //! From what the threads wrote to a summary. Never stops them.
 
 mod activity;
+mod recursion;
 
 use std::collections::BTreeMap;
 
@@ -37,6 +38,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
     let window = core.window();
     let shards = core.all_shards();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
+    let mut ends = Vec::new(); // of each thread's rows
     let mut open: Vec<Open> =
         core.abandoned().into_iter().map(|range| Open::pushed(range.label, range.thread)).collect();
     let mut lifetimes = Vec::new();
@@ -44,6 +46,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
         // Rows of a thread that has not called since the window began are of an older one.
         if shard.window.load(std::sync::atomic::Ordering::Acquire) == window {
             rows.extend(shard.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+            ends.push(rows.len());
         }
         let thread = shard.thread.lock().clone();
         open.extend(
@@ -60,16 +63,19 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
     let stream_rows = core.stream_times.rows();
     core.with_names(|names| {
         let merged = Merged::of(&rows, names);
+        let totals = node_totals(&rows, &ends, &stream_rows, names);
         let mut summary = Summary {
             elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
             ranges: ranges(&merged, names, rate),
             stream_ranges: stream_ranges(&stream_rows, names),
-            tree: tree(&rows, &stream_rows, activity.as_ref(), names, rate, window),
+            tree: tree(&totals, activity.as_ref(), names, rate, window),
             gpu: activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id())),
             categories: categories(&merged, rate),
-            losses: losses(core, names, open, cut, spans_in_more(&rows, names)),
+            losses: losses(core, names, open, cut),
             ..Summary::default()
         };
+        summary.losses.nodes_over_limit = spans_in_more(&rows, names);
+        summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
             summary.losses.activity = all.losses;
         }
@@ -201,20 +207,21 @@ struct NodeTotals {
     instances: u64,
     total: u128,
     nested: u128,
+    /// Part of the total that was spent inside of the same node on the same thread.
+    again: u128,
     /// First creation of such a span in the window.
     first: Option<u64>,
     /// In nanoseconds, where any instance was timed on a stream.
     stream: Option<u128>,
 }
 
-fn tree(
+/// By node; `ends` says where the rows of each thread end.
+fn node_totals(
     rows: &[(RangeKey, RowCopy)],
+    ends: &[usize],
     stream_rows: &[(StreamKey, StreamTime)],
-    activity: Option<&ActivityTotals>,
     names: &Names,
-    rate: Rate,
-    window: u64,
-) -> Vec<TreeNode> {
+) -> Vec<NodeTotals> {
     let nodes = names.catalog.nodes();
     let mut totals = vec![NodeTotals::default(); nodes.len()];
     for (_, row) in rows {
@@ -235,6 +242,24 @@ fn tree(
             node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
         }
     }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let threads = starts.zip(ends).filter_map(|(start, &end)| rows.get(start..end));
+    for (node, again) in recursion::counted_again(&names.catalog, threads) {
+        if let Some(node) = totals.get_mut(node as usize) {
+            node.again = again;
+        }
+    }
+    totals
+}
+
+fn tree(
+    totals: &[NodeTotals],
+    activity: Option<&ActivityTotals>,
+    names: &Names,
+    rate: Rate,
+    window: u64,
+) -> Vec<TreeNode> {
+    let nodes = names.catalog.nodes();
     // A parent has a lower number than its children: from the last node to the first, every node is complete when it is handed up.
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
@@ -260,7 +285,7 @@ fn tree(
             name,
             calls: own.calls,
             instances: own.instances,
-            total_ns: rate.ns(own.total),
+            total_ns: rate.ns(own.total.saturating_sub(own.again)),
             self_ns: rate.ns(own.total.saturating_sub(own.nested)),
             stream_total_ns: own_stream.or(below_stream),
             stream_self_ns: own_stream
@@ -287,6 +312,13 @@ fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     rows.iter().filter(in_more).map(|(_, row)| row.calls).sum()
 }
 
+/// Rows of the tree that stand for recursion beyond its bound on depth. Those in `(more)` rows are counted as such.
+fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
+    let catalog = &names.catalog;
+    let rows = (0..).zip(catalog.nodes()).zip(totals).filter(|(_, own)| own.instances > 0);
+    count(rows.filter(|((id, node), _)| catalog.recursion_of(*id).is_some() && !catalog.is_more(node)))
+}
+
 /// Ranges that are open, with their names still numbers.
 struct Open {
     label: u32,
@@ -311,7 +343,7 @@ impl Open {
     }
 }
 
-fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>, nodes_over_limit: u64) -> Losses {
+fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let cut = cut
         .into_iter()
@@ -323,8 +355,7 @@ fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>, nodes_
         open: cut.chain(open).map(|range| range.named(names)).collect(),
         streams: if core.gpu { gpu::losses(core) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
-        nodes_over_limit,
-        activity: crate::summary::ActivityLosses::default(),
-        rows_without_median: 0,
+        categories_over_limit: names.catalog.categories_over_limit,
+        ..Losses::default()
     }
 }

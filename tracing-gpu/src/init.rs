@@ -1,7 +1,15 @@
 //! The one-line start.
 
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
 use crate::Profiler;
 use crate::profiler::complain;
+
+/// What became of the first [`init`]: for the words of the next one alone, so that nothing is published by it.
+static FIRST: AtomicU8 = AtomicU8::new(NONE);
+const NONE: u8 = 0;
+const MEASURING: u8 = 1;
+const ENDED: u8 = 2;
 
 /// Prints the report when it is dropped. Keep it in `main`.
 #[derive(Debug)]
@@ -18,17 +26,28 @@ impl Guard {
     }
 }
 
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.profiler.is_some() {
+            FIRST.store(ENDED, Relaxed);
+        }
+    }
+}
+
 /// Measures all spans of the program from here on, and prints ranges and tree to standard error when the guard is dropped.
 ///
 /// Installs the subscriber without a registry: the fastest, for programs that only profile. A program that logs composes
-/// [`Profiler::layer`] with its other layers instead. Never fails: where a global subscriber is installed already, it says so in one
-/// line on standard error and returns a guard that does nothing.
+/// [`Profiler::layer`] with its other layers instead. Never fails: where a global subscriber is installed already, by an `init` before or
+/// by the program, it says so in one line on standard error and returns a guard that does nothing.
 ///
 /// ```
 /// let _profile = tracing_gpu::init();
 /// tracing::info_span!("Load Module").in_scope(|| { /* ... */ });
 /// ```
 pub fn init() -> Guard {
+    if FIRST.load(Relaxed) != NONE {
+        return refuse(); // before a second profiler opens the files of the first
+    }
     let profiler = match Profiler::builder().build() {
         Ok(profiler) => profiler,
         Err(error) => {
@@ -41,10 +60,22 @@ pub fn init() -> Guard {
     }
     if tracing::subscriber::set_global_default(profiler.subscriber()).is_err() {
         profiler.cancel();
-        complain(
-            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of `init()`",
-        );
-        return Guard { profiler: None };
+        return refuse();
     }
+    FIRST.store(MEASURING, Relaxed);
     Guard { profiler: Some(profiler) }
+}
+
+/// Says who has the place of the global subscriber, which only one can ever have.
+fn refuse() -> Guard {
+    complain(match FIRST.load(Relaxed) {
+        MEASURING => "`init()` was called before, and that profiler goes on measuring: this call changes nothing",
+        ENDED => {
+            "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first guard until the program ends"
+        }
+        _ => {
+            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of `init()`"
+        }
+    });
+    Guard { profiler: None }
 }

@@ -166,6 +166,7 @@ mod init;
 mod layer;
 mod marks;
 mod nesting;
+mod outputs;
 mod own_values;
 mod process;
 mod profiler;
@@ -178,7 +179,7 @@ mod signals;
 mod stats;
 mod subscriber;
 mod summary;
-#[allow(dead_code, unreachable_pub, missing_docs)] // until the profiler writes timelines
+#[allow(dead_code, unreachable_pub, missing_docs)] // public in `internals`; not all features use all
 mod timeline;
 
 /// Not part of the API: for the tests of this repository.
@@ -199,7 +200,7 @@ pub mod internals {
     }
 }
 
-pub use compare::{Basis, ComparedRange, Comparison, Gate, InRun, Regression};
+pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regression};
 pub use config::{ConfigError, Domain, Gpu, Output};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;

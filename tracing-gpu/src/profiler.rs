@@ -23,6 +23,7 @@ use crate::files;
 use crate::gpu;
 use crate::identity;
 use crate::layer::GpuLayer;
+use crate::outputs;
 use crate::process;
 use crate::recorder::Recorder;
 use crate::report::{self, RenderOptions};
@@ -74,6 +75,8 @@ struct Inner {
     config: Config,
     process: u32,
     identity: Process,
+    /// The files that no other profiler writes until this one ends.
+    outputs: outputs::Files,
     has_tier: AtomicBool,
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
@@ -175,7 +178,11 @@ impl Drop for Profiler {
 }
 
 impl Inner {
-    fn start(config: Config) -> &'static Self {
+    fn start(mut config: Config) -> &'static Self {
+        let identity = identity::read();
+        let (outputs, complaints) =
+            if config.enabled { outputs::take(&mut config, &identity) } else { Default::default() };
+        complaints.iter().for_each(|complaint| complain(complaint));
         let (mut nvtx, mut nvtx_taken) = (config.nvtx && config.enabled, false);
         if nvtx && NVTX_OWNER.compare_exchange(0, u64::MAX, AcqRel, Acquire).is_err() {
             (nvtx, nvtx_taken) = (false, true);
@@ -197,7 +204,8 @@ impl Inner {
         let inner: &'static Self = Box::leak(Box::new(Self {
             core,
             process: std::process::id(),
-            identity: identity::read(),
+            identity,
+            outputs,
             has_tier: AtomicBool::new(false),
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
@@ -291,6 +299,7 @@ impl Inner {
     /// Gives up what a live profiler has, and wakes whoever waits for the end.
     fn end(&'static self) {
         LIVE.lock().retain(|live| live.core.id != self.core.id);
+        self.outputs.give_back();
         let _not_ours = NVTX_OWNER.compare_exchange(self.core.id, 0, AcqRel, Acquire);
         *self.phase.lock() = Phase::Done;
         self.done.notify_all();
@@ -350,7 +359,7 @@ impl Inner {
             let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
             RenderOptions::default().style(self.config.style).width(width).hot_share(self.config.hot_share)
         };
-        if self.config.reports.is_empty() || !self.config.statistics {
+        if !self.config.prints() {
             return Ok(());
         }
         let process = &summary.process;

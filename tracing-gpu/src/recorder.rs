@@ -41,6 +41,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 
 /// A file, and what writes it.
 pub(crate) struct TimelineFile {
+    /// As errors call it.
+    pub(crate) what: &'static str,
     pub(crate) path: PathBuf,
     pub(crate) sink: Box<dyn Sink>,
 }
@@ -132,15 +134,15 @@ fn give(
     files.retain_mut(|file| match what(&mut *file.sink) {
         Ok(()) => true,
         Err(error) => {
-            errors.push(cannot_write(&file.path, &error));
+            errors.push(cannot_write(file.what, &file.path, &error));
             false
         }
     });
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
+fn cannot_write(what: &str, path: &Path, error: &io::Error) -> io::Error {
     let path = path.to_string_lossy();
-    io::Error::new(error.kind(), format!("cannot write the timeline to `{}`: {error}", escaped(&path)))
+    io::Error::new(error.kind(), format!("cannot write {what} to `{}`: {error}", escaped(&path)))
 }
 
 impl Recorder {

@@ -10,6 +10,10 @@ mod finite;
 mod flat_tree;
 mod merge;
 
+use std::io;
+
+use crate::report::{self, RenderOptions, Report};
+
 pub use activity::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
@@ -91,7 +95,8 @@ pub struct TreeNode {
     pub calls: u64,
     /// Times entered and exited; an async span is entered once a poll.
     pub instances: u64,
-    /// Sum of all durations.
+    /// Sum of all durations. Of a row that stands for recursion deeper than the tree ([`Losses::recursive_rows`]), at most what all rows of that recursion and those
+    /// below took themselves on each thread, so that no time counts twice.
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
@@ -181,11 +186,16 @@ pub struct Losses {
     pub stray_exits: u64,
     /// Ranges open at the time of the summary.
     pub open: Vec<OpenRange>,
-    /// Values of `nvtx.name` beyond the bound on distinct names, for which the span's own name was used, and of `nvtx.category` beyond the
-    /// same bound, which have no row.
+    /// Values of `nvtx.name` beyond the bound on distinct names, for which the span's own name was used.
     pub names_over_limit: u64,
+    /// Values of `nvtx.category` beyond the same bound: they are in no row of the categories.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub categories_over_limit: u64,
     /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)` row.
     pub nodes_over_limit: u64,
+    /// Rows of the tree that stand for all levels of a recursion below them too, since the tree has 64.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub recursive_rows: u64,
     /// Rows whose durations were not all kept because the sample budget was spent: their median is unknown.
     pub rows_without_median: u64,
     /// What could not be timed on the GPU.
@@ -260,4 +270,25 @@ pub struct Summary {
     pub losses: Losses,
     /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
     pub notes: Vec<String>,
+}
+
+impl Summary {
+    /// Prints these reports one after another, then what was lost and noted: [`report::render`](crate::report::render) as a method, as
+    /// [`MergedSummary`] and [`Comparison`](crate::Comparison) have it.
+    ///
+    /// ```
+    /// use tracing_gpu::{RenderOptions, Report, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::default().render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+    /// assert!(text.starts_with(b"\n ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render(&self, reports: &[Report], options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+        report::render(self, reports, options, out)
+    }
 }

@@ -27,6 +27,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("init-guard", init_guard),
     ("init-leaked-process-exit", init_leaked_process_exit),
     ("init-twice", init_twice),
+    ("init-again", init_again),
     ("init-beside-another", init_beside_another),
     ("build-beside-another", build_beside_another),
 ];
@@ -201,6 +202,16 @@ fn init_twice(_: Tier) -> Outcome {
     writeln!(std::io::stdout(), "{} {}", first.profiler().is_some(), second.profiler().is_some())?;
     work();
     drop(second);
+    work();
+    Ok(())
+}
+
+/// When the first guard is gone.
+fn init_again(_: Tier) -> Outcome {
+    let first = tracing_gpu::init();
+    work();
+    drop(first);
+    let _inert = tracing_gpu::init();
     work();
     Ok(())
 }

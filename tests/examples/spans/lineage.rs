@@ -18,6 +18,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("parent-with-values", parent_with_values),
     ("parent-filtered-out", parent_filtered_out),
     ("recursion", recursion),
+    ("mutual-recursion", mutual_recursion),
+    ("recursion-across-threads", recursion_across_threads),
     ("two-layers", two_layers),
     ("two-profilers", two_profilers),
     ("nvtx-passes-on", nvtx_passes_on),
@@ -138,6 +140,37 @@ fn recursion(tier: Tier) -> Outcome {
         }
     }
     measure(tier, || down(2_000))
+}
+
+/// Two that call each other, and one that either calls at times.
+fn mutual_recursion(tier: Tier) -> Outcome {
+    fn even(depth: usize) {
+        let _span = info_span!("even").entered();
+        if depth > 0 {
+            odd(depth - 1);
+            info_span!("leaf").in_scope(|| ());
+        }
+    }
+    fn odd(depth: usize) {
+        let _span = info_span!("odd").entered();
+        if depth > 0 {
+            even(depth - 1);
+        }
+    }
+    measure(tier, || even(500))
+}
+
+/// Each level is on a thread of its own, so none is inside of another there.
+fn recursion_across_threads(tier: Tier) -> Outcome {
+    fn down(depth: usize) {
+        let span = info_span!("level").entered();
+        let next = info_span!("next");
+        drop(span);
+        if depth > 1 {
+            on_thread("level", move || next.in_scope(|| down(depth - 1)));
+        }
+    }
+    measure(tier, || down(100))
 }
 
 fn two_layers(tier: Tier) -> Outcome {

@@ -1,5 +1,7 @@
 //! Which span is under which, and what is measured at all.
 
+use tracing_gpu::TreeNode;
+
 use super::*;
 
 #[test]
@@ -107,9 +109,43 @@ fn recursion_shares_its_node_past_64_levels() {
             |line: &String| -> u64 { line.rsplit_once(' ').unwrap().1.split_once('/').unwrap().0.parse().unwrap() };
         let recursive = shown.iter().filter(|line| line.contains("recursive"));
         assert_eq!(recursive.map(calls).sum::<u64>(), 2_000);
-        assert_whole(&summary);
+        assert_eq!(summary.losses, Losses { recursive_rows: 1, nodes_over_limit: 1, ..Losses::default() }, "{tier}");
+        assert_nested(&summary.tree, summary.tree[0].total_ns);
         let depths = recorded("recursion", tier);
         assert_eq!((depths.count("push"), depths.count("pop")), (2_001, 2_001));
+    }
+}
+
+/// Of spans that were all on one thread, each inside of its parent: none is longer.
+fn assert_nested(nodes: &[TreeNode], parent_ns: u64) {
+    for node in nodes {
+        assert!(node.self_ns <= node.total_ns && node.total_ns <= parent_ns + 1, "{} {parent_ns}", node.total_ns);
+        assert_nested(&node.children, node.total_ns);
+    }
+}
+
+#[test]
+fn recursion_of_two_counts_no_time_twice() {
+    for tier in BOTH {
+        for ran in [untold("mutual-recursion", tier), recorded("mutual-recursion", tier)] {
+            let summary = ran.summary();
+            assert_eq!(instances(&summary), rows([("even", 251), ("odd", 250), ("leaf", 250)]), "{tier}");
+            assert_eq!(summary.losses.recursive_rows, 2, "{tier}");
+            assert_nested(&summary.tree, summary.tree[0].total_ns);
+            // Nsight's numbers stay what they are: every instance in full.
+            assert!(row(&summary, "even").total_ns > 2 * row(&summary, "even").max_ns, "{tier}");
+        }
+    }
+}
+
+#[test]
+fn recursion_across_threads_is_counted_in_full() {
+    for tier in BOTH {
+        let mut summary = untold("recursion-across-threads", tier).summary();
+        assert_eq!(instances(&summary), rows([("level", 100), ("next", 99)]), "{tier}");
+        assert_eq!(summary.losses.recursive_rows, 2, "{tier}");
+        summary.losses.recursive_rows = 0; // no time is inside of itself
+        assert_whole(&summary);
     }
 }
 

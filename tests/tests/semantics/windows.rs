@@ -144,7 +144,7 @@ fn a_reset_forgets_losses() {
         assert_eq!(before.losses.split_instances, 1, "{tier}");
         assert_eq!(before.losses.stray_exits, 1, "{tier}");
         assert_eq!(before.losses.open, [open("left open", "leaving")], "{tier}");
-        assert_eq!(before.losses.names_over_limit, 4, "{tier}");
+        assert_eq!((before.losses.names_over_limit, before.losses.categories_over_limit), (4, 7), "{tier}");
         assert!(before.losses.nodes_over_limit > 0, "{tier}");
         let Losses { split_instances, stray_exits, ref open, spans_dropped, .. } = after.losses;
         assert_eq!((split_instances, stray_exits, open.len(), spans_dropped), (0, 0, 0, 0), "{tier}");

@@ -42,6 +42,8 @@ pub(crate) struct Node {
     pub(crate) parent: u32,
     pub(crate) label: u32,
     pub(crate) style: RangeStyle,
+    /// Where it may be open inside of itself, since it stands for levels below it too: the uppermost node that recursion comes back to, perhaps itself.
+    recursion: Option<u32>,
     depth: u32,
 }
 
@@ -55,6 +57,7 @@ pub(crate) struct Catalog {
     node_ids: HashMap<(u32, u32, RangeStyle), u32>,
     run_time_names: usize,
     pub(crate) names_over_limit: u64,
+    pub(crate) categories_over_limit: u64,
 }
 
 #[derive(Debug)]
@@ -87,7 +90,7 @@ impl Catalog {
     pub(crate) fn new(limits: Limits) -> Self {
         let mut labels = Interner::new();
         let label = labels.intern(Label { domain: 0, name: Arc::from("") });
-        let root = Node { parent: ROOT, label, style: RangeStyle::PushPop, depth: 0 };
+        let root = Node { parent: ROOT, label, style: RangeStyle::PushPop, recursion: None, depth: 0 };
         let mut categories = Interner::new();
         categories.intern(CategoryName::Text(Arc::from(""))); // number 0: no category
         Self {
@@ -98,6 +101,7 @@ impl Catalog {
             node_ids: HashMap::new(),
             run_time_names: 0,
             names_over_limit: 0,
+            categories_over_limit: 0,
         }
     }
 
@@ -123,10 +127,15 @@ impl Catalog {
     /// Number of a category; from 1 up. 0, which is none, and counted, when the bound on run-time names is reached.
     pub(crate) fn category(&mut self, name: CategoryName) -> u32 {
         if self.categories.get(&name).is_none() && self.categories.values.len() > self.limits.run_time_names {
-            self.names_over_limit += 1;
+            self.categories_over_limit += 1;
             return 0;
         }
         self.categories.intern(name)
+    }
+
+    /// Counts what does not fit from 0 again, for a new window.
+    pub(crate) fn forget_losses(&mut self) {
+        (self.names_over_limit, self.categories_over_limit) = (0, 0);
     }
 
     /// The label of a number that this catalog gave.
@@ -151,10 +160,10 @@ impl Catalog {
         }
         let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth) + 1;
         if depth > DEPTH {
-            if let Some(above) =
-                self.ancestors(parent).find(|(_, node)| node.label == key.label && node.style == key.style)
-            {
-                return above.0;
+            let above = self.ancestors(parent).find(|(_, node)| node.label == key.label && node.style == key.style);
+            if let Some((above, _)) = above {
+                self.stand_inside(parent, above);
+                return above;
             }
         }
         if depth > DEPTH || self.nodes.len() >= self.limits.nodes {
@@ -163,9 +172,15 @@ impl Catalog {
         self.insert(parent, key.label, key.style)
     }
 
+    /// Whether this node stands for what did not fit.
+    pub(crate) fn is_more(&self, node: &Node) -> bool {
+        self.label_of(node.label).is_some_and(|label| label.domain == 0 && &*label.name == MORE)
+    }
+
     fn more_under(&mut self, parent: u32, style: RangeStyle) -> u32 {
         let label = self.label(0, MORE);
         if self.nodes.get(parent as usize).is_some_and(|node| node.label == label) {
+            self.stand_inside(parent, parent);
             return parent;
         }
         match self.node_ids.get(&(parent, label, style)) {
@@ -174,10 +189,33 @@ impl Catalog {
         }
     }
 
+    /// The uppermost node of the recursion that this one is in, if it may be open inside of itself.
+    pub(crate) fn recursion_of(&self, node: u32) -> Option<u32> {
+        let recursion = |node: u32| self.nodes.get(node as usize).and_then(|node| node.recursion);
+        let mut top = recursion(node)?;
+        // Recursion to a node further down may be inside of one that goes further up.
+        while let Some(above) = recursion(top).filter(|&above| above < top) {
+            top = above;
+        }
+        Some(top)
+    }
+
+    /// Notes that recursion comes back to `above` from `below`: both, and all between, are open inside of themselves from here on.
+    fn stand_inside(&mut self, below: u32, above: u32) {
+        let mut at = below;
+        while let Some(node) = self.nodes.get_mut(at as usize).filter(|_| at != ROOT) {
+            node.recursion = Some(node.recursion.map_or(above, |top| top.min(above)));
+            if at == above {
+                break;
+            }
+            at = node.parent;
+        }
+    }
+
     fn insert(&mut self, parent: u32, label: u32, style: RangeStyle) -> u32 {
         let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth) + 1;
         let id = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
-        self.nodes.push(Node { parent, label, style, depth });
+        self.nodes.push(Node { parent, label, style, recursion: None, depth });
         self.node_ids.insert((parent, label, style), id);
         id
     }
@@ -223,6 +261,8 @@ mod tests {
             node = catalog.child(node, key(b));
         }
         assert!(catalog.nodes().len() <= 66, "{}", catalog.nodes().len());
+        let inside: Vec<_> = (0..65).filter_map(|id| Some((id, catalog.recursion_of(id)?))).collect();
+        assert_eq!(inside, [(63, 63), (64, 63)], "the last a and the last b, and none above them");
     }
 
     #[test]
@@ -234,6 +274,25 @@ mod tests {
             node = catalog.child(node, key(label));
         }
         assert_eq!(catalog.nodes().len(), 1 + 64 + 1, "the root, 64 levels, and (more)");
+        assert_eq!((catalog.recursion_of(65), catalog.recursion_of(64)), (Some(65), None));
+    }
+
+    #[test]
+    fn recursion_inside_of_recursion_is_one() {
+        let mut catalog = Catalog::new(Limits { nodes: 10_000, run_time_names: 10 });
+        let labels: Vec<u32> = (0..64).map(|level| catalog.label(0, &format!("level {level}"))).collect();
+        let nodes: Vec<u32> = labels
+            .iter()
+            .scan(ROOT, |node, &label| {
+                *node = catalog.child(*node, key(label));
+                Some(*node)
+            })
+            .collect();
+        assert_eq!(catalog.child(nodes[63], key(labels[60])), nodes[60]);
+        assert_eq!(catalog.recursion_of(nodes[63]), Some(nodes[60]));
+        catalog.stand_inside(nodes[61], nodes[50]);
+        assert_eq!(catalog.recursion_of(nodes[63]), Some(nodes[50]), "from 63 to 60, which is between 61 and 50");
+        assert_eq!(catalog.recursion_of(nodes[49]), None);
     }
 
     #[test]
@@ -248,12 +307,20 @@ mod tests {
     }
 
     #[test]
+    fn categories_are_bounded_and_counted_by_themselves() {
+        let mut catalog = Catalog::new(Limits { nodes: 3, run_time_names: 2 });
+        let numbers: Vec<u32> = (0..5).map(|number| catalog.category(CategoryName::Number(number))).collect();
+        assert_eq!(numbers, [1, 2, 0, 0, 0]);
+        assert_eq!((catalog.names_over_limit, catalog.categories_over_limit), (0, 3));
+    }
+
+    #[test]
     fn run_time_names_are_bounded_and_counted() {
         let mut catalog = Catalog::new(Limits { nodes: 3, run_time_names: 2 });
         let known = catalog.run_time_label(0, "x");
         assert!(catalog.run_time_label(0, "y").is_some());
         assert_eq!(catalog.run_time_label(0, "z"), None);
         assert_eq!(catalog.run_time_label(0, "x"), known);
-        assert_eq!(catalog.names_over_limit, 1);
+        assert_eq!((catalog.names_over_limit, catalog.categories_over_limit), (1, 0));
     }
 }

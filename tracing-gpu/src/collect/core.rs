@@ -200,7 +200,7 @@ impl Core {
         #[cfg(feature = "cudarc")]
         self.losses.streams.clear();
         self.forget_ended_threads();
-        self.names.lock().catalog.names_over_limit = 0;
+        self.names.lock().catalog.forget_losses();
         self.stream_times.clear(&self.budget);
         self.window.store(start, Relaxed);
         self.change_gate();

@@ -24,7 +24,8 @@ pub enum Basis {
 /// What counts as a regression.
 ///
 /// A range of a run is one if it took longer than in the first run by more than `threshold`, by at least `least_ns`, and if it has at least `least_instances` in
-/// both. A range that the first run does not have is none: there is nothing to compare it with (its time is in the ranges around it).
+/// both. A range that the first run does not have is none: there is nothing to compare it with (its time is in the ranges around it, and
+/// [`Comparison::added`] lists it).
 ///
 /// ```
 /// use tracing_gpu::{Basis, Comparison, Gate, Summary};
@@ -132,9 +133,86 @@ impl fmt::Display for Regression {
     }
 }
 
+/// A range that a run has and the first one has not. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Added {
+    /// The run that has it.
+    pub run: String,
+    /// The run that has it not: the first.
+    pub base: String,
+    /// NVTX domain of the range; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// Push/pop or start/end.
+    pub style: RangeStyle,
+    /// Total in this run, in nanoseconds: that of ranges inside of it, and a part of those around it.
+    pub total_ns: u64,
+    /// Instances in this run.
+    pub instances: u64,
+}
+
+impl fmt::Display for Added {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = match &self.domain {
+            Some(domain) => format!("{domain}:{}", self.name),
+            None => self.name.clone(),
+        };
+        write!(
+            f,
+            "{}: {} took {}, and is not in {}",
+            escaped(&self.run),
+            if label.is_empty() { "None".into() } else { escaped(&label) },
+            human_inline(self.total_ns),
+            escaped(&self.base),
+        )
+    }
+}
+
 impl Comparison {
+    /// Ranges that a later run has and the first one has not, with a total of at least `least_ns` nanoseconds, the longest first. They are no
+    /// [`regressions`](Self::regressions); a gate that is to stop at them asks for both.
+    ///
+    /// ```
+    /// use tracing_gpu::{Comparison, RangeStats, RangeStyle, Summary, Times};
+    ///
+    /// let old = Summary::default();
+    /// let mut new = Summary::default();
+    /// let times = Times { instances: 1, total_ns: 7_000_000, ..Times::default() };
+    /// new.ranges.push(RangeStats { domain: None, name: "decode".to_owned(), style: RangeStyle::PushPop, times });
+    /// let comparison = Comparison::of(&[("old", &old), ("new", &new)]);
+    /// assert!(comparison.regressions(0.1).is_empty());
+    /// assert_eq!(comparison.added(100_000)[0].to_string(), "new: decode took 7.000 ms, and is not in old");
+    /// ```
+    #[must_use]
+    pub fn added(&self, least_ns: u64) -> Vec<Added> {
+        let Some(base) = self.runs.first() else { return Vec::new() };
+        let not_in_base = self.ranges.iter().filter(|range| matches!(range.in_runs.first(), Some(None)));
+        let mut added: Vec<Added> = not_in_base
+            .flat_map(|range| {
+                let runs = range.in_runs.iter().zip(&self.runs);
+                runs.filter_map(move |(place, run)| {
+                    let times = &place.as_ref()?.times;
+                    (times.total_ns >= least_ns).then(|| Added {
+                        run: run.clone(),
+                        base: base.clone(),
+                        domain: range.domain.clone(),
+                        name: range.name.clone(),
+                        style: range.style,
+                        total_ns: times.total_ns,
+                        instances: times.instances,
+                    })
+                })
+            })
+            .collect();
+        added.sort_by_key(|added| std::cmp::Reverse(added.total_ns)); // stable
+        added
+    }
+
     /// What became slower by more than `threshold` (0.1 is 10 %), with the defaults of [`Gate`]: totals are compared, and differences below 0.1 ms do not count.
-    /// The most time lost comes first.
+    /// Ranges that the first run does not have are in [`added`](Self::added) alone. The most time lost comes first.
     #[must_use]
     pub fn regressions(&self, threshold: f64) -> Vec<Regression> {
         self.check(&Gate::new(threshold))

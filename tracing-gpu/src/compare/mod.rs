@@ -4,14 +4,14 @@ mod gate;
 #[cfg(test)]
 mod tests;
 
-pub use gate::{Basis, Gate, Regression};
+pub use gate::{Added, Basis, Gate, Regression};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
 
 use crate::report;
-use crate::{Process, RangeStats, RangeStyle, RenderOptions, Summary, Times};
+use crate::{Process, RangeStats, RangeStyle, RenderOptions, Summary, Times, TreeNode};
 
 /// The ranges of several runs side by side. The first run is what the others are compared with.
 ///
@@ -100,6 +100,9 @@ pub struct InRun {
     pub share: f64,
     /// Its total by that of the first run; `None` where the first run has no such range, or spent no time in it.
     pub ratio: Option<f64>,
+    /// Its total without the ranges directly above it on the same thread, as the tree has it: where the time itself was spent. `None` where the summary has no such
+    /// phase in its tree, and for start/end ranges.
+    pub self_ns: Option<u64>,
 }
 
 impl ComparedRange {
@@ -122,9 +125,19 @@ impl ComparedRange {
     #[must_use]
     pub fn difference_ns(&self, run: usize) -> Option<i64> {
         let (base, total) = (self.total_ns(0), self.total_ns(run));
-        let difference = i128::from(total.unwrap_or(0)) - i128::from(base.unwrap_or(0));
-        let bounded = i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX });
-        (base.is_some() || total.is_some()).then_some(bounded)
+        (base.is_some() || total.is_some()).then(|| difference(base.unwrap_or(0), total.unwrap_or(0)))
+    }
+
+    /// The same of its own time, [`InRun::self_ns`]: a range that became slower through one inside of it has none of that. `None` where a run has the range and its own
+    /// time is not known.
+    #[must_use]
+    pub fn self_difference_ns(&self, run: usize) -> Option<i64> {
+        let own = |run: usize| match self.in_runs.get(run)? {
+            Some(place) => place.self_ns,
+            None => Some(0),
+        };
+        self.difference_ns(run)?;
+        Some(difference(own(0)?, own(run)?))
     }
 
     /// The largest difference of any run to the first one, whichever way: the order of the table.
@@ -133,6 +146,27 @@ impl ComparedRange {
         let differences = (1..self.in_runs.len()).filter_map(|run| self.difference_ns(run));
         differences.map(i64::unsigned_abs).max().unwrap_or(0)
     }
+}
+
+fn difference(base: u64, now: u64) -> i64 {
+    let difference = i128::from(now) - i128::from(base);
+    i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Own times of all phases by label.
+fn own_times(summary: &Summary) -> BTreeMap<String, u64> {
+    let mut own: BTreeMap<String, u64> = BTreeMap::new();
+    let mut waiting: Vec<&TreeNode> = summary.tree.iter().collect();
+    while let Some(node) = waiting.pop() {
+        let label = match &node.domain {
+            Some(domain) => format!("{domain}:{}", node.name),
+            None => node.name.clone(),
+        };
+        let sum = own.entry(label).or_default();
+        *sum = sum.saturating_add(node.self_ns);
+        waiting.extend(&node.children);
+    }
+    own
 }
 
 impl Comparison {
@@ -144,12 +178,17 @@ impl Comparison {
         let mut rows: BTreeMap<(String, RangeStyle), ComparedRange> = BTreeMap::new();
         for (number, (_, summary)) in runs.iter().enumerate() {
             let ran = || summary.ranges.iter().filter(|range| range.times.instances > 0);
+            let own = own_times(summary);
             let whole: f64 = ran().map(|range| range.times.total_ns as f64).sum();
             for range in ran() {
                 let row = rows.entry((range.label(), range.style)).or_insert_with(|| nowhere(range, runs.len()));
                 let share = if whole > 0.0 { range.times.total_ns as f64 / whole } else { 0.0 };
+                let self_ns = match range.style {
+                    RangeStyle::PushPop => own.get(&range.label()).copied(),
+                    RangeStyle::StartEnd => None,
+                };
                 if let Some(place) = row.in_runs.get_mut(number) {
-                    *place = Some(InRun { times: range.times.clone(), share, ratio: None });
+                    *place = Some(InRun { times: range.times.clone(), share, ratio: None, self_ns });
                 }
             }
         }
@@ -169,7 +208,8 @@ impl Comparison {
     /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below, what is slower, in words.
     ///
     /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that did not occur is `-`, and its ratio is
-    /// `new` or `gone`. `>>` marks where a run lost most time.
+    /// `new` or `gone`. `>>` marks where a run lost most time. Where the trees of the runs tell own times, these follow in a second table: a range that is only slower
+    /// through one inside of it leads the first, and the one that is slower itself the second.
     ///
     /// # Errors
     ///
@@ -187,7 +227,7 @@ impl Comparison {
     /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).csv(&mut text)?;
     /// assert_eq!(
     ///     String::from_utf8_lossy(&text),
-    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Style,Range\n"
+    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range\n"
     /// );
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -246,7 +286,25 @@ fn nowhere(range: &RangeStats, runs: usize) -> ComparedRange {
     ComparedRange { domain, name, style: range.style, in_runs: vec![None; runs] }
 }
 
+/// The same ranges by their own times in place of totals, the largest difference first; `None` where these are not known, or are the totals.
+pub(crate) fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
+    let places = || comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
+    let differs = |place: &InRun| place.self_ns.is_some_and(|own| own != place.times.total_ns);
+    if !places().any(differs) {
+        return None;
+    }
+    let known = |range: &&ComparedRange| range.in_runs.iter().flatten().all(|place| place.self_ns.is_some());
+    let mut ranges: Vec<ComparedRange> = comparison.ranges.iter().filter(known).cloned().collect();
+    for place in ranges.iter_mut().flat_map(|range| range.in_runs.iter_mut().flatten()) {
+        place.times.total_ns = place.self_ns.unwrap_or(0);
+    }
+    ranges = ranges.into_iter().map(with_ratios).collect();
+    ranges.sort_by_key(|range| Reverse(range.largest_difference_ns())); // stable
+    Some(Comparison { runs: comparison.runs.clone(), processes: comparison.processes.clone(), ranges })
+}
+
 fn with_ratios(mut range: ComparedRange) -> ComparedRange {
+    range.in_runs.iter_mut().flatten().for_each(|run| run.ratio = None);
     if let Some(base) = range.total_ns(0).filter(|&base| base > 0) {
         for run in range.in_runs.iter_mut().flatten() {
             run.ratio = Some(run.times.total_ns as f64 / base as f64);

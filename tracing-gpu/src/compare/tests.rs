@@ -63,6 +63,7 @@ fn a_run_a_line_where_there_is_no_room() {
 
  >> slower in new: new +7.000 us (new), kept +900 ns (x1.90, 3 instances, not 1)
     th\\tird: nothing is slower by 0.1 % of the base or more
+    not in base: new 7.000 us (new)
 
 ";
     let text = text(&comparison, 80);
@@ -104,14 +105,15 @@ fn csv_has_a_row_a_range_and_run() {
         domain: Some("net".to_owned()),
         ..range("request", 1, 500)
     });
+    new.tree = vec![TreeNode { name: "a, b".to_owned(), self_ns: 1_400, ..TreeNode::default() }]; // the old one has no tree
     let mut out = Vec::new();
     Comparison::of(&[("old", &run(&[("a, b", 2, 1_000)])), ("new", &new)]).csv(&mut out).unwrap();
     let expected = "\
-Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Style,Range
-old,100.0,1000,2,500.0,,,PushPop,\"a, b\"
-new,75.0,1500,2,750.0,500,1.5000,PushPop,\"a, b\"
-old,,,,,,,StartEnd,net:request
-new,25.0,500,1,500.0,500,,StartEnd,net:request
+Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range
+old,100.0,1000,2,500.0,,,,,PushPop,\"a, b\"
+new,75.0,1500,2,750.0,500,1.5000,1400,,PushPop,\"a, b\"
+old,,,,,,,,,StartEnd,net:request
+new,25.0,500,1,500.0,500,,,,StartEnd,net:request
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
@@ -182,4 +184,92 @@ fn the_most_time_lost_comes_first() {
     let named: Vec<(&str, &str, u64)> =
         found.iter().map(|one| (one.run.as_str(), one.name.as_str(), one.grown_ns)).collect();
     assert_eq!(named, [("worse", "a", 8_000_000), ("new", "b", 4_000_000), ("new", "a", 1_000_000)]);
+}
+
+#[test]
+fn ranges_that_the_first_run_does_not_have_are_listed_by_run() {
+    let old = run(&[("a", 1, 1_000_000), ("open", 0, 0)]);
+    let new = run(&[("a", 1, 1_000_000), ("b", 2, 5_000_000), ("short", 1, 99), ("open", 1, 200_000)]);
+    let newer = run(&[("b", 1, 6_000_000), ("empty", 0, 0)]);
+    let comparison = Comparison::of(&[("old", &old), ("new", &new), ("newer", &newer)]);
+    let lines: Vec<String> = comparison.added(100).iter().map(ToString::to_string).collect();
+    let expected = [
+        "newer: b took 6.000 ms, and is not in old",
+        "new: b took 5.000 ms, and is not in old",
+        "new: open took 200.0 us, and is not in old",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(comparison.added(99).len(), 4);
+    assert_eq!(comparison.regressions(0.0), [], "nothing to compare them with");
+    assert_eq!(Comparison::of(&[]).added(0), []);
+}
+
+/// `main` with `load` and `run` in it, and `sort` in that; by their own times.
+fn nested(own: [u64; 4]) -> Summary {
+    let node = |at: usize, name: &str, children: Vec<TreeNode>| {
+        let total_ns = own[at] + children.iter().map(|child| child.total_ns).sum::<u64>();
+        TreeNode { name: name.to_owned(), total_ns, self_ns: own[at], children, ..TreeNode::default() }
+    };
+    let tree = node(0, "main", vec![node(1, "load", vec![]), node(2, "run", vec![node(3, "sort", vec![])])]);
+    let totals = [&tree, &tree.children[0], &tree.children[1], &tree.children[1].children[0]];
+    let ranges = totals.map(|node| range(&node.name, 1, node.total_ns)).to_vec();
+    Summary { ranges, tree: vec![tree], ..Summary::default() }
+}
+
+#[test]
+fn own_times_say_which_range_became_slower_itself() {
+    let ms = 1_000_000;
+    let (old, new) = (nested([10 * ms, 20 * ms, 5 * ms, 40 * ms]), nested([10 * ms, 18 * ms, 5 * ms, 90 * ms]));
+    let comparison = Comparison::of(&[("old", &old), ("new", &new)]);
+    let own = |name: &str| {
+        let range = comparison.ranges.iter().find(|range| range.name == name).unwrap();
+        (range.difference_ns(1).unwrap() / ms as i64, range.self_difference_ns(1).unwrap() / ms as i64)
+    };
+    assert_eq!(["main", "load", "run", "sort"].map(own), [(48, 0), (-2, -2), (50, 0), (50, 50)]);
+    let expected = "
+ ** Self Time Comparison (base: old):
+
+                old                          new
+          ----------------  -------------------------------------
+   Range   Total     Share   Total     Share  Difference   Ratio
+   -----  --------  ------  --------  ------  ----------  -------
+>> sort   40.00 ms   53.3%  90.00 ms   73.2%   +50.00 ms    x2.25
+   load   20.00 ms   26.7%  18.00 ms   14.6%   -2.000 ms    x0.90
+   run    5.000 ms    6.7%  5.000 ms    4.1%        0 ns    x1.00
+   main   10.00 ms   13.3%  10.00 ms    8.1%        0 ns    x1.00
+
+ >> slower itself in new: sort +50.00 ms (x2.25)
+
+";
+    for width in [80, 200] {
+        let text = text(&comparison, width);
+        assert!(text.contains("\n>> run    45.00 ms") && text.ends_with(expected), "{text}");
+    }
+    let mut out = Vec::new();
+    comparison.csv(&mut out).unwrap();
+    let csv = String::from_utf8(out).unwrap();
+    assert!(csv.contains(",,,40000000,,PushPop,sort\n") && csv.contains(",90000000,50000000,PushPop,sort\n"), "{csv}");
+}
+
+/// One run has a tree, and the other has none: its own times are not taken for 0.
+#[test]
+fn own_times_of_one_run_alone_are_not_compared() {
+    let (old, new) = (nested([10, 20, 5, 40]), run(&[("main", 1, 75), ("sort", 1, 40)]));
+    let comparison = Comparison::of(&[("old", &old), ("new", &new)]);
+    let sort = comparison.ranges.iter().find(|range| range.name == "sort").unwrap();
+    assert_eq!((sort.self_difference_ns(0), sort.self_difference_ns(1)), (Some(0), None));
+    let text = text(&comparison, 80);
+    let (_, itself) = text.split_once(" ** Self Time").unwrap_or((&text, ""));
+    assert!(!itself.contains("main") && !itself.contains("sort"), "{text}");
+}
+
+#[test]
+fn own_times_that_say_no_more_are_not_printed() {
+    let mut flat = run(&[("a", 1, 1_000)]);
+    let shown = |flat: &Summary| text(&Comparison::of(&[("old", flat), ("new", flat)]), 80).contains("Self Time");
+    assert!(!shown(&flat), "not known");
+    flat.tree = vec![TreeNode { name: "a".to_owned(), self_ns: 1_000, ..TreeNode::default() }];
+    assert!(!shown(&flat), "the same as totals");
+    flat.tree[0].self_ns = 999;
+    assert!(shown(&flat));
 }

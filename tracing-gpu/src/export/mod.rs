@@ -32,4 +32,4 @@ pub use csv::{csv, stream_csv};
 #[cfg(feature = "flamegraph")]
 pub use folded::flamegraph;
 pub use folded::{folded, folded_gpu};
-pub(crate) use path::expand;
+pub(crate) use path::{expand, unknown};

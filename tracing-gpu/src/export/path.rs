@@ -19,6 +19,20 @@ pub(crate) fn expand(path: &Path, process: &Process) -> PathBuf {
     }
 }
 
+/// The first `%` with a letter that stands for nothing: perhaps a placeholder of another tool.
+pub(crate) fn unknown(path: &Path) -> Option<String> {
+    let path = path.to_string_lossy();
+    let mut letters = path.chars();
+    while letters.by_ref().any(|letter| letter == '%') {
+        match letters.next() {
+            Some('%' | 'h' | 'p' | 'r') => {}
+            Some(other) if other.is_ascii_alphabetic() => return Some(format!("%{other}")),
+            _ => {}
+        }
+    }
+    None
+}
+
 fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len() + 16);
     let mut bytes = path.iter();
@@ -59,6 +73,13 @@ mod tests {
         assert_eq!(name("%r%r%%r%%%r"), "33%r%3");
         assert_eq!(name("100% %x %"), "100% %x %");
         assert_eq!(name("é%pé"), "é4242é");
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_found() {
+        let found =
+            ["%h-%p/%r.json", "100%%z 100% %", "é%1", "%h%q_{RANK}", "%%%Zx%y"].map(|path| unknown(Path::new(path)));
+        assert_eq!(found, [None, None, None, Some("%q".to_owned()), Some("%Z".to_owned())]);
     }
 
     #[test]

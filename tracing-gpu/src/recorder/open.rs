@@ -31,16 +31,16 @@ impl TimelinePaths {
         let (mut files, mut errors) = (Vec::new(), Vec::new());
         let compared_with = self.read_baseline(process, &mut errors);
         let page = |path: &Path| html(path, compared_with);
-        let mut open = |path: &Option<PathBuf>, open: Open<'_>| {
+        let mut open = |what, path: &Option<PathBuf>, open: Open<'_>| {
             let Some(path) = path.as_ref().map(|path| export::expand(path, process)) else { return };
             match open(&path) {
-                Ok(sink) => files.push(TimelineFile { path, sink }),
-                Err(error) => errors.push(super::cannot_write(&path, &error)),
+                Ok(sink) => files.push(TimelineFile { what, path, sink }),
+                Err(error) => errors.push(super::cannot_write(what, &path, &error)),
             }
         };
-        open(&self.trace, Box::new(trace));
-        open(&self.sqlite, Box::new(sqlite));
-        open(&self.html, Box::new(page));
+        open("the trace", &self.trace, Box::new(trace));
+        open("the database", &self.sqlite, Box::new(sqlite));
+        open("the page", &self.html, Box::new(page));
         (files, errors)
     }
 
@@ -89,4 +89,19 @@ fn html(path: &Path, baseline: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
 #[cfg(not(feature = "html"))]
 fn html(_: &Path, _: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
     Err(io::Error::other("it needs the feature `html` of the crate tracing-gpu"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_opened_is_called_by_its_name() {
+        let nowhere = |name: &str| Some(PathBuf::from(format!("/no/such/folder/{name}")));
+        let paths = TimelinePaths { trace: nowhere("a"), html: nowhere("b"), ..TimelinePaths::default() };
+        let said: Vec<String> = paths.open(&Process::default()).1.iter().map(io::Error::to_string).collect();
+        let expected =
+            ["cannot write the trace to `/no/such/folder/a`: ", "cannot write the page to `/no/such/folder/b`: "];
+        assert!(said.len() == 2 && said.iter().zip(expected).all(|(said, start)| said.starts_with(start)), "{said:?}");
+    }
 }

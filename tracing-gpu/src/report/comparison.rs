@@ -3,6 +3,7 @@
 use super::number::{human, human_inline, integer, percent};
 use super::table::{Cell, Table, chars, shorten};
 use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
+use crate::compare::by_self_time;
 use crate::{ComparedRange, Comparison, RangeStyle};
 
 /// Widths of a run's columns: total, share, difference, ratio.
@@ -26,18 +27,42 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
     if comparison.ranges.is_empty() {
         return section(&title, NO_RANGE);
     }
+    let sentences = said(comparison, SLOWER, options) + &added(comparison, options);
+    let mut text = section(&title, &body(comparison, &sentences, options));
+    if let Some(own) = by_self_time(comparison) {
+        let title = match options.style {
+            TableStyle::Current => format!(" ** Self Time Comparison (base: {}):", shown(base, options)),
+            TableStyle::Legacy => format!("Self Time Comparison (base: {}):", shown(base, options)),
+        };
+        text += &section(&title, &body(&own, &said(&own, SLOWER_ITSELF, options), options));
+    }
+    text
+}
+
+fn body(comparison: &Comparison, sentences: &str, options: &RenderOptions) -> String {
     let lines = Lines::of(comparison, options);
-    let body = match lines.name_width(options.columns()) {
+    let table = match lines.name_width(options.columns()) {
         Some(width) => lines.beside(width),
         None => lines.below(options.columns()),
     };
-    section(&title, &(body + &sentences(comparison, options)))
+    if sentences.is_empty() { table } else { format!("{table}\n{sentences}") }
 }
 
 /// The comparison for programs: a row a range and run.
 pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
-    let headers =
-        ["Run", "Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Difference (ns)", "Ratio", "Style", "Range"];
+    let headers = [
+        "Run",
+        "Time (%)",
+        "Total Time (ns)",
+        "Instances",
+        "Avg (ns)",
+        "Difference (ns)",
+        "Ratio",
+        "Self Time (ns)",
+        "Self Difference (ns)",
+        "Style",
+        "Range",
+    ];
     let mut table = Table::new(headers);
     let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
     let wholes = wholes(comparison);
@@ -59,6 +84,8 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
                         .filter(|_| number > 0)
                         .map(|ratio| format!("{ratio:.4}")),
                 ),
+                known(place.as_ref().and_then(|place| place.self_ns).map(|ns| ns.to_string())),
+                known(range.self_difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
                 Cell::text(style(range.style)),
                 Cell::text(names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned())),
             ]);
@@ -75,19 +102,40 @@ pub(crate) struct Verdict {
     pub(crate) text: String,
 }
 
+/// How a range is called that has more time: with what is inside of it, and without.
+const SLOWER: &str = "slower";
+const SLOWER_ITSELF: &str = "slower itself";
+
 /// One for each run after the first: what is slower in it, the most first, as far as `columns` go.
+#[cfg(feature = "html")]
 pub(crate) fn verdicts(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
-    let others = comparison.runs.iter().enumerate().skip(1);
-    others.map(|(run, name)| verdict(comparison, run, &shown(name, options), columns, options)).collect()
+    verdicts_on(comparison, SLOWER, columns, options)
 }
 
-fn verdict(comparison: &Comparison, run: usize, name: &str, columns: usize, options: &RenderOptions) -> Verdict {
+/// The same of own times, if they are known.
+#[cfg(feature = "html")]
+pub(crate) fn verdicts_on_self_time(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+    by_self_time(comparison).map_or_else(Vec::new, |own| verdicts_on(&own, SLOWER_ITSELF, columns, options))
+}
+
+fn verdicts_on(comparison: &Comparison, slow: &str, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+    let others = comparison.runs.iter().enumerate().skip(1);
+    others.map(|(run, name)| verdict(comparison, slow, (run, &shown(name, options)), columns, options)).collect()
+}
+
+fn verdict(
+    comparison: &Comparison,
+    slow: &str,
+    (run, name): (usize, &str),
+    columns: usize,
+    options: &RenderOptions,
+) -> Verdict {
     let phases = slower(comparison, run).into_iter().take(SLOWEST);
     let phases = phases.filter_map(|(at, ns)| Some(phase(comparison.ranges.get(at)?, run, ns, options)));
     let mut text = String::new();
     for phase in phases {
         if text.is_empty() {
-            text = format!("slower in {name}: {phase}");
+            text = format!("{slow} in {name}: {phase}");
         } else if chars(&text) + chars(&phase) + 2 <= columns {
             text = format!("{text}, {phase}");
         } else {
@@ -95,7 +143,7 @@ fn verdict(comparison: &Comparison, run: usize, name: &str, columns: usize, opti
         }
     }
     if text.is_empty() {
-        return Verdict { slower: false, text: format!("{name}: nothing is slower by 0.1 % of the base or more") };
+        return Verdict { slower: false, text: format!("{name}: nothing is {slow} by 0.1 % of the base or more") };
     }
     Verdict { slower: true, text }
 }
@@ -286,12 +334,36 @@ fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
 }
 
 /// A line a run: what is slower in it, or that nothing is.
-fn sentences(comparison: &Comparison, options: &RenderOptions) -> String {
+fn said(comparison: &Comparison, slow: &str, options: &RenderOptions) -> String {
     let mut out = String::new();
-    for verdict in verdicts(comparison, options.columns() - 4, options) {
+    for verdict in verdicts_on(comparison, slow, options.columns() - 4, options) {
         push(&mut out, &format!("{}{}", if verdict.slower { " >> " } else { "    " }, verdict.text));
     }
-    if out.is_empty() { out } else { format!("\n{out}") }
+    out
+}
+
+/// A line where later runs have ranges that the first one has not, the longest first, as far as they go.
+fn added(comparison: &Comparison, options: &RenderOptions) -> String {
+    let all = comparison.added(0);
+    let Some(base) = comparison.runs.first().filter(|_| !all.is_empty()) else { return String::new() };
+    let mut text = format!("    not in {}: ", shown(base, options));
+    for (at, added) in all.iter().enumerate() {
+        let label = names::label(added.domain.as_deref(), &added.name).unwrap_or_else(|| "None".to_owned());
+        let label = if options.raw_names { label } else { names::escaped(&label).into_owned() };
+        let name = shorten(&label, MAX_NAME, MAX_NAME / 2);
+        let range = format!("{name} {} ({})", human_inline(added.total_ns), shown(&added.run, options));
+        let rest = match all.len() - at - 1 {
+            0 => String::new(),
+            more => format!(" and {} more", integer(more as u64, options.thousands)),
+        };
+        let comma = if at == 0 { "" } else { ", " };
+        if at == SLOWEST || at > 0 && chars(&text) + chars(&range) + chars(&rest) + 2 > options.columns() {
+            text += &format!(" and {} more", integer((all.len() - at) as u64, options.thousands));
+            break;
+        }
+        text = text + comma + &range;
+    }
+    text + "\n"
 }
 
 fn phase(range: &ComparedRange, run: usize, ns: i64, options: &RenderOptions) -> String {

@@ -78,9 +78,19 @@ fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>)
         "values of nvtx.name were beyond the bound on distinct names; the spans' own names were used.",
     );
     counted(
+        losses.categories_over_limit,
+        "value of nvtx.category was beyond the bound on distinct categories; it is in no row of them.",
+        "values of nvtx.category were beyond the bound on distinct categories; they are in no row of them.",
+    );
+    counted(
         losses.nodes_over_limit,
         "span had no room in the tree; it is in a (more) row.",
         "spans had no room in the tree; they are in (more) rows.",
+    );
+    counted(
+        losses.recursive_rows,
+        "row of the tree stands for recursion deeper than 64 levels; time inside of itself is in its total once.",
+        "rows of the tree stand for recursion deeper than 64 levels; time inside of themselves is in their totals once.",
     );
     counted(
         losses.spans_dropped,

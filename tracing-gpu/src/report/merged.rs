@@ -4,11 +4,13 @@ mod fit;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use super::names;
 use super::nsys::{known, name_cell, whole};
 use super::number::{average, integer, percent};
 use super::table::{Cell, Table};
+use super::tree::titled as phase_tree;
 use super::{NO_RANGE, RenderOptions, TableStyle, footer, section};
 use crate::{MergedSummary, RankTotals, Summary};
 use rows::{Rows, Unit};
@@ -68,30 +70,36 @@ impl MergedTable {
 }
 
 /// Those that are printed where there is anything in them, and what they are called.
-const PRINTED: [(MergedTable, &str); 6] = [
+const PRINTED: [(MergedTable, &str); 7] = [
     (MergedTable::Ranges, "Ranges"),
     (MergedTable::Work, "GPU Work"),
     (MergedTable::Kernels, "CUDA GPU Kernels"),
     (MergedTable::StreamTimes, "Stream Times (CUDA events)"),
     (MergedTable::MemTime, "CUDA GPU MemOps (by Time)"),
     (MergedTable::MemSize, "CUDA GPU MemOps (by Size)"),
+    (MergedTable::Categories, "Categories"),
 ];
 
 /// The tables and what was lost.
 pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String {
     let count = integer(merged.processes.len() as u64, options.thousands);
     let s = if merged.processes.len() == 1 { "" } else { "es" };
+    let title = |what: &str| match options.style {
+        TableStyle::Current => format!(" ** {what} of {count} Process{s} (merged):"),
+        TableStyle::Legacy => format!("{what} of {count} Process{s}:"),
+    };
     let mut text = String::new();
     for (table, what) in PRINTED {
-        let title = match options.style {
-            TableStyle::Current => format!(" ** {what} of {count} Process{s} (merged):"),
-            TableStyle::Legacy => format!("{what} of {count} Process{s}:"),
-        };
+        let title = title(what);
         match Rows::of(merged, table, TableStyle::Legacy).filter(|rows| !rows.lines.is_empty()) {
             Some(rows) => text += &section(&title, &fit::fitted(&rows, merged, options)),
             None if table == MergedTable::Ranges => text += &section(&title, NO_RANGE),
             None => {}
         }
+    }
+    let phases = Summary { tree: tree::nested(merged), ..Summary::default() };
+    if !phases.tree.is_empty() {
+        text += &phase_tree(&phases, &title("Phase Tree"), options);
     }
     let mut losses = Summary::default();
     losses.losses.clone_from(&merged.losses);
@@ -104,7 +112,7 @@ pub(crate) fn merged_table(merged: &MergedSummary, table: MergedTable) -> Table 
     let plain = RenderOptions::default().raw_names(true);
     match Rows::of(merged, table, plain.style) {
         Some(rows) => full(&rows, merged, &plain),
-        None => tree(merged),
+        None => flat_tree(merged),
     }
 }
 
@@ -166,7 +174,7 @@ fn slowest(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) 
 }
 
 /// The phase tree, a row a node in the order of printing.
-fn tree(merged: &MergedSummary) -> Table {
+fn flat_tree(merged: &MergedSummary) -> Table {
     let plain = RenderOptions::default().raw_names(true);
     let mut headers: Vec<String> = [
         "Depth",

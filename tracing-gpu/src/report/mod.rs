@@ -37,7 +37,7 @@ mod tree;
 #[cfg(feature = "html")]
 pub(crate) use activity::{bracketed, nsys_call};
 #[cfg(feature = "html")]
-pub(crate) use comparison::{change, verdicts};
+pub(crate) use comparison::{change, verdicts, verdicts_on_self_time};
 pub(crate) use comparison::{comparison, comparison_table, ratio};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;

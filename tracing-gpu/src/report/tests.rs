@@ -274,7 +274,9 @@ fn the_footer_names_every_loss() {
             lifetimes("request", "main", 1),
         ],
         names_over_limit: 3,
+        categories_over_limit: 12,
         nodes_over_limit: 4,
+        recursive_rows: 2,
         rows_without_median: 5,
         streams: StreamLosses { pending: 7, captured: 8_000, refused: 9, dropped: 10, unreadable: 11 },
         activity: ActivityLosses::default(),
@@ -296,7 +298,11 @@ fn the_footer_names_every_loss() {
    there.
  - 3 values of nvtx.name were beyond the bound on distinct names; the spans' own
    names were used.
+ - 12 values of nvtx.category were beyond the bound on distinct categories; they
+   are in no row of them.
  - 4 spans had no room in the tree; they are in (more) rows.
+ - 2 rows of the tree stand for recursion deeper than 64 levels; time inside of
+   themselves is in their totals once.
  - 6 spans could not be followed, and are in no table.
  - 7 stream times were still pending, and are not counted.
  - 8,000 instances have no stream time, because their stream was being captured

@@ -136,8 +136,9 @@ pub enum WorkPart {
 }
 
 impl MergedSummary {
-    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies. Each has totals over all processes, the least,
-    /// average and longest total of a process, and which process that is. Then what was lost.
+    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, categories. Each has totals over all processes, the least,
+    /// average and longest total of a process, and which process that is. Then the phase tree with its totals (that of each process is in
+    /// [`csv_of`](Self::csv_of)), and what was lost.
     ///
     /// Where the figures do not fit into the width, there are fewer of them, in units for people.
     ///

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::data::{LONGEST_COMMAND, identity};
 use super::tables::{Cell, Column, Kind, MOST_ROWS, Table, name, number, style};
 use super::texts::presentable;
-use crate::report::{RenderOptions, change, verdicts};
+use crate::report::{RenderOptions, change, verdicts, verdicts_on_self_time};
 use crate::summary::{Process, RangeStyle};
 use crate::{ComparedRange, Comparison};
 
@@ -25,7 +25,7 @@ pub(super) struct Compared<'a> {
 #[derive(Debug, Serialize)]
 struct Run {
     name: String,
-    /// Its first column in the table: the total, and then the share, and of all runs but the first the difference and the ratio.
+    /// Its first column in the table: the total, and then the share, and of all runs but the first the difference and the ratio; own times after that.
     first: usize,
     /// Labels and values; none where the process is not known.
     identity: Vec<(&'static str, String)>,
@@ -48,9 +48,13 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
     let mut columns = vec![Column("Range", Kind::Text)];
     columns.extend(any_start_end.then_some(Column("Style", Kind::Text)));
     let mut said = verdicts(comparison, COLUMNS, &RenderOptions::default()).into_iter();
+    let mut said_of_own = verdicts_on_self_time(comparison, COLUMNS, &RenderOptions::default()).into_iter();
+    let any_own =
+        comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten()).any(|place| place.self_ns.is_some());
     let mut runs = Vec::new();
     for (at, (name, process)) in comparison.runs.iter().zip(&comparison.processes).enumerate() {
         let verdict = (at > 0).then(|| said.next()).flatten();
+        let of_own = (at > 0).then(|| said_of_own.next()).flatten();
         runs.push(Run {
             name: run_name(name),
             first: columns.len(),
@@ -58,18 +62,20 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
             command: presentable(&process.command, LONGEST_COMMAND).into_owned(),
             started_ms: process.started_unix_ns / 1_000_000,
             slower: verdict.as_ref().is_some_and(|verdict| verdict.slower),
-            verdict: verdict.map(|verdict| verdict.text).unwrap_or_default(),
+            verdict: [verdict, of_own].into_iter().flatten().map(|verdict| verdict.text).collect::<Vec<_>>().join("; "),
         });
         columns.extend([Column("Total", Kind::Ns), Column("Share", Kind::Percent)]);
         if at > 0 {
             columns.extend([Column("Difference", Kind::Difference), Column("Ratio", Kind::Ratio)]);
         }
+        columns.extend(any_own.then_some(Column("Self", Kind::Ns)));
+        columns.extend((any_own && at > 0).then_some(Column("Self difference", Kind::Difference)));
     }
     let most = MOST_ROWS * FEW_RUNS / comparison.runs.len().max(FEW_RUNS);
-    let rows = comparison.ranges.iter().take(most).map(|range| row(range, any_start_end)).collect();
+    let rows = comparison.ranges.iter().take(most).map(|range| row(range, any_start_end, any_own)).collect();
     let table = Table {
         title: "Comparison",
-        about: "Time between entry and exit, on the CPU. Difference and ratio are to the first run.",
+        about: "Time between entry and exit, on the CPU; self is without the ranges inside. Differences and ratios are to the first run.",
         columns,
         rows,
         rows_left_out: comparison.ranges.len().saturating_sub(most),
@@ -81,7 +87,7 @@ fn run_name(name: &str) -> String {
     if name.is_empty() { "(no name)".to_owned() } else { presentable(name, LONGEST_NAME).into_owned() }
 }
 
-fn row(range: &ComparedRange, with_style: bool) -> Vec<Cell<'_>> {
+fn row(range: &ComparedRange, with_style: bool, with_own: bool) -> Vec<Cell<'_>> {
     let mut cells = vec![name(range.domain.as_deref(), &range.name)];
     cells.extend(with_style.then(|| style(range.style)));
     for (run, place) in range.in_runs.iter().enumerate() {
@@ -92,6 +98,12 @@ fn row(range: &ComparedRange, with_style: bool) -> Vec<Cell<'_>> {
         if run > 0 {
             cells.push(range.difference_ns(run).map_or(Cell::Nothing(()), Cell::Signed));
             cells.push(changed(range, run));
+        }
+        if with_own {
+            let own = place.as_ref().and_then(|place| place.self_ns);
+            cells.push(own.map_or(Cell::Nothing(()), Cell::Count));
+            let difference = range.self_difference_ns(run).map_or(Cell::Nothing(()), Cell::Signed);
+            cells.extend((run > 0).then_some(difference));
         }
     }
     cells
@@ -112,7 +124,7 @@ fn changed<'a>(range: &ComparedRange, run: usize) -> Cell<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RangeStats, Summary, Times};
+    use crate::{RangeStats, Summary, Times, TreeNode};
     use serde_json::{Value, json};
 
     fn run(ranges: &[(&str, u64)]) -> Summary {
@@ -155,6 +167,26 @@ mod tests {
         assert_eq!(row("new"), [&new[..], &nothing, &nothing].concat());
         assert_eq!(row("idle")[4..6], [json!(0), said(1.0, "x1.00")]);
         assert_eq!(row("woken")[4..6], [json!(7), said(f64::MAX / 2.0, ">x1e6")]);
+    }
+
+    #[test]
+    fn own_times_follow_those_of_a_run() {
+        let mut runs = [run(&[("outer", 100), ("inner", 60)]), run(&[("outer", 190), ("inner", 150)])];
+        for (run, own) in runs.iter_mut().zip([60, 150]) {
+            let node = |name: &str, self_ns| TreeNode { name: name.to_owned(), self_ns, ..TreeNode::default() };
+            run.tree = vec![TreeNode { children: vec![node("inner", own)], ..node("outer", 40) }];
+        }
+        let data = data(&Comparison::of(&[("old", &runs[0]), ("new", &runs[1])]));
+        let columns = data["table"]["columns"].as_array().unwrap().iter().map(|column| column[0].as_str().unwrap());
+        let base = ["Range", "Total", "Share", "Self"];
+        let other = ["Total", "Share", "Difference", "Ratio", "Self", "Self difference"];
+        assert_eq!(columns.collect::<Vec<_>>(), [&base[..], &other].concat());
+        let row = |at: usize| [0, 3, 6, 8, 9].map(|cell| data["table"]["rows"][at][cell].clone());
+        assert_eq!(row(0), [json!("outer"), json!(40), json!(90), json!(40), json!(0)]);
+        assert_eq!(row(1), [json!("inner"), json!(60), json!(90), json!(150), json!(90)]);
+        let verdict =
+            "slower in new: outer +90 ns (x1.90), inner +90 ns (x2.50); slower itself in new: inner +90 ns (x2.50)";
+        assert_eq!((&data["runs"][1]["first"], &data["runs"][1]["verdict"]), (&json!(4), &json!(verdict)));
     }
 
     #[test]

@@ -44,13 +44,17 @@ pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOp
         return text;
     }
     let mut text = None;
+    let alone = rows.by_name_alone();
     for columns in CHOICES {
+        let rows = if columns.contains(&Optional::Kind) { rows } else { &alone };
         text = with_names(rows, options, &|lines| short(lines, columns, merged, options), LEAST_NAME);
         if text.is_some() {
             break;
         }
     }
-    text.or_else(|| with_names(rows, options, &|lines| short(lines, &[], merged, options), 0)).unwrap_or_default()
+    let narrowest =
+        |rows: &Rows<'_>, least| with_names(rows, options, &|lines| short(lines, &[], merged, options), least);
+    text.or_else(|| narrowest(&alone, 1)).or_else(|| narrowest(&rows.bare(), 0)).unwrap_or_default()
 }
 
 /// The table with names as long as there is room for; `None` where that is less than `least`, and than they are.
@@ -66,14 +70,17 @@ fn with_names(
     if width <= columns {
         return Some(text);
     }
-    let longest = rows.lines.iter().filter_map(|line| line.names.last()).map(|name| shown(name, options)).max()?;
+    let longest = rows.lines.iter().map(|line| shown(line, options)).max()?;
+    let aside = rows.lines.iter().map(|line| chars(&line.aside)).max().unwrap_or(0);
     let room = longest.saturating_sub(width - columns);
-    (room >= least).then(|| table(&shortened(rows, room.max(1), options)).render(&layout))
+    (room >= least + aside).then(|| table(&shortened(rows, room, options)).render(&layout))
 }
 
-/// Characters that a name takes when it is printed.
-fn shown(name: &str, options: &RenderOptions) -> usize {
-    if options.raw_names { chars(name) } else { chars(&names::escaped(name)) }
+/// Characters that a name takes when it is printed, with what is said behind it.
+fn shown(line: &Line<'_>, options: &RenderOptions) -> usize {
+    let name = line.names.last().map_or("", String::as_str);
+    let name = if options.raw_names { chars(name) } else { chars(&names::escaped(name)) };
+    name + chars(&line.aside)
 }
 
 fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<'a> {
@@ -81,9 +88,10 @@ fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<
         let mut names = line.names.clone();
         if let Some(name) = names.last_mut() {
             let escaped = if options.raw_names { name.as_str().into() } else { names::escaped(name) };
+            let room = room.saturating_sub(chars(&line.aside)).max(1);
             *name = shorten(&escaped, room, room / 3);
         }
-        Line { names, ..*line }
+        Line { names, aside: line.aside.clone(), ..*line }
     });
     let names = rows.names.clone();
     Rows { lines: lines.collect(), names, ..*rows }
@@ -131,7 +139,7 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
         });
         let (name, others) = line.names.split_last().map_or(("", &[][..]), |(name, others)| (name.as_str(), others));
         row.extend(others.iter().filter(|_| has(Optional::Kind)).map(Cell::text));
-        row.push(name_cell(Some(name), options));
+        row.push(name_cell(Some(&format!("{name}{}", line.aside)), options));
         table.push(row);
     }
     table

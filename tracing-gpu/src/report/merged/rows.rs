@@ -1,6 +1,7 @@
 //! What the merged tables are made of: the rows of each in one form.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::report::activity::{bracketed, nsys_call};
 use crate::report::{MergedTable, TableStyle, names, nsys::style_name};
@@ -39,6 +40,8 @@ pub(super) struct Line<'a> {
     pub(super) says_nothing: bool,
     /// What the row is of, the longest name last.
     pub(super) names: Vec<String>,
+    /// What is said behind the name; nothing where the other names have columns of their own.
+    pub(super) aside: String,
 }
 
 impl<'a> Line<'a> {
@@ -48,7 +51,7 @@ impl<'a> Line<'a> {
 
     fn of_times(times: &Times, ranks: &'a RankTotals, names: Vec<String>) -> Self {
         let (total, count) = (times.total_ns, times.instances);
-        Self { total, count, sum: Some(total), ranks, says_nothing: false, names }
+        Self { total, count, sum: Some(total), ranks, says_nothing: false, names, aside: String::new() }
     }
 }
 
@@ -66,6 +69,31 @@ impl<'a> Rows<'a> {
 
     fn times(count: &'static str, names: Vec<&'static str>, lines: Vec<Line<'a>>) -> Self {
         Self::new(Unit::Time, "Total Time", count, names, lines)
+    }
+
+    /// The same rows with a column for their names alone: what tells rows of one name apart is said behind it, as in `step (start/end)`.
+    pub(super) fn by_name_alone(&self) -> Self {
+        let name = |line: &Line<'a>| line.names.last().cloned().unwrap_or_default();
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        self.lines.iter().for_each(|line| *times.entry(name(line)).or_default() += 1);
+        let lines = self.lines.iter().map(|line| {
+            let name = name(line);
+            let others = line.names.split_last().map_or(&[][..], |(_, others)| others);
+            let others = others.iter().filter(|_| times.get(&name).is_some_and(|&times| times > 1));
+            let aside = others.filter_map(|other| match other.as_str() {
+                other if other == style_name(RangeStyle::PushPop) => None, // what a range is if nothing is said
+                other if other == style_name(RangeStyle::StartEnd) => Some(" (start/end)".to_owned()),
+                other => Some(format!(" ({other})")),
+            });
+            Line { aside: aside.collect(), names: vec![name], ..*line }
+        });
+        Self { names: self.names.last().copied().into_iter().collect(), lines: lines.collect(), ..*self }
+    }
+
+    /// With nothing said behind the names.
+    pub(super) fn bare(&self) -> Self {
+        let lines = self.lines.iter().map(|line| Line { aside: String::new(), names: line.names.clone(), ..*line });
+        Self { names: self.names.clone(), lines: lines.collect(), ..*self }
     }
 
     /// `None` for the tree, which has a form of its own. Copies have the names of that style: those of 2021 are the shorter ones.
@@ -105,6 +133,7 @@ impl<'a> Rows<'a> {
                     ranks: &row.ranks,
                     says_nothing: false,
                     names: vec![bracketed(row.key, style)],
+                    aside: String::new(),
                 });
                 Self::new(Unit::Size, "Total", "Count", vec!["Operation"], lines.collect())
             }
@@ -161,6 +190,7 @@ fn work(gpu: Option<&MergedActivity>) -> Rows<'_> {
             }
             .to_owned(),
         ],
+        aside: String::new(),
     });
     let table = Rows::new(Unit::Time, "Busy Time", "Operations", vec!["Work"], lines.collect());
     let all = rows().find(|row| row.key == WorkPart::All).map_or(0, |row| u128::from(row.all.busy_ns));

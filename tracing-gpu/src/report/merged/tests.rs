@@ -173,7 +173,8 @@ fn eighty_columns_have_what_matters() {
  6.000 MB  1.000 MB  2.000 MB  3.000 MB     1.50  rank 1   [CUDA memcpy HtoD]
 
 ";
-    assert_eq!(printed(&ranks(), &RenderOptions::default().width(80)), expected);
+    let text = printed(&ranks(), &RenderOptions::default().width(80));
+    assert_eq!(text.split_once("\n ** Categories").map(|(tables, _)| tables), Some(expected));
 }
 
 /// Whatever the names, and with times of a month.
@@ -187,7 +188,9 @@ fn lines_are_as_wide_as_there_is_room() {
     for width in 60..=220 {
         for style in [TableStyle::Current, TableStyle::Legacy] {
             let text = printed(&merged, &RenderOptions::default().width(width).style(style));
-            let widest = text.lines().map(chars).max();
+            // A tree is laid out from 76 columns on.
+            let tables = if width < 76 { text.split("Phase Tree").next().unwrap_or("") } else { &text };
+            let widest = tables.lines().map(chars).max();
             assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
             assert!(!text.contains('\u{1b}') && text.contains("Ranges of 3 Processes"), "{text}");
         }
@@ -279,4 +282,63 @@ fn as_json_it_has_rows_and_ranks() {
     assert_eq!(value["ranges"][0]["key"], serde_json::json!({"domain": null, "name": "step", "style": "PushPop"}));
     assert_eq!((&value["tree"][1]["key"]["depth"], &value["tree"][1]["key"]["name"]), (&1.into(), &"a,b".into()));
     assert_eq!(value["processes"][1]["rank"], 1);
+}
+
+/// Where there is no room for a column that tells them apart, the name does.
+#[test]
+fn ranges_of_one_name_and_two_styles_are_told_apart_at_80_columns() {
+    let mut one = of(None, &[("request", &[5_000_000]), ("request", &[7_000_000]), ("other", &[1_000])]);
+    one.process.host = "a-machine-of-a-long-name".to_owned();
+    one.ranges[1].style = RangeStyle::StartEnd;
+    one.ranges[2].style = RangeStyle::StartEnd;
+    for width in [76, 80, 100, 200] {
+        let mut text = Vec::new();
+        let options = RenderOptions::default().width(width);
+        Summary::merge([one.clone(), one.clone()]).render(&options, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("request")).collect();
+        let has_column = text.contains("Style");
+        assert!(
+            rows.len() == 2 && rows[0].contains(if has_column { "StartEnd" } else { "request (start/end)" }),
+            "{text}"
+        );
+        assert!(rows[1].trim_end().ends_with("request") && has_column == (width > 80), "{text}");
+        assert!(!text.contains("other ("), "there is one of it: {text}");
+        assert!(text.lines().all(|line| chars(line) <= width), "{text}");
+    }
+}
+
+#[test]
+fn categories_and_the_tree_are_printed() {
+    let process = |rank: u32, ns: u64| {
+        let node = |name: &str, total_ns, self_ns, children| TreeNode {
+            name: name.to_owned(),
+            calls: 1,
+            instances: 1,
+            total_ns,
+            self_ns,
+            children,
+            ..TreeNode::default()
+        };
+        let run = of(Some(rank), &[("outer", &[3 * ns]), ("inner", &[ns]), ("last", &[ns])]);
+        let inner =
+            vec![node("inner", ns, ns / 2, vec![node("leaf", ns / 2, ns / 2, vec![])]), node("next", ns, ns, vec![])];
+        let tree = vec![node("outer", 3 * ns, ns, inner), node("last", ns, ns, vec![])];
+        let categories = vec![CategoryStats { category: "io".to_owned(), times: times(&[ns]) }];
+        Summary { tree, categories, ..run }
+    };
+    let mut text = Vec::new();
+    let merged = Summary::merge([process(0, 10_000_000), process(1, 30_000_000)]);
+    merged.render(&RenderOptions::default().width(120), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let categories = text.split(" ** Categories of 2 Processes (merged):").nth(1).expect("categories");
+    let row = categories.lines().find(|line| line.trim_end().ends_with(" io")).expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert!(cells[..3] == ["100.0", "40.00", "ms"] && row.contains("rank 1"), "{text}");
+    let tree = text.split(" ** Phase Tree of 2 Processes (merged):").nth(1).expect("a tree");
+    let at = tree.lines().find_map(|line| line.find("Phase ")).expect("a header");
+    let phases = tree.lines().skip(4).take(5).map(|line| line[at..].trim_start().split(' ').next().unwrap_or(""));
+    let names: Vec<&str> = phases.collect();
+    assert_eq!(names, ["last", "outer", "inner", "leaf", "next"], "by first creation, and then by name: {text}");
+    assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms     75.0%")), "{text}");
 }

@@ -20,7 +20,7 @@ const AROUND_NAME: usize = 24;
 /// A time that there is not, its dash below the digits of the others.
 const NO_TIME: &str = "-   ";
 /// What the `*` behind a share means.
-const BESIDE: &str = " *  on several threads: together longer than the parent\n";
+const BESIDE: &str = " *  together more than the parent: on other threads, in each other, after it\n";
 /// What `GPU busy` means.
 const BUSY: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
 /// The line of what was launched elsewhere.
@@ -32,6 +32,11 @@ pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Current => " ** Phase Tree (tree):",
         TableStyle::Legacy => "Phase Tree:",
     };
+    titled(summary, title, options)
+}
+
+/// The same under another title.
+pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) -> String {
     if summary.tree.is_empty() {
         return section(title, NO_RANGE);
     }

@@ -105,7 +105,7 @@ pub(super) struct Entry {
     pub(super) figures: Figures,
     /// What `% Parent` is a share of: the parent's total; for a root, the whole.
     pub(super) base: u128,
-    /// Whether it and its siblings together took longer than their parent, which takes other threads.
+    /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what a total holds twice, or of other threads.
     pub(super) beside: bool,
     pub(super) mark: Mark,
     /// Whether no phase kept the GPU busier with what it launched itself.
@@ -218,7 +218,7 @@ impl<'a> Shape<'a> {
                 depth: level.depth,
                 figures: Figures::of(flat),
                 base: level.base,
-                beside: level.beside,
+                beside: level.beside || self.is_more_than_all(flat),
                 mark: marks[index],
                 busiest: busiest == Some(index),
                 folded: 0,
@@ -284,6 +284,11 @@ impl<'a> Shape<'a> {
         let mut on_gpu = flat.gpu_peak.iter().zip(self.gpu_whole);
         is_below_bound(flat.peak, self.whole)
             && on_gpu.all(|(&peak, whole)| peak == 0 || whole.is_none_or(|whole| is_below_bound(peak, whole)))
+    }
+
+    /// A root by more than rounding: it was entered inside of itself.
+    fn is_more_than_all(&self, flat: &Flat) -> bool {
+        flat.parent.is_none() && u128::from(flat.node.total_ns) > self.whole + self.whole.div_ceil(FOLD_BELOW)
     }
 
     fn busiest(&self) -> Option<usize> {

@@ -51,10 +51,25 @@ fn at_80_columns() {
    40.00 ms  40.00 ms  133.3%*      2  20.00 ms  1,431    poll
 
  >> most time of its own: read 240.0 ms (57.2%), decode 107.9 ms (25.7%)
- *  on several threads: together longer than the parent
+ *  together more than the parent: on other threads, in each other, after it
 
 ";
     assert_eq!(text, expected);
+}
+
+/// A span that is entered twice at once is in its own row twice.
+#[test]
+fn a_root_that_is_longer_than_everything_is_marked() {
+    let twice = summary(vec![node("twice", 1, 190_000_000, 100_000_000, vec![])]);
+    let text = tree(&twice, &RenderOptions::default().width(80));
+    assert!(text.contains("190.0%*") && text.contains("\n *  together more"), "{text}");
+    // One that another root is in is no longer than everything, and rounding makes none longer.
+    let in_each_other = summary(vec![
+        node("outer", 1, 100_000_001, 40_000_000, vec![]),
+        node("without a parent", 1, 60_000_000, 60_000_000, vec![]),
+    ]);
+    let text = tree(&in_each_other, &RenderOptions::default().width(80));
+    assert!(text.contains("100.0%") && !text.contains("%*") && !text.contains("\n * "), "{text}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ function treeTable() {
     cells.push((node) => node.stream_total, (node) => node.stream_own);
   }
   const rows = tree.map((node, index) => cells.map((cell) => cell(node, tree[flame.parents[index]])));
-  const about = 'Phases under the phases they were started in. Sorting keeps what belongs together; a share above 100 % ran on several threads.';
+  const about = 'Phases under the phases they were started in. Sorting keeps what belongs together; a share above 100 % ran on several threads, inside itself or after its parent.';
   return { title: 'Phase tree', about, columns, rows, depths: tree.map((node) => node.depth), rows_left_out: run.left_out.nodes };
 }
 

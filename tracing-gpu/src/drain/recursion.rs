@@ -1,0 +1,115 @@
+//! What a total would count more than once: the time of a node inside of itself.
+//!
+//! A node that recursion shares is open several times on one thread, and each instance has its whole duration. Its inclusive time is that of the outermost one,
+//! which is known where a node calls itself: all that it and the nodes below it took themselves on that thread. Of nodes that call each other it is at most what
+//! all of them took, and at most that is their total.
+
+use std::collections::BTreeMap;
+
+use crate::collect::catalog::{Catalog, ROOT};
+use crate::collect::row::RowCopy;
+use crate::record::RangeKey;
+
+/// By node, the ticks that its total is to be without; only nodes that may be open inside of themselves. `threads` are the rows of each thread.
+pub(super) fn counted_again<'a>(
+    catalog: &Catalog,
+    threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
+) -> BTreeMap<u32, u128> {
+    let mut again = BTreeMap::new();
+    let nodes = catalog.nodes();
+    let tops: BTreeMap<u32, u32> =
+        (0..nodes.len() as u32).filter_map(|node| Some((node, catalog.recursion_of(node)?))).collect();
+    if tops.is_empty() {
+        return again;
+    }
+    for rows in threads {
+        // Totals of nodes, and, of the uppermost ones, self times of all that is below.
+        let (mut totals, mut covered) = (BTreeMap::<u32, u128>::new(), BTreeMap::<u32, i128>::new());
+        for (_, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
+            if tops.contains_key(&row.node) {
+                *totals.entry(row.node).or_default() += row.times.total;
+            }
+            let own = i128::try_from(row.times.total).unwrap_or(i128::MAX).saturating_sub(i128::from(row.nested));
+            let mut at = row.node;
+            while let Some(node) = nodes.get(at as usize).filter(|_| at != ROOT) {
+                if tops.get(&at) == Some(&at) {
+                    *covered.entry(at).or_default() += own;
+                }
+                at = node.parent;
+            }
+        }
+        for (node, total) in totals {
+            let covered = tops.get(&node).and_then(|top| covered.get(top)).copied().unwrap_or(0);
+            *again.entry(node).or_default() += total.saturating_sub(u128::try_from(covered).unwrap_or(0));
+        }
+    }
+    again
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::catalog::{Catalog, Limits};
+    use crate::summary::RangeStyle;
+
+    fn row(key: RangeKey, node: u32, total: u128, nested: u64) -> (RangeKey, RowCopy) {
+        let mut row = RowCopy { node, nested, ..RowCopy::default() };
+        (row.times.count, row.times.total) = (1, total);
+        (key, row)
+    }
+
+    /// `a` under `b` under `a` and so on, down to where they share nodes; those two nodes.
+    fn shared() -> (Catalog, RangeKey, [u32; 2]) {
+        let mut catalog = Catalog::new(Limits { nodes: 1_000, run_time_names: 1 });
+        let key = |label| RangeKey { label, category: 0, style: RangeStyle::PushPop };
+        let (a, b) = (key(catalog.label(0, "a")), key(catalog.label(0, "b")));
+        let mut nodes = [ROOT; 2];
+        for _ in 0..100 {
+            nodes[0] = catalog.child(nodes[1], a);
+            nodes[1] = catalog.child(nodes[0], b);
+        }
+        (catalog, a, nodes)
+    }
+
+    fn again(catalog: &Catalog, threads: &[&[(RangeKey, RowCopy)]]) -> Vec<(u32, u128)> {
+        counted_again(catalog, threads.iter().copied()).into_iter().collect()
+    }
+
+    #[test]
+    fn time_inside_itself_is_counted_once() {
+        let (catalog, key, [a, b]) = shared();
+        // For 100 a, in it for 90 b, in it for 80 a, in it for 70 b: 10 + 10 of it are a's own, 10 + 70 are b's.
+        let thread = [row(key, a, 180, 160), row(key, b, 160, 80)];
+        assert_eq!(again(&catalog, &[&thread]), [(a, 80), (b, 60)], "100 of a; b was open for 90 of them");
+    }
+
+    #[test]
+    fn rows_of_one_node_are_taken_together() {
+        let (catalog, key, [a, _]) = shared();
+        let other = RangeKey { category: 1, ..key };
+        assert_eq!(again(&catalog, &[&[row(key, a, 100, 90), row(other, a, 90, 0)]]), [(a, 90)]);
+    }
+
+    #[test]
+    fn what_runs_on_another_thread_is_not_inside() {
+        let (catalog, key, [a, b]) = shared();
+        let threads = [[row(key, a, 100, 0)], [row(key, b, 90, 0)], [row(key, a, 80, 0)]];
+        assert_eq!(again(&catalog, &threads.each_ref().map(|rows| &rows[..])), [(a, 0), (b, 0)]);
+    }
+
+    /// A task that begins with `b`, whose parent is on another thread.
+    #[test]
+    fn what_begins_below_the_uppermost_keeps_its_total() {
+        let (catalog, key, [a, b]) = shared();
+        assert_eq!(again(&catalog, &[&[row(key, b, 100, 50), row(key, a, 50, 0)]]), [(a, 0), (b, 0)]);
+    }
+
+    #[test]
+    fn a_node_that_stands_nowhere_inside_itself_keeps_its_total() {
+        let mut catalog = Catalog::new(Limits { nodes: 1_000, run_time_names: 1 });
+        let key = RangeKey { label: catalog.label(0, "a"), category: 0, style: RangeStyle::PushPop };
+        let node = catalog.child(ROOT, key);
+        // Inside there was a range without a parent, which is no child.
+        assert_eq!(again(&catalog, &[&[row(key, node, 100, 90)]]), []);
+    }
+}
