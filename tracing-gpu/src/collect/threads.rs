@@ -23,6 +23,8 @@ thread_local! {
     static NEAR_NEW: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// As `NEAR`, where a timeline is written: then `NEAR` is none, so that the fast paths need not know of it.
     static RECORDING: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// As `NEAR`, where streams are in play and nothing else is: then `NEAR` and `RECORDING` are none.
+    static TIMED: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// The shard of the profiler that was last called on this thread.
     static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a shard.
@@ -47,10 +49,14 @@ impl Drop for Held {
 
 /// Has the fast paths of entries and exits switched on or off again on this thread, after something they depend on has changed.
 pub(crate) fn look_again() {
-    set_near(LAST.get().filter(|shard| shard.core.is_plain(shard)));
+    set_near(LAST.get());
 }
 
-fn set_near(plain: Option<&'static Shard>) {
+fn set_near(shard: Option<&'static Shard>) {
+    let measured = shard.filter(|shard| shard.core.is_plain(shard));
+    let timed = measured.filter(|shard| shard.core.has_streams_on(shard));
+    TIMED.set(timed.filter(|shard| shard.core.tape_room.is_none()));
+    let plain = measured.filter(|_| timed.is_none());
     NEAR.set(plain.filter(|shard| shard.core.tape_room.is_none()));
     RECORDING.set(plain.filter(|shard| shard.core.tape_room.is_some()));
 }
@@ -81,6 +87,12 @@ impl Core {
     #[inline(always)]
     pub(crate) fn recording_shard(&self) -> Option<&'static Shard> {
         RECORDING.get().filter(|shard| self.is_open(shard))
+    }
+
+    /// As [`near_shard`](Self::near_shard), where a range may be timed on a stream.
+    #[inline(always)]
+    pub(crate) fn timed_shard(&self) -> Option<&'static Shard> {
+        TIMED.get().filter(|shard| self.is_open(shard))
     }
 
     /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
@@ -117,17 +129,21 @@ impl Core {
             shard.restart(window);
         }
         shard.gate.store(gate, Relaxed);
-        set_near(Some(shard).filter(|shard| self.is_plain(shard)));
+        set_near(Some(shard));
         NEAR_NEW.set(Some(shard).filter(|_| !self.gpu || !self.has_streams()));
         LAST.set(Some(shard));
         Some(shard)
     }
 
-    /// Whether the fast paths of entries and exits apply to this thread: durations are measured, with the one clock they know, no stream is in
-    /// play, and no end has to be noted.
+    /// Whether the fast paths of entries and exits apply to this thread, one or the other: durations are measured, with the one clock they know,
+    /// and no end has to be noted.
     fn is_plain(&self, shard: &Shard) -> bool {
-        let streams = self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks());
-        self.statistics && self.clock.is_tsc() && !streams && !shard.has_instances()
+        self.statistics && self.clock.is_tsc() && !shard.has_instances()
+    }
+
+    /// Whether streams are in play on this thread.
+    fn has_streams_on(&self, shard: &Shard) -> bool {
+        self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks())
     }
 
     /// Counts a new span that no shard was found for because its thread is being torn down.
