@@ -130,6 +130,7 @@ fn run_tier(quick: bool) {
     synchronize();
     let warm = profiler.summary(); // reads all, after which the events are the context's again
     assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64), "{:?}", warm.losses);
+    assert_eq!(std::sync::Arc::strong_count(&stream), 1, "a stream is held until its pairs are read, and no longer");
     let (mut hands, mut untimeds, mut timeds, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut allocated = Allocations::default();
     for _ in 0..PASSES {

@@ -156,24 +156,36 @@ impl Driver {
     }
 
     /// Runs `body` with `context` current, and whatever was current again afterwards.
-    #[inline(always)]
     pub(crate) fn in_context<T>(
         &self,
         context: Handle,
         body: impl FnOnce() -> Result<T, CudaError>,
     ) -> Result<T, CudaError> {
+        let pushed = self.enter_context(context)?;
+        let result = body();
+        self.leave_context(pushed);
+        result
+    }
+
+    /// Makes `context` current. Returns what [`leave_context`](Self::leave_context) wants: whether another was.
+    #[inline(always)]
+    fn enter_context(&self, context: Handle) -> Result<bool, CudaError> {
         let mut current: Raw = std::ptr::null_mut();
         // SAFETY: writes one pointer.
         answer(unsafe { (self.table.current_context)(&raw mut current) })?;
-        let pushed = current.addr() != context;
-        if pushed {
+        let is_other = current.addr() != context;
+        if is_other {
             self.push_context(context)?;
         }
-        let result = body();
+        Ok(is_other)
+    }
+
+    /// Makes current again what was so before [`enter_context`](Self::enter_context).
+    #[inline(always)]
+    fn leave_context(&self, pushed: bool) {
         if pushed {
             self.pop_context();
         }
-        result
     }
 
     #[cold]
@@ -266,6 +278,19 @@ impl Driver {
     pub(crate) fn record(&self, event: Handle, stream: Handle) -> Result<(), CudaError> {
         // SAFETY: enqueues; both handles are of the current context or refused.
         answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
+    }
+
+    /// Puts an event into a stream of `context`, and leaves the current one as it was. False where the stream captures: then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn record_in(&self, context: Handle, event: Handle, stream: Handle) -> Result<bool, CudaError> {
+        let pushed = self.enter_context(context)?;
+        let recorded = match self.capture(stream) {
+            Ok(Capture::None) => self.record(event, stream).map(|()| true),
+            Ok(Capture::Active) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.leave_context(pushed);
+        recorded
     }
 
     /// Waits until the work before an event has finished.

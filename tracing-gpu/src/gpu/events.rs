@@ -104,15 +104,11 @@ pub(crate) fn end(mark: Mark, target: Target) {
     }
 }
 
-/// Puts an event into a stream, in whose context a default stream is the one meant. False where the stream captures.
+/// Puts an event into a stream, in whose context a default stream is the one meant. False where the stream captures. No lock is held: the driver
+/// waits where its own queue is full.
 #[inline(always)]
 fn record(driver: &Driver, stream: &NamedStream, event: Handle) -> Result<bool, CudaError> {
-    driver.in_context(stream.context_handle, || {
-        if driver.capture(stream.handle)? == Capture::Active {
-            return Ok(false);
-        }
-        driver.record(event, stream.handle).map(|()| true) // no lock is held: the driver waits where its own queue is full
-    })
+    driver.record_in(stream.context_handle, event, stream.handle)
 }
 
 /// Counts an event that was not recorded, and gives the pair back.

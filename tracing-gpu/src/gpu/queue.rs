@@ -153,3 +153,48 @@ impl Queue {
         self.alive.take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::RangeStyle;
+
+    fn pair(number: usize) -> Pair {
+        let key = RangeKey { label: 0, category: 0, style: RangeStyle::PushPop };
+        let target = Target { core: Core::inert(), node: 1, key, window: 0 };
+        Pair { events: Events { start: number, end: number + 1 }, target }
+    }
+
+    #[test]
+    fn pairs_are_read_in_their_order_and_what_is_read_leaves_no_room_behind() {
+        let mut queue = Queue::default();
+        let (mut pushed, mut read) = (0, 0);
+        for round in 0..10_000 {
+            for _ in 0..64 {
+                queue.push(pair(pushed));
+                pushed += 1;
+            }
+            // As a device that lags by some 30 to 60 pairs.
+            let count = queue.len().saturating_sub(30 + round % 31);
+            let numbers: Vec<usize> = queue.waiting().iter().map(|pair| pair.events.start).collect();
+            assert_eq!(numbers, (read..pushed).collect::<Vec<_>>());
+            queue.done(count);
+            read += count;
+            assert_eq!((queue.len(), queue.spare.len()), (pushed - read, read));
+            assert_eq!(queue.spare.last().map(|events| events.start), read.checked_sub(1));
+        }
+        assert!(queue.pairs.capacity() <= 512, "{} for at most 124 that wait", queue.pairs.capacity());
+        queue.done(queue.len());
+        assert_eq!((queue.len(), queue.pairs.len(), queue.spare.len()), (0, 0, pushed));
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn what_spans_read_and_write_of_a_stream_is_two_cache_lines() {
+        use std::mem::offset_of;
+        let queue = size_of::<parking_lot::Mutex<Queue>>() - size_of::<Queue>();
+        let queue = offset_of!(NamedStream, queue) + queue;
+        assert_eq!((align_of::<NamedStream>(), queue + offset_of!(Queue, pairs)), (64, 64));
+        assert!(queue + size_of::<Queue>() <= 128);
+    }
+}

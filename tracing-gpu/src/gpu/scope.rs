@@ -92,3 +92,38 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     threads::look_again();
     body()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENTS: Events = Events { start: 1, end: 2 };
+    const OTHERS: Events = Events { start: 3, end: 4 };
+
+    fn start_of(next: Option<(&'static NamedStream, Events)>) -> Option<(StreamId, usize)> {
+        next.map(|(stream, events)| (stream.id, events.start))
+    }
+
+    #[test]
+    fn from_the_second_end_on_the_next_start_is_taken_and_goes_with_its_scope() {
+        let [a, b] = [0x100, 0x200].map(|stream| streams::name_raw(0x5c09e, stream));
+        assert!(!keep_next(a, || Some(EVENTS)) && !keep_next(a, || Some(EVENTS)), "outside of all scopes");
+        inside(a, || {
+            assert!(!keep_next(a, || Some(EVENTS)), "one span alone");
+            assert!(!keep_next(a, || None) && keep_next(a, || Some(EVENTS)));
+            assert!(!keep_next(a, || Some(OTHERS)), "one is enough");
+            assert!(!keep_next(b, || Some(OTHERS)), "a field may name another stream");
+            inside(b, || {
+                assert_eq!((current(), start_of(take_next(a)), start_of(take_next(b))), (b, None, None));
+                assert!(
+                    !keep_next(a, || Some(OTHERS)) && !keep_next(b, || Some(OTHERS)) && keep_next(b, || Some(OTHERS))
+                );
+                assert_eq!(start_of(take_next(b)), Some((b, 3)));
+            });
+            assert_eq!((current(), start_of(take_next(b)), start_of(take_next(a))), (a, None, Some((a, 1))));
+            assert_eq!(start_of(take_next(a)), None);
+        });
+        assert_eq!((current(), start_of(take_next(a))), (0, None));
+        assert_eq!((stream(b).map(|stream| stream.id), stream(0).map(|stream| stream.id)), (Some(b), None));
+    }
+}
