@@ -141,11 +141,12 @@ impl Shard {
     #[inline(always)]
     pub(super) fn end_mark(&self, span: u64) {
         let Some(innermost) = self.marks.count.load(Relaxed).checked_sub(1) else { return };
-        if !self.marks.open.near(innermost).is_some_and(|open| open.span.load(Relaxed) == span) {
-            return self.end_mark_below(span);
+        if self.marks.open.near(innermost).is_some_and(|open| open.span.load(Relaxed) == span) {
+            self.end_open(innermost);
+            self.left_mark();
+        } else {
+            self.end_mark_below(span);
         }
-        self.end_open(innermost);
-        self.left_mark();
     }
 
     #[inline(never)]
