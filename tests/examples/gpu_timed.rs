@@ -76,9 +76,23 @@ fn main() {
     spans(3);
     drop(outer);
     let second = profiler.summary();
+    profiler.reset();
+    let around = info_span!("around", gpu.stream = id).entered();
+    for _ in 0..100 {
+        // Each at several heights, and in runs of one, two and three.
+        info_span!("a").in_scope(|| info_span!("b").in_scope(|| info_span!("a").in_scope(|| ())));
+        info_span!("b").in_scope(|| (0..2).for_each(|_| info_span!("c").in_scope(|| ())));
+        // Left in the order of their entries.
+        let left_first = info_span!("left first").entered();
+        let left_last = info_span!("a").entered();
+        drop(left_first);
+        drop(left_last);
+    }
+    drop(around);
+    let mixed = profiler.summary();
     let told = serde_json::json!({
         "spans": SPANS, "during": during, "so_far": so_far, "allocations": allocated.others, "pages": allocated.pages,
-        "first": first, "second": second,
+        "first": first, "second": second, "mixed": mixed,
     });
     println!("{told}");
 }

@@ -102,7 +102,7 @@ fn a_driver_that_lacks_functions() {
     assert_cpu_summary(&summary);
     assert_eq!(
         reason(&summary),
-        "GPU timing is off: the CUDA driver has no `cuDriverGetVersion`: it is older than CUDA 11.4."
+        "GPU timing is off: the CUDA driver has no `cuCtxGetCurrent`: it is older than CUDA 11.4."
     );
 }
 

@@ -20,6 +20,8 @@ struct Told {
     first: Summary,
     /// Of three, after a reset.
     second: Summary,
+    /// Of 701 with other names at the same heights of the stack, after another.
+    mixed: Summary,
 }
 
 fn run(behavior: &str, tier: &str) -> Told {
@@ -57,6 +59,20 @@ fn a_warm_timed_span_makes_seven_calls_and_allocates_nothing() {
         assert_eq!(told.allocations, 0, "{tier}: and {} pages of a histogram", told.pages);
         assert_eq!(told.first.losses.streams, StreamLosses::default());
         assert_eq!((steps(&told.first), steps(&told.second)), (Some((20_032, 4_000)), Some((3, 4_000))), "{tier}");
+    }
+}
+
+#[test]
+fn names_at_the_same_height_of_the_stack_stay_apart() {
+    for tier in ["subscriber", "layer"] {
+        let told = run("", tier);
+        let mut timed = BTreeMap::<&str, u64>::new();
+        for row in &told.mixed.stream_ranges {
+            *timed.entry(row.name.as_str()).or_default() += row.times.instances;
+        }
+        let wanted = [("a", 300), ("around", 1), ("b", 200), ("c", 200), ("left first", 100)];
+        assert_eq!(timed, BTreeMap::from(wanted), "{tier}");
+        assert_eq!(told.mixed.losses.streams, StreamLosses::default(), "{tier}");
     }
 }
 

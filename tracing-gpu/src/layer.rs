@@ -11,7 +11,7 @@ use crate::collect::core::Core;
 use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::values::SpanValues;
-use crate::gpu::StreamId;
+use crate::gpu::{self, StreamId};
 use crate::marks;
 use crate::own_values;
 use crate::record::Place;
@@ -76,6 +76,12 @@ impl GpuLayer {
     #[inline(always)]
     fn enter_apart(shard: &Shard, id: u64) -> bool {
         Self::near_place(shard, id).is_some_and(|place| shard.enter_apart(id, place))
+    }
+
+    /// An entry outside of all `with_stream`s where streams are in play.
+    #[inline(never)]
+    fn enter_inherited(core: &Core, shard: &Shard, id: u64, place: Place) {
+        shard.enter_timed(id, place, own_values::stream_of_entry(core, 0, || shard.inherited_stream(id)));
     }
 
     fn shard(&self) -> Option<(&'static Core, &'static Shard)> {
@@ -182,9 +188,26 @@ where
     }
 }
 
-/// Any entry, also of a span that was created on another thread, has values of its own, or is no longer remembered.
 #[inline(never)]
 fn enter_far<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    if let Some(shard) = layer.core.timed_shard() {
+        let id = id.into_u64();
+        if let Some(place) = GpuLayer::near_place(shard, id) {
+            return match gpu::current() {
+                0 => GpuLayer::enter_inherited(layer.core, shard, id, place),
+                stream => shard.enter_timed(id, place, stream),
+            };
+        }
+    }
+    enter_any(layer, id, ctx);
+}
+
+/// Any entry, also of a span that was created on another thread, has values of its own, or is no longer remembered.
+#[inline(never)]
+fn enter_any<S>(layer: &GpuLayer, id: &span::Id, ctx: &Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
@@ -219,6 +242,16 @@ where
 
 #[inline(never)]
 fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    if !layer.core.timed_shard().is_some_and(|shard| shard.exit_timed(id.into_u64())) {
+        exit_any(layer, id, ctx);
+    }
+}
+
+#[inline(never)]
+fn exit_any<S>(layer: &GpuLayer, id: &span::Id, ctx: Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {

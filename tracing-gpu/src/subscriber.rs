@@ -10,7 +10,7 @@ use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::slab::{Closed, SpanRef, untracked};
 use crate::collect::values::SpanValues;
-use crate::gpu::StreamId;
+use crate::gpu::{self, StreamId};
 use crate::marks;
 use crate::own_values;
 use crate::record::Place;
@@ -105,6 +105,26 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn enter_far(&self, id: u64) {
+        if let Some(shard) = self.core.timed_shard() {
+            if let Some(place) = Self::near_place(shard, id) {
+                return match gpu::current() {
+                    0 => Self::enter_inherited(self.core, shard, id, place),
+                    stream => shard.enter_timed(id, place, stream),
+                };
+            }
+        }
+        self.enter_any(id);
+    }
+
+    /// An entry outside of all `with_stream`s where streams are in play.
+    #[inline(never)]
+    fn enter_inherited(core: &Core, shard: &Shard, id: u64, place: Place) {
+        let inherited = || shard.slab.inherited_stream(SpanRef::from_id(id));
+        shard.enter_timed(id, place, own_values::stream_of_entry(core, 0, inherited));
+    }
+
+    #[inline(never)]
+    fn enter_any(&self, id: u64) {
         if self.core.shard_apart().is_some_and(|shard| Self::enter_apart(shard, id)) {
             return;
         }
@@ -131,6 +151,13 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn exit_far(&self, id: u64) {
+        if !self.core.timed_shard().is_some_and(|shard| shard.exit_timed(id)) {
+            self.exit_any(id);
+        }
+    }
+
+    #[inline(never)]
+    fn exit_any(&self, id: u64) {
         if self.core.shard_apart().is_some_and(|shard| shard.exit_apart(id)) {
             return;
         }

@@ -127,9 +127,11 @@ fn run_tier(quick: bool) {
     spans(SPANS);
     hold(&stream, Duration::from_millis(10)); // less than it takes to enqueue as many pairs as may wait
     with_stream(&stream, || spans(SPANS));
+    with_stream(&stream, || spans(3)); // the last of which has taken the events of another
     synchronize();
     let warm = profiler.summary(); // reads all, after which the events are the context's again
-    assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64), "{:?}", warm.losses);
+    assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64 + 3), "{:?}", warm.losses);
+    assert_eq!(std::sync::Arc::strong_count(&stream), 1, "a stream is held until its pairs are read, and no longer");
     let (mut hands, mut untimeds, mut timeds, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut allocated = Allocations::default();
     for _ in 0..PASSES {

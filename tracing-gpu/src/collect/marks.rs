@@ -2,43 +2,87 @@
 //!
 //! Beside the stack, not in it, so that ranges without a stream pay nothing. While there are any, callbacks take the general path.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::chunked::Chunked;
 use super::shard::Shard;
 use super::threads;
 use crate::gpu::{self, Mark, Target};
-use crate::record::Place;
+use crate::record::{Place, RangeKey};
+use crate::summary::RangeStyle;
 
 /// Marks of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended by whoever takes
-/// its shard over.
+/// its shard over. The number and the outermost mark are one cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Marks {
     count: AtomicUsize,
     open: Chunked<OpenMark, 16>,
 }
 
-#[derive(Debug, Default)]
+/// All that the end of a range needs.
+#[derive(Debug)]
+#[repr(C)]
 struct OpenMark {
     span: AtomicU64,
+    /// The place of the range, and its name and category, which the next range here is likely to have, too.
     place: AtomicU64,
+    label: AtomicU32,
+    category: AtomicU32,
+    stream: AtomicU32,
     window: AtomicU64,
-    mark: [AtomicU64; 3],
+    start: AtomicU64,
+    end: AtomicU64,
+}
+
+impl Default for OpenMark {
+    fn default() -> Self {
+        Self {
+            span: AtomicU64::default(),
+            place: AtomicU64::new(Place::NONE.bits()),
+            label: AtomicU32::default(),
+            category: AtomicU32::default(),
+            stream: AtomicU32::default(),
+            window: AtomicU64::default(),
+            start: AtomicU64::default(),
+            end: AtomicU64::default(),
+        }
+    }
 }
 
 impl OpenMark {
-    fn set(&self, [span, place, window]: [u64; 3], mark: [u64; 3]) {
-        let words = [&self.span, &self.place, &self.window].into_iter().chain(&self.mark);
-        words.zip([span, place, window].into_iter().chain(mark)).for_each(|(word, value)| word.store(value, Relaxed));
+    #[inline(always)]
+    fn key(&self) -> RangeKey {
+        let (label, category) = (self.label.load(Relaxed), self.category.load(Relaxed));
+        RangeKey { label, category, style: RangeStyle::PushPop }
+    }
+
+    fn set_key(&self, place: u64, label: u32, category: u32) {
+        self.place.store(place, Relaxed);
+        self.label.store(label, Relaxed);
+        self.category.store(category, Relaxed);
+    }
+
+    #[inline(always)]
+    fn set(&self, span: u64, window: u64, mark: Mark) {
+        let (stream, start, end) = mark.words();
+        self.span.store(span, Relaxed);
+        self.stream.store(stream, Relaxed);
+        self.window.store(window, Relaxed);
+        self.start.store(start, Relaxed);
+        self.end.store(end, Relaxed);
     }
 
     fn take_over(&self, other: &Self) {
-        let range = [&other.span, &other.place, &other.window].map(|word| word.load(Relaxed));
-        self.set(range, other.mark.each_ref().map(|word| word.load(Relaxed)));
+        self.set_key(other.place.load(Relaxed), other.label.load(Relaxed), other.category.load(Relaxed));
+        if let Some(mark) = other.mark() {
+            self.set(other.span.load(Relaxed), other.window.load(Relaxed), mark);
+        }
     }
 
+    #[inline(always)]
     fn mark(&self) -> Option<Mark> {
-        Mark::from_words(self.mark.each_ref().map(|word| word.load(Relaxed)))
+        Mark::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
     }
 }
 
@@ -48,39 +92,76 @@ impl Marks {
     }
 
     /// Takes out number `index`.
-    #[inline]
+    #[inline(always)]
     fn remove(&self, index: usize) {
         let count = self.count.load(Relaxed);
+        if index + 1 < count {
+            self.close_gap(index, count);
+        }
+        self.count.store(count.saturating_sub(1), Relaxed);
+    }
+
+    #[cold]
+    fn close_gap(&self, index: usize, count: usize) {
         for above in index + 1..count {
             if let (Some(to), Some(from)) = (self.open.get(above - 1), self.open.get(above)) {
                 to.take_over(from);
             }
         }
-        self.count.store(count.saturating_sub(1), Relaxed);
     }
 }
 
 impl Shard {
     /// Whether an exit has to look for a mark.
+    #[inline(always)]
     pub(super) fn has_marks(&self) -> bool {
         self.marks.count.load(Relaxed) > 0
     }
 
+    #[inline(always)]
     pub(super) fn keep_mark(&self, span: u64, place: Place, mark: Mark) {
         let count = self.marks.count.load(Relaxed);
         let Some(open) = self.marks.open.get_or_grow(count) else { return gpu::abandon(mark) };
-        open.set([span, place.bits(), self.window.load(Relaxed)], mark.words());
+        if open.place.load(Relaxed) != place.bits() && !self.find_key(open, place) {
+            return gpu::abandon(mark);
+        }
+        open.set(span, self.window.load(Relaxed), mark);
         self.marks.count.store(count + 1, Relaxed);
     }
 
+    #[inline(never)]
+    fn find_key(&self, open: &OpenMark, place: Place) -> bool {
+        // What is on a stack is pushed and popped.
+        let Some(key) = self.identity(place).map(|identity| identity.key) else { return false };
+        open.set_key(place.bits(), key.label, key.category);
+        true
+    }
+
     /// Records the end of the innermost range of `span`, if it is timed.
+    #[inline(always)]
     pub(super) fn end_mark(&self, span: u64) {
+        let Some(innermost) = self.marks.count.load(Relaxed).checked_sub(1) else { return };
+        if self.marks.open.near(innermost).is_some_and(|open| open.span.load(Relaxed) == span) {
+            self.end_open(innermost);
+            self.left_mark();
+        } else {
+            self.end_mark_below(span);
+        }
+    }
+
+    #[inline(never)]
+    fn end_mark_below(&self, span: u64) {
         let is_meant = |index: &usize| self.marks.open.get(*index).is_some_and(|open| open.span.load(Relaxed) == span);
         if let Some(index) = (0..self.marks.count.load(Relaxed)).rev().find(is_meant) {
             self.end_open(index);
-            if !self.has_marks() && gpu::current() == 0 {
-                threads::look_again(); // the stream was left before the range
-            }
+            self.left_mark();
+        }
+    }
+
+    #[inline(always)]
+    fn left_mark(&self) {
+        if !self.has_marks() && gpu::current() == 0 {
+            threads::look_again(); // the stream was left before the range
         }
     }
 
@@ -102,15 +183,14 @@ impl Shard {
         }
     }
 
+    #[inline(always)]
     fn end_open(&self, index: usize) {
         let Some(open) = self.marks.open.get(index) else { return };
-        let (place, window, mark) =
-            (Place::from_bits(open.place.load(Relaxed)), open.window.load(Relaxed), open.mark());
+        let (place, window) = (Place::from_bits(open.place.load(Relaxed)), open.window.load(Relaxed));
+        let (key, mark) = (open.key(), open.mark());
         self.marks.remove(index);
-        let Some(mark) = mark else { return };
-        match self.identity(place) {
-            Some(identity) => gpu::end(mark, Target { core: self.core, node: place.node(), key: identity.key, window }),
-            None => gpu::abandon(mark),
+        if let Some(mark) = mark {
+            gpu::end(mark, Target { core: self.core, node: place.node(), key, window });
         }
     }
 }

@@ -21,4 +21,5 @@ pub(crate) mod slab;
 pub(crate) mod stream_times;
 pub(crate) mod tape;
 pub(crate) mod threads;
+mod timed;
 pub(crate) mod values;

@@ -18,7 +18,7 @@ use super::slab::Slab;
 use super::tape::{Record, Tape};
 use super::values::SpanValues;
 use crate::clock::Ticks;
-use crate::gpu::{self, StreamId};
+use crate::gpu::{self, Mark, StreamId};
 use crate::nesting::{Ranges, Stack};
 use crate::record::{Ended, Place, RangeKey};
 
@@ -41,6 +41,7 @@ pub(crate) struct Shard {
     pub(super) children: [[Child; 2]; PAIRS],
     pub(super) spans: [CachedSpan; SPANS],
     pub(super) rows: Chunked<Row, 64>,
+    pub(super) marks: Marks,
     pub(super) row_count: AtomicU32,
     /// Profiler this belongs to.
     pub(crate) profiler: u64,
@@ -48,7 +49,6 @@ pub(crate) struct Shard {
     pub(crate) window: AtomicU64,
     pub(super) known: Mutex<Known>,
     told: Mutex<Vec<(u64, Ticks)>>,
-    pub(super) marks: Marks,
     pub(super) launches: Launches,
     pub(super) tape: Tape,
     /// For each of `spans`, the stream that a parent names: read only where any span names one.
@@ -164,11 +164,9 @@ impl Shard {
         self.place(values.node, key, values.metadata)
     }
 
-    /// Opens a range, timed on `stream` if that is not 0. Its place is of this thread.
+    /// [`enter`](Self::enter) after the start was recorded on a stream, if that was so.
     #[inline(never)]
-    pub(crate) fn enter(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
-        // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
-        let mark = if stream == 0 { None } else { gpu::begin(self.core, stream) };
+    pub(super) fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, mark: Option<Mark>) {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         if !self.stack.push(span, place, self.now()) {
@@ -402,11 +400,12 @@ mod tests {
     #[test]
     fn what_callbacks_write_often_has_its_own_place_in_a_page() {
         assert_eq!((size_of::<Row>(), offset_of!(Shard, rows) % 512), (512, 0));
-        // The head with six open ranges, five slots of the slab, and the first ids that a registry gives.
+        // The head with six open ranges, five slots of the slab, the first ids that a registry gives, and the outermost timed range.
         let often = [
             (0, offset_of!(Shard, stack) + 8 + 6 * 32),
             (offset_of!(Shard, slab), 208),
             (offset_of!(Shard, spans), 176),
+            (offset_of!(Shard, marks), 64),
         ];
         for (start, length) in often {
             assert!(start % 512 + length <= WRITTEN.start, "{length} bytes from {start} on meet {WRITTEN:?}");

@@ -64,22 +64,24 @@ struct StreamRow {
 }
 
 impl StreamRows {
-    /// Adds the time of one instance.
+    /// Adds the times of some instances of one row. Up to `floor` they are empty.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     #[inline]
-    pub(crate) fn add(&mut self, key: StreamKey, ns: u64, is_empty: bool, budget: &Budget) {
+    pub(crate) fn add(&mut self, key: StreamKey, times: &[u64], floor: u64, budget: &Budget) {
         let near = key.node as usize % NEAR;
         let index = match self.near.get(near) {
             Some(&index) if self.rows.get(index).is_some_and(|row| row.key == key) => index,
             _ => self.find(key, near),
         };
         let Some(row) = self.rows.get_mut(index) else { return };
-        if is_empty {
-            row.empty += 1;
-            row.empty_ns += u128::from(ns);
-        }
-        if !row.times.add_near(ns, 0) {
-            row.times.add(ns, 0, budget);
+        for &ns in times {
+            if ns <= floor {
+                row.empty += 1;
+                row.empty_ns += u128::from(ns);
+            }
+            if !row.times.add_near(ns, 0) {
+                row.times.add(ns, 0, budget);
+            }
         }
     }
 
@@ -161,8 +163,8 @@ mod tests {
     fn a_row_is_the_sum_of_what_was_added() {
         let (times, budget) = (StreamTimes::default(), Budget::new(1 << 20));
         for number in 0..100 {
-            times.lock().add(key(1, 2), 1_000 + number, number < 3, &budget);
-            times.lock().add(key(2, 2), 5, true, &budget);
+            times.lock().add(key(1, 2), &[1_000 + number], 1_002, &budget);
+            times.lock().add(key(2, 2), &[5], 1_002, &budget);
         }
         let mut rows = times.rows();
         rows.sort_by_key(|(key, _)| key.stream);
@@ -178,14 +180,14 @@ mod tests {
         let near = NEAR as u32;
         for round in 1..=10 {
             for (node, ns) in [(2, 10), (2 + near, 1_000), (2, 30), (2 + 2 * near, 5)] {
-                times.lock().add(key(1, node), ns, false, &budget);
+                times.lock().add(key(1, node), &[ns], 0, &budget);
             }
             let mut totals: Vec<_> = times.rows().iter().map(|(key, row)| (key.node, row.times.total)).collect();
             totals.sort_unstable();
             assert_eq!(totals, [(2, 40 * round), (2 + near, 1_000 * round), (2 + 2 * near, 5 * round)]);
         }
         times.clear(&budget);
-        times.lock().add(key(1, 2 + near), 7, false, &budget);
+        times.lock().add(key(1, 2 + near), &[7], 0, &budget);
         assert_eq!(
             times.rows().iter().map(|(key, row)| (key.node, row.times.total)).collect::<Vec<_>>(),
             [(2 + near, 7)]
@@ -197,7 +199,7 @@ mod tests {
         let (times, budget) = (StreamTimes::default(), Budget::new(4 * 16 * 8));
         for window in 0..100 {
             for stream in [0, window] {
-                times.lock().add(key(stream, 1), 7, false, &budget);
+                times.lock().add(key(stream, 1), &[7], 0, &budget);
             }
             assert!(times.rows().iter().all(|(_, row)| row.times.median().is_some()), "window {window}");
             times.clear(&budget);

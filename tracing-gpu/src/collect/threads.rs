@@ -23,6 +23,8 @@ thread_local! {
     static NEAR_NEW: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// As `NEAR`, where a timeline is written, or where nothing is measured: then `NEAR` is none, so that the fast paths need not know of it.
     static APART: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+    /// As `NEAR`, where streams are in play and nothing else is: then `NEAR` and `APART` are none.
+    static TIMED: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// The shard of the profiler that was last called on this thread.
     static LAST: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a shard.
@@ -52,7 +54,11 @@ pub(crate) fn look_again() {
 
 fn set_near(shard: Option<&'static Shard>) {
     let plain = shard.filter(|shard| shard.core.is_plain(shard));
-    NEAR.set(plain.filter(|shard| shard.core.statistics && shard.core.tape_room.is_none()));
+    let timed = plain.filter(|shard| shard.core.has_streams_on(shard));
+    let is_near = |shard: &&Shard| shard.core.statistics && shard.core.tape_room.is_none();
+    TIMED.set(timed.filter(is_near));
+    let plain = plain.filter(|_| timed.is_none());
+    NEAR.set(plain.filter(is_near));
     APART.set(plain.filter(|_| NEAR.get().is_none()));
 }
 
@@ -82,6 +88,12 @@ impl Core {
     #[inline(always)]
     pub(crate) fn shard_apart(&self) -> Option<&'static Shard> {
         APART.get().filter(|shard| self.is_open(shard))
+    }
+
+    /// As [`near_shard`](Self::near_shard), where a range may be timed on a stream.
+    #[inline(always)]
+    pub(crate) fn timed_shard(&self) -> Option<&'static Shard> {
+        TIMED.get().filter(|shard| self.is_open(shard))
     }
 
     /// The shard of this thread, ready to be written; `None` when this callback is to do nothing.
@@ -124,12 +136,16 @@ impl Core {
         Some(shard)
     }
 
-    /// Whether fast paths of entries and exits apply to this thread: durations are measured with the one clock they know, or not at all, no stream
-    /// is in play, and no end has to be noted.
+    /// Whether the fast paths of entries and exits apply to this thread, one or another: durations are measured with the one clock they know, or
+    /// not at all, and no end has to be noted.
     fn is_plain(&self, shard: &Shard) -> bool {
-        let streams = self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks());
         let clock = if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() };
-        clock && !streams && !shard.has_instances()
+        clock && !shard.has_instances()
+    }
+
+    /// Whether streams are in play on this thread.
+    fn has_streams_on(&self, shard: &Shard) -> bool {
+        self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks())
     }
 
     /// Counts a new span that no shard was found for because its thread is being torn down.

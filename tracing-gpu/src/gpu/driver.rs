@@ -52,6 +52,7 @@ type Raw = *mut c_void;
 
 macro_rules! driver {
     ($($name:ident = $($symbol:literal)|+: fn($($argument:ty),*)),* $(,)?) => {
+        #[repr(C, align(64))] // what spans call is first, in one cache line
         struct Table {
             $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
@@ -73,22 +74,22 @@ macro_rules! driver {
 }
 
 driver! {
+    current_context = c"cuCtxGetCurrent": fn(*mut Raw),
+    is_capturing = c"cuStreamIsCapturing": fn(Raw, *mut c_uint),
+    record_event = c"cuEventRecord": fn(Raw, Raw),
+    elapsed = c"cuEventElapsedTime_v2" | c"cuEventElapsedTime": fn(*mut f32, Raw, Raw),
+    capture_mode = c"cuThreadExchangeStreamCaptureMode": fn(*mut c_uint),
     driver_version = c"cuDriverGetVersion": fn(*mut c_int),
     device_name = c"cuDeviceGetName": fn(*mut c_char, c_int, c_int),
-    current_context = c"cuCtxGetCurrent": fn(*mut Raw),
     set_current_context = c"cuCtxSetCurrent": fn(Raw),
     push_context = c"cuCtxPushCurrent_v2": fn(Raw),
     pop_context = c"cuCtxPopCurrent_v2": fn(*mut Raw),
     context_device = c"cuCtxGetDevice": fn(*mut c_int),
-    capture_mode = c"cuThreadExchangeStreamCaptureMode": fn(*mut c_uint),
-    is_capturing = c"cuStreamIsCapturing": fn(Raw, *mut c_uint),
     create_stream = c"cuStreamCreate": fn(*mut Raw, c_uint),
     destroy_stream = c"cuStreamDestroy_v2": fn(Raw),
     create_event = c"cuEventCreate": fn(*mut Raw, c_uint),
     destroy_event = c"cuEventDestroy_v2": fn(Raw),
-    record_event = c"cuEventRecord": fn(Raw, Raw),
     synchronize_event = c"cuEventSynchronize": fn(Raw),
-    elapsed = c"cuEventElapsedTime_v2" | c"cuEventElapsedTime": fn(*mut f32, Raw, Raw),
 }
 
 /// The driver, once found.
@@ -112,6 +113,7 @@ fn answer(code: c_int) -> Result<(), CudaError> {
 
 impl Driver {
     /// The driver of this process. Looked for once; does not initialise it.
+    #[inline]
     pub(crate) fn get() -> Result<&'static Self, &'static DriverMissing> {
         static DRIVER: OnceCell<Result<Driver, DriverMissing>> = OnceCell::new();
         DRIVER.get_or_init(Self::load).as_ref()
@@ -159,19 +161,44 @@ impl Driver {
         context: Handle,
         body: impl FnOnce() -> Result<T, CudaError>,
     ) -> Result<T, CudaError> {
+        let pushed = self.enter_context(context)?;
+        let result = body();
+        self.leave_context(pushed);
+        result
+    }
+
+    /// Makes `context` current. Returns what [`leave_context`](Self::leave_context) wants: whether another was.
+    #[inline(always)]
+    fn enter_context(&self, context: Handle) -> Result<bool, CudaError> {
         let mut current: Raw = std::ptr::null_mut();
         // SAFETY: writes one pointer.
         answer(unsafe { (self.table.current_context)(&raw mut current) })?;
-        if current.addr() == context {
-            return body();
+        let is_other = current.addr() != context;
+        if is_other {
+            self.push_context(context)?;
         }
+        Ok(is_other)
+    }
+
+    /// Makes current again what was so before [`enter_context`](Self::enter_context).
+    #[inline(always)]
+    fn leave_context(&self, pushed: bool) {
+        if pushed {
+            self.pop_context();
+        }
+    }
+
+    #[cold]
+    fn push_context(&self, context: Handle) -> Result<(), CudaError> {
         // SAFETY: pushes a context handle; a stale one is an error.
-        answer(unsafe { (self.table.push_context)(raw(context)) })?;
-        let result = body();
+        answer(unsafe { (self.table.push_context)(raw(context)) })
+    }
+
+    #[cold]
+    fn pop_context(&self) {
         let mut popped: Raw = std::ptr::null_mut();
-        // SAFETY: undoes the push above on this thread; writes one pointer.
+        // SAFETY: undoes a push on this thread; writes one pointer.
         let _same_as_pushed = unsafe { (self.table.pop_context)(&raw mut popped) };
-        result
     }
 
     /// Runs `body`, which may change the current context, and makes the one from before current again.
@@ -204,6 +231,7 @@ impl Driver {
     }
 
     /// Whether work on this stream goes into a graph at present.
+    #[inline(always)]
     pub(crate) fn capture(&self, stream: Handle) -> Result<Capture, CudaError> {
         /// The legacy stream must not be used while a stream captures that would wait for it; asking is harmless.
         const IMPLICIT: c_int = 906;
@@ -246,9 +274,23 @@ impl Driver {
     }
 
     /// Puts an event into a stream.
+    #[inline(always)]
     pub(crate) fn record(&self, event: Handle, stream: Handle) -> Result<(), CudaError> {
         // SAFETY: enqueues; both handles are of the current context or refused.
         answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
+    }
+
+    /// Puts an event into a stream of `context`, and leaves the current one as it was. False where the stream captures: then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn record_in(&self, context: Handle, event: Handle, stream: Handle) -> Result<bool, CudaError> {
+        let pushed = self.enter_context(context)?;
+        let recorded = match self.capture(stream) {
+            Ok(Capture::None) => self.record(event, stream).map(|()| true),
+            Ok(Capture::Active) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.leave_context(pushed);
+        recorded
     }
 
     /// Waits until the work before an event has finished.
@@ -264,7 +306,7 @@ impl Driver {
         let mut milliseconds = 0f32;
         // SAFETY: writes one float.
         answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) })?;
-        Ok((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as u64) // to the nearest
+        Ok((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as i64 as u64) // to the nearest; a signed number takes one instruction
     }
 }
 

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use super::driver::{Capture, CudaError, Driver, Handle};
 use super::queue::{BATCH, Events, Gone, PENDING, Pair, Queue, Target};
+use super::scope;
 use super::streams::{self, Alive, ContextFacts, NamedContext, NamedStream, StreamId};
 use crate::collect::core::Core;
 use crate::collect::stream_times::StreamKey;
 
 /// Every so many ends of a stream, finished pairs are read.
-const READ_EVERY: u64 = 64;
+const READ_EVERY: u32 = 64;
 
 /// A start event that waits for its end.
 #[derive(Clone, Copy, Debug)]
@@ -24,15 +25,16 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// As words that a thread can keep without a lock.
-    pub(crate) fn words(self) -> [u64; 3] {
-        [u64::from(self.stream.id), self.events.start as u64, self.events.end as u64]
+    /// As numbers that a thread can keep without a lock: the stream and its events.
+    #[inline(always)]
+    pub(crate) fn words(self) -> (StreamId, u64, u64) {
+        (self.stream.id, self.events.start as u64, self.events.end as u64)
     }
 
     /// From [`words`](Self::words).
-    pub(crate) fn from_words([id, start, end]: [u64; 3]) -> Option<Self> {
-        let stream = streams::get(u32::try_from(id).ok()?)?;
-        Some(Self { stream, events: Events { start: start as Handle, end: end as Handle } })
+    #[inline(always)]
+    pub(crate) fn from_words(stream: StreamId, start: u64, end: u64) -> Option<Self> {
+        Some(Self { stream: scope::stream(stream)?, events: Events { start: start as Handle, end: end as Handle } })
     }
 }
 
@@ -75,67 +77,102 @@ impl EventLosses {
 }
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
+#[inline(always)]
 pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
     let driver = Driver::get().ok()?; // the footer has the reason
-    let losses = &core.losses.streams;
-    let opened = streams::get(id).ok_or(Gone).and_then(|stream| Ok((stream, stream.queue.lock().open(stream)?)));
-    let Ok((stream, mut events)) = opened else {
-        losses.refused.fetch_add(1, Relaxed);
-        return None;
+    let (stream, events) = match scope::take_next(id) {
+        Some(next) => next,
+        None => open(driver, core, id)?,
     };
-    // Outside the lock: the driver waits where its own queue is full.
-    let recorded = driver.in_context(stream.context.handle, || {
-        // In its context: a default stream is that of whichever is current.
+    match record(driver, stream, events.start) {
+        Ok(true) => Some(Mark { stream, events }),
+        unrecorded => {
+            forgo(driver, core, stream, Some(events), unrecorded);
+            None
+        }
+    }
+}
+
+/// Records the end of a range and queues the pair to be read.
+#[inline(always)]
+pub(crate) fn end(mark: Mark, target: Target) {
+    let Ok(driver) = Driver::get() else { return };
+    let Mark { stream, events } = mark;
+    match record(driver, stream, events.end) {
+        Ok(true) => queue(driver, stream, Pair { events, target }),
+        unrecorded => forgo(driver, target.core, stream, Some(events), unrecorded),
+    }
+}
+
+/// Puts an event into a stream, in whose context a default stream is the one meant. False where the stream captures. No lock is held: the driver
+/// waits where its own queue is full.
+#[inline(always)]
+fn record(driver: &Driver, stream: &NamedStream, event: Handle) -> Result<bool, CudaError> {
+    driver.record_in(stream.context_handle, event, stream.handle)
+}
+
+/// Counts an event that was not recorded, and gives the pair back.
+#[cold]
+fn forgo(
+    driver: &Driver,
+    core: &Core,
+    stream: &NamedStream,
+    events: Option<Events>,
+    unrecorded: Result<bool, CudaError>,
+) {
+    core.losses.streams.count_unrecorded(unrecorded.err());
+    close(driver, stream, events);
+}
+
+/// One start more on a stream, and its events. `None` where that cannot be: counted.
+#[inline(never)]
+fn open(driver: &Driver, core: &Core, id: StreamId) -> Option<(&'static NamedStream, Events)> {
+    let opened = streams::get(id).ok_or(Gone).and_then(|stream| Ok((stream, stream.queue.lock().open(stream)?)));
+    match opened {
+        Ok((stream, Some(events))) => Some((stream, events)),
+        Ok((stream, None)) => open_new(driver, core, stream),
+        Err(Gone) => {
+            core.losses.streams.refused.fetch_add(1, Relaxed);
+            None
+        }
+    }
+}
+
+/// [`open`] where there are no events to spare. Whoever has some has a context that was prepared.
+#[cold]
+fn open_new(driver: &Driver, core: &Core, stream: &'static NamedStream) -> Option<(&'static NamedStream, Events)> {
+    let made = driver.in_context(stream.context_handle, || {
         if driver.capture(stream.handle)? == Capture::Active {
             return Ok(None);
         }
         prepare(driver, stream.context)?;
-        let events = match events {
-            Some(events) => events,
-            None => *events.insert(driver.relaxed(|| create_events(driver, stream))?),
-        };
-        driver.record(events.start, stream.handle)?;
-        Ok(Some(Mark { stream, events }))
+        driver.relaxed(|| create_events(driver, stream)).map(Some)
     });
-    match recorded {
-        Ok(Some(mark)) => return Some(mark),
-        Ok(None) => losses.count_unrecorded(None),
-        Err(error) => losses.count_unrecorded(Some(error)),
+    match made {
+        Ok(Some(events)) => return Some((stream, events)),
+        Ok(None) => forgo(driver, core, stream, None, Ok(false)),
+        Err(error) => forgo(driver, core, stream, None, Err(error)),
     }
-    close(driver, stream, events);
     None
 }
 
-/// Records the end of a range and queues the pair to be read.
-pub(crate) fn end(mark: Mark, target: Target) {
-    let Ok(driver) = Driver::get() else { return };
-    let Mark { stream, events } = mark;
-    let recorded = driver.in_context(stream.context.handle, || {
-        if driver.capture(stream.handle)? == Capture::Active {
-            return Ok(false);
-        }
-        driver.record(events.end, stream.handle).map(|()| true)
-    });
-    let losses = &target.core.losses.streams;
-    match recorded {
-        Ok(true) => {}
-        Ok(false) => losses.count_unrecorded(None),
-        Err(error) => losses.count_unrecorded(Some(error)),
-    }
-    if recorded != Ok(true) {
-        return close(driver, stream, Some(events));
-    }
+/// Queues a pair whose events have both been recorded.
+#[inline(always)]
+fn queue(driver: &Driver, stream: &NamedStream, pair: Pair) {
     let mut queue = stream.queue.lock();
+    if !scope::keep_next(stream.id, || queue.reopen()) {
+        queue.close();
+    }
     let ends = queue.end();
-    if queue.pairs.len() >= PENDING {
+    if queue.len() >= PENDING {
         read_finished(driver, stream, &mut queue);
+        if queue.len() >= PENDING {
+            queue.give_back([pair.events]);
+            pair.target.core.losses.streams.dropped.fetch_add(1, Relaxed);
+            return;
+        }
     }
-    if queue.pairs.len() >= PENDING {
-        queue.spare.push(events);
-        losses.dropped.fetch_add(1, Relaxed);
-        return;
-    }
-    queue.pairs.push_back(Pair { events, target });
+    queue.push(pair);
     if ends % READ_EVERY == 0 {
         read_finished(driver, stream, &mut queue);
         let idle = queue.idle(stream);
@@ -146,8 +183,13 @@ pub(crate) fn end(mark: Mark, target: Target) {
 
 /// Gives a start back whose range will not end.
 pub(crate) fn abandon(mark: Mark) {
+    give_back(mark.stream, mark.events);
+}
+
+/// Gives a start back that has no end.
+pub(super) fn give_back(stream: &NamedStream, events: Events) {
     let Ok(driver) = Driver::get() else { return };
-    close(driver, mark.stream, Some(mark.events));
+    close(driver, stream, Some(events));
 }
 
 /// Reads what is recorded on all streams so far; waits for it.
@@ -159,12 +201,13 @@ pub(crate) fn read_all() {
 /// Waits for the newest pair, and then for those that were queued before it and are not done: threads that share a stream may queue in another
 /// order than they record in, and a per-thread default stream is one for each thread.
 fn read_stream(driver: &Driver, stream: &NamedStream) {
-    let mut left = stream.queue.lock().pairs.len();
+    let mut left = stream.queue.lock().len();
     let mut newest = true;
     while left > 0 {
         let (event, alive) = {
             let queue = stream.queue.lock();
-            let pair = if newest { queue.pairs.get(left - 1).or(queue.pairs.back()) } else { queue.pairs.front() };
+            let waiting = queue.waiting();
+            let pair = if newest { waiting.get(left - 1).or(waiting.last()) } else { waiting.first() };
             let Some(pair) = pair else { return };
             (pair.events.end, queue.alive())
         };
@@ -173,9 +216,9 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
         // the pair is read, which takes it off the queue.
         let _read_below = driver.relaxed(|| driver.in_context(stream.context.handle, || driver.wait(event)));
         let mut queue = stream.queue.lock();
-        let before = queue.pairs.len();
+        let before = queue.len();
         read_finished(driver, stream, &mut queue);
-        left = left.saturating_sub((before - queue.pairs.len()).max(1));
+        left = left.saturating_sub((before - queue.len()).max(1));
         let idle = queue.idle(stream);
         drop(queue);
         Alive::let_go(idle, driver);
@@ -186,13 +229,13 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
 /// Pairs of a profiler's window that are recorded and not read.
 pub(crate) fn pending(core: &Core) -> u64 {
     let is_meant = |pair: &&Pair| pair.target.core.id == core.id && pair.target.window == core.window();
-    streams::all().map(|stream| stream.queue.lock().pairs.iter().filter(is_meant).count() as u64).sum()
+    streams::all().map(|stream| stream.queue.lock().waiting().iter().filter(is_meant).count() as u64).sum()
 }
 
 /// One start fewer that waits for its end, which has not been recorded.
 fn close(driver: &Driver, stream: &NamedStream, events: Option<Events>) {
     let mut queue = stream.queue.lock();
-    queue.spare.extend(events);
+    queue.give_back(events);
     queue.close();
     let idle = queue.idle(stream);
     drop(queue);
@@ -207,20 +250,20 @@ fn create_events(driver: &Driver, stream: &NamedStream) -> Result<Events, CudaEr
     };
     let first = pair()?;
     let more: Vec<Events> = (1..BATCH).map_while(|_| pair().ok()).collect();
-    stream.queue.lock().spare.extend(more);
+    stream.queue.lock().give_back(more);
     Ok(first)
 }
 
 /// Reads finished pairs, oldest first, and stops at the first that is not.
+#[inline(never)]
 fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     let floor = stream.context.floor_ns();
-    let Queue { pairs, spare, .. } = queue;
     driver.relaxed(|| {
         let mut readings = [0; READ_EVERY as usize];
         loop {
             // One profiler's table is locked once, not for each of its pairs, and not while the driver is asked.
             let (mut count, mut stopped) = (0, Ok(()));
-            for (reading, pair) in readings.iter_mut().zip(pairs.iter()) {
+            for (reading, pair) in readings.iter_mut().zip(queue.waiting()) {
                 match driver.elapsed_ns(pair.events.start, pair.events.end) {
                     Ok(ns) => *reading = ns,
                     Err(error) => {
@@ -230,31 +273,14 @@ fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
                 }
                 count += 1;
             }
-            let mut table = None;
-            for &ns in readings.iter().take(count) {
-                let Some(Pair { events, target }) = pairs.pop_front() else { return };
-                spare.push(events);
-                let core = target.core;
-                if target.window != core.window() {
-                    continue; // it was entered before the last reset
-                }
-                let rows = match &mut table {
-                    Some((id, rows)) if *id == core.id => rows,
-                    other => {
-                        *other = None;
-                        &mut other.insert((core.id, core.stream_times.lock())).1
-                    }
-                };
-                let key = StreamKey { stream: stream.id, node: target.node, range: target.key };
-                rows.add(key, ns, ns <= floor, &core.budget);
-            }
-            drop(table);
+            add(stream.id, floor, queue.waiting(), readings.get(..count).unwrap_or_default());
+            queue.done(count);
             match stopped {
                 Ok(()) if count == readings.len() => {}
                 Ok(()) | Err(CudaError::NOT_READY) => return,
                 Err(error) => {
-                    let Some(Pair { events, target }) = pairs.pop_front() else { return };
-                    spare.push(events);
+                    let Some(&Pair { target, .. }) = queue.waiting().first() else { return };
+                    queue.done(1);
                     if target.window == target.core.window() {
                         target.core.losses.streams.count(&target.core.losses.streams.unreadable, error);
                     }
@@ -262,6 +288,32 @@ fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
             }
         }
     });
+}
+
+/// Adds the readings of the first of these pairs, in nanoseconds, to the tables of their profilers.
+fn add(stream: StreamId, floor: u64, pairs: &[Pair], mut readings: &[u64]) {
+    let mut table = None;
+    let read = pairs.get(..readings.len()).unwrap_or_default();
+    for same in read.chunk_by(|one, next| one.target.is(&next.target)) {
+        let Some((&Pair { target, .. }, (these, others))) = same.first().zip(readings.split_at_checked(same.len()))
+        else {
+            return;
+        };
+        readings = others;
+        let core = target.core;
+        if target.window != core.window() {
+            continue; // they were entered before the last reset
+        }
+        let rows = match &mut table {
+            Some((id, rows)) if *id == core.id => rows,
+            other => {
+                *other = None;
+                &mut other.insert((core.id, core.stream_times.lock())).1
+            }
+        };
+        let key = StreamKey { stream, node: target.node, range: target.key };
+        rows.add(key, these, floor, &core.budget);
+    }
 }
 
 /// Asks and measures what is wanted once a context. The context is current.

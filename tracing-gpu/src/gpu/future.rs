@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use cudarc::driver::CudaStream;
 use pin_project_lite::pin_project;
 
+use super::scope;
 use super::streams::{self, StreamId};
 
 pin_project! {
@@ -26,7 +27,7 @@ impl<F: Future> Future for WithStream<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        super::with_id(*this.stream, || this.future.poll(context))
+        scope::inside(*this.stream, || this.future.poll(context))
     }
 }
 

@@ -10,10 +10,10 @@ mod events;
 mod future;
 mod own;
 mod queue;
+mod scope;
 mod status;
 mod streams;
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
@@ -23,31 +23,25 @@ pub(crate) use collector::{Collector, CollectorOptions};
 pub(crate) use events::{EventLosses, Mark};
 pub use future::{OnStream, WithStream};
 pub(crate) use queue::Target;
+pub(crate) use scope::current;
 pub(crate) use status::{losses, stream_facts};
 pub(crate) use streams::StreamId;
 
 use crate::collect::core::Core;
-use crate::collect::threads;
-
-thread_local! {
-    /// The stream of the innermost `with_stream` on this thread; 0 for none.
-    static CURRENT: Cell<StreamId> = const { Cell::new(0) };
-}
-
-/// The stream of the innermost [`with_stream`] on this thread; 0 for none.
-pub(crate) fn current() -> StreamId {
-    CURRENT.get()
-}
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
+#[inline(always)]
 pub(crate) fn begin(core: &'static Core, stream: StreamId) -> Option<Mark> {
     collector::own_calls_begin();
-    own::during(|| events::begin(core, stream))
+    let _ours = own::calls();
+    events::begin(core, stream)
 }
 
 /// Records the end of a range and queues the pair to be read.
+#[inline(always)]
 pub(crate) fn end(mark: Mark, target: Target) {
-    own::during(|| events::end(mark, target));
+    let _ours = own::calls();
+    events::end(mark, target);
 }
 
 /// Gives a start back whose range will not end.
@@ -81,21 +75,7 @@ pub(crate) fn notes(core: &Core) -> Vec<String> {
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 pub fn with_stream<T>(stream: &Arc<CudaStream>, body: impl FnOnce() -> T) -> T {
-    with_id(streams::name(stream), body)
-}
-
-/// [`with_stream`] by number.
-fn with_id<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
-    struct Restore(StreamId);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            CURRENT.set(self.0);
-            threads::look_again(); // the fast paths, which know no streams, may apply again
-        }
-    }
-    let _restore = Restore(CURRENT.replace(stream));
-    threads::look_again();
-    body()
+    scope::inside(streams::name(stream), body)
 }
 
 /// A number for a stream, to be used as the span field `gpu.stream`: the span, and those created below it that name no stream, are timed on it.

@@ -14,11 +14,11 @@ pub(crate) type StreamId = u32;
 pub(crate) enum Mark {}
 
 impl Mark {
-    pub(crate) fn words(self) -> [u64; 3] {
+    pub(crate) fn words(self) -> (StreamId, u64, u64) {
         match self {}
     }
 
-    pub(crate) fn from_words(_: [u64; 3]) -> Option<Self> {
+    pub(crate) fn from_words(_: StreamId, _: u64, _: u64) -> Option<Self> {
         None
     }
 }

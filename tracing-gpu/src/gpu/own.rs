@@ -7,18 +7,27 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs driver calls of our own.
-#[inline]
-pub(super) fn during<T>(calls: impl FnOnce() -> T) -> T {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            DEPTH.set(DEPTH.get().saturating_sub(1));
-        }
-    }
+/// While it is there, driver calls of this thread are our own.
+#[must_use]
+pub(super) struct Calls(());
+
+#[inline(always)]
+pub(super) fn calls() -> Calls {
     DEPTH.set(DEPTH.get() + 1);
-    let _leave = Leave;
-    calls()
+    Calls(())
+}
+
+impl Drop for Calls {
+    #[inline(always)]
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+    }
+}
+
+/// Runs driver calls of our own.
+pub(super) fn during<T>(calls_of_ours: impl FnOnce() -> T) -> T {
+    let _ours = calls();
+    calls_of_ours()
 }
 
 /// All calls of this thread are our own from here on.

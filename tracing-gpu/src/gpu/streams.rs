@@ -15,14 +15,17 @@ use crate::collect::chunked::Chunked;
 /// Number of a named stream; 0 for none.
 pub(crate) type StreamId = u32;
 
-/// A stream that was named. Lives as long as the process; what it names may be gone.
+/// A stream that was named. Lives as long as the process; what it names may be gone. Entries and exits write two cache lines of it.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct NamedStream {
-    pub(crate) id: StreamId,
-    pub(crate) context: &'static NamedContext,
     pub(crate) handle: Handle,
-    owner: Owner,
+    /// That of `context`.
+    pub(crate) context_handle: Handle,
+    pub(crate) id: StreamId,
     pub(crate) queue: Mutex<Queue>,
+    pub(crate) context: &'static NamedContext,
+    owner: Owner,
 }
 
 /// A context that a named stream belongs to.
@@ -172,7 +175,8 @@ impl Names {
         let context = self.context(context, alive);
         let id = self.next + 1;
         let slot = STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)?;
-        let stream = NamedStream { id, context, handle, owner, queue: Mutex::default() };
+        let context_handle = context.handle;
+        let stream = NamedStream { handle, context_handle, id, queue: Mutex::default(), context, owner };
         slot.set(Box::leak(Box::new(stream))).ok()?; // numbers are given once, under the lock
         self.next = id;
         self.streams.insert((context.handle, handle), id);

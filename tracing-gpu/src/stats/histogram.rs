@@ -10,10 +10,9 @@ const BUCKET_BITS: u32 = BUCKETS.trailing_zeros();
 /// Octave and bucket of a duration. Durations below 1,024 have a bucket of their own.
 #[inline]
 pub(crate) fn bucket_of(duration: u64) -> (usize, usize) {
-    let octave = 63 - (duration | 1).leading_zeros();
-    let bits =
-        if octave >= BUCKET_BITS { duration >> (octave - BUCKET_BITS) } else { duration << (BUCKET_BITS - octave) };
-    (octave as usize, bits as usize & (BUCKETS - 1))
+    let leading = (duration | 1).leading_zeros();
+    let bits = (duration << leading) >> (63 - BUCKET_BITS); // the highest bit that is set, and those that follow it
+    (63 - leading as usize, bits as usize & (BUCKETS - 1))
 }
 
 /// The duration that stands for a bucket: its middle.
