@@ -27,8 +27,7 @@ const NAMES: [&str; 5] = ["Load Module", "Set input data", "Module running", "co
 
 #[allow(clippy::needless_update)] // whatever else is known of a process
 fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
-    let fields =
-        [("rows".into(), Value::Unsigned(4096)), ("layer".into(), Value::Text("blocks.3.attn".to_owned()))];
+    let fields = [("rows".into(), Value::Unsigned(4096)), ("layer".into(), Value::Text("blocks.3.attn".to_owned()))];
     let payload = Value::Integer(17);
     let process = Process { pid: std::process::id(), command: "bench".to_owned(), ..Process::default() };
     for sink in sinks.iter_mut() {
@@ -129,7 +128,8 @@ fn main() {
     }
     let after = |word: &str| arguments.split(|argument| argument == word).nth(1).unwrap_or_default();
     let only = after("only");
-    let wanted = |name: &str| only.iter().all(|word| name.split(' ').any(|part| part.trim_end_matches(',') == word.as_str()));
+    let wanted =
+        |name: &str| only.iter().all(|word| name.split(' ').any(|part| part.trim_end_matches(',') == word.as_str()));
     let once: Option<u64> = after("once").first().and_then(|ranges| ranges.parse().ok());
     println!("\"Everything\" is a domain, a category, a colour, a payload and two fields.\n");
     println!(

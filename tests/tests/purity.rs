@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 29] = [
+const PURE: [&str; 30] = [
     "activity.rs",
     "correlate",
     "nesting.rs",
@@ -17,6 +17,7 @@ const PURE: [&str; 29] = [
     "compare",
     "collect/catalog.rs",
     "collect/chunked.rs",
+    "export/sqlite/json.rs",
     "export/sqlite/keys.rs",
     "export/sqlite/launches.rs",
     "export/sqlite/names.rs",

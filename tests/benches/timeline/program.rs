@@ -40,10 +40,11 @@ fn rich(spans: u64) {
 pub(crate) fn run(files: Option<Files>, full: bool) {
     let paths = files.map(Files::paths).unwrap_or_default();
     let builder = Profiler::builder().output(Output::None).domain(Domain::Named("inference".to_owned()));
-    let builder = paths.iter().fold(builder, |builder, path| match path.extension().is_some_and(|end| end == "sqlite") {
-        true => builder.sqlite(path),
-        false => builder.trace(path),
-    });
+    let builder =
+        paths.iter().fold(builder, |builder, path| match path.extension().is_some_and(|end| end == "sqlite") {
+            true => builder.sqlite(path),
+            false => builder.trace(path),
+        });
     let profiler = builder.build().expect("a profiler");
     tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
     let spans = if full { rich } else { plain };
@@ -67,7 +68,8 @@ pub(crate) fn run(files: Option<Files>, full: bool) {
 pub(crate) fn table(wanted: &dyn Fn(&str) -> bool) {
     let mut best: BTreeMap<(bool, usize), (f64, f64)> = BTreeMap::new();
     let all = [None].into_iter().chain(Files::ALL.map(Some));
-    let name = |full, files: Option<Files>| format!("{}, span, {}", shape(full), files.map_or("no timeline", Files::name));
+    let name =
+        |full, files: Option<Files>| format!("{}, span, {}", shape(full), files.map_or("no timeline", Files::name));
     for _ in 0..ROUNDS {
         for full in [false, true] {
             for (place, files) in all.clone().enumerate() {
@@ -80,7 +82,9 @@ pub(crate) fn table(wanted: &dyn Fn(&str) -> bool) {
             }
         }
     }
-    println!("\n| spans of a program | ns a span on its thread | - no timeline | ns of CPU to write it |\n|---|--:|--:|--:|");
+    println!(
+        "\n| spans of a program | ns a span on its thread | - no timeline | ns of CPU to write it |\n|---|--:|--:|--:|"
+    );
     for (&(full, place), (own, others)) in &best {
         let without = best.get(&(full, 0)).map_or(0.0, |without| without.0);
         let files = all.clone().nth(place).flatten();
