@@ -144,6 +144,19 @@ impl Visit for FieldValues {
     }
 }
 
+/// The fields that are known, with others that come: one that is recorded again has the new value.
+fn with(known: Fields, others: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+    if known.is_none() && are_apart(&others) {
+        return others;
+    }
+    let mut all = known.map(|known| known.to_vec()).unwrap_or_default();
+    for (name, value) in others {
+        all.retain(|(known, _)| *known != name);
+        all.push((name, value));
+    }
+    all
+}
+
 /// Whether no name is there twice.
 fn are_apart(fields: &[(&str, Value)]) -> bool {
     fields.iter().enumerate().all(|(place, (name, _))| fields.iter().take(place).all(|(other, _)| other != name))
@@ -217,18 +230,8 @@ impl SpanValues {
         drop(changing);
         if let Some(others) = recorded.others.filter(|others| !others.is_empty()) {
             let mut fields = self.fields.lock();
-            let all = match fields.take() {
-                None if are_apart(&others) => others,
-                known => {
-                    let mut all = known.map(|known| known.to_vec()).unwrap_or_default();
-                    for (name, value) in others {
-                        all.retain(|(known, _)| *known != name); // a field that is recorded again has the new value
-                        all.push((name, value));
-                    }
-                    all
-                }
-            };
-            *fields = Some(all.into());
+            let known = fields.take();
+            *fields = Some(with(known, others).into());
         }
     }
 
@@ -245,5 +248,22 @@ impl SpanValues {
     /// The lifetime, once.
     pub(crate) fn end_lifetime(&self) -> Option<Lifetime> {
         self.lifetime.lock().take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_comes_again_has_its_last_value() {
+        let of = |fields: &[(&'static str, u64)]| -> Vec<(&'static str, Value)> {
+            fields.iter().map(|(name, value)| (*name, Value::Unsigned(*value))).collect()
+        };
+        let known = || Some(of(&[("a", 1), ("b", 2)]).into());
+        assert_eq!(with(None, of(&[("a", 1), ("b", 2)])), of(&[("a", 1), ("b", 2)]));
+        assert_eq!(with(None, of(&[("a", 1), ("b", 2), ("a", 3)])), of(&[("b", 2), ("a", 3)]));
+        assert_eq!(with(known(), of(&[("c", 3)])), of(&[("a", 1), ("b", 2), ("c", 3)]));
+        assert_eq!(with(known(), of(&[("a", 4)])), of(&[("b", 2), ("a", 4)]));
     }
 }
