@@ -27,7 +27,7 @@ const NAMES: [&str; 5] = ["Load Module", "Set input data", "Module running", "co
 
 #[allow(clippy::needless_update)] // whatever else is known of a process
 fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
-    let fields = [("rows".into(), Value::Unsigned(4096)), ("layer".into(), Value::Text("blocks.3.attn".to_owned()))];
+    let fields = [("rows", Value::Unsigned(4096)), ("layer", Value::Text("blocks.3.attn".to_owned()))];
     let payload = Value::Integer(17);
     let process = Process { pid: std::process::id(), command: "bench".to_owned(), ..Process::default() };
     for sink in sinks.iter_mut() {
