@@ -1,32 +1,41 @@
-//! How fast a timeline is written: `cargo bench -p tests --features perfetto --bench timeline`.
+//! How fast a timeline is written, and what it costs the program: `cargo bench -p tests --features perfetto --bench timeline`.
 //!
-//! A million ranges, two deep, on one thread, to a file in the folder for temporary files; then the same through gzip, and with everything that a range can
-//! have; then both as a database. The median of the rounds and the fastest by the clock, the fastest in time on the CPU (of the process and of the system for
-//! it), which is what can be compared where other programs run, and the size.
+//! First the files alone: a million ranges, two deep, on one thread, to a file in the folder for temporary files; then the same through gzip, and with everything
+//! that a range can have; then both as a database, and a trace and a database at once. The median of the rounds and the fastest by the clock, the fastest in time
+//! on the CPU (of the process and of the system for it), which is what can be compared where other programs run, and the size.
+//!
+//! Then spans of a program whose profiler writes such files: what a span costs its thread beyond what it costs without, and the profiler's own thread. Each runs
+//! in a process of its own, in turns; the cost on the thread is that of the fastest of many short passes.
+//!
+//! `-- only WORDS` measures the rows whose name has all of the words; `-- once RANGES` measures each file once, for a tool that counts instructions.
 #![allow(unsafe_code)] // the time of the process
 
-use std::fs::File;
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tracing_gpu::internals::timeline::{Item, Range, Sink, Value};
 use tracing_gpu::internals::{Chrome, Sqlite};
 use tracing_gpu::{Process, RangeStyle, Summary};
 
+#[path = "timeline/program.rs"]
+mod program;
+
 const RANGES: u64 = 1_000_000;
 const ROUNDS: usize = 7;
 const NAMES: [&str; 5] = ["Load Module", "Set input data", "Module running", "conv2d_0", "tokio task poll"];
 
 #[allow(clippy::needless_update)] // whatever else is known of a process
-fn write(sink: &mut dyn Sink, full: bool) {
-    let fields =
-        [("rows".to_owned(), Value::Unsigned(4096)), ("layer".to_owned(), Value::Text("blocks.3.attn".to_owned()))];
+fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
+    let fields = [("rows", Value::Unsigned(4096)), ("layer", Value::Text("blocks.3.attn".to_owned()))];
     let payload = Value::Integer(17);
-    sink.begin(&Process { pid: std::process::id(), command: "bench".to_owned(), ..Process::default() }).unwrap();
-    sink.item(&Item::Thread { thread: 4711, name: "main" }).unwrap();
+    let process = Process { pid: std::process::id(), command: "bench".to_owned(), ..Process::default() };
+    for sink in sinks.iter_mut() {
+        sink.begin(&process).unwrap();
+        sink.item(&Item::Thread { thread: 4711, name: "main" }).unwrap();
+    }
     let (mut now, mut parent, mut random) = (1_000_000_000, 1_000_000_000, 1u64);
-    for number in 0..RANGES {
+    for number in 0..ranges {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407); // or gzip had it too easy
         let duration = 900 + (random >> 54);
         // Children come before their parent: two within a third.
@@ -53,56 +62,129 @@ fn write(sink: &mut dyn Sink, full: bool) {
             end_thread: None,
             cut: false,
         };
-        sink.item(black_box(&Item::Range(range))).unwrap();
+        for sink in sinks.iter_mut() {
+            sink.item(black_box(&Item::Range(range.clone()))).unwrap();
+        }
     }
-    sink.end(&Summary::default(), 0).unwrap();
+    sinks.iter_mut().for_each(|sink| sink.end(&Summary::default(), 0).unwrap());
+}
+
+/// What is written of the ranges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Files {
+    Trace,
+    Compressed,
+    Database,
+    Both,
+}
+
+impl Files {
+    const ALL: [Self; 4] = [Self::Trace, Self::Compressed, Self::Database, Self::Both];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Compressed => "trace.gz",
+            Self::Database => "database",
+            Self::Both => "both",
+        }
+    }
+
+    fn paths(self) -> Vec<PathBuf> {
+        let named = |end: &str| std::env::temp_dir().join(format!("timeline-{}.{end}", std::process::id()));
+        match self {
+            Self::Trace => vec![named("json")],
+            Self::Compressed => vec![named("json.gz")],
+            Self::Database => vec![named("sqlite")],
+            Self::Both => vec![named("json"), named("sqlite")],
+        }
+    }
+}
+
+fn sink(path: &Path) -> Box<dyn Sink> {
+    let file = || std::fs::File::create(path).expect("a temporary file");
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => Box::new(Chrome::new(file())),
+        Some("gz") => Box::new(Chrome::gzip(file())),
+        _ => Box::new(Sqlite::new(path)),
+    }
+}
+
+/// What the ranges have.
+fn shape(full: bool) -> &'static str {
+    if full { "everything" } else { "name and times" }
 }
 
 fn main() {
-    if std::env::args().any(|argument| argument == "--test") {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.iter().any(|argument| argument == "--test") {
         return;
     }
-    let named = |end: &str| std::env::temp_dir().join(format!("timeline-{}.{end}", std::process::id()));
-    let (trace, database) = (named("json"), named("sqlite"));
+    if let [_, child, files, full] = arguments.as_slice() {
+        if child == "program" {
+            let files = Files::ALL.into_iter().find(|known| known.name() == files);
+            return program::run(files, full == "true");
+        }
+    }
+    let after = |word: &str| arguments.split(|argument| argument == word).nth(1).unwrap_or_default();
+    let only = after("only");
+    let wanted =
+        |name: &str| only.iter().all(|word| name.split(' ').any(|part| part.trim_end_matches(',') == word.as_str()));
+    let once: Option<u64> = after("once").first().and_then(|ranges| ranges.parse().ok());
+    println!("\"Everything\" is a domain, a category, a colour, a payload and two fields.\n");
     println!(
-        "| {RANGES} ranges | ns a range | M ranges/s | of the fastest round | ns of CPU | bytes a range |\n|---|--:|--:|--:|--:|--:|"
+        "| {RANGES} ranges to files | ns a range | M ranges/s | of the fastest round | ns of CPU | bytes a range |\n|---|--:|--:|--:|--:|--:|"
     );
-    let everything = "domain, category, colour, payload, two fields";
-    let plain = |path: &Path, full| write(&mut Chrome::new(File::create(path).expect("a temporary file")), full);
-    let gzip = |path: &Path, full| write(&mut Chrome::gzip(File::create(path).expect("a temporary file")), full);
-    let sqlite = |path: &Path, full| write(&mut Sqlite::new(path), full);
-    row("name and times", &trace, &|path| plain(path, false));
-    row("name and times, gzip", &trace, &|path| gzip(path, false));
-    row(everything, &trace, &|path| plain(path, true));
-    row("the same, gzip", &trace, &|path| gzip(path, true));
-    row("name and times, SQLite", &database, &|path| sqlite(path, false));
-    row(&format!("{everything}, SQLite"), &database, &|path| sqlite(path, true));
-    for path in [trace, database] {
-        let _ = std::fs::remove_file(path);
+    for full in [false, true] {
+        for files in Files::ALL {
+            let name = format!("{}, {}", shape(full), files.name());
+            match once {
+                Some(ranges) if wanted(&name) => drop(timed(files, full, ranges)),
+                None if wanted(&name) => row(&name, files, full),
+                _ => continue,
+            };
+        }
+    }
+    if once.is_none() {
+        program::table(&wanted);
     }
 }
 
-fn row(what: &str, path: &Path, write: &dyn Fn(&Path)) {
-    let rounds = (0..ROUNDS).map(|_| {
-        let (start, cpu) = (Instant::now(), cpu_seconds());
-        write(path);
-        (start.elapsed().as_secs_f64(), cpu_seconds() - cpu)
-    });
-    let (mut clock, mut cpu): (Vec<f64>, Vec<f64>) = rounds.unzip();
-    clock.sort_by(f64::total_cmp);
-    cpu.sort_by(f64::total_cmp);
-    let size = std::fs::metadata(path).expect("the file").len();
+/// Seconds by the clock and on the CPU, and bytes.
+fn timed(files: Files, full: bool, ranges: u64) -> (f64, f64, u64) {
+    let paths = files.paths();
+    let (start, cpu) = (Instant::now(), cpu_seconds());
+    write(&mut paths.iter().map(|path| sink(path)).collect::<Vec<_>>(), full, ranges);
+    let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    let bytes = paths.iter().map(|path| std::fs::metadata(path).expect("the file").len()).sum();
+    paths.iter().for_each(|path| drop(std::fs::remove_file(path)));
+    (seconds, cpu, bytes)
+}
+
+fn row(what: &str, files: Files, full: bool) {
+    let rounds: Vec<(f64, f64, u64)> = (0..ROUNDS).map(|_| timed(files, full, RANGES)).collect();
+    let sorted = |pick: fn(&(f64, f64, u64)) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(pick).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let (clock, cpu) = (sorted(|round| round.0), sorted(|round| round.1));
     let millions = |seconds: f64| RANGES as f64 / seconds / 1e6;
-    let (median, fastest, bytes) = (millions(clock[ROUNDS / 2]), millions(clock[0]), size as f64 / RANGES as f64);
+    let (median, fastest, bytes) =
+        (millions(clock[ROUNDS / 2]), millions(clock[0]), rounds[0].2 as f64 / RANGES as f64);
     let of_cpu = cpu[0] * 1e9 / RANGES as f64;
     println!("| {what} | {:.0} | {median:.2} | {fastest:.2} | {of_cpu:.0} | {bytes:.1} |", 1000.0 / median);
 }
 
 /// What this process has spent on the CPU.
 fn cpu_seconds() -> f64 {
+    seconds_of(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn seconds_of(clock: libc::clockid_t) -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live timespec.
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    assert_eq!(status, 0, "the time of the process");
+    let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert_eq!(status, 0, "the time of the process or thread");
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -18,6 +18,7 @@ const PURE: [&str; 30] = [
     "compare",
     "collect/catalog.rs",
     "collect/chunked.rs",
+    "export/sqlite/json.rs",
     "export/sqlite/keys.rs",
     "export/sqlite/launches.rs",
     "export/sqlite/names.rs",

@@ -32,12 +32,13 @@ pub(crate) fn create(
     let label = label.unwrap_or(site.label);
     let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
     let values = SpanValues::new(metadata, shard.node(parent, key), label);
-    update(core, shard, &values, &read);
+    let lifetime = read.lifetime;
+    update(core, shard, &values, read);
     let place = shard.place_now(&values);
     if !place.is_none() {
         shard.add_call(place);
     }
-    if read.lifetime {
+    if lifetime {
         begin_lifetime(core, shard, &values);
     }
     Arc::new(values)
@@ -46,12 +47,13 @@ pub(crate) fn create(
 /// Takes over the fields of a `record`.
 pub(crate) fn record(core: &Core, shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
     let read = shard.closed(|| FieldValues::of_record(record, core.tape_room.is_some()));
-    update(core, shard, values, &read);
+    update(core, shard, values, read);
 }
 
-fn update(core: &Core, shard: &Shard, values: &SpanValues, read: &FieldValues) {
-    values.update(read, read.category.clone().map(|category| shard.category(category)));
-    if read.stream.is_some() {
+fn update(core: &Core, shard: &Shard, values: &SpanValues, mut read: FieldValues) {
+    let (category, names_a_stream) = (read.category.take(), read.stream.is_some());
+    values.update(read, category.map(|category| shard.category(category)));
+    if names_a_stream {
         core.announce_streams();
     }
 }

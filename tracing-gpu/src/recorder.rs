@@ -272,12 +272,14 @@ fn write_records(state: &mut State, records: &Records) {
                     _ => start,
                 };
                 let own = values.iter().rposition(|&(of, began, _)| (of, began) == (thread, start));
-                let own = own.map(|index| values.swap_remove(index).2.clone());
-                let own = own.or_else(|| state.open.values(thread, start));
-                let (mut color, mut payload, mut fields) = (None, None, None);
-                if let Some(Record::Values { color: own_color, payload: own_payload, fields: own_fields, .. }) = own {
+                let own = own.map(|index| values.swap_remove(index).2);
+                let kept = if own.is_none() { state.open.values(thread, start) } else { None };
+                let (mut color, mut payload, mut fields) = (None, None, Default::default());
+                if let Some(Record::Values { color: own_color, payload: own_payload, fields: own_fields, .. }) =
+                    own.or(kept.as_ref())
+                {
                     (color, payload) = (own_color.map(|color| color.to_argb()), own_payload.map(value_of));
-                    fields = Some(own_fields);
+                    fields = own_fields.as_deref().unwrap_or_default();
                 }
                 let State { files, errors, moments, labels, .. } = state;
                 let (domain, name) = labels.label(key.label);
@@ -292,7 +294,7 @@ fn write_records(state: &mut State, records: &Records) {
                     category: labels.category(key.category),
                     color,
                     payload: payload.as_ref(),
-                    fields: fields.as_ref().map_or(&[], |fields| fields.as_slice()),
+                    fields,
                     end_thread: began_on.map(|_| thread),
                     cut,
                 });

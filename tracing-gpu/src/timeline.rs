@@ -35,7 +35,7 @@ pub struct Range<'a> {
     pub color: Option<u32>,
     pub payload: Option<&'a Value>,
     /// Fields of the span.
-    pub fields: &'a [(String, Value)],
+    pub fields: &'a [(&'static str, Value)],
     /// For start/end ranges that ended on another thread: which.
     pub end_thread: Option<u32>,
     /// Whether it was open at the end, and cut there.

@@ -22,7 +22,7 @@ pub(crate) struct Span {
     pub(crate) category: Option<&'static str>,
     pub(crate) color: Option<u32>,
     pub(crate) payload: Option<Value>,
-    pub(crate) fields: Vec<(String, Value)>,
+    pub(crate) fields: Vec<(&'static str, Value)>,
     /// Index of the span it is in.
     pub(crate) parent: Option<usize>,
     pub(crate) lifetime: bool,

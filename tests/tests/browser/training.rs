@@ -48,8 +48,7 @@ fn load(run: &mut Run) -> u64 {
 fn one_step(run: &mut Run, epoch: usize, start: u64, number: u64) -> u64 {
     let step = run.open(PID, start, "step", Some(epoch));
     run.spans[step].payload = Some(Value::Unsigned(number));
-    run.spans[step].fields =
-        vec![("step".to_owned(), Value::Unsigned(number)), ("batch".to_owned(), Value::Unsigned(64))];
+    run.spans[step].fields = vec![("step", Value::Unsigned(number)), ("batch", Value::Unsigned(64))];
     let slow = number == 8; // waits for its pictures
     let mut at = run.leaf(PID, start + 9_000, if slow { 14_000_000 } else { 700_000 }, "wait for batch", Some(step));
     if slow {
@@ -96,7 +95,7 @@ fn stage(run: &mut Run, parent: usize, start: u64, name: &str, length: u64, back
     let mut at = start + 3_000;
     for block in 0..2_u64 {
         let span = run.open(PID, at, "block", Some(stage));
-        run.spans[span].fields = vec![("block".to_owned(), Value::Unsigned(block))];
+        run.spans[span].fields = vec![("block", Value::Unsigned(block))];
         let first = if back { "dgrad_3x3(float const*, float const*, float*, ConvShape)" } else { GEMM };
         at = run.launch(span, at + 2_000, COMPUTE, length * 30 / 100, kernel(256, 128), first).0;
         at = run
@@ -131,7 +130,7 @@ fn loaders(run: &mut Run, start: u64, end: u64) {
         while at < end {
             let batch = run.open(thread, at, "load batch", None);
             run.spans[batch].category = Some("input");
-            run.spans[batch].fields = vec![("batch".to_owned(), Value::Unsigned(picture))];
+            run.spans[batch].fields = vec![("batch", Value::Unsigned(picture))];
             let slow = picture == 8;
             for _ in 0..8 {
                 at = run.leaf(thread, at + 6_000, if slow { 1_900_000 } else { 260_000 }, "decode jpeg", Some(batch));

@@ -70,8 +70,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
     let mut give = |item: Item<'_>| sink.item(&item).expect("an item");
     let at = |ns: u64| 1_000 + step * STEP + ns;
     let correlation = 100 + 10 * step as u32;
-    let fields =
-        [("step".to_owned(), Value::Unsigned(step)), ("loss".to_owned(), Value::Float(1.0 / (step + 1) as f64))];
+    let fields = [("step", Value::Unsigned(step)), ("loss", Value::Float(1.0 / (step + 1) as f64))];
 
     // Loading: its own thread, its own stream.
     give(Item::Call(Call {

@@ -42,7 +42,7 @@ pub(crate) struct FieldValues {
     pub(crate) lifetime: bool,
     pub(crate) stream: Option<StreamId>,
     /// The span's other fields, where a timeline wants them.
-    pub(crate) others: Option<Vec<(String, Value)>>,
+    pub(crate) others: Option<Vec<(&'static str, Value)>>,
 }
 
 impl FieldValues {
@@ -59,8 +59,9 @@ impl FieldValues {
     }
 
     fn other(&mut self, field: &Field, value: impl FnOnce() -> Value) {
-        if let Some(others) = self.others.as_mut().filter(|_| !is_own_field(field.name())) {
-            others.push((field.name().to_owned(), value()));
+        let name = field.name();
+        if let Some(others) = self.others.as_mut().filter(|_| !is_own_field(name)) {
+            others.push((name, value()));
         }
     }
 
@@ -143,6 +144,24 @@ impl Visit for FieldValues {
     }
 }
 
+/// The fields that are known, with others that come: one that is recorded again has the new value.
+fn with(known: Fields, others: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+    if known.is_none() && are_apart(&others) {
+        return others;
+    }
+    let mut all = known.map(|known| known.to_vec()).unwrap_or_default();
+    for (name, value) in others {
+        all.retain(|(known, _)| *known != name);
+        all.push((name, value));
+    }
+    all
+}
+
+/// Whether no name is there twice.
+fn are_apart(fields: &[(&str, Value)]) -> bool {
+    fields.iter().enumerate().all(|(place, (name, _))| fields.iter().take(place).all(|(other, _)| other != name))
+}
+
 /// The values of one span, kept from its creation to its close.
 #[derive(Debug)]
 pub(crate) struct SpanValues {
@@ -202,21 +221,17 @@ impl SpanValues {
     }
 
     /// Takes over what was recorded; `category` is the interned number of the category in it.
-    pub(crate) fn update(&self, recorded: &FieldValues, category: Option<u32>) {
+    pub(crate) fn update(&self, recorded: FieldValues, category: Option<u32>) {
         let mut changing = self.changing.lock();
         changing.category = category.unwrap_or(changing.category);
         changing.color = recorded.color.or(changing.color);
         changing.payload = recorded.payload.or(changing.payload);
         changing.stream = recorded.stream.unwrap_or(changing.stream);
         drop(changing);
-        if let Some(others) = recorded.others.as_ref().filter(|others| !others.is_empty()) {
+        if let Some(others) = recorded.others.filter(|others| !others.is_empty()) {
             let mut fields = self.fields.lock();
-            let mut all = Vec::clone(&fields);
-            for (name, value) in others {
-                all.retain(|(known, _)| known != name); // a field that is recorded again has the new value
-                all.push((name.clone(), value.clone()));
-            }
-            *fields = Fields::new(all);
+            let known = fields.take();
+            *fields = Some(with(known, others).into());
         }
     }
 
@@ -233,5 +248,22 @@ impl SpanValues {
     /// The lifetime, once.
     pub(crate) fn end_lifetime(&self) -> Option<Lifetime> {
         self.lifetime.lock().take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_comes_again_has_its_last_value() {
+        let of = |fields: &[(&'static str, u64)]| -> Vec<(&'static str, Value)> {
+            fields.iter().map(|(name, value)| (*name, Value::Unsigned(*value))).collect()
+        };
+        let known = || Some(of(&[("a", 1), ("b", 2)]).into());
+        assert_eq!(with(None, of(&[("a", 1), ("b", 2)])), of(&[("a", 1), ("b", 2)]));
+        assert_eq!(with(None, of(&[("a", 1), ("b", 2), ("a", 3)])), of(&[("b", 2), ("a", 3)]));
+        assert_eq!(with(known(), of(&[("c", 3)])), of(&[("a", 1), ("b", 2), ("c", 3)]));
+        assert_eq!(with(known(), of(&[("a", 4)])), of(&[("b", 2), ("a", 4)]));
     }
 }

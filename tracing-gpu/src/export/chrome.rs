@@ -24,7 +24,7 @@ mod lanes;
 mod line;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(super) mod text;
 
 use std::io::{self, Write};
 

@@ -18,6 +18,7 @@
 mod events;
 mod file;
 mod gpu;
+mod json;
 mod keys;
 mod launches;
 mod names;

@@ -55,12 +55,10 @@ impl OpenRanges {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn values(start: Ticks) -> Record {
-        Record::Values { start, color: None, payload: None, fields: Arc::default() }
+        Record::Values { start, color: None, payload: None, fields: None }
     }
 
     fn start_of(record: Option<Record>) -> Option<Ticks> {

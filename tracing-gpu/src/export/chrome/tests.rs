@@ -176,10 +176,10 @@ fn nothing_is_a_file_too() {
 #[test]
 fn a_range_has_all_that_is_known_of_it() {
     let fields = [
-        ("rows".to_owned(), Value::Unsigned(u64::MAX)),
-        ("a \"key\"".to_owned(), Value::Text("b\n".to_owned())),
-        ("ratio".to_owned(), Value::Float(f64::INFINITY)),
-        ("yes".to_owned(), Value::Bool(true)),
+        ("rows", Value::Unsigned(u64::MAX)),
+        ("a \"key\"", Value::Text("b\n".to_owned())),
+        ("ratio", Value::Float(f64::INFINITY)),
+        ("yes", Value::Bool(true)),
     ];
     let payload = Value::Integer(-3);
     let full = Range {

@@ -26,7 +26,7 @@ const ESCAPED: [bool; 256] = {
 };
 
 /// The digits of a number.
-pub(super) fn integer(bytes: &mut Vec<u8>, value: u64) {
+pub(in crate::export) fn integer(bytes: &mut Vec<u8>, value: u64) {
     let mut text = [0; 20];
     let from = digits(&mut text, value);
     bytes.extend_from_slice(&text[from..]);
@@ -63,7 +63,7 @@ fn digits(text: &mut [u8], mut value: u64) -> usize {
 }
 
 /// Whether all bytes of a text are written as they are: eight are looked at in one go, the last ones perhaps twice.
-fn is_plain(text: &[u8]) -> bool {
+pub(in crate::export) fn is_plain(text: &[u8]) -> bool {
     let mut special = 0;
     if let Some(last) = text.last_chunk::<8>() {
         for bytes in text.chunks_exact(8) {

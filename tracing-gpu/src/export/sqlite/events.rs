@@ -1,7 +1,5 @@
 //! `NVTX_EVENTS` and `ThreadNames`: ranges, marks, domains, categories, threads.
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::io;
 
 use crate::summary::RangeStyle;
@@ -9,8 +7,9 @@ use crate::timeline::{Mark, Range, Value};
 
 use super::Ids;
 use super::file::{File, Strings};
+use super::json;
 use super::keys::Keyed;
-use super::rows::{Plain, Rich, Row};
+use super::rows::{Payload, RangeRow, Row};
 use super::stamps::Stamps;
 
 const THREAD: &str = "INSERT INTO ThreadNames(nameId,globalTid)VALUES(?,?)";
@@ -19,8 +18,8 @@ const RENAME: &str = "UPDATE ThreadNames SET nameId=? WHERE globalTid=?";
 /// `ENUM_NSYS_EVENT_TYPE`.
 const CATEGORY: i64 = 33;
 const MARK: i64 = 34;
-const PUSH_POP: i64 = 59;
-const START_END: i64 = 60;
+pub(super) const PUSH_POP: i64 = 59;
+pub(super) const START_END: i64 = 60;
 const DOMAIN: i64 = 75;
 
 /// The number of the first category that has a name; smaller ones are left to programs that number their own.
@@ -35,7 +34,7 @@ pub(super) struct Events {
     domains: Keyed<Box<str>, i64>,
     categories: Keyed<Box<str>, i64>,
     /// Domains and categories that have a row.
-    named: HashSet<(i64, i64)>,
+    named: Keyed<(i64, i64), ()>,
     threads: Keyed<i64, i64>,
     lifetimes: i64,
 }
@@ -75,17 +74,12 @@ impl Events {
         let (start, end) = (signed(start), signed(end));
         let thread = ids.thread(range.thread);
         let place = self.place(file, range.domain, thread, start)?;
-        let plain = Plain { start, end, thread, text, domain: place.domain };
-        let bare =
-            range.category.is_none() && range.color.is_none() && range.payload.is_none() && range.fields.is_empty();
-        if bare && range.style == RangeStyle::PushPop {
-            return file.add(Row::Plain(plain));
-        }
-        let (kind, number) = match range.style {
-            RangeStyle::PushPop => (PUSH_POP, None),
+        let domain = place.domain;
+        let number = match range.style {
+            RangeStyle::PushPop => None,
             RangeStyle::StartEnd => {
                 self.lifetimes += 1;
-                (START_END, Some(self.lifetimes))
+                Some(self.lifetimes)
             }
         };
         let category = match range.category {
@@ -93,18 +87,17 @@ impl Events {
             None => None,
         };
         let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
-        let (mut unsigned, mut integer, mut float, mut truth, mut words) = (None, None, None, None, None);
-        match range.payload {
-            Some(Value::Unsigned(value)) => unsigned = Some(*value as i64), // as Nsight Systems shows them
-            Some(Value::Integer(value)) => integer = Some(*value),
-            Some(Value::Float(value)) => float = Some(*value),
-            Some(Value::Bool(value)) => truth = Some(*value),
-            Some(value @ Value::Text(_)) => words = Some(value),
-            None => {}
-        }
-        let (json, color) = (json(words, range.fields), range.color);
-        let rich = Rich { plain, kind, number, category, color, end_thread, unsigned, integer, float, truth, json };
-        file.add(Row::Rich(Box::new(rich)))
+        let (payload, words) = match range.payload {
+            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(*value as i64)), None), // as Nsight Systems shows them
+            Some(Value::Integer(value)) => (Some(Payload::Integer(*value)), None),
+            Some(Value::Float(value)) => (Some(Payload::Float(*value)), None),
+            Some(Value::Bool(value)) => (Some(Payload::Truth(*value)), None),
+            Some(value @ Value::Text(_)) => (None, Some(value)),
+            None => (None, None),
+        };
+        let (json, color) = (json::write(file.json(), words, range.fields), range.color);
+        let row = RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, json };
+        file.add(Row::Range(row))
     }
 
     pub(super) fn mark(&mut self, file: &mut File, ids: Ids, mark: &Mark<'_>) -> io::Result<()> {
@@ -143,7 +136,7 @@ impl Events {
     }
 
     fn name_category(&mut self, file: &mut File, place: Place, number: i64, name: &str) -> io::Result<()> {
-        if !self.named.insert((place.domain, number)) {
+        if self.named.insert((place.domain, number), ()).is_some() {
             return Ok(());
         }
         text(file, place, CATEGORY, Some(number), name)
@@ -158,42 +151,4 @@ fn text(file: &mut File, place: Place, kind: i64, category: Option<i64>, text: &
 /// SQLite's integers are signed; times beyond 292 years are not expected.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// What NVTX has no column for: the fields of the span, and a payload that is a text.
-fn json(payload: Option<&Value>, fields: &[(String, Value)]) -> Option<String> {
-    let payload = payload.map(|value| ("nvtx.payload", value));
-    let mut all = payload.into_iter().chain(fields.iter().map(|(name, value)| (name.as_str(), value))).peekable();
-    all.peek()?;
-    let mut json = String::new();
-    for (name, value) in all {
-        json.push(if json.is_empty() { '{' } else { ',' });
-        quote(&mut json, name);
-        json.push(':');
-        let _ = match value {
-            Value::Integer(value) => write!(json, "{value}"),
-            Value::Unsigned(value) => write!(json, "{value}"),
-            Value::Float(value) if value.is_finite() => write!(json, "{value:?}"),
-            Value::Float(value) => write!(json, "\"{value}\""),
-            Value::Bool(value) => write!(json, "{value}"),
-            Value::Text(text) => {
-                quote(&mut json, text);
-                Ok(())
-            }
-        };
-    }
-    json.push('}');
-    Some(json)
-}
-
-fn quote(json: &mut String, text: &str) {
-    json.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => json.extend(['\\', letter]),
-            '\0'..='\u{1f}' => drop(write!(json, "\\u{:04x}", u32::from(letter))),
-            _ => json.push(letter),
-        }
-    }
-    json.push('"');
 }

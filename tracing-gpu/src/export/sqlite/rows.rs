@@ -1,31 +1,35 @@
 //! Rows of `NVTX_EVENTS`, written many by one statement.
 //!
 //! A statement costs as much as what it does for one row: with 64 rows a statement, a range takes half the time. So rows wait here, at most [`WAITING`], and are
-//! written in the order in which they came. Ranges with nothing but a name go by 64 and by 8; what else there is goes one by one, with statements that are looked up
-//! once for all that wait.
+//! written in the order in which they came. Ranges of one thread and domain that have the same columns go by 64 and by 8, with what they share bound once; so do
+//! ranges that differ, with a value for every column. Marks and names go one by one.
 
+use std::ops;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, params};
+
+use super::events::{PUSH_POP, START_END};
 
 /// Rows that wait at most.
 pub(super) const WAITING: usize = 256;
 
-/// Columns of a range with nothing but a name, and its values of them.
-const PLAIN: &str = "start,end,eventType,globalTid,textId,domainId";
-const PLAIN_VALUES: &str = "(?,?,59,?,?,?)";
 /// Rows a statement. Without `OR FAIL` one with many would have a journal of its own, for the case that it fails in the middle; then all is rolled back anyway.
 const SIZES: [usize; 3] = [64, 8, 1];
+/// So many ranges that are alike are worth statements of their own.
+const ALIKE: usize = SIZES[1];
+/// Kinds of ranges that have statements of their own: the first that come. The others are written with every column.
+const SHAPES: usize = 6;
 
-const RICH: &str =
-    "INSERT INTO NVTX_EVENTS(start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,
-    uint64Value,int64Value,doubleValue,uint32Value,jsonText)VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+/// Bytes of JSON that there is always room for.
+const KEPT: usize = 1 << 20;
+
 const TEXT: &str = "INSERT INTO NVTX_EVENTS(start,eventType,category,text,globalTid,domainId)VALUES(?,?,?,?,?,?)";
 
 /// A row.
 #[derive(Clone, Debug)]
 pub(super) enum Row {
-    /// A push/pop range with nothing but a name.
-    Plain(Plain),
-    Rich(Box<Rich>),
+    Range(RangeRow),
     /// A mark, or the name of a domain or category.
     Text {
         start: i64,
@@ -37,50 +41,147 @@ pub(super) enum Row {
     },
 }
 
-/// What every range has.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plain {
+/// A range.
+#[derive(Clone, Debug)]
+pub(super) struct RangeRow {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) thread: i64,
     pub(super) text: i64,
     pub(super) domain: i64,
-}
-
-/// A range with more than that.
-#[derive(Clone, Debug)]
-pub(super) struct Rich {
-    pub(super) plain: Plain,
-    pub(super) kind: i64,
+    /// Of a start/end range; a push/pop range has none.
     pub(super) number: Option<i64>,
     pub(super) category: Option<i64>,
     pub(super) color: Option<u32>,
     pub(super) end_thread: Option<i64>,
-    pub(super) unsigned: Option<i64>,
-    pub(super) integer: Option<i64>,
-    pub(super) float: Option<f64>,
-    pub(super) truth: Option<bool>,
-    pub(super) json: Option<String>,
+    pub(super) payload: Option<Payload>,
+    /// Its place in [`Rows::json`].
+    pub(super) json: Option<ops::Range<usize>>,
+}
+
+/// A payload, by its column.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Payload {
+    Unsigned(i64),
+    Integer(i64),
+    Float(f64),
+    Truth(bool),
+}
+
+/// Columns that a range need not have. Those beyond the thread, the domain, the kind, the times and the name.
+const COLUMNS: [&str; 9] = [
+    "rangeId",
+    "category",
+    "color",
+    "endGlobalTid",
+    "uint64Value",
+    "int64Value",
+    "doubleValue",
+    "uint32Value",
+    "jsonText",
+];
+
+/// Which of [`COLUMNS`] a range has, a bit each.
+type Shape = u16;
+const NULL: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Null);
+
+/// Ranges with every column, which may be NULL, of any thread and domain.
+const MIXED: Shape = 1 << COLUMNS.len();
+
+impl RangeRow {
+    fn shape(&self) -> Shape {
+        let payload = match self.payload {
+            None => 0,
+            Some(Payload::Unsigned(_)) => 1 << 4,
+            Some(Payload::Integer(_)) => 1 << 5,
+            Some(Payload::Float(_)) => 1 << 6,
+            Some(Payload::Truth(_)) => 1 << 7,
+        };
+        let bit = |has: bool, place: u32| Shape::from(has) << place;
+        bit(self.number.is_some(), 0)
+            | bit(self.category.is_some(), 1)
+            | bit(self.color.is_some(), 2)
+            | bit(self.end_thread.is_some(), 3)
+            | payload
+            | bit(self.json.is_some(), 8)
+    }
+
+    fn is_beside(&self, other: &Self) -> bool {
+        self.thread == other.thread && self.domain == other.domain
+    }
+
+    /// The values of [`COLUMNS`], one by one.
+    #[inline]
+    fn others<'a>(
+        &self,
+        json: &'a [u8],
+        mut take: impl FnMut(Option<ToSqlOutput<'a>>) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        take(self.number.map(Into::into))?;
+        take(self.category.map(Into::into))?;
+        take(self.color.map(Into::into))?;
+        take(self.end_thread.map(Into::into))?;
+        let (mut unsigned, mut integer, mut float, mut truth) = (None, None, None, None);
+        match self.payload {
+            None => {}
+            Some(Payload::Unsigned(value)) => unsigned = Some(value.into()),
+            Some(Payload::Integer(value)) => integer = Some(value.into()),
+            Some(Payload::Float(value)) => float = Some(value.into()),
+            Some(Payload::Truth(value)) => truth = Some(value.into()),
+        }
+        [unsigned, integer, float, truth].into_iter().try_for_each(&mut take)?;
+        let json = self.json.clone().and_then(|place| json.get(place));
+        take(json.map(|json| ToSqlOutput::Borrowed(ValueRef::Text(json))))
+    }
+}
+
+/// The statements of a shape, by their rows.
+fn statements(shape: Shape) -> [String; SIZES.len()] {
+    let (mut columns, mut values) = match shape {
+        MIXED => ("start,end,textId,globalTid,domainId,eventType".to_owned(), "(?,?,?,?,?,?".to_owned()),
+        _ => {
+            let kind = if shape & 1 == 0 { PUSH_POP } else { START_END };
+            ("globalTid,domainId,eventType,start,end,textId".to_owned(), format!("(?1,?2,{kind},?,?,?"))
+        }
+    };
+    for (place, column) in COLUMNS.into_iter().enumerate() {
+        if shape == MIXED || shape >> place & 1 == 1 {
+            columns.push(',');
+            columns.push_str(column);
+            values.push_str(",?");
+        }
+    }
+    values.push(')');
+    SIZES.map(|rows| {
+        format!("INSERT OR FAIL INTO NVTX_EVENTS({columns})VALUES{}", vec![values.as_str(); rows].join(","))
+    })
 }
 
 /// The rows that wait, and how they are written.
 #[derive(Debug)]
 pub(super) struct Rows {
     waiting: Vec<Row>,
-    /// By size.
-    plain: [String; SIZES.len()],
+    /// The JSON of those that wait.
+    json: Vec<u8>,
+    /// Those with every column first.
+    shapes: Vec<(Shape, [String; SIZES.len()])>,
 }
 
 impl Rows {
     pub(super) fn new() -> Self {
-        let of = |rows| format!("INSERT OR FAIL INTO NVTX_EVENTS({PLAIN})VALUES{}", vec![PLAIN_VALUES; rows].join(","));
-        Self { waiting: Vec::with_capacity(WAITING), plain: SIZES.map(of) }
+        let shapes = [MIXED, 0].map(|shape| (shape, statements(shape)));
+        Self { waiting: Vec::with_capacity(WAITING), json: Vec::new(), shapes: shapes.into() }
     }
 
     /// Whether it is time to write them.
     pub(super) fn add(&mut self, row: Row) -> bool {
         self.waiting.push(row);
         self.waiting.len() >= WAITING
+    }
+
+    /// Where the JSON of the row goes that is added next.
+    pub(super) const fn json(&mut self) -> &mut Vec<u8> {
+        &mut self.json
     }
 
     pub(super) fn len(&self) -> usize {
@@ -91,44 +192,111 @@ impl Rows {
     pub(super) fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let written = self.write_all(connection);
         self.waiting.clear();
+        self.json.clear();
+        self.json.shrink_to(KEPT); // a text may be of any length
         written
     }
 
-    fn write_all(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let prepared = |sql: &'_ str| connection.prepare_cached(sql);
-        let (mut rich, mut text) = (prepared(RICH)?, prepared(TEXT)?);
-        let [first, second, third] = self.plain.each_ref();
-        let mut plain = [prepared(first)?, prepared(second)?, prepared(third)?];
-        let mut rest = self.waiting.as_slice();
+    fn write_all(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let Self { waiting, json, shapes } = self;
+        let mut open = Open { connection, statements: Vec::new() };
+        let mut rest = waiting.as_slice();
         while let Some(first) = rest.first() {
-            let alike = rest.iter().take_while(|row| matches!(row, Row::Plain(_))).count();
-            let (run, after) = rest.split_at(alike.max(1));
-            rest = after;
-            match first {
-                Row::Plain(_) => write_plain(run, &mut plain)?,
-                Row::Rich(row) => execute_rich(&mut rich, row)?,
-                Row::Text { start, kind, category, text: words, thread, domain } => {
-                    text.execute(params![start, kind, category, words, thread, domain])?;
+            let row = match first {
+                Row::Range(row) => row,
+                Row::Text { start, kind, category, text, thread, domain } => {
+                    open.statement((Shape::MAX, 1), TEXT)?
+                        .execute(params![start, kind, category, text, thread, domain])?;
+                    rest = rest.get(1..).unwrap_or_default();
+                    continue;
                 }
-            }
+            };
+            let own = row.shape();
+            let alike = count(rest, |other| other.shape() == own && other.is_beside(row));
+            let (shape, run) = if alike >= ALIKE {
+                (own, alike - alike % ALIKE)
+            } else {
+                let ranges = count(rest, |_| true);
+                if alike == ranges { (own, alike) } else { (MIXED, ranges.min(SIZES[0])) }
+            };
+            let (these, after) = rest.split_at(run);
+            rest = after;
+            let known = shapes.iter().position(|(known, _)| *known == shape);
+            let known = known.unwrap_or_else(|| {
+                if alike < ALIKE || shapes.len() >= SHAPES {
+                    return 0; // as one of a mixture
+                }
+                shapes.push((shape, statements(shape)));
+                shapes.len() - 1
+            });
+            let Some((shape, statements)) = shapes.get(known) else { continue }; // there is
+            write_ranges(these, *shape, statements, json, &mut open)?;
         }
         Ok(())
     }
 }
 
-/// `statements` by size.
-fn write_plain(mut run: &[Row], statements: &mut [CachedStatement<'_>; SIZES.len()]) -> rusqlite::Result<()> {
-    while let Some((rows, statement)) =
-        SIZES.into_iter().zip(statements.iter_mut()).find(|(rows, _)| *rows <= run.len())
-    {
+/// Ranges at the beginning that are so.
+fn count(rows: &[Row], wanted: impl Fn(&RangeRow) -> bool) -> usize {
+    rows.iter().take_while(|row| matches!(row, Row::Range(row) if wanted(row))).count()
+}
+
+/// Statements by what they write and how many rows, each looked up once for all rows that wait.
+struct Open<'a> {
+    connection: &'a Connection,
+    statements: Vec<((Shape, usize), CachedStatement<'a>)>,
+}
+
+impl<'a> Open<'a> {
+    fn statement(&mut self, key: (Shape, usize), sql: &str) -> rusqlite::Result<&mut CachedStatement<'a>> {
+        let place = match self.statements.iter().position(|(known, _)| *known == key) {
+            Some(place) => place,
+            None => {
+                self.statements.push((key, self.connection.prepare_cached(sql)?));
+                self.statements.len() - 1
+            }
+        };
+        self.statements.get_mut(place).map(|(_, statement)| statement).ok_or(rusqlite::Error::InvalidQuery) // it is there
+    }
+}
+
+/// By as many rows a statement as there are.
+fn write_ranges(
+    mut run: &[Row],
+    shape: Shape,
+    statements: &[String; SIZES.len()],
+    json: &[u8],
+    open: &mut Open<'_>,
+) -> rusqlite::Result<()> {
+    while let Some((rows, sql)) = SIZES.into_iter().zip(statements).find(|(rows, _)| *rows <= run.len()) {
         let (these, rest) = run.split_at(rows);
         run = rest;
-        let mut parameter = 0;
-        for row in these {
-            let Row::Plain(Plain { start, end, thread, text, domain }) = row else { continue };
-            for value in [start, end, thread, text, domain] {
-                parameter += 1;
-                statement.raw_bind_parameter(parameter, value)?;
+        let statement = open.statement((shape, rows), sql)?;
+        let mut next = 1;
+        let mut bind = |value: ToSqlOutput<'_>| {
+            next += 1;
+            statement.raw_bind_parameter(next - 1, value)
+        };
+        for (place, row) in these.iter().enumerate() {
+            let Row::Range(row) = row else { continue };
+            match shape {
+                MIXED => {
+                    let kind = if row.number.is_some() { START_END } else { PUSH_POP };
+                    for value in [row.start, row.end, row.text, row.thread, row.domain, kind] {
+                        bind(value.into())?;
+                    }
+                    row.others(json, |value| bind(value.unwrap_or(NULL)))?;
+                }
+                _ => {
+                    if place == 0 {
+                        bind(row.thread.into())?;
+                        bind(row.domain.into())?;
+                    }
+                    for value in [row.start, row.end, row.text] {
+                        bind(value.into())?;
+                    }
+                    row.others(json, |value| value.map_or(Ok(()), &mut bind))?;
+                }
             }
         }
         statement.raw_execute()?;
@@ -136,84 +304,108 @@ fn write_plain(mut run: &[Row], statements: &mut [CachedStatement<'_>; SIZES.len
     Ok(())
 }
 
-fn execute_rich(statement: &mut CachedStatement<'_>, row: &Rich) -> rusqlite::Result<()> {
-    let Plain { start, end, thread, text, domain } = row.plain;
-    statement.execute(params![
-        start,
-        end,
-        row.kind,
-        thread,
-        text,
-        domain,
-        row.number,
-        row.category,
-        row.color,
-        row.end_thread,
-        row.unsigned,
-        row.integer,
-        row.float,
-        row.truth,
-        row.json
-    ])?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Whatever runs of plain ranges come between others, and however many wait: all are written, in their order.
+    /// Whatever runs of ranges that are alike come between others, and however many wait: all are written, in their order, with what they have.
     #[test]
     fn rows_are_in_the_order_in_which_they_came() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.set_prepared_statement_cache_capacity(32);
+        connection.set_prepared_statement_cache_capacity(48);
         let columns = "start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,uint64Value,int64Value,doubleValue,
             uint32Value,jsonText,text";
         connection.execute_batch(&format!("CREATE TABLE NVTX_EVENTS({columns})")).unwrap();
-        let (mut rows, mut all) = (Rows::new(), 0);
-        let mut waits = |rows: &mut Rows, row: &dyn Fn(i64) -> Row| {
-            if rows.add(row(all)) {
+        let (mut rows, mut all, mut expected) = (Rows::new(), 0_i64, Vec::<Option<i64>>::new());
+        let plain = |at| {
+            let (number, category, color, end_thread, payload, json) = (None, None, None, None, None, None);
+            let (start, end, thread, text, domain) = (at, at + 1, 2, at + 3, 4);
+            RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, json }
+        };
+        // Of every column that a range can have, by the bits of `which`; those of more than one shape are alike in nothing.
+        let with = |rows: &mut Rows, at: i64, which: i64| {
+            let has = |bit: i64, value: i64| (which >> bit & 1 == 1).then_some(value);
+            let payload = match which >> 4 & 7 {
+                1 => Some(Payload::Unsigned(at)),
+                2 => Some(Payload::Integer(-at)),
+                3 => Some(Payload::Float(at as f64 / 2.0)),
+                4 => Some(Payload::Truth(at % 2 == 0)),
+                _ => None,
+            };
+            let from = rows.json().len();
+            rows.json().extend(has(7, at).map(|at| at.to_string()).unwrap_or_default().bytes());
+            let json = has(7, 0).map(|_| from..rows.json().len());
+            let color = has(2, at).map(|at| at as u32);
+            let (thread, domain) = (2 + has(8, 1).unwrap_or(0), 4 + has(9, 1).unwrap_or(0));
+            let (number, category, end_thread) = (has(0, at), has(1, at + 1), has(3, at + 2));
+            RangeRow { thread, domain, number, category, color, end_thread, payload, json, ..plain(at) }
+        };
+        let mut add = |rows: &mut Rows, which: Option<i64>| {
+            let row = match which {
+                Some(which) => Row::Range(with(rows, all, which)),
+                None => {
+                    let text = all.to_string().into();
+                    Row::Text { start: all, kind: 34, category: None, text, thread: 2, domain: 4 }
+                }
+            };
+            if rows.add(row) {
                 assert_eq!(rows.len(), WAITING);
                 rows.write(&connection).unwrap();
             }
+            expected.push(which);
             all += 1;
         };
-        let plain = |at| Plain { start: at, end: at + 1, thread: at + 2, text: at + 3, domain: at + 4 };
         for length in (0..150).chain([0, 500, 0, 1]) {
-            (0..length).for_each(|_| waits(&mut rows, &|at| Row::Plain(plain(at))));
-            waits(&mut rows, &|at| {
-                let (number, category) = (Some(at), None);
-                let (color, end_thread, unsigned, integer, float) = (Some(7), None, None, Some(at), Some(0.5));
-                let (truth, json) = (Some(true), Some("{}".to_owned()));
-                let plain = plain(at);
-                let kind = 60;
-                Row::Rich(Box::new(Rich {
-                    plain,
-                    kind,
-                    number,
-                    category,
-                    color,
-                    end_thread,
-                    unsigned,
-                    integer,
-                    float,
-                    truth,
-                    json,
-                }))
-            });
-            waits(&mut rows, &|at| {
-                let text = at.to_string().into();
-                Row::Text { start: at, kind: 34, category: None, text, thread: at + 2, domain: at + 4 }
-            });
+            (0..length).for_each(|_| add(&mut rows, Some(0)));
+            add(&mut rows, Some(length % 1024));
+            add(&mut rows, None);
+        }
+        for shape in 0..1024 {
+            (0..shape % 21).for_each(|_| add(&mut rows, Some(shape)));
+        }
+        // Of one shape that has statements of its own, but of two threads and two domains in turn.
+        for turn in 0..40 {
+            let either = [0, 1, 3, 2][turn as usize % 4]; // one of them changes at a time
+            (0..turn).for_each(|_| add(&mut rows, Some(either << 8)));
+        }
+        for mixed in 0..5_000 {
+            add(&mut rows, Some(mixed * 7 % 1024));
         }
         rows.write(&connection).unwrap();
         assert_eq!(rows.len(), 0);
-        let wrong = "SELECT count(*) FROM NVTX_EVENTS WHERE start <> rowid - 1 OR globalTid <> start + 2 OR domainId <> start + 4
-            OR eventType = 59 AND (end <> start + 1 OR textId <> start + 3 OR rangeId IS NOT NULL)
-            OR eventType = 60 AND (end <> start + 1 OR textId <> start + 3 OR rangeId <> start OR int64Value <> start OR jsonText <> '{}')
-            OR eventType = 34 AND text <> CAST(start AS TEXT)";
-        let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        assert_eq!((count(wrong), count("SELECT count(*) FROM NVTX_EVENTS")), (0, all));
-        assert_eq!(count("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59"), (0..150).sum::<i64>() + 501);
+        let columns = "SELECT start, end, eventType, globalTid, textId, domainId, rangeId, category, color, endGlobalTid, uint64Value,
+            int64Value, doubleValue, uint32Value, jsonText, text FROM NVTX_EVENTS ORDER BY rowid";
+        let mut statement = connection.prepare(columns).unwrap();
+        let mut found = statement.query([]).unwrap();
+        for (at, which) in expected.iter().enumerate() {
+            let (at, row) = (at as i64, found.next().unwrap().unwrap());
+            let integer = |column: usize| row.get::<_, Option<i64>>(column).unwrap();
+            let has = |bit: i64| which.is_some_and(|which| which >> bit & 1 == 1);
+            let payload = which.map_or(0, |which| which >> 4 & 7);
+            let kind = if which.is_none() { 34 } else { 59 + i64::from(has(0)) };
+            let (range, domain) = (which.map(|_| at), 4 + i64::from(has(9)));
+            let common = [integer(0), integer(1), integer(2), integer(3), integer(4), integer(5)];
+            let thread = 2 + i64::from(has(8));
+            let wanted =
+                [Some(at), range.map(|at| at + 1), Some(kind), Some(thread), range.map(|at| at + 3), Some(domain)];
+            assert_eq!(common, wanted, "{at}: {which:?}");
+            let others = [integer(6), integer(7), integer(8), integer(9), integer(10), integer(11), integer(13)];
+            let if_has = |bit, value| has(bit).then_some(value);
+            let of_payload = |number, value| (payload == number).then_some(value);
+            let wanted = [
+                if_has(0, at),
+                if_has(1, at + 1),
+                if_has(2, at),
+                if_has(3, at + 2),
+                of_payload(1, at),
+                of_payload(2, -at),
+                of_payload(4, i64::from(at % 2 == 0)),
+            ];
+            assert_eq!(others, wanted, "{at}: {which:?}");
+            assert_eq!(row.get::<_, Option<f64>>(12).unwrap(), (payload == 3).then_some(at as f64 / 2.0));
+            assert_eq!(row.get::<_, Option<String>>(14).unwrap(), has(7).then(|| at.to_string()), "{at}: {which:?}");
+            assert_eq!(row.get::<_, Option<String>>(15).unwrap(), which.is_none().then(|| at.to_string()));
+        }
+        assert!(found.next().unwrap().is_none());
     }
 }

@@ -102,7 +102,7 @@ fn written(test: &str, items: &[Item<'_>]) -> Place {
 #[test]
 fn ranges_and_marks_have_what_nvtx_gives_them() {
     let payload = [Value::Unsigned(u64::MAX), Value::Bool(true), Value::Text("a \"b\"\n".to_owned())];
-    let fields = [("n".to_owned(), Value::Integer(-1)), ("x".to_owned(), Value::Float(0.5))];
+    let fields = [("n", Value::Integer(-1)), ("x", Value::Float(0.5))];
     let of = |domain| Range { domain: Some(domain), ..range("r", 10, 20, 0) };
     let items = [
         Item::Thread { thread: 7, name: "main" },
