@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 30] = [
+const PURE: [&str; 31] = [
     "activity.rs",
     "correlate",
     "drain/recursion.rs",
