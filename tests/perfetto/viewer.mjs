@@ -13,7 +13,9 @@ const [folder, file] = argv.slice(2);
 const html = readFileSync(join(folder, "trace_viewer_full.html"), "utf8");
 const begin = html.indexOf("const global=this.window||this.global;this.tr=");
 if (begin < 0) throw new Error("this page is not the one that is known");
-const context = createContext({ setTimeout, TextDecoder, Uint8Array, ArrayBuffer, DataView, isVinn: true, text: readFileSync(file, "utf8") });
+// As the page does with a file of this name.
+const data = file.endsWith(".gz") ? new Uint8Array(readFileSync(file)).buffer : readFileSync(file, "utf8");
+const context = createContext({ setTimeout, TextDecoder, Uint8Array, ArrayBuffer, DataView, isVinn: true, data });
 runInContext("this.global = this; this.self = this;", context);
 for (const [number, part] of html.slice(begin).split(/(?='use strict';)/).entries()) {
   const script = part.split("</script>")[0];
@@ -27,7 +29,7 @@ const model = runInContext(
   `const options = new tr.importer.ImportOptions();
    options.showImportWarnings = false;
    const model = new tr.Model();
-   new tr.importer.Import(model, options).importTraces([text]);
+   new tr.importer.Import(model, options).importTraces([data]);
    model`,
   context,
 );

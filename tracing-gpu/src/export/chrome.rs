@@ -19,6 +19,8 @@
 mod color;
 mod destination;
 mod device;
+#[cfg(feature = "gzip")]
+mod gzip;
 mod host;
 mod lanes;
 mod line;
@@ -26,9 +28,10 @@ mod line;
 mod tests;
 pub(super) mod text;
 
+#[cfg(feature = "gzip")]
+use std::io::Seek;
 use std::io::{self, Write};
 
-#[allow(unused_imports)] // until the profiler opens files
 pub(crate) use destination::is_compressed;
 
 use crate::summary::{Process, Summary};
@@ -53,18 +56,21 @@ pub struct Chrome<W: Write> {
     last: u64,
 }
 
+#[cfg(feature = "gzip")]
+impl<W: Write + Seek> Chrome<W> {
+    /// Compressed, as the readers take it too. The file is whole after each write, since its end is overwritten by the next; where `out` cannot go back
+    /// (a pipe), it is whole at the end.
+    #[must_use]
+    pub fn gzip(out: W) -> Self {
+        Self::to(Destination::gzip(out))
+    }
+}
+
 impl<W: Write> Chrome<W> {
     /// As text.
     #[must_use]
     pub fn new(out: W) -> Self {
         Self::to(Destination::Plain(out))
-    }
-
-    /// Compressed, as the readers take it too. What has been flushed can be read even if the end is missing.
-    #[cfg(feature = "gzip")]
-    #[must_use]
-    pub fn gzip(out: W) -> Self {
-        Self::to(Destination::gzip(out))
     }
 
     fn to(out: Destination<W>) -> Self {

@@ -1,10 +1,12 @@
 //! Where the text goes: as it is, or through gzip.
 
+#[cfg(feature = "gzip")]
+use std::io::Seek;
 use std::io::{self, Write};
 use std::path::Path;
 
 #[cfg(feature = "gzip")]
-use flate2::{Compression, write::GzEncoder};
+use super::gzip::Gzip;
 
 /// Whether what is written under this name is to be compressed: by its extension, `.gz`.
 ///
@@ -24,16 +26,17 @@ pub(crate) fn is_compressed(path: &Path) -> Result<bool, &'static str> {
 pub(super) enum Destination<W: Write> {
     Plain(W),
     #[cfg(feature = "gzip")]
-    Gzip(GzEncoder<W>),
+    Gzip(Gzip<W>),
+}
+
+#[cfg(feature = "gzip")]
+impl<W: Write + Seek> Destination<W> {
+    pub(super) fn gzip(out: W) -> Self {
+        Self::Gzip(Gzip::new(out))
+    }
 }
 
 impl<W: Write> Destination<W> {
-    /// The fastest level: a timeline repeats itself so much that the others gain little.
-    #[cfg(feature = "gzip")]
-    pub(super) fn gzip(out: W) -> Self {
-        Self::Gzip(GzEncoder::new(out, Compression::fast()))
-    }
-
     pub(super) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(out) => out.write_all(bytes),
@@ -42,7 +45,7 @@ impl<W: Write> Destination<W> {
         }
     }
 
-    /// What was written can be read from now on: compressed data up to here is whole (a sync flush).
+    /// What was written can be read from now on.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(out) => out.flush(),
@@ -56,10 +59,7 @@ impl<W: Write> Destination<W> {
         match self {
             Self::Plain(out) => out.flush(),
             #[cfg(feature = "gzip")]
-            Self::Gzip(out) => {
-                out.try_finish()?;
-                out.get_mut().flush()
-            }
+            Self::Gzip(out) => out.finish(),
         }
     }
 }
@@ -69,14 +69,10 @@ mod tests {
     use serde_json::Value as Json;
 
     use super::super::Chrome;
-    #[cfg(feature = "gzip")]
-    use super::super::tests::RANGE;
     use super::super::tests::{events, file, process, some};
     use super::*;
     #[cfg(feature = "gzip")]
     use crate::summary::Summary;
-    #[cfg(feature = "gzip")]
-    use crate::timeline::Item;
     use crate::timeline::Sink;
 
     #[test]
@@ -140,44 +136,27 @@ mod tests {
 
     #[cfg(feature = "gzip")]
     #[test]
-    fn a_compressed_file_is_read_up_to_its_last_flush() {
-        use std::io::Read;
-        let mut out = Vec::new();
+    fn a_compressed_file_is_whole_after_each_flush() {
+        use std::io::{Cursor, Read};
+        let text = |file: &[u8]| {
+            let mut text = Vec::new();
+            flate2::read::GzDecoder::new(file).read_to_end(&mut text).map(|_| text)
+        };
+        let mut out = Cursor::new(Vec::new());
         let mut sink = Chrome::gzip(&mut out);
         sink.begin(&process()).unwrap();
-        for item in &some() {
-            sink.item(item).unwrap();
-        }
+        some().iter().for_each(|item| sink.item(item).unwrap());
+        sink.flush().unwrap();
+        std::mem::forget(sink); // killed here
+        let whole = file(&some(), 0);
+        assert_eq!(text(out.get_ref()).unwrap(), whole[..whole.len() - "\n]\n".len()]);
+
+        let mut out = Cursor::new(Vec::new());
+        let mut sink = Chrome::gzip(&mut out);
+        sink.begin(&process()).unwrap();
+        some().iter().for_each(|item| sink.item(item).unwrap());
         sink.end(&Summary::default(), 3).unwrap();
         drop(sink);
-        let mut text = Vec::new();
-        flate2::read::GzDecoder::new(&*out).read_to_end(&mut text).unwrap();
-        assert_eq!(text, file(&some(), 3));
-
-        // Killed at any later moment: a reader gets what was flushed, perhaps more, and then an error.
-        let (mut flushed, mut whole) = (Vec::new(), Vec::new());
-        for (out, goes_on) in [(&mut flushed, false), (&mut whole, true)] {
-            let mut sink = Chrome::gzip(out);
-            sink.begin(&process()).unwrap();
-            some().iter().for_each(|item| sink.item(item).unwrap());
-            sink.flush().unwrap();
-            if goes_on {
-                (0..100).for_each(|at| {
-                    sink.item(&Item::Range(crate::timeline::Range { start: at, end: at, ..RANGE })).unwrap()
-                });
-                sink.end(&Summary::default(), 0).unwrap();
-            } else {
-                std::mem::forget(sink); // or it would write its end
-            }
-        }
-        let text = file(&some(), 0);
-        let expected = &text[..text.len() - "\n]\n".len()];
-        for cut in flushed.len()..whole.len() {
-            let (mut decoder, mut read, mut byte) = (flate2::read::GzDecoder::new(&whole[..cut]), Vec::new(), [0]);
-            while let Ok(1) = decoder.read(&mut byte) {
-                read.push(byte[0]);
-            }
-            assert!(read.starts_with(expected), "{cut}: {}", String::from_utf8_lossy(&read));
-        }
+        assert_eq!(text(out.get_ref()).unwrap(), file(&some(), 3));
     }
 }
