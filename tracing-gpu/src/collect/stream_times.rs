@@ -1,9 +1,9 @@
 //! Stream times that have been read, of all threads.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
 
 use super::row::Row;
 use super::samples::Budget;
@@ -50,7 +50,7 @@ const NEAR: usize = 32;
 pub(crate) struct StreamRows {
     rows: Vec<StreamRow>,
     /// Which of `rows` is a key's.
-    index: HashMap<StreamKey, usize, BuildHasherDefault<KeyHasher>>,
+    index: FxHashMap<StreamKey, usize>,
     /// Of the rows that were added to last, one a node: what hashes nothing.
     near: [usize; NEAR],
 }
@@ -129,24 +129,6 @@ impl StreamTimes {
         });
         index.clear();
         index.extend(rows.iter().enumerate().map(|(place, row)| (row.key, place)));
-    }
-}
-
-/// Hashes a few small numbers that nobody outside chooses.
-#[derive(Debug, Default)]
-pub(crate) struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte))); // not used
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(26) // the table takes its place from the low bits, which a product mixes least
     }
 }
 
