@@ -234,7 +234,7 @@ impl Recorder {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, target_os = "linux"))]
     pub(crate) fn is_running(&self) -> bool {
         self.thread.lock().is_some()
     }
