@@ -404,27 +404,3 @@ pub(crate) fn complain(lines: &str) {
     let text: String = lines.lines().map(|line| format!("tracing-gpu: {line}\n")).collect();
     let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
 }
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    /// What `init` does where there is a global subscriber already.
-    #[test]
-    fn a_profiler_that_is_cancelled_has_no_file_open_and_no_thread() -> io::Result<()> {
-        let path = std::env::temp_dir().join(format!("cancelled-{}.json", std::process::id()));
-        let open = || {
-            let all = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-            all.filter(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|file| file == path)).count()
-        };
-        let profiler =
-            Profiler::builder().nvtx(false).output(Output::None).trace(&path).build().map_err(io::Error::other)?;
-        let inner = profiler.inner;
-        let before = open();
-        profiler.cancel();
-        let after = (open(), inner.recorder.get().is_some_and(|recorder| recorder.is_running()));
-        std::fs::remove_file(&path)?;
-        assert_eq!((before, after), (1, (0, false)));
-        Ok(())
-    }
-}

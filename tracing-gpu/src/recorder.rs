@@ -234,11 +234,6 @@ impl Recorder {
         }
     }
 
-    #[cfg(all(test, target_os = "linux"))]
-    pub(crate) fn is_running(&self) -> bool {
-        self.thread.lock().is_some()
-    }
-
     /// Lets go of the files as they are, and of what is not in them.
     pub(crate) fn abandon(&self) {
         self.stop();
