@@ -79,3 +79,28 @@ fn refuse() -> Guard {
     });
     Guard { profiler: None }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io;
+
+    use crate::{Output, Profiler};
+
+    /// What becomes of it where a global subscriber is installed already.
+    #[test]
+    fn a_profiler_that_is_cancelled_has_no_file_open() -> io::Result<()> {
+        let path = std::env::temp_dir().join(format!("cancelled-{}.json", std::process::id()));
+        let open = || {
+            let all = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+            all.filter(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|file| file == path)).count()
+        };
+        let builder = Profiler::builder().nvtx(false).output(Output::None).trace(&path);
+        let profiler = builder.build().map_err(io::Error::other)?;
+        let before = open();
+        profiler.cancel();
+        let after = open();
+        std::fs::remove_file(&path)?;
+        assert_eq!((before, after), (1, 0));
+        Ok(())
+    }
+}

@@ -293,6 +293,9 @@ impl Inner {
         if let Some(collector) = self.collector() {
             collector.finish(false);
         }
+        if let Some(recorder) = self.recorder.get() {
+            recorder.abandon(); // before another profiler may have its files
+        }
         self.end();
     }
 

@@ -224,8 +224,7 @@ impl Recorder {
         give(&mut state.files, &mut state.errors, |sink| sink.flush());
     }
 
-    /// Writes the rest and closes the files. What went wrong with each.
-    pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
+    fn stop(&self) {
         self.stop.store(true, Relaxed);
         if let Some(room) = &self.core.tape_room {
             room.wake.notify_one();
@@ -233,6 +232,17 @@ impl Recorder {
         if let Some(thread) = self.thread.lock().take() {
             let _panicked = thread.join();
         }
+    }
+
+    /// Lets go of the files as they are, and of what is not in them.
+    pub(crate) fn abandon(&self) {
+        self.stop();
+        self.state.lock().files.clear();
+    }
+
+    /// Writes the rest and closes the files. What went wrong with each.
+    pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
+        self.stop();
         self.write();
         let mut state = self.state.lock();
         let State { files, errors, labels, tracks, .. } = &mut *state;

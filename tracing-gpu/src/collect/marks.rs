@@ -1,6 +1,6 @@
 //! The open event pairs of a thread: starts that are recorded, for ranges that have not ended.
 //!
-//! Beside the stack, not in it, so that ranges without a stream pay nothing. While there are any, callbacks take the general path.
+//! Beside the stack, not in it, so that ranges without a stream pay nothing. While there are any, entries and exits go by `timed`.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 

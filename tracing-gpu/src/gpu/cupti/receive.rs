@@ -104,9 +104,10 @@ pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut
         if forked() {
             return;
         }
-        let Some(mut filled) = POOL.take_back(buffer, valid) else { return };
-        let Some(session) = current() else { return };
+        let Some(session) = current() else { return drop(POOL.take_back(buffer, valid)) };
+        // Begun while the buffer still counts as out: a flush that finds none out takes all for delivered.
         let _delivery = session.delivery.begin();
+        let Some(mut filled) = POOL.take_back(buffer, valid) else { return };
         match filled.role() {
             Role::Kept => {
                 number(session, filled.bytes());
