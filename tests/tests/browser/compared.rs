@@ -88,6 +88,16 @@ pub(crate) fn thousands(value: u64) -> String {
 pub(crate) fn expected(comparison: &Comparison) -> Vec<Vec<String>> {
     let none = || "-".to_owned();
     let any_start_end = comparison.ranges.iter().any(|range| range.style == RangeStyle::StartEnd);
+    let signed = |ns: i64| {
+        let sign = match ns.signum() {
+            1 => "+",
+            -1 => "-",
+            _ => "",
+        };
+        format!("{sign}{}", thousands(ns.unsigned_abs()))
+    };
+    let any_own =
+        comparison.ranges.iter().flat_map(|range| &range.in_runs).flatten().any(|place| place.self_ns.is_some());
     let rows = comparison.ranges.iter().map(|range| {
         let mut cells = vec![range.label()];
         if any_start_end {
@@ -98,16 +108,7 @@ pub(crate) fn expected(comparison: &Comparison) -> Vec<Vec<String>> {
             let (total, share) = place.as_ref().map_or((none(), none()), time);
             cells.extend([total, share]);
             if number > 0 {
-                cells.push(range.difference_ns(number).map_or_else(none, |ns| {
-                    let sign = if ns > 0 {
-                        "+"
-                    } else if ns < 0 {
-                        "-"
-                    } else {
-                        ""
-                    };
-                    format!("{sign}{}", thousands(ns.unsigned_abs()))
-                }));
+                cells.push(range.difference_ns(number).map_or_else(none, signed));
                 cells.push(match (&range.in_runs[0], place) {
                     (None, None) => none(),
                     (None, Some(_)) => "new".to_owned(),
@@ -122,6 +123,11 @@ pub(crate) fn expected(comparison: &Comparison) -> Vec<Vec<String>> {
                         ratio => format!("x{ratio:.0}"),
                     },
                 });
+            }
+            if any_own {
+                cells.push(place.as_ref().and_then(|place| place.self_ns).map_or_else(none, thousands));
+                let difference = range.self_difference_ns(number).map_or_else(none, signed);
+                cells.extend((number > 0).then_some(difference));
             }
         }
         cells
