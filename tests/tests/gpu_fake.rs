@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde::Deserialize;
 use tracing_gpu::{StreamLosses, Summary};
@@ -25,13 +26,16 @@ struct Told {
 }
 
 fn run(behavior: &str, tier: &str) -> Told {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-driver-{behavior}-{tier}"));
+    // A folder each: a library that is copied anew while another test's child has it mapped kills that child.
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let number = RUNS.fetch_add(1, Relaxed);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-driver-{number}"));
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::copy(tests::recorder::example("libfake_driver.so"), folder.join("libcuda.so.1")).expect("a copy");
     let mut child = Command::new(tests::recorder::example("gpu_timed"));
     child.env("LD_LIBRARY_PATH", folder).env("FAKE_DRIVER", behavior).env("TIER", tier).env("TRACING_GPU", "");
     let output = child.env_remove("NVTX_INJECTION64_PATH").output().expect("the child");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("what the child says")
 }
 
