@@ -2,14 +2,16 @@
 //!
 //! It has the functions that `tracing-gpu` looks for, those that cudarc calls for a context and a stream, and `fake_driver_calls`, which says
 //! how often one was called. Tests copy it to a folder as `libcuda.so.1` and set `LD_LIBRARY_PATH`. With `FAKE_DRIVER=no_streams`
-//! in the environment no stream can be created; with `FAKE_DRIVER=capturing` every stream is in a capture.
+//! in the environment no stream can be created; with `FAKE_DRIVER=capturing`, or after `fake_driver_capture(1)`, every stream is in a capture; with
+//! `FAKE_DRIVER=watched`, `fake_driver_overwritten` says how many events were recorded again that nobody had read.
 
 #![allow(unsafe_code)] // what a driver is made of: exported functions that write through pointers
 
+use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::without_provenance_mut as handle;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, OnceLock};
 
 type Handle = *mut c_void;
 
@@ -19,6 +21,20 @@ const OUT_OF_MEMORY: c_int = 2;
 fn is(behavior: &str) -> bool {
     static BEHAVIOR: OnceLock<String> = OnceLock::new();
     BEHAVIOR.get_or_init(|| std::env::var("FAKE_DRIVER").unwrap_or_default()) == behavior
+}
+
+static CAPTURING: AtomicBool = AtomicBool::new(false);
+
+/// Events that were recorded and not read since, where that is watched; and how many were recorded once more.
+static UNREAD: LazyLock<Mutex<(HashSet<usize>, u64)>> = LazyLock::new(Mutex::default);
+
+fn watch(event: Handle, is_read: bool) {
+    let mut unread = UNREAD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if is_read {
+        unread.0.remove(&event.addr());
+    } else if !unread.0.insert(event.addr()) {
+        unread.1 += 1;
+    }
 }
 
 /// A handle that was not given before.
@@ -78,7 +94,7 @@ functions! {
     cuCtxGetDevice(device: *mut c_int) { *device = 0; 0 }
     cuCtxSynchronize() { 0 }
     cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; 0 }
-    cuStreamIsCapturing(_stream: Handle, status: *mut c_uint) { *status = c_uint::from(is("capturing")); 0 }
+    cuStreamIsCapturing(_stream: Handle, status: *mut c_uint) { *status = c_uint::from(is("capturing") || CAPTURING.load(Relaxed)); 0 }
     cuStreamCreate(stream: *mut Handle, _flags: c_uint) {
         if is("no_streams") { OUT_OF_MEMORY } else { *stream = fresh(); 0 }
     }
@@ -87,10 +103,16 @@ functions! {
     cuLaunchHostFunc(_stream: Handle, body: extern "C" fn(Handle), data: Handle) { body(data); 0 }
     cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = fresh(); 0 }
     cuEventDestroy_v2(_event: Handle) { 0 }
-    cuEventRecord(_event: Handle, _stream: Handle) { 0 }
+    cuEventRecord(event: Handle, _stream: Handle) { if is("watched") { watch(event, false); } 0 }
     cuEventQuery(_event: Handle) { 0 }
     cuEventSynchronize(_event: Handle) { 0 }
-    cuEventElapsedTime_v2(milliseconds: *mut f32, _start: Handle, _end: Handle) { *milliseconds = 0.002; 0 }
+    cuEventElapsedTime_v2(milliseconds: *mut f32, start: Handle, end: Handle) {
+        if is("watched") {
+            [start, end].into_iter().for_each(|event| watch(event, true));
+        }
+        *milliseconds = 0.002;
+        0
+    }
     cuGetErrorString(_error: c_int, text: *mut *const c_char) { *text = c"an error of the fake driver".as_ptr(); 0 }
 }
 
@@ -103,4 +125,16 @@ pub unsafe extern "C" fn fake_driver_calls(name: *const c_char) -> u64 {
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     NAMES.iter().position(|known| *known == name).map_or(u64::MAX, |index| CALLS[index].load(Relaxed))
+}
+
+/// From now on every stream is in a capture, or none.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_driver_capture(captures: c_uint) {
+    CAPTURING.store(captures != 0, Relaxed);
+}
+
+/// Events that were recorded again before they were read, so far.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_driver_overwritten() -> u64 {
+    UNREAD.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1
 }

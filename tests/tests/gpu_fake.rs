@@ -25,14 +25,28 @@ struct Told {
     mixed: Summary,
 }
 
-fn run(behavior: &str, tier: &str) -> Told {
+/// What `gpu_scopes` says.
+#[derive(Debug, Deserialize)]
+struct Scopes {
+    inside: Summary,
+    outside: Summary,
+    all: Summary,
+    losses: Summary,
+    /// On the stream, the program's own among them.
+    holds: usize,
+    overwritten: u64,
+}
+
+fn run<T: serde::de::DeserializeOwned>(program: &str, behavior: &str, tier: &str) -> T {
     // A folder each: a library that is copied anew while another test's child has it mapped kills that child.
     static RUNS: AtomicUsize = AtomicUsize::new(0);
     let number = RUNS.fetch_add(1, Relaxed);
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-driver-{number}"));
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::copy(tests::recorder::example("libfake_driver.so"), folder.join("libcuda.so.1")).expect("a copy");
-    let mut child = Command::new(tests::recorder::example("gpu_timed"));
+    let _of_an_earlier_run = std::fs::remove_file(folder.join("libcuda.so"));
+    std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).expect("cudarc's name of the same library");
+    let mut child = Command::new(tests::recorder::example(program));
     child.env("LD_LIBRARY_PATH", folder).env("FAKE_DRIVER", behavior).env("TIER", tier).env("TRACING_GPU", "");
     let output = child.env_remove("NVTX_INJECTION64_PATH").output().expect("the child");
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
@@ -48,7 +62,7 @@ fn steps(summary: &Summary) -> Option<(u64, u64)> {
 #[test]
 fn a_warm_timed_span_makes_seven_calls_and_allocates_nothing() {
     for tier in ["subscriber", "layer"] {
-        let told = run("", tier);
+        let told: Told = run("gpu_timed", "", tier);
         let calls = |name: &str| told.during[name];
         let (spans, batches) = (told.spans, told.spans / 64);
         for name in ["cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
@@ -66,23 +80,56 @@ fn a_warm_timed_span_makes_seven_calls_and_allocates_nothing() {
     }
 }
 
+/// Instances by name.
+fn timed(summary: &Summary) -> BTreeMap<&str, u64> {
+    let mut timed = BTreeMap::new();
+    for row in &summary.stream_ranges {
+        *timed.entry(row.name.as_str()).or_default() += row.times.instances;
+    }
+    timed
+}
+
+#[test]
+fn whatever_way_a_scope_begins_and_ends_each_span_in_it_is_timed_once() {
+    for tier in ["subscriber", "layer"] {
+        let told: Scopes = run("gpu_scopes", "watched", tier);
+        assert_eq!(timed(&told.inside), BTreeMap::from([("seen", 10)]), "{tier}: from another thread");
+        assert_eq!(timed(&told.outside), BTreeMap::from([("seen", 110)]), "{tier}");
+        let wanted = [
+            ("outer scope", 73),
+            ("inner scope", 70),
+            ("other stream", 70),
+            ("by field", 70),
+            ("deep", 200),
+            ("begun inside", 100),
+            ("begun outside", 100),
+            ("panics", 1),
+            ("before a panic", 3),
+            ("threads", 20_000),
+            ("short scopes", 4_000),
+        ];
+        assert_eq!(timed(&told.all), BTreeMap::from(wanted), "{tier}");
+        assert_eq!(told.all.losses.streams, StreamLosses::default(), "{tier}");
+        assert_eq!((told.holds, told.overwritten), (1, 0), "{tier}: held, or a pair written over");
+        assert_eq!(timed(&told.losses), BTreeMap::from([("captured", 7)]), "{tier}");
+        let lost = StreamLosses { captured: 4, refused: 2, ..StreamLosses::default() };
+        assert_eq!(told.losses.losses.streams, lost, "{tier}: at one end and three starts; the stream is gone");
+    }
+}
+
 #[test]
 fn names_at_the_same_height_of_the_stack_stay_apart() {
     for tier in ["subscriber", "layer"] {
-        let told = run("", tier);
-        let mut timed = BTreeMap::<&str, u64>::new();
-        for row in &told.mixed.stream_ranges {
-            *timed.entry(row.name.as_str()).or_default() += row.times.instances;
-        }
+        let told: Told = run("gpu_timed", "", tier);
         let wanted = [("a", 300), ("around", 1), ("b", 200), ("c", 200), ("left first", 100)];
-        assert_eq!(timed, BTreeMap::from(wanted), "{tier}");
+        assert_eq!(timed(&told.mixed), BTreeMap::from(wanted), "{tier}");
         assert_eq!(told.mixed.losses.streams, StreamLosses::default(), "{tier}");
     }
 }
 
 #[test]
 fn a_floor_that_cannot_be_measured_is_tried_once() {
-    let told = run("no_streams", "subscriber");
+    let told: Told = run("gpu_timed", "no_streams", "subscriber");
     assert_eq!(told.so_far["cuStreamCreate"], 1);
     assert_eq!((steps(&told.first), steps(&told.second)), (Some((20_032, 0)), Some((3, 0))), "timed all the same");
     assert_eq!(told.first.losses.streams, StreamLosses::default());
@@ -93,7 +140,7 @@ fn a_floor_that_cannot_be_measured_is_tried_once() {
 #[test]
 fn losses_are_those_of_the_window() {
     for tier in ["subscriber", "layer"] {
-        let told = run("capturing", tier);
+        let told: Told = run("gpu_timed", "capturing", tier);
         let captured = |captured| StreamLosses { captured, ..StreamLosses::default() };
         assert_eq!(told.first.losses.streams, captured(20_033), "{tier}: the outer span too");
         assert_eq!(told.second.losses.streams, captured(3), "{tier}");

@@ -147,18 +147,20 @@ impl Core {
     /// What a layer or subscriber holds that measures nothing.
     pub(crate) fn inert() -> &'static Self {
         static INERT: OnceCell<Core> = OnceCell::new();
-        INERT.get_or_init(|| {
-            Self::new(CoreOptions {
-                active: false,
-                nvtx: false,
-                statistics: false,
-                gpu: false,
-                domain: DomainChoice::Default,
-                filter: Targets::new(),
-                sample_budget: 0,
-                tape_bytes: None,
-                limits: Limits { nodes: 1, run_time_names: 0 },
-            })
+        INERT.get_or_init(Self::new_inert)
+    }
+
+    pub(crate) fn new_inert() -> Self {
+        Self::new(CoreOptions {
+            active: false,
+            nvtx: false,
+            statistics: false,
+            gpu: false,
+            domain: DomainChoice::Default,
+            filter: Targets::new(),
+            sample_budget: 0,
+            tape_bytes: None,
+            limits: Limits { nodes: 1, run_time_names: 0 },
         })
     }
 

@@ -130,15 +130,14 @@ impl Row {
     #[inline(never)]
     fn fold(&self, duration: u64, nested: u64, budget: &Budget) {
         let mut sums = self.sums();
-        let mut take_in = |duration, nested| {
-            // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for it.
-            self.samples.keep(sums.count, duration, budget);
-            sums.add(duration, nested);
-        };
-        for recent in self.pending().iter().map(|recent| recent.load(Relaxed)) {
-            take_in(recent & LOWER_HALF, recent >> 32);
+        let recent = || self.pending().iter().map(|recent| recent.load(Relaxed));
+        // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for it.
+        self.samples.keep_all(sums.count, recent().map(|recent| recent & LOWER_HALF), budget);
+        for recent in recent() {
+            sums.add(recent & LOWER_HALF, recent >> 32);
         }
-        take_in(duration, nested);
+        self.samples.keep(sums.count, duration, budget);
+        sums.add(duration, nested);
         self.write(&sums);
     }
 

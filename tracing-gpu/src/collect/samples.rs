@@ -66,11 +66,10 @@ impl Samples {
         self.chunks.get(self.chunk.load(Relaxed))?.get()?.get(offset as usize)
     }
 
-    /// Where a duration is counted that is beyond those kept one by one, if there is memory for it already.
+    /// The counters of an octave for durations beyond those kept one by one; none where there is no memory for them yet.
     #[inline(always)]
-    fn counter(&self, duration: u64) -> Option<&AtomicU32> {
-        let (octave, bucket) = bucket_of(duration);
-        self.pages.get()?.0.get(octave)?.get()?.get(bucket)
+    fn page(&self, octave: usize) -> &[AtomicU32] {
+        self.pages.get().and_then(|pages| pages.0.get(octave)?.get()).map_or(&[], Box::as_ref)
     }
 
     /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
@@ -78,14 +77,41 @@ impl Samples {
     #[inline]
     pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
         if index >= KEPT {
-            match self.counter(duration) {
-                Some(counter) => counter.store(counter.load(Relaxed).saturating_add(1), Relaxed),
-                None => self.keep_in_new(index, duration, budget),
-            }
+            self.count_all(std::iter::once(duration), budget);
         } else if let Some(slot) = self.slot(index) {
             slot.store(duration, Relaxed);
         } else {
             self.keep_in_new(index, duration, budget);
+        }
+    }
+
+    /// [`keep`](Self::keep) of several, from number `index` on.
+    #[inline]
+    pub(crate) fn keep_all(&self, index: u64, durations: impl Iterator<Item = u64>, budget: &Budget) {
+        if index >= KEPT {
+            return self.count_all(durations, budget);
+        }
+        for (index, duration) in (index..).zip(durations) {
+            self.keep(index, duration, budget);
+        }
+    }
+
+    /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is looked up once.
+    #[inline(always)]
+    fn count_all(&self, durations: impl Iterator<Item = u64>, budget: &Budget) {
+        let (mut octave, mut page) = (OCTAVES, self.page(OCTAVES));
+        for duration in durations {
+            let (other, bucket) = bucket_of(duration);
+            if other != octave {
+                (octave, page) = (other, self.page(other));
+            }
+            match page.get(bucket) {
+                Some(counter) => counter.store(counter.load(Relaxed).saturating_add(1), Relaxed),
+                None => {
+                    self.count(duration, budget);
+                    octave = OCTAVES; // its page may be there now
+                }
+            }
         }
     }
 
@@ -107,6 +133,7 @@ impl Samples {
         self.count(duration, budget);
     }
 
+    #[inline(never)]
     fn count(&self, duration: u64, budget: &Budget) {
         let (octave, bucket) = bucket_of(duration);
         let pages = self.pages.get_or_try_init(|| {
@@ -209,6 +236,25 @@ mod tests {
         assert_eq!(all.samples.len() as u64, KEPT);
         assert_eq!(all.buckets.values().sum::<u64>(), 1_000);
         assert!(!all.median().unwrap().exact);
+    }
+
+    #[test]
+    fn several_at_once_are_kept_as_they_are_one_by_one() {
+        let durations = |count: u64| (0..count).map(|number| (number * number % 70_000) >> (number % 13));
+        for (start, length) in [(0, 29), (KEPT - 7, 29), (KEPT, 29), (KEPT + 29, 1_000)] {
+            let [one_by_one, at_once] = [(); 2].map(|()| Samples::default());
+            let [first, second] = [(); 2].map(|()| Budget::new(1 << 20));
+            for (index, duration) in durations(start + length).enumerate() {
+                one_by_one.keep(index as u64, duration, &first);
+            }
+            for (index, duration) in durations(start).enumerate() {
+                at_once.keep(index as u64, duration, &second);
+            }
+            at_once.keep_all(start, durations(start + length).skip(start as usize), &second);
+            let [one_by_one, at_once] = [one_by_one, at_once].map(|samples| kept(&samples, start + length));
+            assert_eq!((one_by_one.samples, one_by_one.buckets), (at_once.samples, at_once.buckets), "{start}");
+            assert_eq!(first.0.load(Relaxed), second.0.load(Relaxed));
+        }
     }
 
     #[test]

@@ -8,19 +8,20 @@
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use super::driver::{Capture, CudaError, Driver, Handle};
-use super::queue::{BATCH, Events, Gone, PENDING, Pair, Queue, Target};
+use super::lane::Lane;
+use super::queue::{BATCH, Events, Gone, Pair, Queue, Target};
 use super::scope;
 use super::streams::{self, Alive, ContextFacts, NamedContext, NamedStream, StreamId};
 use crate::collect::core::Core;
 use crate::collect::stream_times::StreamKey;
 
 /// Every so many ends of a stream, finished pairs are read.
-const READ_EVERY: u32 = 64;
+const READ_EVERY: usize = 64;
 
 /// A start event that waits for its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    stream: &'static NamedStream,
+    stream: StreamId,
     events: Events,
 }
 
@@ -28,13 +29,13 @@ impl Mark {
     /// As numbers that a thread can keep without a lock: the stream and its events.
     #[inline(always)]
     pub(crate) fn words(self) -> (StreamId, u64, u64) {
-        (self.stream.id, self.events.start as u64, self.events.end as u64)
+        (self.stream, self.events.start as u64, self.events.end as u64)
     }
 
     /// From [`words`](Self::words).
     #[inline(always)]
     pub(crate) fn from_words(stream: StreamId, start: u64, end: u64) -> Option<Self> {
-        Some(Self { stream: scope::stream(stream)?, events: Events { start: start as Handle, end: end as Handle } })
+        Some(Self { stream, events: Events { start: start as Handle, end: end as Handle } })
     }
 }
 
@@ -80,12 +81,13 @@ impl EventLosses {
 #[inline(always)]
 pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
     let driver = Driver::get().ok()?; // the footer has the reason
-    let (stream, events) = match scope::take_next(id) {
+    let next = scope::lane(core, id).and_then(|(stream, lane)| Some((stream, lane?.start()?)));
+    let (stream, events) = match next {
         Some(next) => next,
         None => open(driver, core, id)?,
     };
     match record(driver, stream, events.start) {
-        Ok(true) => Some(Mark { stream, events }),
+        Ok(true) => Some(Mark { stream: id, events }),
         unrecorded => {
             forgo(driver, core, stream, Some(events), unrecorded);
             None
@@ -98,8 +100,13 @@ pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
 pub(crate) fn end(mark: Mark, target: Target) {
     let Ok(driver) = Driver::get() else { return };
     let Mark { stream, events } = mark;
+    let Some((stream, lane)) = scope::lane(target.core, stream) else { return };
     match record(driver, stream, events.end) {
-        Ok(true) => queue(driver, stream, Pair { events, target }),
+        Ok(true) => match lane {
+            Some(lane) if !lane.end(events, &target) => {}
+            Some(lane) => turn(driver, stream, lane),
+            None => queue(driver, stream, Pair { events, target }),
+        },
         unrecorded => forgo(driver, target.core, stream, Some(events), unrecorded),
     }
 }
@@ -126,8 +133,15 @@ fn forgo(
 
 /// One start more on a stream, and its events. `None` where that cannot be: counted.
 #[inline(never)]
-fn open(driver: &Driver, core: &Core, id: StreamId) -> Option<(&'static NamedStream, Events)> {
-    let opened = streams::get(id).ok_or(Gone).and_then(|stream| Ok((stream, stream.queue.lock().open(stream)?)));
+fn open(driver: &Driver, core: &'static Core, id: StreamId) -> Option<(&'static NamedStream, Events)> {
+    let opened = streams::get(id).ok_or(Gone).and_then(|stream| {
+        let mut queue = stream.queue.lock();
+        let events = match scope::lane_or(core, id, || queue.lend(stream, core))? {
+            Some(lane) => queue.open_in(stream, lane),
+            None => queue.open(stream),
+        };
+        Ok((stream, events?))
+    });
     match opened {
         Ok((stream, Some(events))) => Some((stream, events)),
         Ok((stream, None)) => open_new(driver, core, stream),
@@ -156,40 +170,54 @@ fn open_new(driver: &Driver, core: &Core, stream: &'static NamedStream) -> Optio
     None
 }
 
+/// Queues the pairs of a lane that is full, and makes it ready for as many.
+#[inline(never)]
+fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
+    let mut queue = stream.queue.lock();
+    queue.take_in(lane);
+    read_in_time(driver, stream, &mut queue);
+    queue.fill(lane);
+}
+
+/// Takes back what a scope had of its stream.
+pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
+    let Ok(driver) = Driver::get() else { return };
+    let mut queue = stream.queue.lock();
+    queue.take_back(lane);
+    read_in_time(driver, stream, &mut queue);
+    let idle = queue.idle(stream);
+    drop(queue);
+    Alive::let_go(idle, driver);
+}
+
 /// Queues a pair whose events have both been recorded.
-#[inline(always)]
+#[inline(never)]
 fn queue(driver: &Driver, stream: &NamedStream, pair: Pair) {
     let mut queue = stream.queue.lock();
-    if !scope::keep_next(stream.id, || queue.reopen()) {
-        queue.close();
-    }
-    let ends = queue.end();
-    if queue.len() >= PENDING {
-        read_finished(driver, stream, &mut queue);
-        if queue.len() >= PENDING {
-            queue.give_back([pair.events]);
-            pair.target.core.losses.streams.dropped.fetch_add(1, Relaxed);
-            return;
-        }
-    }
+    queue.close();
     queue.push(pair);
-    if ends % READ_EVERY == 0 {
-        read_finished(driver, stream, &mut queue);
+    if read_in_time(driver, stream, &mut queue) {
         let idle = queue.idle(stream);
         drop(queue);
         Alive::let_go(idle, driver);
     }
 }
 
-/// Gives a start back whose range will not end.
-pub(crate) fn abandon(mark: Mark) {
-    give_back(mark.stream, mark.events);
+/// Reads finished pairs now and then. Drops what is beyond the bound on those that wait, and counts it.
+fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> bool {
+    let is_time = queue.is_time_to_read(READ_EVERY) || queue.is_over();
+    if is_time {
+        read_finished(driver, stream, queue);
+        queue.drop_newest(|target| _ = target.core.losses.streams.dropped.fetch_add(1, Relaxed));
+    }
+    is_time
 }
 
-/// Gives a start back that has no end.
-pub(super) fn give_back(stream: &NamedStream, events: Events) {
-    let Ok(driver) = Driver::get() else { return };
-    close(driver, stream, Some(events));
+/// Gives a start back whose range will not end.
+pub(crate) fn abandon(mark: Mark) {
+    if let (Ok(driver), Some(stream)) = (Driver::get(), streams::get(mark.stream)) {
+        close(driver, stream, Some(mark.events));
+    }
 }
 
 /// Reads what is recorded on all streams so far; waits for it.
@@ -201,7 +229,11 @@ pub(crate) fn read_all() {
 /// Waits for the newest pair, and then for those that were queued before it and are not done: threads that share a stream may queue in another
 /// order than they record in, and a per-thread default stream is one for each thread.
 fn read_stream(driver: &Driver, stream: &NamedStream) {
-    let mut left = stream.queue.lock().len();
+    let mut left = {
+        let mut queue = stream.queue.lock();
+        queue.take_in_all();
+        queue.len()
+    };
     let mut newest = true;
     while left > 0 {
         let (event, alive) = {
@@ -229,7 +261,12 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
 /// Pairs of a profiler's window that are recorded and not read.
 pub(crate) fn pending(core: &Core) -> u64 {
     let is_meant = |pair: &&Pair| pair.target.core.id == core.id && pair.target.window == core.window();
-    streams::all().map(|stream| stream.queue.lock().waiting().iter().filter(is_meant).count() as u64).sum()
+    let of_stream = |stream: &NamedStream| {
+        let mut queue = stream.queue.lock();
+        queue.take_in_all();
+        queue.waiting().iter().filter(is_meant).count() as u64
+    };
+    streams::all().map(of_stream).sum()
 }
 
 /// One start fewer that waits for its end, which has not been recorded.
@@ -259,7 +296,7 @@ fn create_events(driver: &Driver, stream: &NamedStream) -> Result<Events, CudaEr
 fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     let floor = stream.context.floor_ns();
     driver.relaxed(|| {
-        let mut readings = [0; READ_EVERY as usize];
+        let mut readings = [0; READ_EVERY];
         loop {
             // One profiler's table is locked once, not for each of its pairs, and not while the driver is asked.
             let (mut count, mut stopped) = (0, Ok(()));

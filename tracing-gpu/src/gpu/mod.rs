@@ -8,6 +8,7 @@ pub(crate) mod cupti;
 mod driver;
 mod events;
 mod future;
+mod lane;
 mod own;
 mod queue;
 mod scope;

@@ -13,14 +13,14 @@ pub(super) struct Calls(());
 
 #[inline(always)]
 pub(super) fn calls() -> Calls {
-    DEPTH.set(DEPTH.get() + 1);
+    DEPTH.with(|depth| depth.set(depth.get() + 1));
     Calls(())
 }
 
 impl Drop for Calls {
     #[inline(always)]
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get().saturating_sub(1));
+        DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pairs of events that are recorded and not yet read, one queue a stream, in stream order.
 
 use super::driver::Handle;
+use super::lane::Lane;
 use super::streams::{Alive, NamedStream};
 use crate::collect::core::Core;
 use crate::record::RangeKey;
@@ -45,16 +46,20 @@ pub(crate) struct Pair {
     pub(crate) target: Target,
 }
 
-/// What waits on one stream. What every entry and exit reads and writes is first, beside the stream's handle.
+/// What waits on one stream.
 #[derive(Debug, Default)]
-#[repr(C)]
+#[repr(align(64))] // its lock is then in no cache line with what entries and exits read of the stream
 pub(crate) struct Queue {
     /// Events that are not in use, those used last on top.
     spare: Vec<Events>,
-    /// Starts that have no end yet: recorded, or about to be.
-    open: u32,
-    /// Ends recorded so far: some of them are a reason to look which have finished.
-    ends: u32,
+    /// Starts that have no end yet, recorded or about to be, but for those of lanes that are lent: what was begun in a lane may end here.
+    open: i64,
+    /// Ends since finished pairs were read.
+    ends: usize,
+    /// What scopes of the stream have, or had.
+    lanes: Vec<&'static Lane>,
+    /// Number of them that are lent.
+    lent: usize,
     pairs: Vec<Pair>,
     /// How many of `pairs`, the oldest, have been read. What is left moves to the front when it is the lesser part: a queue that is read as
     /// fast as it grows stays in the same few cache lines.
@@ -67,17 +72,78 @@ pub(crate) struct Queue {
 pub(crate) struct Gone;
 
 impl Queue {
-    /// One start more that waits for its end. Gives the events of the pair, if there are any to spare.
-    #[inline]
-    pub(crate) fn open(&mut self, stream: &NamedStream) -> Result<Option<Events>, Gone> {
+    /// Keeps the stream for what is recorded next.
+    fn hold(&mut self, stream: &NamedStream) -> Result<(), Gone> {
         if self.alive.is_none() {
             self.alive = Some(stream.hold().ok_or(Gone)?);
         }
+        Ok(())
+    }
+
+    /// One start more that waits for its end. Gives the events of the pair, if there are any to spare.
+    pub(crate) fn open(&mut self, stream: &NamedStream) -> Result<Option<Events>, Gone> {
+        self.hold(stream)?;
         self.open += 1;
         if self.spare.is_empty() {
             self.refill(stream);
         }
         Ok(self.spare.pop())
+    }
+
+    /// [`open`](Self::open) by way of the lane of a scope, which is filled from what there is to spare.
+    pub(super) fn open_in(&mut self, stream: &NamedStream, lane: &Lane) -> Result<Option<Events>, Gone> {
+        if let Some(events) = lane.start() {
+            return Ok(Some(events)); // what it kept from the scope before
+        }
+        if self.spare.is_empty() {
+            self.refill(stream);
+        }
+        lane.refill(&mut self.spare);
+        match lane.start() {
+            Some(events) => Ok(Some(events)),
+            None => self.open(stream),
+        }
+    }
+
+    /// A lane for a scope. It keeps the stream.
+    pub(super) fn lend(&mut self, stream: &NamedStream, core: &'static Core) -> Result<&'static Lane, Gone> {
+        self.hold(stream)?;
+        self.lent += 1;
+        if let Some(lane) = self.lanes.iter().find(|lane| lane.lend(core)) {
+            return Ok(lane);
+        }
+        let lane = Lane::find(core);
+        lane.lend(core);
+        self.lanes.push(lane);
+        Ok(lane)
+    }
+
+    /// Takes a lane back when its scope is left. Owner of the lane.
+    pub(super) fn take_back(&mut self, lane: &Lane) {
+        self.take_in(lane);
+        self.open += i64::from(lane.take_back());
+        self.lent = self.lent.saturating_sub(1);
+    }
+
+    /// The pairs that were left in a lane wait here now.
+    pub(super) fn take_in(&mut self, lane: &Lane) {
+        let before = self.pairs.len();
+        lane.take_out(|pair| self.pairs.push(pair));
+        self.ends += self.pairs.len() - before;
+    }
+
+    /// The pairs that were left in any lane of the stream wait here now.
+    pub(super) fn take_in_all(&mut self) {
+        for index in 0..self.lanes.len() {
+            if let Some(&lane) = self.lanes.get(index) {
+                self.take_in(lane);
+            }
+        }
+    }
+
+    /// Events for the next starts of a scope. Owner of the lane.
+    pub(super) fn fill(&mut self, lane: &Lane) {
+        lane.refill(&mut self.spare);
     }
 
     #[cold]
@@ -88,28 +154,37 @@ impl Queue {
     }
 
     /// One start fewer that waits for its end.
-    #[inline]
     pub(crate) fn close(&mut self) {
-        self.open = self.open.saturating_sub(1);
+        self.open -= 1;
     }
 
-    /// An end that was recorded is followed by a start at once, as by [`close`](Self::close) and [`open`](Self::open), if there are events to
-    /// spare; else `None`, and nothing has happened.
-    #[inline]
-    pub(crate) fn reopen(&mut self) -> Option<Events> {
-        self.spare.pop()
+    /// Whether there have been enough ends since the last time to look which pairs have finished.
+    pub(super) fn is_time_to_read(&mut self, every: usize) -> bool {
+        let is_time = self.ends >= every;
+        if is_time {
+            self.ends = 0;
+        }
+        is_time
     }
 
-    /// One end more that was recorded. Returns how many there have been, and wraps.
-    #[inline]
-    pub(crate) fn end(&mut self) -> u32 {
-        self.ends = self.ends.wrapping_add(1);
-        self.ends
-    }
-
-    #[inline]
+    /// A pair whose end was recorded.
     pub(crate) fn push(&mut self, pair: Pair) {
+        self.ends += 1;
         self.pairs.push(pair);
+    }
+
+    /// Whether more wait than may.
+    pub(super) fn is_over(&self) -> bool {
+        self.len() > PENDING
+    }
+
+    /// Takes off what is beyond the bound, the newest first.
+    pub(super) fn drop_newest(&mut self, mut dropped: impl FnMut(&Target)) {
+        while self.is_over() {
+            let Some(pair) = self.pairs.pop() else { return };
+            self.spare.push(pair.events);
+            dropped(&pair.target);
+        }
     }
 
     /// Events that are free again.
@@ -146,9 +221,10 @@ impl Queue {
 
     /// The hold on the stream, if nothing needs it any more: to be let go outside the lock. The events are then any stream's of the context.
     pub(crate) fn idle(&mut self, stream: &NamedStream) -> Option<Alive> {
-        if self.open > 0 || self.len() > 0 {
+        if self.lent > 0 || self.open > 0 || self.len() > 0 {
             return None;
         }
+        self.lanes.drain(..).for_each(|lane| lane.put_away(&mut self.spare));
         stream.context.events.lock().append(&mut self.spare);
         self.alive.take()
     }
@@ -156,6 +232,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::streams;
     use super::*;
     use crate::summary::RangeStyle;
 
@@ -188,13 +265,73 @@ mod tests {
         assert_eq!((queue.len(), queue.pairs.len(), queue.spare.len()), (0, 0, pushed));
     }
 
+    fn starts(queue: &Queue) -> Vec<usize> {
+        queue.waiting().iter().map(|pair| pair.events.start).collect()
+    }
+
+    #[test]
+    fn what_was_begun_in_a_lane_and_ends_beside_it_or_the_other_way_round_keeps_the_stream_and_no_longer() {
+        let stream = streams::get(streams::name_raw(0x1a4e, 0x100)).unwrap();
+        let mut queue = Queue::default();
+        queue.give_back((0..10).map(|number| Events { start: number, end: 0 }));
+        let lane = queue.lend(stream, Core::inert()).ok().unwrap();
+        let first = queue.open_in(stream, lane).ok().flatten().unwrap();
+        let second = lane.start().unwrap();
+        assert_eq!(
+            (first.start, second.start, queue.spare.len()),
+            (9, 8, 0),
+            "the lane has them all, those used last on top"
+        );
+        lane.end(second, &pair(0).target);
+        assert_eq!(starts(&queue), [] as [usize; 0]);
+        queue.take_in_all();
+        queue.take_in_all();
+        assert_eq!(starts(&queue), [8], "once");
+        queue.done(1);
+        // The first ends when its scope has been left.
+        assert!(queue.idle(stream).is_none(), "a lane is lent");
+        queue.take_back(lane);
+        assert!(queue.idle(stream).is_none(), "a start has no end");
+        queue.close();
+        queue.push(Pair { events: first, target: pair(0).target });
+        assert!(queue.idle(stream).is_none(), "a pair has not been read");
+        queue.done(1);
+        assert!(queue.idle(stream).is_some() && queue.lanes.is_empty());
+        // All events are the context's: ten went in.
+        assert_eq!((stream.context.events.lock().len(), queue.spare.len()), (10, 0));
+        // One that begins beside the lane and ends in it.
+        let outside = queue.open(stream).ok().flatten().unwrap();
+        let lane = queue.lend(stream, Core::inert()).ok().unwrap();
+        lane.end(outside, &pair(0).target);
+        queue.take_back(lane);
+        assert_eq!((starts(&queue), queue.open), (vec![outside.start], 0));
+    }
+
+    #[test]
+    fn two_scopes_have_two_lanes_and_the_next_has_one_of_them() {
+        let stream = streams::get(streams::name_raw(0x1a4e, 0x200)).unwrap();
+        let mut queue = Queue::default();
+        let [one, two] = [(); 2].map(|()| queue.lend(stream, Core::inert()).ok().unwrap());
+        assert!(!std::ptr::eq(one, two));
+        queue.take_back(one);
+        assert!(std::ptr::eq(queue.lend(stream, Core::inert()).ok().unwrap(), one));
+        assert_eq!(queue.lanes.len(), 2);
+    }
+
     #[cfg(target_pointer_width = "64")]
     #[test]
-    fn what_spans_read_and_write_of_a_stream_is_two_cache_lines() {
-        use std::mem::offset_of;
-        let queue = size_of::<parking_lot::Mutex<Queue>>() - size_of::<Queue>();
-        let queue = offset_of!(NamedStream, queue) + queue;
-        assert_eq!((align_of::<NamedStream>(), queue + offset_of!(Queue, pairs)), (64, 64));
-        assert!(queue + size_of::<Queue>() <= 128);
+    fn what_spans_read_of_a_stream_is_one_cache_line_that_nobody_writes() {
+        assert_eq!((align_of::<NamedStream>(), std::mem::offset_of!(NamedStream, queue) % 64), (64, 0));
+        assert!(std::mem::offset_of!(NamedStream, context) < 64);
+    }
+
+    #[test]
+    fn the_newest_beyond_the_bound_are_dropped() {
+        let mut queue = Queue::default();
+        (0..PENDING + 3).for_each(|number| queue.push(pair(number)));
+        let mut dropped = 0;
+        queue.drop_newest(|_| dropped += 1);
+        assert_eq!((dropped, queue.len(), queue.spare.len()), (3, PENDING, 3));
+        assert_eq!((starts(&queue).first(), starts(&queue).last()), (Some(&0), Some(&(PENDING - 1))));
     }
 }

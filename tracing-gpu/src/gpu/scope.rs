@@ -1,31 +1,28 @@
 //! The streams of the `with_stream`s around what a thread does.
 //!
-//! Where spans follow each other inside one, the end of each takes the events of the next from the queue, whose lock it holds, and the next start
-//! takes no lock. What was taken and is not used goes back with the scope: the stream is held no longer than by it.
+//! With its first timed span a scope borrows a [`Lane`] from its stream, by which the spans in it are timed without a lock. It goes back with the
+//! scope: the stream is held no longer than by it.
 
 use std::cell::Cell;
 
-use super::queue::Events;
+use super::lane::Lane;
 use super::streams::{self, NamedStream, StreamId};
 use super::{events, own};
+use crate::collect::core::Core;
 use crate::collect::threads;
 
 /// The innermost `with_stream` of a thread.
 struct Scope {
     /// 0 for none.
     stream: Cell<StreamId>,
-    /// Whether a span has ended inside: so another may follow.
-    is_warm: Cell<bool>,
     named: Cell<Option<&'static NamedStream>>,
-    /// Events for the next start on the stream, which counts as open.
-    next: Cell<Option<Events>>,
+    lane: Cell<Option<&'static Lane>>,
 }
 
 thread_local! {
     /// Needs no destructor, so that reading it is one load.
-    static SCOPE: Scope = const {
-        Scope { stream: Cell::new(0), is_warm: Cell::new(false), named: Cell::new(None), next: Cell::new(None) }
-    };
+    static SCOPE: Scope =
+        const { Scope { stream: Cell::new(0), named: Cell::new(None), lane: Cell::new(None) } };
 }
 
 /// The stream of the innermost `with_stream` on this thread; 0 for none.
@@ -34,31 +31,31 @@ pub(crate) fn current() -> StreamId {
     SCOPE.with(|scope| scope.stream.get())
 }
 
-/// The next start on a stream, if it was taken.
+/// The stream of a number, and what the scope has borrowed of it for the pairs of this profiler.
 #[inline(always)]
-pub(super) fn take_next(id: StreamId) -> Option<(&'static NamedStream, Events)> {
-    SCOPE.with(|scope| {
-        let stream = scope.named.get().filter(|stream| stream.id == id)?;
-        Some((stream, scope.next.take()?))
-    })
+pub(super) fn lane(core: &Core, id: StreamId) -> Option<(&'static NamedStream, Option<&'static Lane>)> {
+    let (named, lane) = SCOPE.with(|scope| (scope.named.get(), scope.lane.get()));
+    match named {
+        Some(stream) if stream.id == id => Some((stream, lane.filter(|lane| lane.is_of(core)))),
+        _ => Some((streams::get(id)?, None)),
+    }
 }
 
-/// The stream of a number.
-#[inline(always)]
-pub(super) fn stream(id: StreamId) -> Option<&'static NamedStream> {
-    let named = SCOPE.with(|scope| scope.named.get());
-    named.filter(|stream| stream.id == id).or_else(|| streams::get(id))
-}
-
-/// At the end of a range on a stream: keeps what `reopen` gives for the next start. False where that is not wanted, or not given.
-#[inline(always)]
-pub(super) fn keep_next(id: StreamId, reopen: impl FnOnce() -> Option<Events>) -> bool {
+/// What the scope has borrowed of this stream, or if that is nothing, what it is lent now. `None` for all other streams, and where another
+/// profiler was first.
+pub(super) fn lane_or<E>(
+    core: &Core,
+    id: StreamId,
+    lend: impl FnOnce() -> Result<&'static Lane, E>,
+) -> Result<Option<&'static Lane>, E> {
     SCOPE.with(|scope| {
-        if scope.stream.get() != id || !scope.is_warm.replace(true) || scope.next.get().is_some() {
-            return false;
+        if scope.stream.get() != id || scope.named.get().is_none() {
+            return Ok(None);
         }
-        scope.next.set(reopen());
-        scope.next.get().is_some()
+        if scope.lane.get().is_none() {
+            scope.lane.set(Some(lend()?));
+        }
+        Ok(scope.lane.get().filter(|lane| lane.is_of(core)))
     })
 }
 
@@ -66,28 +63,25 @@ pub(super) fn keep_next(id: StreamId, reopen: impl FnOnce() -> Option<Events>) -
 pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     struct Restore {
         stream: StreamId,
-        is_warm: bool,
         named: Option<&'static NamedStream>,
-        next: Option<Events>,
+        lane: Option<&'static Lane>,
     }
     impl Drop for Restore {
         fn drop(&mut self) {
-            let (named, next) = SCOPE.with(|scope| {
+            let (named, lane) = SCOPE.with(|scope| {
                 scope.stream.set(self.stream);
-                scope.is_warm.set(self.is_warm);
-                (scope.named.replace(self.named), scope.next.replace(self.next))
+                (scope.named.replace(self.named), scope.lane.replace(self.lane))
             });
-            if let (Some(stream), Some(events)) = (named, next) {
-                own::during(|| events::give_back(stream, events));
+            if let (Some(stream), Some(lane)) = (named, lane) {
+                own::during(|| events::leave(stream, lane));
             }
             threads::look_again(); // the fast paths, which know no streams, may apply again
         }
     }
     let _restore = SCOPE.with(|scope| Restore {
         stream: scope.stream.replace(stream),
-        is_warm: scope.is_warm.replace(false),
         named: scope.named.replace(streams::get(stream)),
-        next: scope.next.take(),
+        lane: scope.lane.take(),
     });
     threads::look_again();
     body()
@@ -97,33 +91,42 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
 mod tests {
     use super::*;
 
-    const EVENTS: Events = Events { start: 1, end: 2 };
-    const OTHERS: Events = Events { start: 3, end: 4 };
-
-    fn start_of(next: Option<(&'static NamedStream, Events)>) -> Option<(StreamId, usize)> {
-        next.map(|(stream, events)| (stream.id, events.start))
-    }
-
     #[test]
-    fn from_the_second_end_on_the_next_start_is_taken_and_goes_with_its_scope() {
+    fn a_scope_borrows_once_from_its_own_stream_and_gives_back_what_it_has() {
         let [a, b] = [0x100, 0x200].map(|stream| streams::name_raw(0x5c09e, stream));
-        assert!(!keep_next(a, || Some(EVENTS)) && !keep_next(a, || Some(EVENTS)), "outside of all scopes");
+        let core = Core::inert();
+        let lend = || Ok::<_, ()>(Lane::find(core));
+        let never = || -> Result<&'static Lane, ()> { panic!("not wanted") };
+        let is = |found: Option<&'static Lane>, lane: &Lane| found.is_some_and(|found| std::ptr::eq(found, lane));
+        let known = |id| {
+            let (stream, lane) = lane(core, id).unwrap();
+            assert_eq!(stream.id, id);
+            lane.map(std::ptr::from_ref)
+        };
+        assert!(lane_or(core, a, never).unwrap().is_none() && known(a).is_none(), "outside of all scopes");
         inside(a, || {
-            assert!(!keep_next(a, || Some(EVENTS)), "one span alone");
-            assert!(!keep_next(a, || None) && keep_next(a, || Some(EVENTS)));
-            assert!(!keep_next(a, || Some(OTHERS)), "one is enough");
-            assert!(!keep_next(b, || Some(OTHERS)), "a field may name another stream");
+            assert_eq!((current(), known(a)), (a, None));
+            assert!(lane_or(core, a, || Err(())).is_err() && known(a).is_none());
+            let of_a = lane_or(core, a, lend).unwrap().unwrap();
+            assert!(is(lane_or(core, a, never).unwrap(), of_a));
+            assert_eq!(known(a), Some(std::ptr::from_ref(of_a)));
+            assert!(known(b).is_none() && lane_or(core, b, never).unwrap().is_none(), "a field may name another");
+            let other = Core::new_inert();
+            assert!(
+                lane(&other, a).unwrap().1.is_none() && lane_or(&other, a, never).unwrap().is_none(),
+                "another profiler"
+            );
             inside(b, || {
-                assert_eq!((current(), start_of(take_next(a)), start_of(take_next(b))), (b, None, None));
-                assert!(
-                    !keep_next(a, || Some(OTHERS)) && !keep_next(b, || Some(OTHERS)) && keep_next(b, || Some(OTHERS))
-                );
-                assert_eq!(start_of(take_next(b)), Some((b, 3)));
+                assert!(known(a).is_none() && known(b).is_none());
+                let of_b = lane_or(core, b, lend).unwrap().unwrap();
+                assert_eq!(known(b), Some(std::ptr::from_ref(of_b)));
+                inside(b, || assert!(known(b).is_none(), "each scope has its own"));
             });
-            assert_eq!((current(), start_of(take_next(b)), start_of(take_next(a))), (a, None, Some((a, 1))));
-            assert_eq!(start_of(take_next(a)), None);
+            assert_eq!(known(a), Some(std::ptr::from_ref(of_a)));
+            std::panic::catch_unwind(|| inside(b, || panic!("wanted"))).unwrap_err();
+            assert_eq!((current(), known(a)), (a, Some(std::ptr::from_ref(of_a))));
         });
-        assert_eq!((current(), start_of(take_next(a))), (0, None));
-        assert_eq!((stream(b).map(|stream| stream.id), stream(0).map(|stream| stream.id)), (Some(b), None));
+        assert_eq!((current(), known(a)), (0, None));
+        assert!(lane(core, 0).is_none());
     }
 }

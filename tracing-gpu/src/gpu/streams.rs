@@ -15,7 +15,8 @@ use crate::collect::chunked::Chunked;
 /// Number of a named stream; 0 for none.
 pub(crate) type StreamId = u32;
 
-/// A stream that was named. Lives as long as the process; what it names may be gone. Entries and exits write two cache lines of it.
+/// A stream that was named. Lives as long as the process; what it names may be gone. What every entry and exit reads is one cache line, which
+/// nobody writes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct NamedStream {
@@ -23,9 +24,9 @@ pub(crate) struct NamedStream {
     /// That of `context`.
     pub(crate) context_handle: Handle,
     pub(crate) id: StreamId,
-    pub(crate) queue: Mutex<Queue>,
     pub(crate) context: &'static NamedContext,
     owner: Owner,
+    pub(crate) queue: Mutex<Queue>,
 }
 
 /// A context that a named stream belongs to.
@@ -176,7 +177,7 @@ impl Names {
         let id = self.next + 1;
         let slot = STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)?;
         let context_handle = context.handle;
-        let stream = NamedStream { handle, context_handle, id, queue: Mutex::default(), context, owner };
+        let stream = NamedStream { handle, context_handle, id, context, owner, queue: Mutex::default() };
         slot.set(Box::leak(Box::new(stream))).ok()?; // numbers are given once, under the lock
         self.next = id;
         self.streams.insert((context.handle, handle), id);

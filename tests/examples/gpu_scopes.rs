@@ -1,0 +1,147 @@
+//! A program that times spans inside `with_stream` on the driver of `fake_driver.rs`, in all the ways in which a scope can begin and end; a child of
+//! `tests/gpu_fake.rs`. Prints one JSON object.
+//!
+//! `TIER=layer` in the environment has it measure through a layer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Barrier, mpsc};
+
+use cudarc::driver::{CudaContext, CudaStream};
+use libloading::Library;
+use tracing::{Instrument as _, Span, info_span};
+use tracing_gpu::{OnStream as _, Output, Profiler, Summary, stream_id, with_stream};
+use tracing_subscriber::prelude::*;
+
+fn spans(count: u64, name: impl Fn() -> Span) {
+    (0..count).for_each(|_| name().in_scope(|| ()));
+}
+
+/// What another thread sees while this one is inside its scope: after 10 spans, and after 100 more, outside.
+fn summaries_from_outside(profiler: &Profiler, stream: &Arc<CudaStream>) -> [Summary; 2] {
+    let seen = with_stream(stream, || {
+        spans(10, || info_span!("seen"));
+        let seen = std::thread::scope(|scope| scope.spawn(|| profiler.summary()).join().expect("a summary"));
+        spans(100, || info_span!("seen"));
+        seen
+    });
+    [seen, profiler.summary()]
+}
+
+fn nested(stream: &Arc<CudaStream>, other: &Arc<CudaStream>) {
+    with_stream(stream, || {
+        spans(3, || info_span!("outer scope"));
+        with_stream(stream, || spans(70, || info_span!("inner scope")));
+        with_stream(other, || {
+            spans(70, || info_span!("other stream"));
+            let id = stream_id(stream);
+            (0..70).for_each(|_| info_span!("by field", gpu.stream = id).in_scope(|| ()));
+        });
+        spans(70, || info_span!("outer scope"));
+    });
+    fn deep(levels: u32) {
+        info_span!("deep").in_scope(|| {
+            if levels > 1 {
+                deep(levels - 1)
+            }
+        });
+    }
+    with_stream(stream, || deep(200));
+}
+
+/// Ranges whose ends are not in the scope of their starts.
+fn across(stream: &Arc<CudaStream>) {
+    let id = stream_id(stream);
+    for _ in 0..100 {
+        let begun_inside = with_stream(stream, || info_span!("begun inside").entered());
+        drop(begun_inside);
+        let begun_outside = info_span!("begun outside", gpu.stream = id).entered();
+        with_stream(stream, || drop(begun_outside));
+    }
+    let left_open = AssertUnwindSafe(|| {
+        with_stream(stream, || {
+            let _entered = info_span!("panics").entered();
+            spans(3, || info_span!("before a panic"));
+            std::panic::resume_unwind(Box::new(()));
+        });
+    });
+    assert!(catch_unwind(left_open).is_err());
+    spans(5, || info_span!("no stream"));
+}
+
+/// Threads that are inside their scopes at the same time, with summaries taken all the while.
+fn threads(profiler: &Profiler, stream: &Arc<CudaStream>) {
+    const THREADS: usize = 4;
+    let (together, (running, ended)) = (Barrier::new(THREADS), mpsc::channel::<()>());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let (together, running) = (&together, running.clone());
+            scope.spawn(move || {
+                with_stream(stream, || {
+                    together.wait();
+                    spans(5_000, || info_span!("threads"));
+                });
+                (0..500).for_each(|_| with_stream(stream, || spans(2, || info_span!("short scopes"))));
+                drop(running);
+            });
+        }
+        drop(running);
+        while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            drop(profiler.summary());
+        }
+    });
+}
+
+#[allow(unsafe_code)]
+fn main() {
+    // SAFETY: the library is the fake driver, which runs nothing when it is loaded.
+    let driver = unsafe { Library::new("libcuda.so.1") }.expect("the fake driver");
+    // SAFETY: the functions have these types there.
+    let (overwritten, capture) = unsafe {
+        let overwritten = driver.get::<extern "C" fn() -> u64>(b"fake_driver_overwritten\0");
+        let capture = driver.get::<extern "C" fn(u32)>(b"fake_driver_capture\0");
+        (overwritten.expect("the fake driver"), capture.expect("the fake driver"))
+    };
+    let context = CudaContext::new(0).expect("the fake device");
+    let [stream, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
+    let profiler = Profiler::builder().output(Output::None).build().expect("a profiler");
+    if std::env::var("TIER").is_ok_and(|tier| tier == "layer") {
+        tracing_subscriber::registry().with(profiler.layer()).init();
+    } else {
+        tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
+    }
+    let [inside, outside] = summaries_from_outside(&profiler, &stream);
+    profiler.reset();
+    nested(&stream, &other);
+    across(&stream);
+    threads(&profiler, &stream);
+    let all = profiler.summary();
+    let holds = Arc::strong_count(&stream);
+    let overwritten = overwritten();
+
+    profiler.reset();
+    with_stream(&stream, || {
+        spans(5, || info_span!("captured"));
+        let begun = info_span!("captured").entered();
+        capture(1);
+        drop(begun);
+        spans(3, || info_span!("captured"));
+        capture(0);
+        spans(2, || info_span!("captured"));
+    });
+    let short_lived = context.new_stream().expect("a stream");
+    let too_late =
+        async { info_span!("too late").in_scope(|| ()) }.instrument(info_span!("too late")).on_stream(&short_lived);
+    drop(short_lived);
+    futures_executor(too_late);
+    let losses = profiler.summary();
+    let told = serde_json::json!({
+        "inside": inside, "outside": outside, "all": all, "losses": losses, "holds": holds, "overwritten": overwritten,
+    });
+    println!("{told}");
+}
+
+/// Polls a future that is ready at once.
+fn futures_executor(future: impl Future<Output = ()>) {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(std::pin::pin!(future).poll(&mut context).is_ready());
+}

@@ -1,0 +1,265 @@
+//! The events and pairs of one thread inside one `with_stream`: what its spans take and leave there, they take and leave without a lock.
+//!
+//! A lane is lent by a stream's queue for as long as the scope lasts. Starts take events from it, ends leave pairs in it; when it is full of
+//! pairs, and with the scope, they go to the queue. Whoever wants all pairs takes them out earlier, holding the lock of the queue.
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+
+use parking_lot::Mutex;
+
+use super::queue::{Events, Pair, Target};
+use crate::collect::core::Core;
+use crate::record::RangeKey;
+use crate::summary::RangeStyle;
+
+/// Pairs that a lane holds, and at most as many events for starts.
+pub(super) const LENGTH: usize = 64;
+
+/// Plain loads and stores but for `ended`. What is the owner's is written by the thread that the lane is lent to, and where it is not lent, by whoever
+/// holds the lock of the queue, as the rest is.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Lane {
+    core: &'static Core,
+    /// Pairs left so far, the owner's: number `n` is in place `n % LENGTH`.
+    ended: AtomicUsize,
+    /// Events for starts, the owner's: the first so many of `spare`.
+    spares: AtomicUsize,
+    /// Starts less ends and what was given up; wraps. The owner's.
+    open: AtomicU32,
+    is_lent: AtomicBool,
+    /// How many of those left so far the queue has.
+    taken: AtomicUsize,
+    spare: [Spare; LENGTH],
+    pairs: [Left; LENGTH],
+}
+
+#[derive(Debug, Default)]
+struct Spare {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+/// A pair that was left.
+#[derive(Debug, Default)]
+struct Left {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    /// Node in the upper half, label in the lower.
+    node_label: AtomicU64,
+    /// Category in the upper half, 1 for start/end ranges in the lower.
+    category_style: AtomicU64,
+    window: AtomicU64,
+}
+
+/// Lanes of streams that are idle, for any stream.
+static UNUSED: Mutex<Vec<&'static Lane>> = Mutex::new(Vec::new());
+
+impl Lane {
+    /// One for a profiler's pairs: of those that are not in use, or new. Lives as long as the process.
+    pub(super) fn find(core: &'static Core) -> &'static Self {
+        let mut unused = UNUSED.lock();
+        let known = unused.iter().rposition(|lane| lane.is_of(core));
+        known.map(|index| unused.swap_remove(index)).unwrap_or_else(|| Box::leak(Box::new(Self::new(core))))
+    }
+
+    fn new(core: &'static Core) -> Self {
+        Self {
+            core,
+            ended: AtomicUsize::new(0),
+            spares: AtomicUsize::new(0),
+            open: AtomicU32::new(0),
+            is_lent: AtomicBool::new(false),
+            taken: AtomicUsize::new(0),
+            spare: std::array::from_fn(|_| Spare::default()),
+            pairs: std::array::from_fn(|_| Left::default()),
+        }
+    }
+
+    /// Whether it is for the pairs of this profiler.
+    #[inline(always)]
+    pub(super) fn is_of(&self, core: &Core) -> bool {
+        std::ptr::eq(self.core, core)
+    }
+
+    /// Events for a start, if there are any. Owner.
+    #[inline(always)]
+    pub(super) fn start(&self) -> Option<Events> {
+        let last = self.spares.load(Relaxed).checked_sub(1)?;
+        let spare = self.spare.get(last)?;
+        let events = Events { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) };
+        self.spares.store(last, Relaxed);
+        self.open.store(self.open.load(Relaxed).wrapping_add(1), Relaxed);
+        Some(events)
+    }
+
+    /// Leaves a pair of this profiler's whose events have both been recorded. True where it is full now: then the queue must [take](Self::take_out)
+    /// what is there before the next one. Owner.
+    #[inline(always)]
+    pub(super) fn end(&self, events: Events, target: &Target) -> bool {
+        let ended = self.ended.load(Relaxed);
+        let left = &self.pairs[ended % LENGTH];
+        let Target { node, key, window, .. } = *target;
+        left.start.store(events.start, Relaxed);
+        left.end.store(events.end, Relaxed);
+        left.node_label.store(u64::from(node) << 32 | u64::from(key.label), Relaxed);
+        let style = u64::from(key.style == RangeStyle::StartEnd);
+        left.category_style.store(u64::from(key.category) << 32 | style, Relaxed);
+        left.window.store(window, Relaxed);
+        self.open.store(self.open.load(Relaxed).wrapping_sub(1), Relaxed);
+        self.ended.store(ended.wrapping_add(1), Release); // pairs with `take_out`, which reads what is stored above
+        ended % LENGTH == LENGTH - 1
+    }
+
+    /// Gives the pairs that were left since the last time, in their order. Under the lock of the queue; any thread.
+    pub(super) fn take_out(&self, mut to: impl FnMut(Pair)) {
+        let ended = self.ended.load(Acquire); // pairs with `end`; its next store to a place taken here comes after its own call of this
+        let mut number = self.taken.load(Relaxed);
+        while number != ended {
+            to(self.pairs[number % LENGTH].pair(self.core));
+            number = number.wrapping_add(1);
+        }
+        self.taken.store(ended, Relaxed);
+    }
+
+    /// Takes events until it has as many as it holds. Owner.
+    pub(super) fn refill(&self, from: &mut Vec<Events>) {
+        let spares = self.spares.load(Relaxed);
+        let kept = from.len().saturating_sub(LENGTH - spares.min(LENGTH));
+        let mut filled = spares;
+        for (spare, events) in self.spare.iter().skip(spares).zip(from.drain(kept..)) {
+            spare.start.store(events.start, Relaxed);
+            spare.end.store(events.end, Relaxed);
+            filled += 1;
+        }
+        self.spares.store(filled, Relaxed);
+    }
+
+    /// Lends it, if it is of this profiler and not lent. Under the lock of the queue.
+    pub(super) fn lend(&self, core: &Core) -> bool {
+        let is_free = self.is_of(core) && !self.is_lent.load(Relaxed);
+        if is_free {
+            self.is_lent.store(true, Relaxed);
+        }
+        is_free
+    }
+
+    /// Takes it back. Returns the starts less the ends since it was lent. Owner, under the lock of the queue, and after [`take_out`](Self::take_out).
+    pub(super) fn take_back(&self) -> i32 {
+        let open = self.open.load(Relaxed) as i32;
+        self.open.store(0, Relaxed);
+        self.is_lent.store(false, Relaxed);
+        open
+    }
+
+    /// Gives its events to `into` and itself to any stream. Under the lock of the queue, where it is not lent.
+    pub(super) fn put_away(&'static self, into: &mut Vec<Events>) {
+        let events = self.spare.iter().take(self.spares.load(Relaxed));
+        into.extend(events.map(|spare| Events { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
+        self.spares.store(0, Relaxed);
+        UNUSED.lock().push(self);
+    }
+}
+
+impl Left {
+    fn pair(&self, core: &'static Core) -> Pair {
+        let (node_label, category_style) = (self.node_label.load(Relaxed), self.category_style.load(Relaxed));
+        let style = if category_style & 1 == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
+        let key = RangeKey { label: node_label as u32, category: (category_style >> 32) as u32, style };
+        let events = Events { start: self.start.load(Relaxed), end: self.end.load(Relaxed) };
+        let target = Target { core, node: (node_label >> 32) as u32, key, window: self.window.load(Relaxed) };
+        Pair { events, target }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64 as Turn;
+
+    use super::*;
+
+    fn target(number: usize) -> Target {
+        let number = number as u64;
+        let style = if number % 3 == 0 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
+        let key = RangeKey { label: number as u32, category: !number as u32, style };
+        Target { core: Core::inert(), node: number as u32 ^ 5, key, window: number << 33 }
+    }
+
+    fn events(number: usize) -> Events {
+        Events { start: number, end: number << 1 }
+    }
+
+    /// As many as there are pairs, one thread leaving them, another taking them out at any time: under a lock, as the queue's.
+    #[test]
+    fn pairs_come_out_once_and_whole_and_in_their_order() {
+        const PAIRS: usize = 400_000;
+        let (lane, taken, looks) = (Lane::new(Core::inert()), Mutex::new(0), Turn::new(0));
+        let take_out = |taken: &mut usize| {
+            lane.take_out(|pair| {
+                let (number, expected) = (*taken, target(*taken));
+                assert_eq!((pair.events.start, pair.events.end), (number, number << 1));
+                assert!(
+                    (pair.target.node, pair.target.key, pair.target.window)
+                        == (expected.node, expected.key, expected.window)
+                );
+                *taken += 1;
+            });
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while *taken.lock() < PAIRS {
+                    take_out(&mut taken.lock());
+                    looks.fetch_add(1, Relaxed);
+                }
+            });
+            for number in 0..PAIRS {
+                if lane.end(events(number), &target(number)) {
+                    take_out(&mut taken.lock());
+                }
+            }
+            take_out(&mut taken.lock());
+        });
+        assert_eq!(*taken.lock(), PAIRS);
+        assert!(looks.load(Relaxed) > 1);
+    }
+
+    #[test]
+    fn it_is_full_once_in_its_length() {
+        let lane = Lane::new(Core::inert());
+        let full: Vec<usize> = (1..=3 * LENGTH).filter(|&number| lane.end(events(number), &target(number))).collect();
+        assert_eq!(full, [LENGTH, 2 * LENGTH, 3 * LENGTH]);
+    }
+
+    #[test]
+    fn it_takes_as_many_events_as_it_holds_and_gives_those_used_last() {
+        let lane = Lane::new(Core::inert());
+        assert!(lane.start().is_none());
+        let mut spare: Vec<Events> = (0..LENGTH + 7).map(events).collect();
+        lane.refill(&mut spare);
+        assert_eq!(spare.len(), 7);
+        assert_eq!(lane.start().map(|events| events.start), Some(LENGTH + 6));
+        assert_eq!(lane.start().map(|events| events.end), Some((LENGTH + 5) << 1));
+        lane.refill(&mut spare);
+        assert_eq!((spare.len(), lane.spares.load(Relaxed)), (5, LENGTH));
+        let out: Vec<usize> = std::iter::from_fn(|| lane.start()).map(|events| events.start).collect();
+        assert_eq!((out.len(), out.first(), out.last()), (LENGTH, Some(&6), Some(&7)));
+        assert_eq!(lane.take_back(), LENGTH as i32 + 2, "starts without an end");
+    }
+
+    #[test]
+    fn it_is_lent_to_one_scope_of_its_profiler() {
+        let [core, other] = [(); 2].map(|()| &*Box::leak(Box::new(Core::new_inert())));
+        let lane = Lane::find(core);
+        assert!(!lane.lend(other) && lane.lend(core) && !lane.lend(core));
+        lane.take_back();
+        assert!(lane.lend(core));
+        let mut spare = vec![events(1), events(2)];
+        lane.refill(&mut spare);
+        lane.take_back();
+        lane.put_away(&mut spare);
+        assert_eq!((spare.len(), lane.start().is_none()), (2, true));
+        assert!(!std::ptr::eq(Lane::find(other), lane) && std::ptr::eq(Lane::find(core), lane));
+    }
+}
