@@ -203,8 +203,7 @@ impl Core {
         self.losses.streams.clear();
         self.forget_ended_threads();
         self.names.lock().catalog.forget_losses();
-        self.stream_times.clear(&self.budget);
-        self.window.store(start, Relaxed);
+        self.stream_times.clear(&self.budget, || self.window.store(start, Relaxed));
         self.change_gate();
     }
 

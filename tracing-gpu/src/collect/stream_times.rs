@@ -114,9 +114,11 @@ impl StreamTimes {
         .collect()
     }
 
-    /// Starts over for a new window. Rows of the last one keep their memory for this one; those of none since give it back.
-    pub(crate) fn clear(&self, budget: &Budget) {
+    /// Starts over for a new window, which `change` makes the profiler's while nothing can be added. Rows of the last one keep their memory for
+    /// this one; those of none since give it back.
+    pub(crate) fn clear(&self, budget: &Budget, change: impl FnOnce()) {
         let mut all = self.0.lock();
+        change();
         let StreamRows { rows, index, .. } = &mut *all;
         rows.retain_mut(|row| {
             if row.times.instances() == 0 {
@@ -168,7 +170,7 @@ mod tests {
             totals.sort_unstable();
             assert_eq!(totals, [(2, 40 * round), (2 + near, 1_000 * round), (2 + 2 * near, 5 * round)]);
         }
-        times.clear(&budget);
+        times.clear(&budget, || ());
         times.lock().add(key(1, 2 + near), &[7], 0, &budget);
         assert_eq!(
             times.rows().iter().map(|(key, row)| (key.node, row.times.total)).collect::<Vec<_>>(),
@@ -184,7 +186,7 @@ mod tests {
                 times.lock().add(key(stream, 1), &[7], 0, &budget);
             }
             assert!(times.rows().iter().all(|(_, row)| row.times.median().is_some()), "window {window}");
-            times.clear(&budget);
+            times.clear(&budget, || ());
             assert!(times.rows().is_empty());
         }
         assert!(times.0.lock().rows.len() <= 2 && times.0.lock().index.len() <= 2);

@@ -338,9 +338,6 @@ fn add(stream: StreamId, floor: u64, pairs: &[Pair], mut readings: &[u64]) {
         };
         readings = others;
         let core = target.core;
-        if target.window != core.window() {
-            continue; // they were entered before the last reset
-        }
         let rows = match &mut table {
             Some((id, rows)) if *id == core.id => rows,
             other => {
@@ -348,6 +345,9 @@ fn add(stream: StreamId, floor: u64, pairs: &[Pair], mut readings: &[u64]) {
                 &mut other.insert((core.id, core.stream_times.lock())).1
             }
         };
+        if target.window != core.window() {
+            continue; // they were entered before the last reset, which changes the window under this lock
+        }
         let key = StreamKey { stream, node: target.node, range: target.key };
         rows.add(key, these, floor, &core.budget);
     }

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Compares what `nsys stats` says of a database of ours with our own summary of the same run, value by value.
+
+usage: compare_stats.py SUMMARY.json FOLDER
+
+Both files are of one run: `TRACING_GPU=sqlite=run.sqlite,json=SUMMARY.json`. FOLDER has the output of `nsys stats --format csv run.sqlite`
+as REPORT.csv, for the reports of REPORTS below.
+
+Prints a line a report, and `!!` lines for rows that are in one of the two only and for values that differ by more than their last printed
+digit; exits with 1 if there is any. Durations of ranges are kept in ticks of the CPU's clock and written as two moments in nanoseconds:
+they may differ by 1 ns an instance.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from compare_activity import MEMORY, exact_name, function_name, label, number, rows_of, text
+
+REPORTS = [
+    "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_sum", "nvtx_pushpop_trace", "nvtx_gpu_proj_sum", "nvtx_kern_sum", "cuda_api_sum",
+    "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum",
+]
+TICK_NS = 1  # what the two ends of a range are rounded to
+
+failures = 0
+
+
+def wrong(report, what):
+    global failures
+    failures += 1
+    print(f"!! {report}: {what}")
+
+
+class Table:
+    """A report of nsys and the rows of ours that it must consist of."""
+
+    def __init__(self, folder, report, key):
+        self.report, self.values = report, 0
+        self.theirs = defaultdict(list)
+        for row in rows_of(folder / f"{report}.csv"):
+            self.theirs[key(row)].append(row)
+        self.ours = defaultdict(list)
+
+    def want(self, key, **columns):
+        """A row of ours: by the heading, with _ for blank, the value, and by how much it may be off."""
+        self.ours[key].append({name.replace("_", " "): value for name, value in columns.items()})
+
+    def compare(self):
+        for key in sorted(self.ours.keys() | self.theirs.keys(), key=str):
+            ours, theirs = self.ours[key], self.theirs[key]
+            if len(ours) != len(theirs):
+                wrong(self.report, f"{key}: {len(ours)} rows of ours, {len(theirs)} of nsys")
+                continue
+            # Several of one key: kernels of one name on one thread, say. In the order of their values.
+            first = next(iter(ours[0]))
+            ours.sort(key=lambda row: row[first][0])
+            theirs.sort(key=lambda row: number(row, first))
+            for mine, other in zip(ours, theirs):
+                for name, (value, off) in mine.items():
+                    self.values += 1
+                    there = number(other, name)
+                    if abs(there - value) > off:
+                        wrong(self.report, f"{key}: {name} {value:,.4f} of ours, {there:,.4f} of nsys")
+        print(f"   {self.report:<24} {sum(map(len, self.ours.values())):>5} rows, {self.values:>6} values")
+
+
+def times(prefix, t, total, rounding=0):
+    """The columns of durations: their values, and half of the last digit that is printed."""
+    count = t["instances"]
+    average = t["total_ns"] / count
+    columns = {
+        total: (t["total_ns"], 0.5 + rounding * count),
+        f"{prefix}Avg": (average, 0.0501 + rounding),
+        f"{prefix}Min": (t["min_ns"], 0.5 + rounding),
+        f"{prefix}Max": (t["max_ns"], 0.5 + rounding),
+        f"{prefix}StdDev": (t["stddev_ns"], 0.0501 + rounding + t["stddev_ns"] * 1e-9),
+    }
+    if t["median_exact"] and t["median_ns"] is not None:
+        columns[f"{prefix}Med"] = (t["median_ns"], 0.0501 + rounding)
+    return columns
+
+
+def share(rows):
+    whole = sum(row["times"]["total_ns"] for row in rows)
+    return lambda row: {"Time (%)": (100 * row["times"]["total_ns"] / whole if whole else 0, 0.0501)}
+
+
+def ranges(summary, folder):
+    for report, styles in [("nvtx_pushpop_sum", {"PushPop"}), ("nvtx_startend_sum", {"StartEnd"}), ("nvtx_sum", {"PushPop", "StartEnd"})]:
+        both = len(styles) > 1
+        table = Table(folder, report, lambda row: (text(row, "Range"), text(row, "Style") if both else ""))
+        rows = [row for row in summary["ranges"] if row["style"] in styles]
+        percent = share(rows)
+        for row in rows:
+            key = (label(row["domain"], row["name"]), row["style"] if both else "")
+            t = row["times"]
+            table.want(key, **times("", t, "Total Time", TICK_NS), **percent(row), Instances=(t["instances"], 0))
+        table.compare()
+    # Each instance, so their number and their sum.
+    table, sums = Table(folder, "nvtx_pushpop_trace", lambda row: text(row, "Name")), {}
+    for name, instances in table.theirs.items():
+        sums[name] = [{"Instances": str(len(instances)), "Total": str(sum(number(row, "Duration") for row in instances))}]
+    table.theirs = defaultdict(list, sums)
+    for row in summary["ranges"]:
+        if row["style"] == "PushPop":
+            t = row["times"]
+            total = (t["total_ns"], TICK_NS * t["instances"])
+            table.want(label(row["domain"], row["name"]), Total=total, Instances=(t["instances"], 0))
+    table.compare()
+
+
+def projections(gpu, folder):
+    table = Table(folder, "nvtx_gpu_proj_sum", lambda row: (text(row, "Range"), text(row, "Style")))
+    for row in gpu["projections"]:
+        t, n = row["projected"], row["projected"]["instances"]
+        table.want(
+            (label(row["domain"], row["name"]), row["style"]),
+            **times("Proj ", t, "Total Proj Time"),
+            **{
+                "Total Range Time": (row["range_total_ns"], TICK_NS * n),
+                "Range Instances": (n, 0),
+                "Total GPU Ops": (row["operations"], 0),
+                "Avg GPU Ops": (row["operations"] / n, 0.0501),
+                "Avg Range Lvl": (row["level_sum"] / n, 0.0501),
+                "Avg Num Child": (row["children_sum"] / n, 0.0501),
+            },
+        )
+    table.compare()
+    key = lambda name, style, pid, tid, kernel: (name, style, pid, tid, exact_name(kernel))
+    columns = ("NVTX Range", "Style", "PID", "TID", "Kernel Name")
+    table = Table(folder, "nvtx_kern_sum", lambda row: key(*(text(row, column) for column in columns)))
+    for row in gpu["range_kernels"]:
+        name = label(*row["range"]) if row["range"] else ""
+        table.want(
+            key(name, row["style"] or "", str(row["pid"]), str(row["tid"]), row["kernel"]),
+            **times("", row["times"], "Total Time"),
+            **{"NVTX Inst": (row["range_instances"], 0), "Kern Inst": (row["kernel_instances"], 0)},
+        )
+    table.compare()
+
+
+def calls(gpu, folder):
+    table = Table(folder, "cuda_api_sum", lambda row: text(row, "Name"))
+    percent = share(gpu["calls"])
+    for row in gpu["calls"]:
+        t = row["times"]
+        table.want(function_name(row["name"]), **times("", t, "Total Time"), **percent(row), **{"Num Calls": (t["instances"], 0)})
+    table.compare()
+
+
+def work(gpu, folder):
+    table = Table(folder, "cuda_gpu_kern_sum", lambda row: exact_name(text(row, "Name")))
+    percent = share(gpu["kernels"])
+    for row in gpu["kernels"]:
+        t = row["times"]
+        table.want(exact_name(row["name"]), **times("", t, "Total Time"), **percent(row), Instances=(t["instances"], 0))
+    table.compare()
+    by_time = Table(folder, "cuda_gpu_mem_time_sum", lambda row: text(row, "Operation"))
+    by_size = Table(folder, "cuda_gpu_mem_size_sum", lambda row: text(row, "Operation"))
+    percent = share(gpu["memory"])
+    for row in gpu["memory"]:
+        t, s = row["times"], row["sizes"]
+        by_time.want(MEMORY[row["kind"]], **times("", t, "Total Time"), **percent(row), Count=(t["instances"], 0))
+        megabytes = {
+            "Total (": s["total_bytes"], "Avg (": s["total_bytes"] / s["count"], "Min (": s["min_bytes"], "Max (": s["max_bytes"],
+            "StdDev (": s["stddev_bytes"], "Med (": s["median_bytes"],
+        }
+        by_size.want(MEMORY[row["kind"]], **{name: (value / 1e6, 0.000501) for name, value in megabytes.items()}, Count=(s["count"], 0))
+    by_time.compare()
+    by_size.compare()
+    everything = Table(folder, "cuda_gpu_sum", lambda row: (text(row, "Category"), exact_name(text(row, "Operation"))))
+    percent = share(gpu["kernels"] + gpu["memory"])
+    named = [(("CUDA_KERNEL", exact_name(row["name"])), row) for row in gpu["kernels"]]
+    named += [(("MEMORY_OPER", exact_name(MEMORY[row["kind"]])), row) for row in gpu["memory"]]
+    for key, row in named:
+        t = row["times"]
+        everything.want(key, **times("", t, "Total Time"), **percent(row), Instances=(t["instances"], 0))
+    everything.compare()
+
+
+def instances(gpu, folder):
+    """Reports with a row an operation: their numbers and sums by name."""
+    named = {exact_name(row["name"]): row["times"] for row in gpu["kernels"]}
+    kernels = dict(named)
+    named.update({exact_name(MEMORY[row["kind"]]): row["times"] for row in gpu["memory"]})
+    trace = Table(folder, "cuda_gpu_trace", lambda row: exact_name(text(row, "Name")))
+    sums = {
+        name: [{"Instances": str(len(rows)), "Total": str(sum(number(row, "Duration") for row in rows))}]
+        for name, rows in trace.theirs.items()
+    }
+    trace.theirs = defaultdict(list, sums)
+    for name, t in named.items():
+        trace.want(name, Total=(t["total_ns"], 0), Instances=(t["instances"], 0))
+    trace.compare()
+    # A row a thread and function; kernels of graphs have no launch of their own and are not in it.
+    executions = Table(folder, "cuda_kern_exec_sum", lambda row: exact_name(text(row, "Kernel Name")))
+    print(f"   {executions.report:<24} {sum(map(len, executions.theirs.values())):>5} rows")
+    for name, rows in executions.theirs.items():
+        count = sum(number(row, "Count") for row in rows)
+        if name not in kernels or count > kernels[name]["instances"]:
+            wrong(executions.report, f"{name}: {count:.0f} of {kernels.get(name, {}).get('instances')}")
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    summary, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    gpu = summary.get("gpu")
+    if not gpu:
+        sys.exit(f"{sys.argv[1]} has nothing of the GPU's: {summary['notes']}")
+    ranges(summary, folder)
+    projections(gpu, folder)
+    calls(gpu, folder)
+    work(gpu, folder)
+    instances(gpu, folder)
+    print(f"\n{failures} values or rows differ" if failures else "\nall values agree")
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main()
