@@ -1,9 +1,12 @@
 //! A CUDA driver without a GPU: everything enqueued has finished at once, and a pair of events reads 2 us.
 //!
 //! It has the functions that `tracing-gpu` looks for, those that cudarc calls for a context and a stream, and `fake_driver_calls`, which says
-//! how often one was called. Tests copy it to a folder as `libcuda.so.1` and set `LD_LIBRARY_PATH`. With `FAKE_DRIVER=no_streams`
-//! in the environment no stream can be created; with `FAKE_DRIVER=capturing`, or after `fake_driver_capture(1)`, every stream is in a capture; with
-//! `FAKE_DRIVER=watched`, `fake_driver_overwritten` says how many events were recorded again that nobody had read.
+//! how often one was called. Tests copy it to a folder as `libcuda.so.1` and set `LD_LIBRARY_PATH`. `FAKE_DRIVER` in the environment makes it
+//!
+//! - `no_streams`: one in which no stream can be created;
+//! - `capturing`: one in which every stream is in a capture, as any is after `fake_driver_capture(1)`;
+//! - `watched`: one that counts events which are recorded again before they were read, for `fake_driver_overwritten`;
+//! - `cuda_12`: one for CUDA 12.4. It never has a function that such a driver has not.
 
 #![allow(unsafe_code)] // what a driver is made of: exported functions that write through pointers
 
@@ -70,7 +73,7 @@ macro_rules! functions {
 
 functions! {
     cuInit(_flags: c_uint) { 0 }
-    cuDriverGetVersion(version: *mut c_int) { *version = 13_000; 0 }
+    cuDriverGetVersion(version: *mut c_int) { *version = if is("cuda_12") { 12_040 } else { 13_000 }; 0 }
     cuDeviceGet(device: *mut c_int, number: c_int) { *device = number; 0 }
     cuDeviceGetCount(count: *mut c_int) { *count = 1; 0 }
     cuDeviceGetName(name: *mut c_char, _length: c_int, _device: c_int) {
