@@ -133,6 +133,9 @@ impl Row {
         let recent = || self.pending().iter().map(|recent| recent.load(Relaxed));
         // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for it.
         self.samples.keep_all(sums.count, recent().map(|recent| recent & LOWER_HALF), budget);
+        if sums.count == 0 {
+            sums.min = u64::MAX;
+        }
         for recent in recent() {
             sums.add(recent & LOWER_HALF, recent >> 32);
         }
@@ -248,7 +251,7 @@ const LOWER_HALF: u64 = u32::MAX as u64;
 struct Sums {
     count: u64,
     total: u64,
-    /// 0 where nothing is counted.
+    /// Where nothing is counted, it stands at 0, and is set to the greatest number before the first is added.
     min: u64,
     max: u64,
     squares: u128,
@@ -258,7 +261,7 @@ struct Sums {
 impl Sums {
     #[inline(always)]
     fn add(&mut self, duration: u64, nested: u64) {
-        self.min = if self.count == 0 { duration } else { self.min.min(duration) };
+        self.min = self.min.min(duration);
         self.max = self.max.max(duration);
         self.count += 1;
         self.total = self.total.wrapping_add(duration);
@@ -281,7 +284,7 @@ mod tests {
 
     /// What the first `count` instances come to.
     fn sums_of(count: u64) -> Sums {
-        let mut sums = Sums::default();
+        let mut sums = Sums { min: u64::MAX, ..Sums::default() };
         (0..count).map(instance).for_each(|(duration, nested)| sums.add(duration, nested));
         sums
     }
@@ -305,6 +308,9 @@ mod tests {
                 let copy = row.copy();
                 assert!(copy.times.count >= expected.count, "a copy goes back in time");
                 while expected.count < copy.times.count {
+                    if expected.count == 0 {
+                        expected.min = u64::MAX;
+                    }
                     let (duration, nested) = instance(expected.count);
                     expected.add(duration, nested);
                 }

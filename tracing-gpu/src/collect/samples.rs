@@ -56,7 +56,17 @@ pub(crate) struct Samples {
 }
 
 #[derive(Debug)]
-struct Pages([OnceCell<Box<[AtomicU32]>>; OCTAVES]);
+struct Pages([OnceCell<Box<Page>>; OCTAVES]);
+
+/// Counters of an octave.
+type Page = [AtomicU32; BUCKETS];
+
+impl Pages {
+    #[inline(always)]
+    fn page(&self, octave: usize) -> Option<&Page> {
+        self.0.get(octave)?.get().map(Box::as_ref)
+    }
+}
 
 impl Samples {
     /// Where duration number `index` of the row is kept, if there is memory for it already.
@@ -64,12 +74,6 @@ impl Samples {
     fn slot(&self, index: u64) -> Option<&AtomicU64> {
         let offset = index.wrapping_sub(self.chunk_start.load(Relaxed));
         self.chunks.get(self.chunk.load(Relaxed))?.get()?.get(offset as usize)
-    }
-
-    /// The counters of an octave for durations beyond those kept one by one; none where there is no memory for them yet.
-    #[inline(always)]
-    fn page(&self, octave: usize) -> &[AtomicU32] {
-        self.pages.get().and_then(|pages| pages.0.get(octave)?.get()).map_or(&[], Box::as_ref)
     }
 
     /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
@@ -99,17 +103,20 @@ impl Samples {
     /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is looked up once.
     #[inline(always)]
     fn count_all(&self, durations: impl Iterator<Item = u64>, budget: &Budget) {
-        let (mut octave, mut page) = (OCTAVES, self.page(OCTAVES));
+        let (mut pages, mut octave, mut page) = (self.pages.get(), OCTAVES, None);
         for duration in durations {
             let (other, bucket) = bucket_of(duration);
             if other != octave {
-                (octave, page) = (other, self.page(other));
+                (octave, page) = (other, pages.and_then(|pages| pages.page(other)));
             }
-            match page.get(bucket) {
-                Some(counter) => counter.store(counter.load(Relaxed).saturating_add(1), Relaxed),
+            match page {
+                Some(page) => {
+                    let counter = &page[bucket % BUCKETS];
+                    counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
+                }
                 None => {
                     self.count(duration, budget);
-                    octave = OCTAVES; // its page may be there now
+                    (pages, octave) = (self.pages.get(), OCTAVES); // its page may be there now
                 }
             }
         }
@@ -142,7 +149,7 @@ impl Samples {
         });
         let Some(cell) = pages.ok().and_then(|pages| pages.0.get(octave)) else { return };
         let page = cell.get_or_try_init(|| {
-            budget.take(BUCKETS * 4).map(|()| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>())
+            budget.take(size_of::<Page>()).map(|()| Box::new([const { AtomicU32::new(0) }; BUCKETS]))
         });
         if let Some(count) = page.ok().and_then(|page| page.get(bucket)) {
             count.store(count.load(Relaxed).saturating_add(1), Relaxed);
