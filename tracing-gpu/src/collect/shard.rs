@@ -82,7 +82,7 @@ impl Shard {
             known: Mutex::default(),
             told: Mutex::default(),
             marks: Marks::new(),
-            launches: Launches::default(),
+            launches: Launches::new(),
             tape: Tape::new(core.tape_room.is_some()),
             thread: Mutex::default(),
             lifetimes: Lifetimes::default(),

@@ -299,7 +299,7 @@ fn lifetimes_cost_nothing_while_nobody_collects() {
     let core = listener.core;
     listener.run(|| {
         let request = lifetime("request");
-        assert!(core.shard().unwrap().launches.log.lock().lifetimes.is_empty());
+        assert!(core.shard().unwrap().launches.lifetimes.lock().is_empty());
         call(core, 1);
         drop(request);
     });
@@ -316,10 +316,7 @@ fn an_end_has_room_where_nothing_else_has() {
         let (noted, entered) = (lifetime("noted"), info_span!("entered").entered());
         call(core, 1);
         // Four notes by now; as many more as there is room for.
-        let room = (2..10_000).take_while(|&correlation| {
-            shard.note_own(correlation);
-            shard.launches.log.lock().notes.dropped() == 0
-        });
+        let room = (2..10_000).take_while(|&correlation| shard.note(&Note::Own { correlation }));
         let room = room.count() + 4;
         let unnoted = lifetime("unnoted");
         info_span!("inner").in_scope(|| call(core, 2));
@@ -330,7 +327,7 @@ fn an_end_has_room_where_nothing_else_has() {
     let ends = all.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
     assert_eq!((all.len(), ends), (room + 2, 2), "of those that were noted to begin");
     assert_eq!(dropped, 1 + 3 + 2, "of our own; two that began, one noted in vain twice; and a call in a lifetime");
-    assert!(room * 32 <= ROOM && (room + 256) * 32 > ROOM - 2_048, "{room} notes");
+    assert!(room * 32 <= ROOM && (room + 128) * 32 > ROOM - 2_048, "{room} notes");
 }
 
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.
