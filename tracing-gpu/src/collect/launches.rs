@@ -24,16 +24,17 @@ mod tests;
 
 /// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which whoever collects takes away.
 #[derive(Debug)]
+#[repr(C)] // what each launch touches is in one cache line, beside `open`
 pub(crate) struct Launches {
     /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
     open: Chunked<OpenInstance, 64>,
+    /// The open lifetimes that began on the thread, the oldest first.
+    lifetimes: Mutex<Vec<OpenLifetime>>,
+    /// Whether there are any lifetimes: changed under their lock. The thread has added those that it has to see.
+    has_lifetimes: AtomicBool,
     /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
     next_number: AtomicU64,
     notes: Notes,
-    /// Whether there are any lifetimes: changed under their lock. The thread has added those that it has to see.
-    has_lifetimes: AtomicBool,
-    /// The open lifetimes that began on the thread, the oldest first.
-    lifetimes: Mutex<Vec<OpenLifetime>>,
 }
 
 #[derive(Debug, Default)]

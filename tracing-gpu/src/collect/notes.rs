@@ -137,11 +137,12 @@ impl NoteRoom {
 
 /// The notes of one thread that were not taken yet. Those that [`push`](Self::push) them come one after another.
 #[derive(Debug, Default)]
+#[repr(C)] // the page first: see `Launches`
 pub(crate) struct Notes {
-    /// The operating system's number of the thread.
-    thread: AtomicU32,
     /// From the first note on, beside the bound: as large as that of a timeline, and smaller than what else a thread has.
     page: OnceCell<Box<Page>>,
+    /// The operating system's number of the thread.
+    thread: AtomicU32,
     behind: Mutex<Behind>,
 }
 
