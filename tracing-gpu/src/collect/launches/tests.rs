@@ -34,6 +34,7 @@ impl Listener {
     }
 
     fn on(core: &'static Core, dispatch: Dispatch) -> Self {
+        assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
         let attribution = Attribution::new(correlate::Limits { launches: 1_000, instances: 1_000 });
         Self { core, dispatch, instances: Vec::new(), attribution }
     }

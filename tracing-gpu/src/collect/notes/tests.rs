@@ -37,6 +37,7 @@ fn collect(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> (usize, u64) {
 /// The numbers of the notes that are there.
 fn numbers(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> Vec<u32> {
     notes.take(taken, room);
+    assert!(taken.pieces.iter().all(|piece| piece.lines.capacity() <= PAGE), "pieces are counted by their number");
     let numbers = taken.iter().map(|(_, note)| match note {
         Note::Own { correlation } => correlation,
         other => panic!("{other:?}"),
@@ -198,6 +199,18 @@ fn what_must_not_be_lost_goes_beyond_the_bound_and_comes_back_to_it() {
     assert_eq!(push(&notes, &room, 1), 1);
     (0..3).for_each(|_| _ = collect(&notes, &mut taken, &room));
     assert!(left(&room) >= 0, "{room:?}");
+}
+
+#[test]
+fn threads_that_follow_one_another_stay_within_the_bound() {
+    let (room, mut taken, notes) = (room(3), Taken::default(), Notes::default());
+    let noted = (1..=20).filter(|&thread| {
+        notes.set_thread(thread, &room);
+        let noted = push(&notes, &room, 1);
+        assert!(left(&room) >= 0, "thread {thread}");
+        noted == 1
+    });
+    assert_eq!((noted.count(), collect(&notes, &mut taken, &room)), (3, (3, 17)));
 }
 
 #[test]
