@@ -104,7 +104,7 @@ fn notes_are_in_order_whoever_they_are_of_and_whenever_they_are_taken() {
             match number % 7 {
                 2 => notes.push_from_anywhere(&own(number), &room),
                 3 => notes.push_in_any_case(&own(number), &room),
-                4 if number % 3 == 0 => {
+                4 if number % 3 == 0 && number < 500 => {
                     notes.set_thread(number, &room);
                     assert!(notes.push(&own(number), &room));
                 }
