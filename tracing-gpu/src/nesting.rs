@@ -4,7 +4,7 @@
 //! range further down closes everything of its domain down to it, and opens the rest again as new instances, so that a tool and
 //! our own table say the same. Ranges of other domains are left alone: their stacks are separate.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::clock::Ticks;
 use crate::collect::chunked::Chunked;
@@ -71,13 +71,15 @@ pub(crate) trait Ranges {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Stack {
-    depth: AtomicUsize,
+    depth: AtomicU32,
+    /// So many ranges, the outermost, are to be noted when they end: see `collect::launches`.
+    noted: AtomicU32,
     frames: Chunked<Frame, 64>,
 }
 
 impl Stack {
     pub(crate) fn new() -> Self {
-        Self { depth: AtomicUsize::new(0), frames: Chunked::new() }
+        Self { depth: AtomicU32::new(0), noted: AtomicU32::new(0), frames: Chunked::new() }
     }
 
     /// The innermost open range.
@@ -86,13 +88,35 @@ impl Stack {
         // The check for an empty stack comes first: a wrapped index would be looked for in the chunks beyond the first.
         match self.depth.load(Relaxed) {
             0 => None,
-            depth => self.frames.get(depth - 1),
+            depth => self.frames.get(depth as usize - 1),
         }
     }
 
     /// Number of open ranges.
+    #[inline(always)]
     pub(crate) fn depth(&self) -> usize {
-        self.depth.load(Relaxed)
+        self.depth.load(Relaxed) as usize
+    }
+
+    #[inline(always)]
+    fn set_depth(&self, depth: usize) {
+        self.depth.store(depth as u32, Release); // below 2^28, see `chunked`
+    }
+
+    /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
+    #[inline(always)]
+    pub(crate) fn noted(&self) -> usize {
+        self.noted.load(Relaxed) as usize
+    }
+
+    pub(crate) fn set_noted(&self, ranges: usize) {
+        self.noted.store(ranges as u32, Relaxed);
+    }
+
+    /// Whether the end of the innermost range is to be noted, or there is none.
+    #[inline(always)]
+    pub(crate) fn is_top_noted(&self) -> bool {
+        self.depth.load(Relaxed) <= self.noted.load(Relaxed)
     }
 
     /// Place and start of an open range by its number, 0 being the outermost. For the owning thread.
@@ -101,13 +125,20 @@ impl Stack {
         Some((frame.place(), frame.start.load(Relaxed)))
     }
 
+    /// [`at`](Self::at) for one of the outermost 64, which is open.
+    #[inline(always)]
+    pub(crate) fn near(&self, index: usize) -> Option<(Place, Ticks)> {
+        let frame = self.frames.near(index)?;
+        Some((frame.place(), frame.start.load(Relaxed)))
+    }
+
     /// Opens a range. Returns false where the stack is full; the range is then not on it.
     #[inline(always)]
     pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> bool {
-        let depth = self.depth.load(Relaxed);
+        let depth = self.depth();
         let Some(frame) = self.frames.get_or_grow(depth) else { return false };
         frame.set(span, place, start, 0);
-        self.depth.store(depth + 1, Release);
+        self.set_depth(depth + 1);
         true
     }
 
@@ -120,7 +151,7 @@ impl Stack {
     /// The innermost of at most 64 open ranges.
     #[inline(always)]
     pub(crate) fn near_top(&self) -> Option<&Frame> {
-        self.frames.near(self.depth.load(Relaxed).wrapping_sub(1))
+        self.frames.near(self.depth().wrapping_sub(1))
     }
 
     /// Has the innermost range start at another time.
@@ -133,17 +164,17 @@ impl Stack {
     /// [`push`](Self::push) while fewer than 64 ranges are open; else false, and nothing has happened.
     #[inline(always)]
     pub(crate) fn push_near(&self, span: u64, place: Place, start: Ticks) -> bool {
-        let depth = self.depth.load(Relaxed);
+        let depth = self.depth();
         let Some(frame) = self.frames.near(depth) else { return false };
         frame.set(span, place, start, 0);
-        self.depth.store(depth + 1, Release);
+        self.set_depth(depth + 1);
         true
     }
 
     /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has happened.
     #[inline(always)]
     pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
-        let depth = self.depth.load(Relaxed);
+        let depth = self.depth();
         let top = self.frames.near(depth.wrapping_sub(1))?;
         if top.span() != span {
             return None;
@@ -152,7 +183,7 @@ impl Stack {
         if let Some(below) = self.frames.near(depth.wrapping_sub(2)) {
             below.add_nested(ended.duration);
         }
-        self.depth.store(depth - 1, Release);
+        self.set_depth(depth - 1);
         Some(ended)
     }
 
@@ -165,14 +196,14 @@ impl Stack {
     /// Ends the innermost range.
     #[inline(always)]
     pub(crate) fn pop(&self, now: Ticks) -> Option<Ended> {
-        let depth = self.depth.load(Relaxed);
+        let depth = self.depth();
         let ended = self.frames.get(depth.checked_sub(1)?)?.ended(now);
         if depth > 1 {
             if let Some(below) = self.frames.get(depth - 2) {
                 below.add_nested(ended.duration);
             }
         }
-        self.depth.store(depth - 1, Release);
+        self.set_depth(depth - 1);
         Some(ended)
     }
 
@@ -184,7 +215,7 @@ impl Stack {
     /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes meanwhile may be
     /// missed.
     pub(crate) fn open(&self) -> impl Iterator<Item = (u64, Place)> {
-        let depth = self.depth.load(Acquire);
+        let depth = self.depth.load(Acquire) as usize;
         (0..depth).filter_map(|index| self.frames.get(index)).map(|frame| (frame.span(), frame.place()))
     }
 
@@ -222,14 +253,14 @@ impl Stack {
 
     /// Begins a new window: open ranges count from `start` on, and what ended above them before is forgotten.
     pub(crate) fn restart(&self, start: Ticks) {
-        for frame in (0..self.depth.load(Relaxed)).filter_map(|index| self.frames.get(index)) {
+        for frame in (0..self.depth()).filter_map(|index| self.frames.get(index)) {
             frame.start.store(frame.start.load(Relaxed).max(start), Relaxed);
             frame.nested.store(0, Relaxed);
         }
     }
 
     fn snapshot(&self) -> Vec<Open> {
-        let frames = (0..self.depth.load(Relaxed)).filter_map(|index| self.frames.get(index));
+        let frames = (0..self.depth()).filter_map(|index| self.frames.get(index));
         frames
             .map(|frame| Open {
                 span: frame.span(),
@@ -284,7 +315,7 @@ impl Stack {
                 frame.set(open.span, open.place, open.start, open.nested);
             }
         }
-        self.depth.store(kept.len(), Release);
+        self.set_depth(kept.len());
         reopened
     }
 }

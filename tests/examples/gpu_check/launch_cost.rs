@@ -3,6 +3,10 @@
 //! Every variant is a process of its own with the same loop: launches of an empty kernel, a span around each or around 1,000, and after every 1,000 a
 //! wait, so that the queue of launches, some 1,000 long, never fills. Only the launches are timed.
 //!
+//! A machine's pace differs from one process to the next, and from one second to the next, by more than what is measured. So there are many short processes, ours and CUPTI
+//! alone run one right after the other, now this first and now that, and what we add is judged twice: by the medians of both, and by the median of the differences
+//! of neighbours.
+//!
 //! A second table says where the time goes: whether all launches are slower or few are (the typical and the slowest of batches), whether the thread ran or the
 //! kernel did for it, and what the two things cost that nobody can do without: CUPTI's callbacks, and flushes from another thread.
 
@@ -22,11 +26,12 @@ use tracing_gpu::{Gpu, Profiler, Report, with_stream};
 use super::device::install;
 use super::foreign::{Cupti, Raw};
 
-const LAUNCHES: usize = 100_000;
+const LAUNCHES: usize = 60_000;
 /// Measured in each process, after one to warm up.
-const ROUNDS: usize = 3;
-/// Processes of each variant. They take turns, since a machine's pace changes from one second to the next by more than what is measured.
-const PASSES: usize = 5;
+const ROUNDS: usize = 1;
+/// Processes of each variant that is judged, and in how many of these turns the others run, which only explain.
+const PASSES: usize = 11;
+const EXPLAINED: usize = 3;
 const BATCH: usize = 1_000;
 /// ns a launch that this library may add to CUPTI's own, which is what the differences below are compared with.
 const TARGET: f64 = 250.0;
@@ -43,6 +48,9 @@ const VARIANTS: [(&str, &str); 9] = [
     ("ours", "ours"),
     ("ours_api", "ours, with API tables"),
 ];
+/// What is judged: CUPTI alone and ours, which run one right after the other.
+const JUDGED: [([&str; 2], &str); 2] =
+    [(["cupti", "ours"], "without API tables"), (["cupti_api", "ours_api"], "with API tables")];
 
 const KERNELS: [i32; 3] = [10, 1, 2]; // CONCURRENT_KERNEL, MEMCPY, MEMSET
 const CALLS: [i32; 2] = [5, 4]; // RUNTIME, DRIVER
@@ -53,60 +61,79 @@ const FIGURES: usize = 8;
 type Figures = [f64; FIGURES];
 const NAMED: [&str; FIGURES] = ["mean", "typical", "slowest 1%", "user", "kernel", "faults", "waits", "preempted"];
 
+/// What the processes of a variant said: with a span around each launch, and around 1,000.
+type Parts = [Vec<Figures>; 2];
+
+/// The processes of one turn, in their order: variant and part. Neighbours stay neighbours; which is first changes from turn to turn, as does the pair.
+fn turn(pass: usize) -> Vec<(&'static str, usize)> {
+    let mut turn = Vec::new();
+    for number in 0..2 * JUDGED.len() {
+        let (pair, part) = ((number + pass) % JUDGED.len(), number / JUDGED.len());
+        let mut neighbours = JUDGED[pair].0;
+        if (pass + part) % 2 == 1 {
+            neighbours.reverse();
+        }
+        turn.extend(neighbours.map(|variant| (variant, part)));
+    }
+    if pass % PASSES.div_ceil(EXPLAINED) == 0 {
+        let is_judged = |variant| JUDGED.iter().any(|(pair, _)| pair.contains(&variant));
+        let explained = VARIANTS.iter().map(|(variant, _)| *variant).filter(|variant| !is_judged(*variant));
+        turn.extend(explained.flat_map(|variant| [(variant, 0), (variant, 1)]));
+    }
+    turn
+}
+
 /// All variants, then a million launches. Whether all ran, and the million is accounted for.
 pub(crate) fn run_all() -> bool {
     println!(
-        "ns a launch, median (least - most) of {PASSES} processes that take turns, each the median of {ROUNDS} rounds of {LAUNCHES}"
+        "ns a launch, median (least - most) of {PASSES} processes that take turns, or of {EXPLAINED} where they only explain, {ROUNDS} x {LAUNCHES} launches each"
     );
     println!("{:>26}  {:>26}", "a span a launch", "a span for 1,000");
-    let mut figures: HashMap<&str, Vec<[Figures; 2]>> = HashMap::new();
+    let mut figures: HashMap<&str, Parts> = HashMap::new();
     let mut remarks: HashMap<&str, Vec<String>> = HashMap::new();
-    for _ in 0..PASSES {
-        for (variant, _) in VARIANTS {
-            let mut pair = [[0.0; FIGURES]; 2];
-            for (part, span_each) in [true, false].into_iter().enumerate() {
-                let output = child(variant, span_each).unwrap_or_else(|reason| reason + "\n");
-                let (measured, said): (Vec<&str>, Vec<&str>) =
-                    output.lines().partition(|line| line.starts_with("figures "));
-                if let Some(numbers) = measured.first() {
-                    let numbers = numbers.split(' ').skip(1).map(|number| number.parse().expect("a number"));
-                    pair[part].iter_mut().zip(numbers).for_each(|(figure, number)| *figure = number);
-                }
-                remarks.insert(variant, said.into_iter().map(str::to_owned).collect());
-            }
-            figures.entry(variant).or_default().push(pair);
+    for (variant, part) in (0..PASSES).flat_map(turn) {
+        let output = child(variant, part == 0).unwrap_or_else(|reason| reason + "\n");
+        let (measured, said): (Vec<&str>, Vec<&str>) = output.lines().partition(|line| line.starts_with("figures "));
+        let mut of_process = [0.0; FIGURES];
+        if let Some(numbers) = measured.first() {
+            let numbers = numbers.split(' ').skip(1).map(|number| number.parse().expect("a number"));
+            of_process.iter_mut().zip(numbers).for_each(|(figure, number)| *figure = number);
         }
+        remarks.insert(variant, said.into_iter().map(str::to_owned).collect());
+        figures.entry(variant).or_default()[part].push(of_process);
     }
     for (variant, what) in VARIANTS {
         let shown = [0, 1].map(|part| {
-            let [least, median, most] = spread(figures[variant].iter().map(|pair| pair[part][0]));
+            let [least, median, most] = spread(figures[variant][part].iter().map(|figures| figures[0]));
             format!("{median:.0} ({least:.0} - {most:.0})")
         });
         println!("{:>26}  {:>26}  {what}", shown[0], shown[1]);
         remarks.get(variant).into_iter().flatten().for_each(|remark| println!("{:>56}{remark}", ""));
     }
-    for (ours, alone, what) in [("ours", "cupti", "without API tables"), ("ours_api", "cupti_api", "with API tables")] {
-        let median = |variant, part: usize| spread(figures[variant].iter().map(|pair| pair[part][0]))[1];
-        let more = [0, 1].map(|part| median(ours, part) - median(alone, part));
-        let verdict = more.map(|more| if more <= TARGET { "within" } else { "ABOVE" });
-        println!(
-            "{:>+26.0}  {:>+26.0}  ours - CUPTI alone, {what}: {}, {} the target of {TARGET}",
-            more[0], more[1], verdict[0], verdict[1]
+    for ([alone, ours], what) in JUDGED {
+        let median = |variant, part: usize| spread(figures[variant][part].iter().map(|figures| figures[0]))[1];
+        judge(
+            [0, 1].map(|part| median(ours, part) - median(alone, part)),
+            &format!("ours - CUPTI alone, {what}: medians"),
         );
-        for (figure, name) in [(0, "means"), (1, "typical batches")] {
+        let differences = |part: usize, figure: usize| {
+            let neighbours = figures[ours][part].iter().zip(&figures[alone][part]);
+            spread(neighbours.map(|(ours, alone)| ours[figure] - alone[figure]))
+        };
+        judge([0, 1].map(|part| differences(part, 0)[1]), &format!("ours - CUPTI alone, {what}: median of neighbours"));
+        for (figure, name) in [(0, "means"), (1, "typical batches"), (2, "slowest batches of 100")] {
             let shown = [0, 1].map(|part| {
-                let turns = figures[ours].iter().zip(&figures[alone]);
-                let [least, median, most] = spread(turns.map(|(ours, alone)| ours[part][figure] - alone[part][figure]));
+                let [least, median, most] = differences(part, figure);
                 format!("{median:+.0} ({least:+.0} - {most:+.0})")
             });
-            println!("{:>26}  {:>26}  differences of processes that followed one another: {name}", shown[0], shown[1]);
+            println!("{:>26}  {:>26}  differences of neighbours: {name}", shown[0], shown[1]);
         }
     }
     for (part, title) in ["a span a launch", "a span for 1,000"].into_iter().enumerate() {
         println!("\n{title}: medians; ns a launch, and of the operating system by 1,000 launches");
         println!("{}", NAMED.map(|name| format!("{name:>11}")).concat());
         for (variant, what) in VARIANTS {
-            let median = |figure: usize| spread(figures[variant].iter().map(|pair| pair[part][figure]))[1];
+            let median = |figure: usize| spread(figures[variant][part].iter().map(|figures| figures[figure]))[1];
             let row = std::array::from_fn::<_, FIGURES, _>(|figure| {
                 format!("{:>11.*}", if figure < 5 { 0 } else { 2 }, median(figure))
             });
@@ -117,6 +144,12 @@ pub(crate) fn run_all() -> bool {
     print!("{million}");
     let all_ran = figures.values().flatten().flatten().all(|figures| figures[0] > 0.0);
     all_ran && million.contains("all accounted for")
+}
+
+/// Prints what we add in both parts, each with its verdict.
+fn judge(more: [f64; 2], what: &str) {
+    let verdict = more.map(|more| if more <= TARGET { "within" } else { "ABOVE" });
+    println!("{:>+26.0}  {:>+26.0}  {what}: {}, {} the target of {TARGET}", more[0], more[1], verdict[0], verdict[1]);
 }
 
 /// The least, the median and the most.

@@ -1,10 +1,10 @@
 //! What launches cost this library: page faults, switches and other threads' time, at the pace of a real GPU. Run by hand, for figures and under callgrind.
 //!
 //! ```text
-//! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 cupti_child cost LAUNCHES [each] [api] [fast] [once]
+//! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 cupti_child cost LAUNCHES [each] [api] [fast] [once] [subscriber]
 //! ```
 //!
-//! `each`: a span around each launch, not around 1,000; `api`: with API tables; `fast`: without a pause; `once`: one round, not four.
+//! `each`: a span around each launch, not around 1,000; `api`: with API tables; `fast`: without a pause; `once`: one round, not four; `subscriber`: without a registry.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(fake: &Fake, launches: &str, options: &[&str]) {
     let is = |option: &str| options.contains(&option);
     let reports: &[Report] = if is("api") { &[Report::Kernels, Report::Api] } else { &[Report::Kernels] };
     let builder = Profiler::builder().gpu(Gpu::Cupti).report(reports.iter().copied()).output(Output::None);
-    let profiler = start(builder, "layer");
+    let profiler = start(builder, if is("subscriber") { "subscriber" } else { "layer" });
     let launch = fake.launcher(HANDLE, c"spin", 10);
     let mut next = 1;
     let mut round = || {

@@ -6,50 +6,57 @@
 //! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight Systems counts what was launched in them if
 //! they also end on it, and else leaves them out: their end is noted by the thread on which they end, in the log of the one on which they began.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use super::notes::{NoteRoom, Notes, Taken};
+use super::chunked::Chunked;
+use super::notes::{Notes, Taken, line_of};
 use super::shard::Shard;
-use super::threads;
 use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
+use crate::record::Place;
 use crate::summary::RangeStyle;
 
 #[cfg(test)]
 #[path = "launches/tests.rs"]
 mod tests;
 
-/// Notes of one thread. The lock is taken by that thread, and now and then by whoever collects.
-#[derive(Debug, Default)]
+/// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which whoever collects takes away.
+#[derive(Debug)]
+#[repr(C, align(512))] // what each launch touches is in two cache lines, out of the way of rows: see `row::WRITTEN`
 pub(crate) struct Launches {
-    /// Whether an instance with a number is open.
-    any: AtomicBool,
-    /// The operating system's number of the thread.
-    thread: AtomicU32,
-    log: Mutex<Log>,
+    /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
+    next_number: AtomicU64,
+    /// Whether there are any lifetimes: changed under their lock. The thread has added those that it has to see.
+    has_lifetimes: AtomicBool,
+    notes: Notes,
+    /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
+    open: Chunked<OpenInstance, 64>,
+    /// The open lifetimes that began on the thread, the oldest first.
+    lifetimes: Mutex<Vec<OpenLifetime>>,
 }
+
+/// Bytes from the first on that launches in up to five ranges touch.
+#[cfg(test)]
+pub(super) const TOUCHED: usize = std::mem::offset_of!(Launches, open) + 5 * size_of::<OpenInstance>();
 
 #[derive(Debug, Default)]
-struct Log {
-    /// The open ranges, outermost first, as far as calls were made in them.
-    open: Vec<OpenInstance>,
-    /// The open lifetimes that began on the thread, the oldest first.
-    lifetimes: Vec<OpenLifetime>,
-    notes: Notes,
-    /// Numbers for instances, of which nobody else has any.
-    numbers: Range<InstanceId>,
-}
-
-#[derive(Clone, Copy, Debug)]
 struct OpenInstance {
     /// By which an entry is told from a later one at the same height.
-    start: Ticks,
+    start: AtomicU64,
     /// That of the instance below where the range itself is not measured.
-    id: InstanceId,
-    is_measured: bool,
+    id: AtomicU64,
+    is_measured: AtomicBool,
+}
+
+impl OpenInstance {
+    #[inline(always)]
+    fn set(&self, start: Ticks, id: InstanceId, is_measured: bool) {
+        self.start.store(start, Relaxed);
+        self.id.store(id, Relaxed);
+        self.is_measured.store(is_measured, Relaxed);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,39 +68,34 @@ struct OpenLifetime {
     is_noted: bool,
 }
 
-impl Log {
-    /// Notes that a call is made in all lifetimes that are open.
-    fn note_within(&mut self, thread: u32, correlation: u32, room: &NoteRoom) {
-        for at in 0..self.lifetimes.len() {
-            if let Some(instance) = self.lifetimes.get(at).filter(|it| it.is_noted).map(|it| it.id) {
-                self.notes.push((thread, Note::Within { correlation, instance }), room);
-            }
+impl Launches {
+    pub(super) fn new() -> Self {
+        Self {
+            open: Chunked::new(),
+            next_number: AtomicU64::new(0),
+            notes: Notes::default(),
+            has_lifetimes: AtomicBool::new(false),
+            lifetimes: Mutex::default(),
         }
     }
 
-    fn next_instance(&mut self) -> InstanceId {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        self.numbers.next().unwrap_or_else(|| {
-            let first = NEXT.fetch_add(NUMBERS, Relaxed);
-            self.numbers = first + 1..first + NUMBERS;
-            first
-        })
-    }
-
-    fn innermost(&self) -> InstanceId {
-        self.open.last().map_or(0, |open| open.id)
-    }
-
-    /// There is always room for the end of an instance that was noted to begin, or it would be open for ever.
-    fn end_last(&mut self, thread: u32, end: Ticks, room: &NoteRoom) {
-        if let Some(open) = self.open.pop().filter(|open| open.is_measured) {
-            self.notes.push_in_any_case((thread, Note::Ended { instance: open.id, end }), room);
+    #[inline]
+    fn next_instance(&self) -> InstanceId {
+        static NEXT: AtomicU64 = AtomicU64::new(NUMBERS);
+        let mut number = self.next_number.load(Relaxed);
+        if number % NUMBERS == 0 {
+            number = NEXT.fetch_add(NUMBERS, Relaxed);
         }
+        self.next_number.store(number + 1, Relaxed);
+        number
     }
 
-    /// The innermost range on the stack that began before this.
-    fn around(&self, start: Ticks) -> InstanceId {
-        self.open.iter().rfind(|open| open.start <= start).map_or(0, |open| open.id)
+    /// Changes the lifetimes. Any thread.
+    fn change_lifetimes<T>(&self, change: impl FnOnce(&mut Vec<OpenLifetime>) -> T) -> T {
+        let mut lifetimes = self.lifetimes.lock();
+        let result = change(&mut lifetimes);
+        self.has_lifetimes.store(!lifetimes.is_empty(), Relaxed);
+        result
     }
 }
 
@@ -101,93 +103,157 @@ impl Log {
 const NUMBERS: u64 = 1 << 12;
 
 impl Shard {
-    /// Whether an exit has to be noted.
-    pub(super) fn has_instances(&self) -> bool {
-        self.launches.any.load(Relaxed)
-    }
-
     /// The operating system's number of the thread that holds this shard.
     pub(crate) fn thread_id(&self) -> u32 {
-        self.launches.thread.load(Relaxed)
+        self.launches.notes.thread()
     }
 
     /// A thread takes this shard.
     pub(super) fn set_thread(&self, thread: u32) {
-        self.launches.thread.store(thread, Relaxed);
+        self.launches.notes.set_thread(thread, &self.core.note_room);
+    }
+
+    #[inline]
+    fn note(&self, note: &Note) -> bool {
+        self.launches.notes.push(note, &self.core.note_room)
     }
 
     /// Notes a call that is about to be made on this thread.
+    #[inline]
     pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool) {
-        let thread = self.launches.thread.load(Relaxed);
-        let mut log = self.launches.log.lock();
-        self.begin_instances(&mut log, thread);
-        let (node, instance) = (self.current_node(), log.innermost());
-        let at = if self.core.tape_room.is_some() { self.core.clock.now() } else { 0 };
-        let room = &self.core.note_room;
-        log.notes.push((thread, Note::Called { correlation, node, instance, graph, at, enqueues }), room);
-        log.note_within(thread, correlation, room);
-        let any = !log.open.is_empty();
-        drop(log);
-        if any && !self.has_instances() {
-            self.launches.any.store(true, Relaxed); // by this thread alone
-            threads::look_again();
+        if self.note_call_near(correlation, graph, enqueues).is_none() {
+            self.note_any_call(correlation, graph, enqueues);
         }
+    }
+
+    /// Where calls were made in all ranges but perhaps the innermost, which is one of at most 64, and nothing else is in the way. `None` where that is not so, and then
+    /// nothing has happened.
+    #[inline(always)]
+    fn note_call_near(&self, correlation: u32, graph: bool, enqueues: bool) -> Option<()> {
+        let launches = &self.launches;
+        if launches.has_lifetimes.load(Relaxed) || self.core.tape_room.is_some() {
+            return None;
+        }
+        let (top, noted) = (self.stack.depth().checked_sub(1)?, self.stack.noted());
+        let (place, start) = self.stack.near(top)?;
+        let called =
+            |instance| line_of(&Note::Called { correlation, node: place.node(), instance, graph, at: 0, enqueues });
+        if noted > top {
+            let open = launches.open.near(top).filter(|open| noted == top + 1 && open.start.load(Relaxed) == start)?;
+            return launches.notes.push_near([called(open.id.load(Relaxed))]).then_some(());
+        }
+        let parent = match top.checked_sub(1).filter(|_| noted == top) {
+            None if noted == 0 && top == 0 => 0,
+            None => return None,
+            Some(below) => {
+                let (open, (_, start)) = (launches.open.near(below)?, self.stack.near(below)?);
+                if open.start.load(Relaxed) != start {
+                    return None;
+                }
+                open.id.load(Relaxed)
+            }
+        };
+        let label = self.rows.get_inline(place.row())?.identity()?.key.label;
+        let id = Some(launches.next_number.load(Relaxed)).filter(|number| number % NUMBERS != 0)?;
+        let began = line_of(&Note::Began(Instance { id, parent, label, style: RangeStyle::PushPop, start }));
+        let open = launches.open.near(top)?;
+        if !launches.notes.push_near([began, called(id)]) {
+            return None;
+        }
+        launches.next_number.store(id + 1, Relaxed);
+        open.set(start, id, true);
+        self.stack.set_noted(top + 1);
+        Some(())
+    }
+
+    #[inline(never)]
+    fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool) {
+        if self.launches.has_lifetimes.load(Relaxed) {
+            return self.note_call_within(correlation, graph, enqueues);
+        }
+        self.begin_instances(|_| ());
+        self.note_called(correlation, graph, enqueues);
+    }
+
+    #[inline(never)]
+    fn note_call_within(&self, correlation: u32, graph: bool, enqueues: bool) {
+        let mut lifetimes = self.launches.lifetimes.lock();
+        self.begin_instances(|start| self.begin_lifetimes(&mut lifetimes, start));
+        self.begin_lifetimes(&mut lifetimes, Ticks::MAX);
+        self.note_called(correlation, graph, enqueues);
+        for instance in lifetimes.iter().filter(|lifetime| lifetime.is_noted).map(|lifetime| lifetime.id) {
+            self.note(&Note::Within { correlation, instance });
+        }
+    }
+
+    #[inline]
+    fn note_called(&self, correlation: u32, graph: bool, enqueues: bool) {
+        let (node, instance) = (self.current_node(), self.innermost());
+        let at = if self.core.tape_room.is_some() { self.core.clock.now() } else { 0 };
+        self.note(&Note::Called { correlation, node, instance, graph, at, enqueues });
     }
 
     /// Notes a call of our own.
     pub(crate) fn note_own(&self, correlation: u32) {
-        let thread = self.launches.thread.load(Relaxed);
-        self.launches.log.lock().notes.push((thread, Note::Own { correlation }), &self.core.note_room);
+        self.note(&Note::Own { correlation });
     }
 
-    /// Notes every open range and lifetime that was not noted yet, in the order of their beginnings.
-    fn begin_instances(&self, log: &mut Log, thread: u32) {
-        let depth = self.stack.depth();
-        let is_same = |log: &Log, index: usize| {
-            self.stack.at(index).map(|(_, start)| start) == log.open.get(index).map(|open| open.start)
-        };
-        // From the top down: what is the same entry at one height is so at all heights below.
-        while log.open.len() > depth || !log.open.is_empty() && !is_same(log, log.open.len() - 1) {
-            log.end_last(thread, self.core.clock.now(), &self.core.note_room);
+    /// The innermost instance that was noted to begin; 0 for none.
+    #[inline]
+    fn innermost(&self) -> InstanceId {
+        let innermost = self.stack.noted().checked_sub(1).and_then(|index| self.launches.open.get(index));
+        innermost.map_or(0, |open| open.id.load(Relaxed))
+    }
+
+    /// Whether the innermost instance that was noted to begin is no longer on the stack. What is the same entry at one height is so at all heights below.
+    #[inline]
+    fn has_left(&self) -> bool {
+        let Some(index) = self.stack.noted().checked_sub(1) else { return false };
+        let noted = self.launches.open.get(index).map(|open| open.start.load(Relaxed));
+        self.stack.at(index).map(|(_, start)| start) != noted
+    }
+
+    /// Notes every open range that was not noted yet, in the order of their beginnings. `before` is told of each start.
+    #[inline]
+    fn begin_instances(&self, mut before: impl FnMut(Ticks)) {
+        if self.has_left() {
+            self.end_instances(self.core.clock.now());
         }
-        for index in log.open.len()..depth {
+        for index in self.stack.noted()..self.stack.depth() {
             let Some((place, start)) = self.stack.at(index) else { break };
-            self.begin_lifetimes(log, thread, start);
-            let below = log.innermost();
-            let Some(identity) = self.identity(place) else {
-                log.open.push(OpenInstance { start, id: below, is_measured: false });
-                continue;
-            };
-            let id = log.next_instance();
-            let (label, style) = (identity.key.label, RangeStyle::PushPop);
-            let began = Note::Began(Instance { id, parent: below, label, style, start });
-            let is_measured = log.notes.push((thread, began), &self.core.note_room);
-            log.open.push(OpenInstance { start, id: if is_measured { id } else { below }, is_measured });
+            before(start);
+            self.begin_instance(index, place, start);
         }
-        self.begin_lifetimes(log, thread, Ticks::MAX);
+    }
+
+    #[inline]
+    fn begin_instance(&self, index: usize, place: Place, start: Ticks) {
+        let Some(open) = self.launches.open.get_or_grow(index) else { return };
+        let mut id = self.innermost();
+        let mut is_measured = false;
+        if let Some(identity) = self.identity(place) {
+            let (own, label, style) = (self.launches.next_instance(), identity.key.label, RangeStyle::PushPop);
+            is_measured = self.note(&Note::Began(Instance { id: own, parent: id, label, style, start }));
+            id = if is_measured { own } else { id };
+        }
+        open.set(start, id, is_measured);
+        self.stack.set_noted(index + 1);
     }
 
     /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
-    #[inline]
-    fn begin_lifetimes(&self, log: &mut Log, thread: u32, before: Ticks) {
-        if !log.lifetimes.is_empty() {
-            self.begin_open_lifetimes(log, thread, before);
+    fn begin_lifetimes(&self, lifetimes: &mut [OpenLifetime], before: Ticks) {
+        for open in lifetimes.iter_mut().filter(|lifetime| !lifetime.is_noted && lifetime.start < before) {
+            let (parent, style) = (self.around(open.start), RangeStyle::StartEnd);
+            let start = open.start.max(self.core.window());
+            open.is_noted = self.note(&Note::Began(Instance { id: open.id, parent, label: open.label, style, start }));
         }
     }
 
-    #[inline(never)]
-    fn begin_open_lifetimes(&self, log: &mut Log, thread: u32, before: Ticks) {
-        for at in 0..log.lifetimes.len() {
-            let open = log.lifetimes.get(at).filter(|lifetime| !lifetime.is_noted && lifetime.start < before);
-            let Some(&OpenLifetime { id, label, start, .. }) = open else { continue };
-            let (parent, style) = (log.around(start), RangeStyle::StartEnd);
-            let start = start.max(self.core.window());
-            let began = Note::Began(Instance { id, parent, label, style, start });
-            let is_noted = log.notes.push((thread, began), &self.core.note_room);
-            if let Some(lifetime) = log.lifetimes.get_mut(at) {
-                lifetime.is_noted = is_noted;
-            }
-        }
+    /// The innermost range on the stack that was noted to begin and began before this.
+    fn around(&self, start: Ticks) -> InstanceId {
+        let open = (0..self.stack.noted()).rev().filter_map(|index| self.launches.open.get(index));
+        let around = open.into_iter().find(|open| open.start.load(Relaxed) <= start);
+        around.map_or(0, |open| open.id.load(Relaxed))
     }
 
     /// A lifetime begins on this thread: its number, by which it ends; 0 where nobody wants to know.
@@ -195,9 +261,8 @@ impl Shard {
         if !self.core.is_collecting() {
             return 0;
         }
-        let mut log = self.launches.log.lock();
-        let id = log.next_instance();
-        log.lifetimes.push(OpenLifetime { id, label, start, is_noted: false });
+        let id = self.launches.next_instance();
+        self.launches.change_lifetimes(|all| all.push(OpenLifetime { id, label, start, is_noted: false }));
         id
     }
 
@@ -206,62 +271,60 @@ impl Shard {
         if instance == 0 {
             return;
         }
-        let thread = self.launches.thread.load(Relaxed);
-        let mut log = self.launches.log.lock();
-        let open = log.lifetimes.iter().rposition(|lifetime| lifetime.id == instance);
-        let open = open.map(|at| log.lifetimes.remove(at));
-        if open.is_some_and(|lifetime| !lifetime.is_noted) {
-            return;
-        }
-        // One that is not there was open when its thread ended, and may have been noted before.
-        let ended = match end {
-            Some(end) => Note::Ended { instance, end },
-            None => Note::Left { instance },
-        };
-        log.notes.push_in_any_case((thread, ended), &self.core.note_room);
+        self.launches.change_lifetimes(|all| {
+            let open = all.iter().rposition(|lifetime| lifetime.id == instance);
+            let open = open.map(|at| all.remove(at));
+            if open.is_some_and(|lifetime| !lifetime.is_noted) {
+                return;
+            }
+            // One that is not there was open when its thread ended, and may have been noted before.
+            let ended = match end {
+                Some(end) => Note::Ended { instance, end },
+                None => Note::Left { instance },
+            };
+            self.launches.notes.push_from_anywhere(&ended, &self.core.note_room);
+        });
     }
 
     /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never do last to the end of the recording, as in Nsight.
     pub(super) fn forget_lifetimes(&self) {
-        self.launches.log.lock().lifetimes.clear();
+        self.launches.change_lifetimes(Vec::clear);
     }
 
-    /// Notes the end, at `end`, of the instances that are no longer on the stack.
-    #[inline]
+    /// Notes the end, at `end`, of the instance of the range that has just been closed. False where more is to be done, and then nothing has happened.
+    #[inline(always)]
+    pub(super) fn end_instance_near(&self, end: Ticks) -> bool {
+        let depth = self.stack.depth();
+        let ended = self.launches.open.near(depth).filter(|open| {
+            self.stack.noted() == depth + 1
+                && open.is_measured.load(Relaxed)
+                && self.launches.notes.push_near([line_of(&Note::Ended { instance: open.id.load(Relaxed), end })])
+        });
+        if ended.is_some() {
+            self.stack.set_noted(depth);
+        }
+        ended.is_some()
+    }
+
+    /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they would be open for ever.
     pub(super) fn end_instances(&self, end: Ticks) {
-        if self.has_instances() {
-            self.end_noted_instances(end);
-        }
-    }
-
-    #[inline(never)]
-    fn end_noted_instances(&self, end: Ticks) {
-        let thread = self.launches.thread.load(Relaxed);
-        let mut log = self.launches.log.lock();
-        let gone = |log: &Log| match log.open.len().checked_sub(1) {
-            Some(top) => self.stack.at(top).map(|(_, start)| start) != log.open.last().map(|open| open.start),
-            None => false,
-        };
-        while gone(&log) {
-            log.end_last(thread, end, &self.core.note_room);
-        }
-        if log.open.is_empty() {
-            drop(log);
-            self.launches.any.store(false, Relaxed);
-            threads::look_again();
+        while self.has_left() {
+            let last = self.stack.noted() - 1;
+            if let Some(open) = self.launches.open.get(last).filter(|open| open.is_measured.load(Relaxed)) {
+                let ended = Note::Ended { instance: open.id.load(Relaxed), end };
+                self.launches.notes.push_in_any_case(&ended, &self.core.note_room);
+            }
+            self.stack.set_noted(last);
         }
     }
 
     /// Hands over what was noted since the last time. Any thread. Returns the number of notes that were dropped since then.
     pub(crate) fn take_notes(&self, into: &mut Taken) -> u64 {
-        self.launches.log.lock().notes.take(into, &self.core.note_room)
+        self.launches.notes.take(into, &self.core.note_room)
     }
 
     /// That was read.
     pub(crate) fn give_back(&self, taken: &mut Taken) {
-        let pieces = taken.clear(&self.core.note_room);
-        if !pieces.is_empty() {
-            self.launches.log.lock().notes.keep(pieces);
-        }
+        self.launches.notes.keep(taken.clear(&self.core.note_room));
     }
 }

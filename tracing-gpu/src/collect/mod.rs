@@ -13,6 +13,7 @@ pub(crate) mod lifetimes;
 mod marks;
 pub(crate) mod near;
 pub(crate) mod notes;
+mod page;
 pub(crate) mod row;
 pub(crate) mod samples;
 pub(crate) mod shard;

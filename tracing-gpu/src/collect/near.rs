@@ -99,7 +99,26 @@ impl Shard {
         if !nvtx_rs::is_tool_absent() {
             return NearExit::Not;
         }
+        if self.stack.is_top_noted() {
+            return self.exit_noted(span);
+        }
         let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return NearExit::Not };
+        self.count_near(ended)
+    }
+
+    /// [`exit_near`](Self::exit_near) of a range that calls of CUDA were made in.
+    #[inline(never)]
+    fn exit_noted(&self, span: u64) -> NearExit {
+        let now = crate::clock::read_tsc();
+        let Some(ended) = self.stack.pop_near(span, now) else { return NearExit::Not };
+        if !self.end_instance_near(now) {
+            self.end_instances(now);
+        }
+        self.count_near(ended)
+    }
+
+    #[inline(always)]
+    fn count_near(&self, ended: Ended) -> NearExit {
         match self.rows.get_inline(ended.place.row()) {
             Some(row) if row.add_near(ended.duration, ended.nested) => NearExit::Done,
             _ => NearExit::Uncounted(ended),
@@ -117,7 +136,7 @@ impl Shard {
     /// happened.
     #[inline(always)]
     pub(crate) fn exit_apart(&self, span: u64) -> bool {
-        if !nvtx_rs::is_tool_absent() {
+        if !nvtx_rs::is_tool_absent() || self.stack.is_top_noted() {
             return false;
         }
         if !self.statistics {

@@ -5,11 +5,12 @@
 //! the list away, with what is in the page so far. All lists of a profiler share one bound; what does not fit is counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::{Condvar, Mutex};
 
+use super::page::{Line, PAGE, Page};
 use super::shard::Shard;
 use crate::clock::Ticks;
 use crate::record::{Ended, RangeKey};
@@ -50,14 +51,12 @@ pub(crate) struct RangeRecord {
     pub(crate) cut: bool,
 }
 
-/// A record in four words: start and end; label and thread; category, and depth with the bits below. Or the number of one that does not fit.
-type Line = [u64; 4];
-
 /// Bits beside the depth, which has 28 (see `chunked.rs`).
 const CUT: u64 = 1 << 31;
 const START_END: u64 = 1 << 30;
 const OTHER: u64 = 1 << 29;
 
+/// A record in four words: start and end; label and thread; category, and depth with the bits above. Or the number of one that does not fit.
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
     let cut = if range.cut { CUT } else { 0 };
     let style = if range.key.style == RangeStyle::StartEnd { START_END } else { 0 };
@@ -155,19 +154,8 @@ struct Log {
     lost: u64,
 }
 
-/// Lines of a page.
-const PAGE: usize = 128;
 /// Room of a record that is no plain range, in lines: one refers to it.
 const OTHER_LINES: usize = 1 + size_of::<Record>().div_ceil(size_of::<Line>());
-
-/// Written by the thread alone.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Page {
-    lines: [[AtomicU64; 4]; PAGE],
-    /// So many lines are there. A page without room is full.
-    written: AtomicUsize,
-}
 
 /// What all tapes of a profiler share. Room is counted in lines.
 #[derive(Debug)]
@@ -202,38 +190,16 @@ impl TapeRoom {
 impl Log {
     /// Takes over what is in the page and was not before.
     fn take_over(&mut self, page: &Page) {
-        let written = page.written.load(Acquire); // pairs with `Page::write`: the lines below it are whole
-        let new = page.lines.get(self.taken..written).unwrap_or_default();
-        self.records.lines.extend(new.iter().map(|line| line.each_ref().map(|word| word.load(Relaxed))));
-        self.taken = written;
-    }
-}
-
-impl Page {
-    fn new() -> Self {
-        Self {
-            lines: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
-            written: AtomicUsize::new(PAGE), // no room was taken for it yet
-        }
-    }
-
-    /// Returns false where the page is full.
-    #[inline(always)]
-    fn write(&self, line: Line) -> bool {
-        let written = self.written.load(Relaxed);
-        let Some(to) = self.lines.get(written) else { return false };
-        for (to, word) in to.iter().zip(line) {
-            to.store(word, Relaxed);
-        }
-        self.written.store(written + 1, Release);
-        true
+        let lines = page.since(self.taken);
+        self.taken += lines.len();
+        self.records.lines.extend(lines);
     }
 }
 
 impl Tape {
     pub(super) fn new(is_written: bool) -> Self {
         let log = Log { taken: PAGE, ..Log::default() };
-        Self { page: is_written.then(|| Box::new(Page::new())), log: Mutex::new(log) }
+        Self { page: is_written.then(|| Box::new(Page::new())), log: Mutex::new(log) } // no room was taken for it yet
     }
 }
 
@@ -266,7 +232,7 @@ impl Shard {
         log.take_over(page);
         if self.core.tape_room.as_ref().is_some_and(|room| room.take(PAGE)) {
             log.taken = 0;
-            page.written.store(0, Relaxed); // whoever reads it does so under the lock, or is this thread
+            page.begin();
             page.write(line);
         } else {
             log.lost += 1;

@@ -53,7 +53,7 @@ pub(crate) fn look_again() {
 }
 
 fn set_near(shard: Option<&'static Shard>) {
-    let plain = shard.filter(|shard| shard.core.is_plain(shard));
+    let plain = shard.filter(|shard| shard.core.is_plain());
     let timed = plain.filter(|shard| shard.core.has_streams_on(shard));
     let is_near = |shard: &&Shard| shard.core.statistics && shard.core.tape_room.is_none();
     TIMED.set(timed.filter(is_near));
@@ -108,8 +108,9 @@ impl Core {
 
     /// The shard of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[inline]
     pub(crate) fn calling_shard(&'static self) -> Option<&'static Shard> {
-        LAST.get().filter(|shard| shard.profiler == self.id).or_else(|| self.shard())
+        LAST.get().filter(|shard| shard.profiler == self.id).or_else(|| self.find_shard())
     }
 
     #[inline(never)]
@@ -136,11 +137,9 @@ impl Core {
         Some(shard)
     }
 
-    /// Whether the fast paths of entries and exits apply to this thread, one or another: durations are measured with the one clock they know, or
-    /// not at all, and no end has to be noted.
-    fn is_plain(&self, shard: &Shard) -> bool {
-        let clock = if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() };
-        clock && !shard.has_instances()
+    /// Whether fast paths of entries and exits apply, one or another: durations are measured with the one clock they know, or not at all.
+    fn is_plain(&self) -> bool {
+        if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() }
     }
 
     /// Whether streams are in play on this thread.

@@ -216,19 +216,23 @@ impl Collector {
         if !self.hooked.load(Relaxed) && !self.hooked.swap(true, Relaxed) {
             process::at_exit_again(finish_all); // so that it runs before what CUDA has registered up to now
         }
-        let is_own = own::is_own();
         let (graph, enqueues) = (cupti::is_graph_launch(function), cupti::enqueues(function));
         match self.core.calling_shard() {
-            Some(shard) if is_own => shard.note_own(correlation),
+            Some(shard) if own::is_own() => shard.note_own(correlation),
             Some(shard) => shard.note_call(correlation, graph, enqueues),
-            None => {
-                let note = match is_own {
-                    true => Note::Own { correlation },
-                    false => Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues },
-                };
-                let _counted_if_not = self.strays.lock().push((0, note), &self.core.note_room);
-            }
+            None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
         }
+    }
+
+    /// A call on a thread that has no shard.
+    #[cold]
+    #[inline(never)]
+    fn note_stray(&self, called: Note) {
+        let note = match called {
+            Note::Called { correlation, .. } if own::is_own() => Note::Own { correlation },
+            note => note,
+        };
+        let _counted_if_not = self.strays.lock().push(&note, &self.core.note_room);
     }
 
     /// Attributes what has arrived.

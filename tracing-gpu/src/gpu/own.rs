@@ -36,6 +36,7 @@ pub(super) fn whole_thread() {
 }
 
 /// Whether the call that is being made on this thread is our own.
+#[inline(always)]
 pub(super) fn is_own() -> bool {
     DEPTH.get() > 0
 }

@@ -1,6 +1,7 @@
 //! Tests of `tape`.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use tracing_core::Level;
 use tracing_subscriber::filter::Targets;

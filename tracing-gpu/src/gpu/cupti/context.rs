@@ -134,8 +134,15 @@ impl Contexts {
     }
 
     /// Remembers a context. The usual one, the first, costs one load.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn saw(&self, context: Handle) {
+        if self.live.first().is_some_and(|first| first.load(Relaxed) != context) {
+            self.saw_another(context);
+        }
+    }
+
+    #[inline(never)]
+    fn saw_another(&self, context: Handle) {
         if context == 0 {
             return;
         }

@@ -198,33 +198,50 @@ const CORRELATION: usize = 64;
 ///
 /// `user` is the `&'static Session` that subscribed, `data` what CUPTI passes for the domain.
 pub(super) unsafe extern "C" fn on_call(user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
-    /// The site of a call's entry, and the number of a context's end among resource callbacks.
+    /// The site of a call's entry.
     const ENTRY: u32 = 0;
+    if data.is_null() {
+        return;
+    }
+    if domain != Domain::Driver as u32 {
+        // SAFETY: the caller's promise.
+        return unsafe { on_resource(user, domain, number, data) };
+    }
+    // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts for the call; the site is its first word.
+    if unsafe { data.byte_add(SITE).cast::<u32>().read() } != ENTRY || forked() {
+        return; // half of all: CUPTI tells of both ends of a call or of none
+    }
+    guarded(|| {
+        // SAFETY: the caller's promise: sessions are never freed.
+        let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
+        // SAFETY: as above.
+        let (context, correlation) = unsafe {
+            (data.byte_add(CONTEXT).cast::<*const c_void>().read(), data.byte_add(CORRELATION).cast::<u32>().read())
+        };
+        if calls::enqueues(number) {
+            session.contexts.saw(context.expose_provenance());
+        }
+        session.sink.entered(number, correlation);
+    });
+}
+
+/// A context is about to be destroyed.
+///
+/// # Safety
+///
+/// As for [`on_call`].
+#[cold]
+#[inline(never)]
+unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
     const CONTEXT_ENDS: u32 = 2;
-    if forked() || data.is_null() {
+    if forked() || domain != Domain::Resource as u32 || number != CONTEXT_ENDS {
         return;
     }
     guarded(|| {
         // SAFETY: the caller's promise: sessions are never freed.
         let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
-        if domain == Domain::Driver as u32 {
-            // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
-            // for the call; the site is its first word.
-            if unsafe { data.byte_add(SITE).cast::<u32>().read() } != ENTRY {
-                return;
-            }
-            // SAFETY: as above.
-            let (context, correlation) = unsafe {
-                (data.byte_add(CONTEXT).cast::<*const c_void>().read(), data.byte_add(CORRELATION).cast::<u32>().read())
-            };
-            if calls::enqueues(number) {
-                session.contexts.saw(context.expose_provenance());
-            }
-            session.sink.entered(number, correlation);
-        } else if domain == Domain::Resource as u32 && number == CONTEXT_ENDS {
-            // SAFETY: the data of a resource callback begins with the context.
-            let context = unsafe { data.cast::<*const c_void>().read() };
-            session.contexts.gone(context.expose_provenance());
-        }
+        // SAFETY: the data of a resource callback begins with the context.
+        let context = unsafe { data.cast::<*const c_void>().read() };
+        session.contexts.gone(context.expose_provenance());
     });
 }
