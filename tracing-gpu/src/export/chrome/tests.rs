@@ -177,7 +177,7 @@ fn nothing_is_a_file_too() {
 fn a_range_has_all_that_is_known_of_it() {
     let fields = [
         ("rows", Value::Unsigned(u64::MAX)),
-        ("a \"key\"", Value::Text("b\n".to_owned())),
+        ("a \"key\"", Value::Text("b\n")),
         ("ratio", Value::Float(f64::INFINITY)),
         ("yes", Value::Bool(true)),
     ];
@@ -188,7 +188,7 @@ fn a_range_has_all_that_is_known_of_it() {
         domain: Some("app"),
         category: Some("io"),
         color: Some(0xff76_b900),
-        payload: Some(&payload),
+        payload: Some(payload),
         fields: &fields,
         cut: true,
         ..RANGE

@@ -88,10 +88,10 @@ impl Events {
         };
         let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
         let (payload, words) = match range.payload {
-            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(*value as i64)), None), // as Nsight Systems shows them
-            Some(Value::Integer(value)) => (Some(Payload::Integer(*value)), None),
-            Some(Value::Float(value)) => (Some(Payload::Float(*value)), None),
-            Some(Value::Bool(value)) => (Some(Payload::Truth(*value)), None),
+            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(value as i64)), None), // as Nsight Systems shows them
+            Some(Value::Integer(value)) => (Some(Payload::Integer(value)), None),
+            Some(Value::Float(value)) => (Some(Payload::Float(value)), None),
+            Some(Value::Bool(value)) => (Some(Payload::Truth(value)), None),
             Some(value @ Value::Text(_)) => (None, Some(value)),
             None => (None, None),
         };

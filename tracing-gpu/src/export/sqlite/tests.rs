@@ -101,16 +101,16 @@ fn written(test: &str, items: &[Item<'_>]) -> Place {
 
 #[test]
 fn ranges_and_marks_have_what_nvtx_gives_them() {
-    let payload = [Value::Unsigned(u64::MAX), Value::Bool(true), Value::Text("a \"b\"\n".to_owned())];
+    let payload = [Value::Unsigned(u64::MAX), Value::Bool(true), Value::Text("a \"b\"\n")];
     let fields = [("n", Value::Integer(-1)), ("x", Value::Float(0.5))];
     let of = |domain| Range { domain: Some(domain), ..range("r", 10, 20, 0) };
     let items = [
         Item::Thread { thread: 7, name: "main" },
         Item::Range(range("bare", 1, 9, 0)),
         Item::Range(Range { category: Some("io"), color: Some(0xff00_00ff), ..of("app") }),
-        Item::Range(Range { category: Some("7"), payload: Some(&payload[0]), start: 21, end: 31, ..of("net") }),
-        Item::Range(Range { payload: Some(&payload[1]), ..range("flag", 33, 34, 0) }),
-        Item::Range(Range { payload: Some(&payload[2]), fields: &fields, ..range("text", 40, 41, 0) }),
+        Item::Range(Range { category: Some("7"), payload: Some(payload[0]), start: 21, end: 31, ..of("net") }),
+        Item::Range(Range { payload: Some(payload[1]), ..range("flag", 33, 34, 0) }),
+        Item::Range(Range { payload: Some(payload[2]), fields: &fields, ..range("text", 40, 41, 0) }),
         Item::Range(Range {
             style: RangeStyle::StartEnd,
             end_thread: Some(8),
