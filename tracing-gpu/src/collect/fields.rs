@@ -152,9 +152,8 @@ impl Fields {
 
     /// Whether no name is there twice.
     fn are_apart(&self) -> bool {
-        let is_first = |(place, (name, _)): (usize, &(&str, Stored))| {
-            self.list.iter().take(place).all(|(other, _)| other != name)
-        };
+        let is_first =
+            |(place, (name, _)): (usize, &(&str, Stored))| self.list.iter().take(place).all(|(other, _)| other != name);
         self.list.iter().enumerate().all(is_first)
     }
 
@@ -187,7 +186,8 @@ mod tests {
         assert_eq!(updated(&[], &[("a", one), ("b", two), ("a", three)]), of(&[("b", two), ("a", three)]));
         assert_eq!(updated(&[("a", one), ("b", two)], &[("c", three)]), of(&[("a", one), ("b", two), ("c", three)]));
         assert_eq!(updated(&[("a", one), ("b", two)], &[("a", three)]), of(&[("b", two), ("a", three)]));
-        let read: Vec<_> = of(&[("b", two), ("a", three)]).iter().map(|(name, value)| format!("{name} {value:?}")).collect();
+        let read: Vec<_> =
+            of(&[("b", two), ("a", three)]).iter().map(|(name, value)| format!("{name} {value:?}")).collect();
         assert_eq!(read, ["b Unsigned(2)", "a Text(\"drei\")"]);
     }
 

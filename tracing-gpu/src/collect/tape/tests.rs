@@ -153,9 +153,12 @@ fn values_come_before_their_range_with_their_fields() {
     let colors = [None, Some(Color::argb(0)), Some(Color::argb(u32::MAX))];
     let shard = shard(1_000);
     let mut expected = Vec::new();
-    for (number, (payload, color)) in payloads.iter().flat_map(|payload| colors.map(|color| (*payload, color))).enumerate() {
+    for (number, (payload, color)) in
+        payloads.iter().flat_map(|payload| colors.map(|color| (*payload, color))).enumerate()
+    {
         let text = "größe".repeat(number % 3);
-        let fields: Vec<_> = [("a", Value::Text(&text)), ("b", Value::Float(0.5))].into_iter().take(number % 4).collect();
+        let fields: Vec<_> =
+            [("a", Value::Text(&text)), ("b", Value::Float(0.5))].into_iter().take(number % 4).collect();
         let changing = Changing { category: 3, color, payload, stream: 4 };
         shard.record_values(number as u64, &changing, &fields.iter().copied().collect());
         record(shard, number as u64);

@@ -7,7 +7,11 @@ use super::super::chrome::text;
 use crate::timeline::Value;
 
 /// Writes both as one JSON object behind what is there, if there is any. Where it is.
-pub(super) fn write(json: &mut Vec<u8>, payload: Option<Value<'_>>, fields: &[(&str, Value<'_>)]) -> Option<Range<usize>> {
+pub(super) fn write(
+    json: &mut Vec<u8>,
+    payload: Option<Value<'_>>,
+    fields: &[(&str, Value<'_>)],
+) -> Option<Range<usize>> {
     let from = json.len();
     let payload = payload.map(|value| ("nvtx.payload", value));
     for (name, value) in payload.into_iter().chain(fields.iter().copied()) {
