@@ -1,7 +1,8 @@
 //! What a thread records for a timeline: each range as it ends, and each event.
 //!
 //! Only while a timeline is written. A range is four words that its thread writes into a page of its own, with plain stores and no lock; a page that is
-//! full goes to the list of the thread, under a lock that is taken once a page. What is not a plain range goes there at once. Whoever writes the files takes
+//! full goes to the list of the thread, under a lock that is taken once a page. So do the values of a range, before it, unless it has fields: these, and what is
+//! neither, go to the list at once, texts into one string. Whoever writes the files takes
 //! the list away, with what is in the page so far. All lists of a profiler share one bound; what does not fit is counted.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -207,6 +208,8 @@ struct Log {
     records: Records,
     /// How much of the page is in `records`.
     taken: usize,
+    /// Room that was taken for records that do not go through the page, and is not used yet.
+    ahead: usize,
     lost: u64,
 }
 
@@ -255,6 +258,19 @@ impl TapeRoom {
 }
 
 impl Log {
+    /// Takes room for so many lines, some ahead: what all threads share is not written for each record.
+    fn takes(&mut self, lines: usize, room: &TapeRoom) -> bool {
+        if let Some(left) = self.ahead.checked_sub(lines) {
+            self.ahead = left;
+            return true;
+        }
+        if room.take(lines + PAGE) {
+            self.ahead += PAGE;
+            return true;
+        }
+        room.take(lines)
+    }
+
     /// Takes over what is in the page and was not before.
     fn take_over(&mut self, page: &Page) {
         let written = page.written.load(Acquire); // pairs with `Page::write`: the lines below it are whole
@@ -365,7 +381,7 @@ impl Shard {
             None => self.tape.log.lock(),
         };
         log.take_over(page); // it was before
-        if room.take(lines) {
+        if log.takes(lines, room) {
             record(&mut log.records);
         } else {
             log.lost += 1;
@@ -377,6 +393,9 @@ impl Shard {
         let mut log = self.tape.log.lock();
         if let Some(page) = &self.tape.page {
             log.take_over(page);
+        }
+        if let Some(room) = self.core.tape_room.as_ref().filter(|_| log.ahead > 0) {
+            room.give_back(std::mem::take(&mut log.ahead));
         }
         if !log.records.is_empty() {
             std::mem::swap(&mut log.records, into);
