@@ -425,7 +425,7 @@ fn ranges_have_what_is_theirs_however_many_kinds_alternate() {
     let kinds: Vec<_> = (0..27_u32)
         .map(|kind| {
             let name = |digit: u32| names.get(digit as usize).copied();
-            (name(kind % 3), name(kind / 3 % 3), (kind / 9 < 2).then_some(0xff00_0000 | kind / 9))
+            (name(kind % 3), name(kind / 3 % 3), (kind / 9 < 2).then_some(0xff00_0000 | (kind / 9)))
         })
         .collect();
     // Few and many in turn, so that what is known is forgotten and found again.
