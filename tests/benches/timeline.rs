@@ -27,7 +27,7 @@ const NAMES: [&str; 5] = ["Load Module", "Set input data", "Module running", "co
 
 #[allow(clippy::needless_update)] // whatever else is known of a process
 fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
-    let fields = [("rows", Value::Unsigned(4096)), ("layer", Value::Text("blocks.3.attn".to_owned()))];
+    let fields = [("rows", Value::Unsigned(4096)), ("layer", Value::Text("blocks.3.attn"))];
     let payload = Value::Integer(17);
     let process = Process { pid: std::process::id(), command: "bench".to_owned(), ..Process::default() };
     for sink in sinks.iter_mut() {
@@ -57,7 +57,7 @@ fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
             depth,
             category: full.then_some("layers"),
             color: full.then_some(0xff76_b900),
-            payload: full.then_some(&payload),
+            payload: full.then_some(payload),
             fields: if full { &fields } else { &[] },
             end_thread: None,
             cut: false,

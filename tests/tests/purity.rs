@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 31] = [
+const PURE: [&str; 32] = [
     "activity.rs",
     "correlate",
     "drain/recursion.rs",
@@ -18,6 +18,7 @@ const PURE: [&str; 31] = [
     "compare",
     "collect/catalog.rs",
     "collect/chunked.rs",
+    "collect/fields.rs",
     "export/sqlite/json.rs",
     "export/sqlite/keys.rs",
     "export/sqlite/launches.rs",

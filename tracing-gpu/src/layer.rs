@@ -226,8 +226,9 @@ where
     let Some(span) = ctx.span(id) else { return };
     if let Some(values) = own_values_of(core, &span) {
         let inherited = || inherited_stream(core, shard, &span);
-        let stream = own_values::stream_of_entry(core, values.now().stream, inherited);
-        return shard.enter_with_values(id.into_u64(), &values, stream);
+        let now = values.now();
+        let stream = own_values::stream_of_entry(core, now.stream, inherited);
+        return shard.enter_with_values(id.into_u64(), &values, &now, stream);
     }
     let parent = span.parent().map_or(ROOT, |parent| node_of(core, shard, parent));
     let place = shard.child(parent, span.metadata());

@@ -6,10 +6,11 @@ use tracing_core::span;
 
 use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
+use crate::collect::fields::Fields;
 use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record};
-use crate::collect::values::{FieldValues, Lifetime, SpanValues};
+use crate::collect::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
 use crate::gpu::{self, StreamId};
 use crate::record::{Ended, RangeKey};
 use crate::summary::RangeStyle;
@@ -23,21 +24,25 @@ pub(crate) fn create(
     attributes: &span::Attributes<'_>,
 ) -> Arc<SpanValues> {
     let metadata = attributes.metadata();
-    let read = shard.closed(|| FieldValues::of_new(attributes, core.tape_room.is_some()));
-    let site = shard.site(metadata);
-    let label = read.name.as_deref().and_then(|name| {
-        let name = if name.is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(name) };
-        shard.run_time_label(site.domain, &name)
-    });
-    let label = label.unwrap_or(site.label);
-    let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
-    let values = SpanValues::new(metadata, shard.node(parent, key), label);
-    let lifetime = read.lifetime;
-    update(core, shard, &values, read);
-    let place = shard.place_now(&values);
+    let mut known = shard.known();
+    let mut read = FieldValues::new(known.scratch(), core.tape_room.is_some());
+    shard.closed(|| attributes.record(&mut read));
+    let (lifetime, names_a_stream) = (read.lifetime, read.stream.is_some());
+    let site = known.site(shard, metadata);
+    let label = read.name().and_then(|name| known.run_time_label(shard, site.domain, name)).unwrap_or(site.label);
+    let node = known.node(shard, parent, RangeKey { label, category: 0, style: RangeStyle::PushPop });
+    let category = read.category().map_or(0, |category| known.category(shard, category));
+    let place = known.place(shard, node, RangeKey { label, category, style: RangeStyle::PushPop }, metadata);
+    let (changing, Scratch { texts, others }) = read.begin(category);
+    known.keep_texts(texts);
+    drop(known);
+    if names_a_stream {
+        core.announce_streams();
+    }
     if !place.is_none() {
         shard.add_call(place);
     }
+    let values = SpanValues::new(metadata, (node, label), (shard.index, place), changing, others);
     if lifetime {
         begin_lifetime(core, shard, &values);
     }
@@ -46,13 +51,15 @@ pub(crate) fn create(
 
 /// Takes over the fields of a `record`.
 pub(crate) fn record(core: &Core, shard: &Shard, values: &SpanValues, record: &span::Record<'_>) {
-    let read = shard.closed(|| FieldValues::of_record(record, core.tape_room.is_some()));
-    update(core, shard, values, read);
-}
-
-fn update(core: &Core, shard: &Shard, values: &SpanValues, mut read: FieldValues) {
-    let (category, names_a_stream) = (read.category.take(), read.stream.is_some());
-    values.update(read, category.map(|category| shard.category(category)));
+    let mut known = shard.known();
+    let mut read = FieldValues::new(known.scratch(), core.tape_room.is_some());
+    shard.closed(|| record.record(&mut read));
+    let names_a_stream = read.stream.is_some();
+    let category = read.category().map(|category| known.category(shard, category));
+    let Scratch { texts, others } = values.update(read, category);
+    known.keep_texts(texts);
+    known.keep_fields(others);
+    drop(known);
     if names_a_stream {
         core.announce_streams();
     }
@@ -69,15 +76,16 @@ pub(crate) fn stream_of_entry(core: &Core, own: StreamId, inherited: impl FnOnce
     }
 }
 
-fn lifetime_key(values: &SpanValues) -> RangeKey {
-    RangeKey { label: values.label, category: values.now().category, style: RangeStyle::StartEnd }
+fn lifetime_key(values: &SpanValues, changing: &Changing) -> RangeKey {
+    RangeKey { label: values.label, category: changing.category, style: RangeStyle::StartEnd }
 }
 
 fn begin_lifetime(core: &'static Core, shard: &Shard, values: &SpanValues) {
-    let range =
-        (core.nvtx && nvtx_rs::is_tool_attached()).then(|| shard.closed(|| core.nvtx_range(lifetime_key(values))));
+    let now = values.now();
+    let range = (core.nvtx && nvtx_rs::is_tool_attached())
+        .then(|| shard.closed(|| core.nvtx_range(lifetime_key(values, &now))));
     let start = core.clock.now();
-    let range = range.map(|range| shard.closed(|| range.domain.start(&values.now().apply(range.attributes))));
+    let range = range.map(|range| shard.closed(|| range.domain.start(&now.apply(range.attributes))));
     let begun = Begun::here(values.label, shard.index);
     shard.lifetimes.begin(begun, &shard.thread);
     let instance = shard.begin_lifetime(values.label, start);
@@ -97,7 +105,23 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
     if shard.is_none() && !core.is_running() {
         return;
     }
-    let Some(lifetime) = values.end_lifetime() else { return };
+    let (lifetime, changing, fields) = values.end();
+    if let Some(lifetime) = lifetime {
+        end_lifetime(core, shard, values, lifetime, &changing, &fields);
+    }
+    if let Some(shard) = shard.filter(|_| fields.has_memory()) {
+        shard.known().keep_fields(fields);
+    }
+}
+
+fn end_lifetime(
+    core: &'static Core,
+    shard: Option<&Shard>,
+    values: &SpanValues,
+    lifetime: Lifetime,
+    changing: &Changing,
+    fields: &Fields,
+) {
     if let Some(creator) = core.shard_at(lifetime.begun.shard()) {
         creator.lifetimes.end(lifetime.begun);
     }
@@ -113,7 +137,7 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
         Some(creator) if lifetime.begun.is_of_this_thread() => creator.end_lifetime(lifetime.instance, Some(now)),
         _ => leave(core, &lifetime),
     }
-    let key = lifetime_key(values);
+    let key = lifetime_key(values, changing);
     let place = shard.place(shard.node(ROOT, key), key, values.metadata);
     if place.is_none() {
         return core.drop_span();
@@ -121,7 +145,7 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
     shard.add_call(place);
     shard.add(Ended { place, duration: now.saturating_sub(lifetime.start.max(core.window())), nested: 0 });
     let start = lifetime.start; // a timeline goes on over windows
-    shard.record(|| values.recorded(start));
+    shard.record_values(start, changing, fields);
     let began_on = (lifetime.thread != shard.thread_id()).then_some(lifetime.thread);
     shard.record(|| Record::Range(RangeRecord { key, start, end: now, depth: 0, began_on, cut: false }));
 }

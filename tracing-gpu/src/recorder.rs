@@ -19,19 +19,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nvtx_rs::Payload;
+use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 
 pub(crate) use gpu::GpuRecords;
 use gpu::GpuTracks;
 use moments::Moments;
 pub(crate) use open::TimelinePaths;
-use values::OpenRanges;
+use values::{OpenRanges, OpenValues};
 
-use crate::clock::Ticks;
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
-use crate::collect::tape::{RangeRecord, Record, Recorded, Records};
+use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 use crate::report::escaped;
 use crate::summary::{Process, RangeStyle, Summary};
 use crate::timeline::{Item, Mark, Range, Sink, Value};
@@ -256,7 +255,8 @@ impl Recorder {
 
 fn write_records(state: &mut State, records: &Records) {
     // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
-    let mut values: Vec<(u32, Ticks, &Record)> = Vec::new();
+    let mut values: Vec<(u32, ValuesRecord)> = Vec::new();
+    let mut fields: Vec<(&str, Value<'_>)> = Vec::new();
     let mut last = None; // a thread that is known; most records are of the one before
     for (thread, record) in records.iter() {
         let is_new = last != Some(thread) && state.threads.insert(thread);
@@ -268,7 +268,7 @@ fn write_records(state: &mut State, records: &Records) {
         }
         match record {
             Recorded::Other(Record::Thread { .. } | Record::Range(_)) => {}
-            Recorded::Other(record @ Record::Values { start, .. }) => values.push((thread, *start, record)),
+            Recorded::Values(record) => values.push((thread, record)),
             Recorded::Other(Record::Restarted { depth, before, start }) => {
                 state.open.cut(thread, *depth, *before, *start);
             }
@@ -276,49 +276,62 @@ fn write_records(state: &mut State, records: &Records) {
                 let at = state.moments.ns(*at);
                 state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level }));
             }
-            Recorded::Range(RangeRecord { key, start, end, depth, began_on, cut }) => {
-                let start = match key.style {
-                    RangeStyle::PushPop => state.open.began(thread, depth, start),
-                    _ => start,
+            Recorded::Range(range) => {
+                let start = match range.key.style {
+                    RangeStyle::PushPop => state.open.began(thread, range.depth, range.start),
+                    _ => range.start,
                 };
-                let own = values.iter().rposition(|&(of, began, _)| (of, began) == (thread, start));
-                let own = own.map(|index| values.swap_remove(index).2);
-                let kept = if own.is_none() { state.open.values(thread, start) } else { None };
-                let (mut color, mut payload, mut fields) = (None, None, Default::default());
-                if let Some(Record::Values { color: own_color, payload: own_payload, fields: own_fields, .. }) =
-                    own.or(kept.as_ref())
-                {
-                    (color, payload) = (own_color.map(|color| color.to_argb()), own_payload.map(value_of));
-                    fields = own_fields.as_deref().unwrap_or_default();
+                let own = values.iter().rposition(|(of, values)| (*of, values.start) == (thread, start));
+                let range = RangeRecord { start, ..range };
+                if let Some((_, own)) = own.map(|index| values.swap_remove(index)) {
+                    fields.clear();
+                    fields.extend(records.fields(own.fields));
+                    give_range(state, thread, &range, (own.color, own.payload), &fields);
+                } else if let Some(kept) = state.open.values(thread, start) {
+                    let fields: Vec<(&str, Value<'_>)> = kept.fields.iter().collect();
+                    give_range(state, thread, &range, (kept.color, kept.payload), &fields);
+                } else {
+                    give_range(state, thread, &range, (None, None), &[]);
                 }
-                let State { files, errors, moments, labels, .. } = state;
-                let (domain, name) = labels.label(key.label);
-                let item = Item::Range(Range {
-                    thread: began_on.unwrap_or(thread),
-                    start: moments.ns(start),
-                    end: moments.ns(end),
-                    style: key.style,
-                    domain,
-                    name,
-                    depth,
-                    category: labels.category(key.category),
-                    color,
-                    payload: payload.as_ref(),
-                    fields,
-                    end_thread: began_on.map(|_| thread),
-                    cut,
-                });
-                give(files, errors, |sink| sink.item(&item));
             }
         }
     }
     // Of ranges that are still open.
-    for (thread, start, record) in values {
-        state.open.keep(thread, start, record.clone());
+    for (thread, ValuesRecord { start, color, payload, fields }) in values {
+        let fields = records.fields(fields).collect();
+        state.open.keep(thread, start, OpenValues { color, payload, fields });
     }
 }
 
-fn value_of(payload: Payload) -> Value {
+fn give_range(
+    state: &mut State,
+    thread: u32,
+    range: &RangeRecord,
+    (color, payload): (Option<Color>, Option<Payload>),
+    fields: &[(&'static str, Value<'_>)],
+) {
+    let State { files, errors, moments, labels, .. } = state;
+    let RangeRecord { key, start, end, depth, began_on, cut } = *range;
+    let (domain, name) = labels.label(key.label);
+    let item = Item::Range(Range {
+        thread: began_on.unwrap_or(thread),
+        start: moments.ns(start),
+        end: moments.ns(end),
+        style: key.style,
+        domain,
+        name,
+        depth,
+        category: labels.category(key.category),
+        color: color.map(|color| color.to_argb()),
+        payload: payload.map(value_of),
+        fields,
+        end_thread: began_on.map(|_| thread),
+        cut,
+    });
+    give(files, errors, |sink| sink.item(&item));
+}
+
+fn value_of(payload: Payload) -> Value<'static> {
     match payload {
         Payload::U64(value) => Value::Unsigned(value),
         Payload::I64(value) => Value::Integer(value),

@@ -135,9 +135,9 @@ impl GpuSubscriber {
         }
         if place.has_own_values() {
             if let Some(values) = home.slab.values(span) {
-                let stream =
-                    own_values::stream_of_entry(core, values.now().stream, || home.slab.inherited_stream(span));
-                shard.enter_with_values(id, &values, stream);
+                let now = values.now();
+                let stream = own_values::stream_of_entry(core, now.stream, || home.slab.inherited_stream(span));
+                shard.enter_with_values(id, &values, &now, stream);
             }
             return;
         }

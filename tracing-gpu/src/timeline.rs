@@ -8,13 +8,13 @@ use crate::activity::{Api, Work};
 use crate::summary::{Process, RangeStyle, Summary};
 
 /// The value of `nvtx.payload`, or of a span's own field.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
     Integer(i64),
     Unsigned(u64),
     Float(f64),
     Bool(bool),
-    Text(String),
+    Text(&'a str),
 }
 
 /// One instance of a range. Ranges of a thread come in the order of their ends: children before their parents.
@@ -33,9 +33,9 @@ pub struct Range<'a> {
     pub category: Option<&'a str>,
     /// 0xAARRGGBB.
     pub color: Option<u32>,
-    pub payload: Option<&'a Value>,
+    pub payload: Option<Value<'a>>,
     /// Fields of the span.
-    pub fields: &'a [(&'static str, Value)],
+    pub fields: &'a [(&'static str, Value<'a>)],
     /// For start/end ranges that ended on another thread: which.
     pub end_thread: Option<u32>,
     /// Whether it was open at the end, and cut there.

@@ -33,8 +33,8 @@ fn odd_names_do_no_harm() {
     for name in names {
         let span = run.open(PID, at, name, None);
         run.spans[span].category = Some("</script><b>category");
-        run.spans[span].payload = Some(Value::Text(name.to_owned()));
-        run.spans[span].fields = vec![(name, Value::Text(name.to_owned())), ("f", Value::Float(f64::NAN))];
+        run.spans[span].payload = Some(Value::Text(name));
+        run.spans[span].fields = vec![(name, Value::Text(name)), ("f", Value::Float(f64::NAN))];
         run.close(span, at + 90_000);
         run.marks.push((PID, at, 9, name.to_owned()));
         run.notes.push(name.to_owned());

@@ -1,35 +1,180 @@
 //! What a thread has met before: so that the profiler's lock is taken the first time only.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use rustc_hash::FxHashMap;
+use nvtx_rs::text::sanitize;
+use parking_lot::MutexGuard;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracing_core::Metadata;
 
 use super::catalog::CategoryName;
+use super::fields::Fields;
 use super::row::RowIdentity;
 use super::shard::Shard;
 use super::site::{Site, site_key};
+use super::values::{Category, Scratch};
 use crate::record::{Place, RangeKey};
 use crate::summary::RangeStyle;
 
 /// Numbers that one thread has asked for. Behind a lock of the shard's own that only this thread takes.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     sites: FxHashMap<u64, Site>,
     labels: HashMap<u32, HashMap<Box<str>, u32>>,
+    recent_labels: Recent,
     categories: HashMap<CategoryName, u32>,
+    recent_categories: Recent,
     /// By parent, label and style: the catalog's rule for what is one node.
     nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
     rows: FxHashMap<(u32, RangeKey), u32>,
     /// Places of call sites, and of what stands for one, under their parents: for those that the cache has no room for.
     places: FxHashMap<(u32, u64), Place>,
+    /// Memory for the texts of the next span, and for the fields of the next ones.
+    texts: String,
+    fields: Vec<Fields>,
 }
 
 /// Places that are known before they are all looked up anew: a filtered call site has one under each parent.
 const PLACES: usize = 1 << 16;
+/// Spans whose memory is kept for others, and how much of each, in bytes.
+const SPARE: usize = 16;
+const SPARE_BYTES: usize = 4096;
+
+/// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can be made to collide under,
+/// which costs more than all the rest; here a collision only sends to them.
+#[derive(Debug, Default)]
+struct Recent(Vec<Option<(u32, Box<str>, u32)>>);
+
+/// Names that are remembered so, and their length in bytes at most.
+const RECENT: usize = 32;
+const RECENT_BYTES: usize = 256;
+
+impl Recent {
+    fn place(domain: u32, name: &str) -> usize {
+        FxBuildHasher.hash_one((domain, name)) as usize % RECENT
+    }
+
+    fn get(&self, domain: u32, name: &str) -> Option<u32> {
+        let (known_domain, known, number) = self.0.get(Self::place(domain, name))?.as_ref()?;
+        (*known_domain == domain && **known == *name).then_some(*number)
+    }
+
+    fn insert(&mut self, domain: u32, name: &str, number: u32) {
+        if name.len() > RECENT_BYTES {
+            return;
+        }
+        self.0.resize_with(RECENT, || None);
+        if let Some(entry) = self.0.get_mut(Self::place(domain, name)) {
+            *entry = Some((domain, name.into(), number));
+        }
+    }
+}
+
+impl Known {
+    /// What is known of a call site.
+    pub(crate) fn site(&mut self, shard: &Shard, metadata: &'static Metadata<'static>) -> Site {
+        *self.sites.entry(site_key(metadata)).or_insert_with(|| shard.closed(|| shard.core.site(metadata)))
+    }
+
+    /// Number of a name made at run time; `None` beyond the bound on such names.
+    pub(crate) fn run_time_label(&mut self, shard: &Shard, domain: u32, name: &str) -> Option<u32> {
+        if let Some(label) = self.recent_labels.get(domain, name) {
+            return Some(label);
+        }
+        let sanitized = if name.is_empty() { "(unnamed)".into() } else { sanitize(name) };
+        let labels = self.labels.entry(domain).or_default();
+        let label = match labels.get(&*sanitized) {
+            Some(&label) => label,
+            None => {
+                let label = shard.core.run_time_label(domain, &sanitized)?;
+                labels.insert(Box::from(&*sanitized), label);
+                label
+            }
+        };
+        self.recent_labels.insert(domain, name, label);
+        Some(label)
+    }
+
+    /// Number of a category; 0 beyond the bound on categories.
+    pub(crate) fn category(&mut self, shard: &Shard, category: Category<'_>) -> u32 {
+        match category {
+            Category::Number(number) => self.known_category(shard, CategoryName::Number(number)),
+            Category::Text(text) => self.recent_categories.get(0, text).unwrap_or_else(|| {
+                let number = self.known_category(shard, CategoryName::Text(Arc::from(&*sanitize(text))));
+                if number != 0 {
+                    self.recent_categories.insert(0, text, number);
+                }
+                number
+            }),
+        }
+    }
+
+    fn known_category(&mut self, shard: &Shard, name: CategoryName) -> u32 {
+        if let Some(&category) = self.categories.get(&name) {
+            return category;
+        }
+        let category = shard.core.category(name.clone());
+        if category != 0 {
+            self.categories.insert(name, category); // what is beyond the bound on categories is no more kept here, and counts each time
+        }
+        category
+    }
+
+    /// Node of a range under a parent.
+    pub(crate) fn node(&mut self, shard: &Shard, parent: u32, key: RangeKey) -> u32 {
+        *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| shard.core.node(parent, key))
+    }
+
+    /// The place of a node and key on this thread, with a row of its own from the first time on.
+    pub(crate) fn place(
+        &mut self,
+        shard: &Shard,
+        node: u32,
+        key: RangeKey,
+        metadata: &'static Metadata<'static>,
+    ) -> Place {
+        if let Some(&row) = self.rows.get(&(node, key)) {
+            return Place::new(node, row);
+        }
+        let index = shard.row_count.load(Relaxed);
+        let Some(row) = shard.rows.get_or_grow(index as usize) else { return Place::NONE };
+        let nvtx = shard.closed(|| shard.core.nvtx_range(key));
+        row.identify(node, RowIdentity { key, metadata, nvtx });
+        shard.row_count.store(index + 1, Release); // pairs with `rows`: a reader that counts the row sees its identity
+        self.rows.insert((node, key), index);
+        Place::new(node, index)
+    }
+
+    /// Memory to read a span into.
+    pub(crate) fn scratch(&mut self) -> Scratch {
+        Scratch { texts: std::mem::take(&mut self.texts), others: self.fields.pop().unwrap_or_default() }
+    }
+
+    /// Keeps the memory of texts for the next span.
+    pub(crate) fn keep_texts(&mut self, mut texts: String) {
+        texts.clear();
+        texts.shrink_to(SPARE_BYTES);
+        self.texts = texts;
+    }
+
+    /// Keeps the memory of fields that are not used any more.
+    pub(crate) fn keep_fields(&mut self, mut fields: Fields) {
+        if self.fields.len() < SPARE && fields.has_memory() {
+            fields.clear(SPARE_BYTES);
+            self.fields.push(fields);
+        }
+    }
+}
 
 impl Shard {
+    /// What this thread has met. Foreign code that runs meanwhile finds the gate closed, and so does not come here.
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock()
+    }
+
     /// The place of a call site, or what stands for one, under a parent, if it was looked up before.
     pub(super) fn known_place(&self, parent: u32, site: u64) -> Option<Place> {
         self.known.lock().places.get(&(parent, site)).copied()
@@ -45,54 +190,17 @@ impl Shard {
 
     /// What is known of a call site.
     pub(crate) fn site(&self, metadata: &'static Metadata<'static>) -> Site {
-        let mut known = self.known.lock();
-        *known.sites.entry(site_key(metadata)).or_insert_with(|| self.closed(|| self.core.site(metadata)))
-    }
-
-    /// Number of a name made at run time; `None` beyond the bound on such names.
-    pub(crate) fn run_time_label(&self, domain: u32, name: &str) -> Option<u32> {
-        let mut known = self.known.lock();
-        let labels = known.labels.entry(domain).or_default();
-        if let Some(&label) = labels.get(name) {
-            return Some(label);
-        }
-        let label = self.core.run_time_label(domain, name)?;
-        labels.insert(Box::from(name), label);
-        Some(label)
-    }
-
-    /// Number of a category.
-    pub(crate) fn category(&self, name: CategoryName) -> u32 {
-        let mut known = self.known.lock();
-        if let Some(&category) = known.categories.get(&name) {
-            return category;
-        }
-        let category = self.core.category(name.clone());
-        if category != 0 {
-            known.categories.insert(name, category); // what is beyond the bound on categories is no more kept here, and counts each time
-        }
-        category
+        self.known.lock().site(self, metadata)
     }
 
     /// Node of a range under a parent.
     pub(crate) fn node(&self, parent: u32, key: RangeKey) -> u32 {
-        let mut known = self.known.lock();
-        *known.nodes.entry((parent, key.label, key.style)).or_insert_with(|| self.core.node(parent, key))
+        self.known.lock().node(self, parent, key)
     }
 
     /// The place of a node and key on this thread, with a row of its own from the first time on.
     pub(crate) fn place(&self, node: u32, key: RangeKey, metadata: &'static Metadata<'static>) -> Place {
-        let mut known = self.known.lock();
-        if let Some(&row) = known.rows.get(&(node, key)) {
-            return Place::new(node, row);
-        }
-        let index = self.row_count.load(Relaxed);
-        let Some(row) = self.rows.get_or_grow(index as usize) else { return Place::NONE };
-        let nvtx = self.closed(|| self.core.nvtx_range(key));
-        row.identify(node, RowIdentity { key, metadata, nvtx });
-        self.row_count.store(index + 1, Release); // pairs with `rows`: a reader that counts the row sees its identity
-        known.rows.insert((node, key), index);
-        Place::new(node, index)
+        self.known.lock().place(self, node, key, metadata)
     }
 }
 
@@ -107,8 +215,25 @@ mod tests {
         let over = || shard.core.with_names(|names| names.catalog.categories_over_limit);
         let before = over();
         for number in [1, 2, 1] {
-            assert_eq!(shard.category(CategoryName::Number(number)), 0);
+            assert_eq!(shard.known().category(&shard, Category::Number(number)), 0);
+            assert_eq!(shard.known().category(&shard, Category::Text(&number.to_string())), 0);
         }
-        assert!(shard.known.lock().categories.is_empty() && over() - before >= 3); // other tests have the same core
+        assert!(shard.known.lock().categories.is_empty() && over() - before >= 6); // other tests have the same core
+    }
+
+    #[test]
+    fn names_that_meet_in_one_place_are_told_apart() {
+        let mut recent = Recent::default();
+        let names: Vec<String> = (0..200).map(|number| format!("layer {number}")).collect();
+        for _ in 0..2 {
+            for (number, name) in names.iter().enumerate() {
+                assert!(recent.get(1, name).is_none_or(|known| known == number as u32), "{name}");
+                recent.insert(1, name, number as u32);
+                assert_eq!((recent.get(1, name), recent.get(2, name)), (Some(number as u32), None));
+            }
+        }
+        assert_eq!(recent.0.len(), RECENT);
+        recent.insert(1, &"x".repeat(RECENT_BYTES + 1), 7);
+        assert_eq!(recent.get(1, &"x".repeat(RECENT_BYTES + 1)), None, "not what is long");
     }
 }

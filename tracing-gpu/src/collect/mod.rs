@@ -6,6 +6,7 @@
 pub(crate) mod catalog;
 pub(crate) mod chunked;
 pub(crate) mod core;
+pub(crate) mod fields;
 mod known;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // calls into CUDA are noted through CUPTI alone
 pub(crate) mod launches;

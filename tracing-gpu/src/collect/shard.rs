@@ -16,7 +16,7 @@ use super::row::{NvtxRange, Row, RowIdentity};
 use super::site::site_key;
 use super::slab::Slab;
 use super::tape::{Record, Tape};
-use super::values::SpanValues;
+use super::values::{Changing, SpanValues};
 use crate::clock::Ticks;
 use crate::gpu::{self, Mark, StreamId};
 use crate::nesting::{Ranges, Stack};
@@ -146,22 +146,24 @@ impl Shard {
 
     /// Opens a range of a span that has values of its own.
     #[inline(never)]
-    pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues, stream: StreamId) {
-        let place = self.place_now(values);
+    pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues, now: &Changing, stream: StreamId) {
+        let place = self.place_now(values, now.category);
         if place.is_none() {
             return self.core.drop_span();
         }
         self.enter(span, place.with_own_values(), Some(values), stream);
         if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
-            self.record(|| values.recorded(start));
+            values.with_fields(|now, fields| self.record_values(start, now, fields));
         }
     }
 
-    /// Where an entry of this span is counted now: `record` may have changed its category.
-    pub(crate) fn place_now(&self, values: &SpanValues) -> Place {
-        let style = crate::summary::RangeStyle::PushPop;
-        let key = RangeKey { label: values.label, category: values.now().category, style };
-        self.place(values.node, key, values.metadata)
+    /// Where an entry of this span is counted: `record` may have changed its category.
+    fn place_now(&self, values: &SpanValues, category: u32) -> Place {
+        values.place(self.index, category).unwrap_or_else(|| {
+            let style = crate::summary::RangeStyle::PushPop;
+            let key = RangeKey { label: values.label, category, style };
+            self.place(values.node, key, values.metadata)
+        })
     }
 
     /// [`enter`](Self::enter) after the start was recorded on a stream, if that was so.
@@ -329,6 +331,7 @@ impl Shard {
     }
 
     /// Runs foreign code (a tool, a value's `Debug`), during which callbacks on this thread do nothing.
+    #[inline]
     pub(crate) fn closed<T>(&self, foreign: impl FnOnce() -> T) -> T {
         struct Reopen<'a>(&'a AtomicU64, u64);
         impl Drop for Reopen<'_> {
@@ -375,7 +378,7 @@ impl Ranges for Shell<'_> {
             now
         });
         if let Some(own) = own {
-            self.shard.record(|| own.recorded(start));
+            own.with_fields(|now, fields| self.shard.record_values(start, now, fields));
         }
         start
     }

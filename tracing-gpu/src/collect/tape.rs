@@ -1,17 +1,19 @@
 //! What a thread records for a timeline: each range as it ends, and each event.
 //!
 //! Only while a timeline is written. A range is four words that its thread writes into a page of its own, with plain stores and no lock; a page that is
-//! full goes to the list of the thread, under a lock that is taken once a page. What is not a plain range goes there at once. Whoever writes the files takes
+//! full goes to the list of the thread, under a lock that is taken once a page. So do the values of a range, before it, unless it has fields: these, and what is
+//! neither, go to the list at once, texts into one string. Whoever writes the files takes
 //! the list away, with what is in the page so far. All lists of a profiler share one bound; what does not fit is counted.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::{Condvar, Mutex};
 
+use super::fields::{Fields, FieldsAt};
 use super::page::{Line, PAGE, Page};
 use super::shard::Shard;
+use super::values::Changing;
 use crate::clock::Ticks;
 use crate::record::{Ended, RangeKey};
 use crate::summary::RangeStyle;
@@ -21,9 +23,6 @@ use crate::timeline::Value;
 #[path = "tape/tests.rs"]
 mod tests;
 
-/// Fields of a span that are not ours, by name; most spans have none. In one piece: what one thread makes and another frees costs both.
-pub(crate) type Fields = Option<Arc<[(&'static str, Value)]>>;
-
 /// What is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
@@ -31,12 +30,20 @@ pub(crate) enum Record {
     Thread { name: Box<str> },
     /// A range that has ended.
     Range(RangeRecord),
-    /// Values of the range that starts then on this thread: they come before it.
-    Values { start: Ticks, color: Option<Color>, payload: Option<Payload>, fields: Fields },
     /// A new window begins at `start`, and with it what counts of the open range at this depth, which began `before`.
     Restarted { depth: u32, before: Ticks, start: Ticks },
     /// An event.
     Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
+}
+
+/// Values of the range that starts then on this thread: they come before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ValuesRecord {
+    pub(crate) start: Ticks,
+    pub(crate) color: Option<Color>,
+    pub(crate) payload: Option<Payload>,
+    /// Among those of the [`Records`].
+    pub(crate) fields: FieldsAt,
 }
 
 /// A range that has ended.
@@ -55,6 +62,41 @@ pub(crate) struct RangeRecord {
 const CUT: u64 = 1 << 31;
 const START_END: u64 = 1 << 30;
 const OTHER: u64 = 1 << 29;
+/// Values of a range, in place of other records: start; payload; colour and thread; number of fields, and the bits below beside these.
+const VALUES: u64 = OTHER | CUT;
+const COLORED: u64 = 1 << 3;
+/// What the payload is, from 1 up.
+const PAYLOAD: u64 = COLORED - 1;
+
+fn line_of_values(start: Ticks, values: &Changing, fields: usize, thread: u32) -> Line {
+    let (kind, payload) = match values.payload {
+        None => (0, 0),
+        Some(Payload::U64(value)) => (1, value),
+        Some(Payload::I64(value)) => (2, value as u64),
+        Some(Payload::F64(value)) => (3, value.to_bits()),
+        Some(Payload::U32(value)) => (4, u64::from(value)),
+        Some(Payload::I32(value)) => (5, value as u64),
+        Some(Payload::F32(value)) => (6, u64::from(value.to_bits())),
+    };
+    let (colored, color) = values.color.map_or((0, 0), |color| (COLORED, u64::from(color.to_argb())));
+    [start, payload, color << 32 | u64::from(thread), (fields as u64) << 32 | VALUES | colored | kind]
+}
+
+/// Without the fields, of which this is the number.
+fn values_of(line: &Line) -> (ValuesRecord, usize) {
+    let &[start, payload, color, bits] = line;
+    let payload = match bits & PAYLOAD {
+        1 => Some(Payload::U64(payload)),
+        2 => Some(Payload::I64(payload as i64)),
+        3 => Some(Payload::F64(f64::from_bits(payload))),
+        4 => Some(Payload::U32(payload as u32)),
+        5 => Some(Payload::I32(payload as i32)),
+        6 => Some(Payload::F32(f32::from_bits(payload as u32))),
+        _ => None,
+    };
+    let color = (bits & COLORED != 0).then(|| Color::argb((color >> 32) as u32));
+    (ValuesRecord { start, color, payload, fields: FieldsAt::default() }, (bits >> 32) as usize)
+}
 
 /// A record in four words: start and end; label and thread; category, and depth with the bits above. Or the number of one that does not fit.
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
@@ -77,8 +119,10 @@ fn range_of(line: &Line) -> RangeRecord {
 pub(crate) struct Records {
     lines: Vec<Line>,
     others: Vec<Record>,
-    /// Room of the texts of `others`, in lines.
-    texts: usize,
+    /// Of all values.
+    fields: Fields,
+    /// Room of the texts of `others` and of the fields, in lines.
+    elsewhere: usize,
 }
 
 /// Lines that a list keeps the memory of: 2 MiB.
@@ -96,6 +140,7 @@ fn lines_of_text(record: &Record) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Recorded<'a> {
     Range(RangeRecord),
+    Values(ValuesRecord),
     Other(&'a Record),
 }
 
@@ -106,7 +151,7 @@ impl Records {
 
     /// What they take of the bound.
     pub(crate) fn room(&self) -> usize {
-        self.lines.len() + self.others.len() * (OTHER_LINES - 1) + self.texts
+        self.lines.len() + self.others.len() * (OTHER_LINES - 1) + self.elsewhere
     }
 
     /// Forgets them, and keeps the memory, but for that of a burst: it would come to every thread in turn.
@@ -115,25 +160,36 @@ impl Records {
         self.lines.shrink_to(KEPT);
         self.others.clear();
         self.others.shrink_to(KEPT / OTHER_LINES);
-        self.texts = 0;
+        self.fields.clear(KEPT * size_of::<Line>());
+        self.elsewhere = 0;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Recorded<'_>)> {
-        self.lines.iter().filter_map(|line| {
+        let mut fields = self.fields.places();
+        self.lines.iter().filter_map(move |line| {
             let record = match line {
                 [number, _, _, OTHER] => match self.others.get(*number as usize)? {
                     Record::Range(range) => Recorded::Range(*range),
                     other => Recorded::Other(other),
                 },
+                [_, _, _, bits] if bits & VALUES == VALUES => {
+                    let (values, count) = values_of(line);
+                    Recorded::Values(ValuesRecord { fields: fields.next(count), ..values })
+                }
                 line => Recorded::Range(range_of(line)),
             };
             Some((line[2] as u32, record))
         })
     }
 
+    /// The fields of a range that has some.
+    pub(crate) fn fields(&self, at: FieldsAt) -> impl Iterator<Item = (&'static str, Value<'_>)> {
+        self.fields.at(at)
+    }
+
     fn push(&mut self, thread: u32, record: Record) {
         self.lines.push([self.others.len() as u64, 0, u64::from(thread), OTHER]);
-        self.texts += lines_of_text(&record);
+        self.elsewhere += lines_of_text(&record);
         self.others.push(record);
     }
 }
@@ -151,6 +207,8 @@ struct Log {
     records: Records,
     /// How much of the page is in `records`.
     taken: usize,
+    /// Room that was taken for records that do not go through the page, and is not used yet.
+    ahead: usize,
     lost: u64,
 }
 
@@ -188,6 +246,19 @@ impl TapeRoom {
 }
 
 impl Log {
+    /// Takes room for so many lines, some ahead: what all threads share is not written for each record.
+    fn takes(&mut self, lines: usize, room: &TapeRoom) -> bool {
+        if let Some(left) = self.ahead.checked_sub(lines) {
+            self.ahead = left;
+            return true;
+        }
+        if room.take(lines + PAGE) {
+            self.ahead += PAGE;
+            return true;
+        }
+        room.take(lines)
+    }
+
     /// Takes over what is in the page and was not before.
     fn take_over(&mut self, page: &Page) {
         let lines = page.since(self.taken);
@@ -216,7 +287,11 @@ impl Shard {
 
     #[inline(always)]
     fn record_range(&self, page: &Page, range: &RangeRecord) {
-        let line = line_of(range, self.thread_id());
+        self.record_line(page, line_of(range, self.thread_id()));
+    }
+
+    #[inline(always)]
+    fn record_line(&self, page: &Page, line: Line) {
         if !page.write(line) {
             self.turn_page(page, line);
         }
@@ -241,16 +316,39 @@ impl Shard {
 
     /// Records something of this thread, if a timeline is written.
     pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
+        if self.tape.page.is_some() {
+            let record = record();
+            let lines = OTHER_LINES + lines_of_text(&record);
+            self.record_apart(lines, |records| records.push(self.thread_id(), record));
+        }
+    }
+
+    /// Records the values of the range that starts then, if a timeline is written.
+    pub(crate) fn record_values(&self, start: Ticks, values: &Changing, fields: &Fields) {
+        let Some(page) = &self.tape.page else { return };
+        let line = line_of_values(start, values, fields.len(), self.thread_id());
+        if fields.is_empty() {
+            return self.record_line(page, line);
+        }
+        let lines = fields.bytes().div_ceil(size_of::<Line>());
+        self.record_apart(1 + lines, |records| {
+            records.lines.push(line);
+            records.elsewhere += lines;
+            records.fields.append(fields);
+        });
+    }
+
+    /// What does not go through the page, and takes room for so many lines.
+    fn record_apart(&self, lines: usize, record: impl FnOnce(&mut Records)) {
         let (Some(page), Some(room)) = (&self.tape.page, &self.core.tape_room) else { return };
-        let record = record();
         let mut log = match self.tape.log.try_lock() {
             Some(log) => log,
             None if self.core.process != std::process::id() => return, // held by a thread that this forked child does not have
             None => self.tape.log.lock(),
         };
         log.take_over(page); // it was before
-        if room.take(OTHER_LINES + lines_of_text(&record)) {
-            log.records.push(self.thread_id(), record);
+        if log.takes(lines, room) {
+            record(&mut log.records);
         } else {
             log.lost += 1;
         }
@@ -261,6 +359,9 @@ impl Shard {
         let mut log = self.tape.log.lock();
         if let Some(page) = &self.tape.page {
             log.take_over(page);
+        }
+        if let Some(room) = self.core.tape_room.as_ref().filter(|_| log.ahead > 0) {
+            room.give_back(std::mem::take(&mut log.ahead));
         }
         if !log.records.is_empty() {
             std::mem::swap(&mut log.records, into);

@@ -1,165 +1,197 @@
 //! Values of a single span: name, colour, category, payload, lifetime, read from its fields.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::ops;
 
 use nvtx_rs::{Attributes, Color, Payload, RangeId};
 use parking_lot::Mutex;
+use tracing_core::Metadata;
 use tracing_core::field::{Field, Visit};
-use tracing_core::{Metadata, span};
 
-use super::catalog::CategoryName;
+use super::fields::Fields;
 use super::lifetimes::Begun;
-use super::tape::{Fields, Record};
 use crate::activity::InstanceId;
 use crate::clock::Ticks;
 use crate::gpu::StreamId;
+use crate::record::Place;
 use crate::timeline::Value;
 
+/// A field that this crate reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Own {
+    Name,
+    Color,
+    Category,
+    Payload,
+    Lifetime,
+    /// A number that `stream_id` gave.
+    Stream,
+}
+
 /// Fields of NVIDIA's own layer come without a prefix, so that code written for it works unchanged.
-const NAME: &str = "nvtx.name";
-const COLOR: [&str; 2] = ["nvtx.color", "color"];
-const CATEGORY: [&str; 2] = ["nvtx.category", "category"];
-const PAYLOAD: [&str; 2] = ["nvtx.payload", "payload"];
-const LIFETIME: &str = "nvtx.lifetime";
-/// A number that `stream_id` gave.
-const STREAM: &str = "gpu.stream";
+fn own_field(name: &str) -> Option<Own> {
+    Some(match name {
+        "nvtx.name" => Own::Name,
+        "nvtx.color" | "color" => Own::Color,
+        "nvtx.category" | "category" => Own::Category,
+        "nvtx.payload" | "payload" => Own::Payload,
+        "nvtx.lifetime" => Own::Lifetime,
+        "gpu.stream" => Own::Stream,
+        _ => return None,
+    })
+}
 
 pub(crate) fn is_own_field(name: &str) -> bool {
-    [NAME, LIFETIME, STREAM].contains(&name)
-        || COLOR.contains(&name)
-        || CATEGORY.contains(&name)
-        || PAYLOAD.contains(&name)
+    own_field(name).is_some()
+}
+
+/// A category as a span has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Category<'a> {
+    Text(&'a str),
+    Number(u32),
+}
+
+/// Memory that is used again for what is read of spans.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) texts: String,
+    pub(crate) others: Fields,
 }
 
 /// What was read from the fields of a span, at its creation or in one `record`.
 #[derive(Debug, Default)]
 pub(crate) struct FieldValues {
-    pub(crate) name: Option<String>,
+    /// Those of the name and the category, one behind the other.
+    texts: String,
+    name: Option<ops::Range<usize>>,
+    category_name: Option<ops::Range<usize>>,
+    category_number: Option<u32>,
     pub(crate) color: Option<Color>,
-    pub(crate) category: Option<CategoryName>,
     pub(crate) payload: Option<Payload>,
     pub(crate) lifetime: bool,
     pub(crate) stream: Option<StreamId>,
-    /// The span's other fields, where a timeline wants them.
-    pub(crate) others: Option<Vec<(&'static str, Value)>>,
+    with_others: bool,
+    others: Fields,
 }
 
 impl FieldValues {
-    pub(crate) fn of_new(attributes: &span::Attributes<'_>, with_others: bool) -> Self {
-        let mut values = Self { others: with_others.then(Vec::new), ..Self::default() };
-        attributes.record(&mut values);
-        values
+    /// Nothing yet. `with_others`: whether a timeline wants the span's other fields.
+    pub(crate) fn new(scratch: Scratch, with_others: bool) -> Self {
+        let Scratch { texts, others } = scratch;
+        Self { texts, others, with_others, ..Self::default() }
     }
 
-    pub(crate) fn of_record(record: &span::Record<'_>, with_others: bool) -> Self {
-        let mut values = Self { others: with_others.then(Vec::new), ..Self::default() };
-        record.record(&mut values);
-        values
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.texts.get(self.name.clone()?)
     }
 
-    fn other(&mut self, field: &Field, value: impl FnOnce() -> Value) {
-        let name = field.name();
-        if let Some(others) = self.others.as_mut().filter(|_| !is_own_field(name)) {
-            others.push((name, value()));
+    pub(crate) fn category(&self) -> Option<Category<'_>> {
+        let text = self.category_name.clone().and_then(|place| self.texts.get(place));
+        text.map(Category::Text).or(self.category_number.map(Category::Number))
+    }
+
+    /// What a span has that has no values yet, with the number of its category; and the memory of what was read.
+    pub(crate) fn begin(self, category: u32) -> (Changing, Scratch) {
+        let Self { color, payload, stream, texts, others, .. } = self;
+        (Changing { category, color, payload, stream: stream.unwrap_or(0) }, Scratch { texts, others })
+    }
+
+    /// Takes over a text that was put at the end of the texts.
+    fn text(&mut self, own: Own, from: usize) {
+        match own {
+            Own::Name => self.name = Some(from..self.texts.len()),
+            Own::Category => (self.category_name, self.category_number) = (Some(from..self.texts.len()), None),
+            Own::Color => self.color = self.texts.get(from..).and_then(|text| text.parse().ok()).or(self.color),
+            Own::Payload | Own::Lifetime | Own::Stream => {}
         }
     }
 
-    fn text(&mut self, field: &Field, text: &str) {
-        let name = field.name();
-        if name == NAME {
-            self.name = Some(text.to_owned());
-        } else if COLOR.contains(&name) {
-            self.color = text.parse().ok().or(self.color);
-        } else if CATEGORY.contains(&name) {
-            self.category = Some(CategoryName::Text(Arc::from(&*nvtx_rs::text::sanitize(text))));
-        }
-    }
-
-    fn integer<T: Into<Payload> + Copy + fmt::Display>(&mut self, field: &Field, value: T)
+    fn integer<T: Into<Payload> + Copy + fmt::Display>(&mut self, own: Own, value: T)
     where
         u32: TryFrom<T>,
     {
-        let name = field.name();
-        if name == NAME {
-            self.name = Some(value.to_string());
-        } else if PAYLOAD.contains(&name) {
-            self.payload = Some(value.into());
-        } else if COLOR.contains(&name) {
-            // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
-            let argb =
-                u32::try_from(value).ok().map(|value| if value >> 24 == 0 { value | 0xff00_0000 } else { value });
-            self.color = argb.map(Color::argb).or(self.color);
-        } else if name == STREAM {
-            self.stream = u32::try_from(value).ok().or(self.stream);
-        } else if CATEGORY.contains(&name) {
-            self.category = u32::try_from(value).ok().map(CategoryName::Number).or(self.category.take());
+        let small = || u32::try_from(value).ok();
+        match own {
+            Own::Name => self.formatted(own, format_args!("{value}")),
+            Own::Payload => self.payload = Some(value.into()),
+            Own::Color => {
+                // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
+                let argb = small().map(|value| if value >> 24 == 0 { value | 0xff00_0000 } else { value });
+                self.color = argb.map(Color::argb).or(self.color);
+            }
+            Own::Stream => self.stream = small().or(self.stream),
+            Own::Category => {
+                if let Some(number) = small() {
+                    (self.category_name, self.category_number) = (None, Some(number));
+                }
+            }
+            Own::Lifetime => {}
+        }
+    }
+
+    fn formatted(&mut self, own: Own, value: fmt::Arguments<'_>) {
+        let from = self.texts.len();
+        if self.texts.write_fmt(value).is_ok() {
+            self.text(own, from);
+        }
+    }
+
+    fn other(&mut self, field: &Field, value: Value<'_>) {
+        if self.with_others {
+            self.others.push(field.name(), value);
         }
     }
 }
 
 impl Visit for FieldValues {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.other(field, || Value::Text(value.to_owned()));
-        self.text(field, value);
+        let Some(own) = own_field(field.name()) else { return self.other(field, Value::Text(value)) };
+        let from = self.texts.len();
+        self.texts.push_str(value);
+        self.text(own, from);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.other(field, || Value::Unsigned(value));
-        self.integer(field, value);
+        match own_field(field.name()) {
+            None => self.other(field, Value::Unsigned(value)),
+            Some(own) => self.integer(own, value),
+        }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.other(field, || Value::Integer(value));
-        self.integer(field, value);
+        match own_field(field.name()) {
+            None => self.other(field, Value::Integer(value)),
+            Some(own) => self.integer(own, value),
+        }
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.other(field, || Value::Float(value));
-        if PAYLOAD.contains(&field.name()) {
-            self.payload = Some(Payload::F64(value));
-        } else if field.name() == NAME {
-            self.name = Some(value.to_string());
+        match own_field(field.name()) {
+            None => self.other(field, Value::Float(value)),
+            Some(Own::Payload) => self.payload = Some(Payload::F64(value)),
+            Some(Own::Name) => self.formatted(Own::Name, format_args!("{value}")),
+            Some(_) => {}
         }
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.other(field, || Value::Bool(value));
-        if field.name() == LIFETIME {
-            self.lifetime = value;
-        } else if PAYLOAD.contains(&field.name()) {
-            self.payload = Some(Payload::U32(u32::from(value)));
+        match own_field(field.name()) {
+            None => self.other(field, Value::Bool(value)),
+            Some(Own::Lifetime) => self.lifetime = value,
+            Some(Own::Payload) => self.payload = Some(Payload::U32(u32::from(value))),
+            Some(_) => {}
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // `%value` and `?value` come here; whatever else the span carries is not formatted.
-        self.other(field, || Value::Text(format!("{value:?}")));
-        if is_own_field(field.name()) {
-            let mut text = String::new();
-            if write!(text, "{value:?}").is_ok() {
-                self.text(field, &text);
-            }
+        match own_field(field.name()) {
+            None if self.with_others => self.others.push_formatted(field.name(), value),
+            None => {}
+            Some(own) => self.formatted(own, format_args!("{value:?}")),
         }
     }
-}
-
-/// The fields that are known, with others that come: one that is recorded again has the new value.
-fn with(known: Fields, others: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
-    if known.is_none() && are_apart(&others) {
-        return others;
-    }
-    let mut all = known.map(|known| known.to_vec()).unwrap_or_default();
-    for (name, value) in others {
-        all.retain(|(known, _)| *known != name);
-        all.push((name, value));
-    }
-    all
-}
-
-/// Whether no name is there twice.
-fn are_apart(fields: &[(&str, Value)]) -> bool {
-    fields.iter().enumerate().all(|(place, (name, _))| fields.iter().take(place).all(|(other, _)| other != name))
 }
 
 /// The values of one span, kept from its creation to its close.
@@ -170,9 +202,18 @@ pub(crate) struct SpanValues {
     pub(crate) node: u32,
     /// Interned name, which never changes.
     pub(crate) label: u32,
-    changing: Mutex<Changing>,
-    lifetime: Mutex<Option<Lifetime>>,
-    fields: Mutex<Fields>,
+    /// The shard of its creation, the category it had there, and where it was counted.
+    created: (u32, u32, Place),
+    kept: Mutex<Kept>,
+}
+
+/// One lock for all: an entry asks for most of it.
+#[derive(Debug)]
+struct Kept {
+    changing: Changing,
+    /// Those that are not ours.
+    fields: Fields,
+    lifetime: Option<Lifetime>,
 }
 
 /// What `record` may change; it takes effect at the next entry.
@@ -180,8 +221,8 @@ pub(crate) struct SpanValues {
 pub(crate) struct Changing {
     /// Interned category, 0 for none.
     pub(crate) category: u32,
-    color: Option<Color>,
-    payload: Option<Payload>,
+    pub(crate) color: Option<Color>,
+    pub(crate) payload: Option<Payload>,
     /// Stream that the span names; 0 for none.
     pub(crate) stream: StreamId,
 }
@@ -212,58 +253,59 @@ pub(crate) struct Lifetime {
 }
 
 impl SpanValues {
-    pub(crate) fn new(metadata: &'static Metadata<'static>, node: u32, label: u32) -> Self {
-        Self { metadata, node, label, changing: Mutex::default(), lifetime: Mutex::default(), fields: Mutex::default() }
+    /// `place` is where the span is counted on the shard of this number.
+    pub(crate) fn new(
+        metadata: &'static Metadata<'static>,
+        (node, label): (u32, u32),
+        (shard, place): (u32, Place),
+        changing: Changing,
+        others: Fields,
+    ) -> Self {
+        let created = (shard, changing.category, place);
+        let mut fields = Fields::default();
+        fields.update(others);
+        Self { metadata, node, label, created, kept: Mutex::new(Kept { changing, fields, lifetime: None }) }
     }
 
     pub(crate) fn now(&self) -> Changing {
-        *self.changing.lock()
+        self.kept.lock().changing
     }
 
-    /// Takes over what was recorded; `category` is the interned number of the category in it.
-    pub(crate) fn update(&self, recorded: FieldValues, category: Option<u32>) {
-        let mut changing = self.changing.lock();
+    /// Where it is counted on the shard of this number, if that is known from its creation.
+    pub(crate) fn place(&self, shard: u32, category: u32) -> Option<Place> {
+        let (created_on, created_with, place) = self.created;
+        ((created_on, created_with) == (shard, category)).then_some(place)
+    }
+
+    /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is not used any more.
+    pub(crate) fn update(&self, recorded: FieldValues, category: Option<u32>) -> Scratch {
+        let mut kept = self.kept.lock();
+        let changing = &mut kept.changing;
         changing.category = category.unwrap_or(changing.category);
         changing.color = recorded.color.or(changing.color);
         changing.payload = recorded.payload.or(changing.payload);
         changing.stream = recorded.stream.unwrap_or(changing.stream);
-        drop(changing);
-        if let Some(others) = recorded.others.filter(|others| !others.is_empty()) {
-            let mut fields = self.fields.lock();
-            let known = fields.take();
-            *fields = Some(with(known, others).into());
+        let FieldValues { texts, others, .. } = recorded;
+        if others.is_empty() {
+            return Scratch { texts, others };
         }
+        kept.fields.update(others);
+        Scratch { texts, others: Fields::default() }
     }
 
-    /// What a timeline shows of the entry that starts then.
-    pub(crate) fn recorded(&self, start: Ticks) -> Record {
-        let Changing { color, payload, .. } = self.now();
-        Record::Values { start, color, payload, fields: Fields::clone(&self.fields.lock()) }
+    /// What a timeline shows of an entry.
+    pub(crate) fn with_fields(&self, take: impl FnOnce(&Changing, &Fields)) {
+        let kept = self.kept.lock();
+        take(&kept.changing, &kept.fields);
     }
 
     pub(crate) fn begin_lifetime(&self, lifetime: Lifetime) {
-        *self.lifetime.lock() = Some(lifetime);
+        self.kept.lock().lifetime = Some(lifetime);
     }
 
-    /// The lifetime, once.
-    pub(crate) fn end_lifetime(&self) -> Option<Lifetime> {
-        self.lifetime.lock().take()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_field_that_comes_again_has_its_last_value() {
-        let of = |fields: &[(&'static str, u64)]| -> Vec<(&'static str, Value)> {
-            fields.iter().map(|(name, value)| (*name, Value::Unsigned(*value))).collect()
-        };
-        let known = || Some(of(&[("a", 1), ("b", 2)]).into());
-        assert_eq!(with(None, of(&[("a", 1), ("b", 2)])), of(&[("a", 1), ("b", 2)]));
-        assert_eq!(with(None, of(&[("a", 1), ("b", 2), ("a", 3)])), of(&[("b", 2), ("a", 3)]));
-        assert_eq!(with(known(), of(&[("c", 3)])), of(&[("a", 1), ("b", 2), ("c", 3)]));
-        assert_eq!(with(known(), of(&[("a", 4)])), of(&[("b", 2), ("a", 4)]));
+    /// The lifetime, once; and what is kept of the span's other fields, which is then gone.
+    pub(crate) fn end(&self) -> (Option<Lifetime>, Changing, Fields) {
+        let mut kept = self.kept.lock();
+        (kept.lifetime.take(), kept.changing, std::mem::take(&mut kept.fields))
     }
 }

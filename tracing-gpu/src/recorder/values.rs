@@ -2,16 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use nvtx_rs::{Color, Payload};
+
 use crate::clock::Ticks;
-use crate::collect::tape::Record;
+use crate::collect::fields::Fields;
 
 /// Ranges of either kind that are remembered. Beyond, those that began first are forgotten: they may be of threads that have ended.
 const OPEN: usize = 1 << 16;
 
+/// Values of a range.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenValues {
+    pub(super) color: Option<Color>,
+    pub(super) payload: Option<Payload>,
+    pub(super) fields: Fields,
+}
+
 /// By the start of a range and its thread.
 #[derive(Debug, Default)]
 pub(super) struct OpenRanges {
-    values: BTreeMap<(Ticks, u32), Record>,
+    values: BTreeMap<(Ticks, u32), OpenValues>,
     /// By the start of the window, the thread and the depth: when the range began.
     began: BTreeMap<(Ticks, u32, u32), Ticks>,
     lost: u64,
@@ -19,7 +29,7 @@ pub(super) struct OpenRanges {
 
 impl OpenRanges {
     /// Keeps the values of a range.
-    pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: Record) {
+    pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
         self.values.insert((start, thread), values);
         if self.values.len() > OPEN {
             self.values.pop_first();
@@ -43,7 +53,7 @@ impl OpenRanges {
     }
 
     /// The values of a range that has ended.
-    pub(super) fn values(&mut self, thread: u32, start: Ticks) -> Option<Record> {
+    pub(super) fn values(&mut self, thread: u32, start: Ticks) -> Option<OpenValues> {
         if self.values.is_empty() { None } else { self.values.remove(&(start, thread)) }
     }
 
@@ -57,13 +67,13 @@ impl OpenRanges {
 mod tests {
     use super::*;
 
-    fn values(start: Ticks) -> Record {
-        Record::Values { start, color: None, payload: None, fields: None }
+    fn values(start: Ticks) -> OpenValues {
+        OpenValues { payload: Some(Payload::U64(start)), ..OpenValues::default() }
     }
 
-    fn start_of(record: Option<Record>) -> Option<Ticks> {
-        match record? {
-            Record::Values { start, .. } => Some(start),
+    fn start_of(values: Option<OpenValues>) -> Option<Ticks> {
+        match values?.payload? {
+            Payload::U64(start) => Some(start),
             _ => None,
         }
     }

@@ -63,7 +63,7 @@ fn numbers(records: &Records) -> Vec<u64> {
                 assert_eq!(record, Recorded::Other(&event(*at)));
                 *at
             }
-            Recorded::Other(other) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         }
     };
     records.iter().map(number).collect()
@@ -138,4 +138,50 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
     // All of it, but for the page that is begun.
     let left = room.left.load(Relaxed);
     assert!((LINES - PAGE..=LINES).contains(&left), "{left}");
+}
+
+#[test]
+fn values_come_before_their_range_with_their_fields() {
+    let payloads = [
+        None,
+        Some(Payload::U64(u64::MAX)),
+        Some(Payload::I64(i64::MIN)),
+        Some(Payload::F64(-0.5)),
+        Some(Payload::U32(u32::MAX)),
+        Some(Payload::I32(-1)),
+        Some(Payload::F32(f32::MAX)),
+    ];
+    let colors = [None, Some(Color::argb(0)), Some(Color::argb(u32::MAX))];
+    let shard = shard(1_000);
+    let mut expected = Vec::new();
+    for (number, (payload, color)) in
+        payloads.iter().flat_map(|payload| colors.map(|color| (*payload, color))).enumerate()
+    {
+        let text = "größe".repeat(number % 3);
+        let fields: Vec<_> =
+            [("a", Value::Text(&text)), ("b", Value::Float(0.5))].into_iter().take(number % 4).collect();
+        let changing = Changing { category: 3, color, payload, stream: 4 };
+        shard.record_values(number as u64, &changing, &fields.iter().copied().collect());
+        record(shard, number as u64);
+        expected.push((number as u64, color, payload, format!("{fields:?}")));
+    }
+    let mut records = Records::default();
+    assert_eq!(shard.take_records(&mut records), 0);
+    let mut found = Vec::new();
+    for (thread, record) in records.iter() {
+        assert_eq!(thread, THREAD);
+        match record {
+            Recorded::Values(ValuesRecord { start, color, payload, fields }) => {
+                let fields: Vec<_> = records.fields(fields).collect();
+                found.push((start, color, payload, format!("{fields:?}")));
+            }
+            Recorded::Range(range) => assert_eq!(range.start >> 20, found.last().unwrap().0),
+            Recorded::Other(other) => assert_eq!(other, &event(found.last().unwrap().0)),
+        }
+    }
+    assert_eq!(found, expected);
+    let room = shard.core.tape_room.as_ref().unwrap();
+    room.give_back(records.room());
+    records.clear();
+    assert!((1_000 - PAGE..=1_000).contains(&room.left.load(Relaxed)), "fields take room, and give it back");
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::color::Nearest;
 use super::lanes::Lanes;
-use super::line::{Event, Lines, Track};
+use super::line::{Event, Lines, Track, Written};
 use crate::activity::Api;
 use crate::summary::{Process, RangeStyle};
-use crate::timeline::{Call, Mark, Range, Value};
+use crate::timeline::{Call, Mark, Range};
 
 /// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
 const OWN_TRACKS: u32 = 10_000_000;
@@ -24,7 +24,7 @@ pub(super) struct Host {
     last: (u32, usize),
     next_track: u32,
     next_async: u64,
-    nearest: Nearest,
+    alike: Alike,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Host {
             last: (0, usize::MAX),
             next_track: OWN_TRACKS,
             next_async: 1,
-            nearest: Nearest::default(),
+            alike: Alike::default(),
         }
     }
 
@@ -72,7 +72,7 @@ impl Host {
             }
         };
         let mut event = lines.slice(track, range.name, range.start, range.end);
-        describe(&mut event, range, &mut self.nearest);
+        describe(&mut event, range, &mut self.alike);
         event.end();
     }
 
@@ -82,7 +82,7 @@ impl Host {
         self.next_async += 1;
         let mut event = lines.event("b", Track { pid, tid: range.thread }, range.name);
         event.time("ts", range.start).hex("id", id, 0);
-        describe(&mut event, range, &mut self.nearest);
+        describe(&mut event, range, &mut self.alike);
         event.end();
         let thread = range.end_thread.unwrap_or(range.thread);
         let mut event = lines.event("e", Track { pid, tid: thread }, range.name);
@@ -187,19 +187,15 @@ fn place(thread: usize, track: u32) -> u32 {
 }
 
 /// Everything about a range but its name and times.
-fn describe(event: &mut Event<'_>, range: &Range<'_>, nearest: &mut Nearest) {
-    categories(event, range);
-    if let Some(color) = range.color {
-        event.text("cname", nearest.name(color));
-        event.args().hex("color", color.into(), 8);
-    }
+fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
+    alike.describe(event, range);
     if let Some(payload) = range.payload {
-        value(event.args(), "payload", payload);
+        event.args().payload("payload", payload);
     }
     if !range.fields.is_empty() {
         event.args().open("fields");
-        for (key, of_field) in range.fields {
-            value(event, key, of_field);
+        for (key, value) in range.fields {
+            event.member(key, *value);
         }
         event.close();
     }
@@ -211,21 +207,50 @@ fn describe(event: &mut Event<'_>, range: &Range<'_>, nearest: &mut Nearest) {
     }
 }
 
+/// What many ranges have in common, as it was written: the last few that were met.
+#[derive(Debug, Default)]
+struct Alike {
+    nearest: Nearest,
+    known: Vec<(Common, Written)>,
+    /// Where the next one goes once there is no more room.
+    next: usize,
+}
+
+/// Domain, category and colour.
+type Common = (Option<Box<str>>, Option<Box<str>>, Option<u32>);
+
+/// Of so many the text is kept.
+const ALIKE: usize = 8;
+
+impl Alike {
+    fn describe(&mut self, event: &mut Event<'_>, range: &Range<'_>) {
+        let is_of = |(domain, category, color): &Common| {
+            *color == range.color && category.as_deref() == range.category && domain.as_deref() == range.domain
+        };
+        if let Some((_, written)) = self.known.iter().find(|(common, _)| is_of(common)) {
+            return event.again(written);
+        }
+        let from = event.place();
+        categories(event, range);
+        if let Some(color) = range.color {
+            event.text("cname", self.nearest.name(color));
+            event.args().hex("color", color.into(), 8);
+        }
+        let common = (range.domain.map(Box::from), range.category.map(Box::from), range.color);
+        let known = (common, event.since(from));
+        match self.known.get_mut(self.next) {
+            Some(oldest) => *oldest = known,
+            None => self.known.push(known),
+        }
+        self.next = (self.next + 1) % ALIKE;
+    }
+}
+
 /// The domain, then the category, as a list; there must be one.
 fn categories(event: &mut Event<'_>, range: &Range<'_>) {
     match (range.domain, range.category) {
         (Some(domain), Some(category)) => event.list("cat", domain, category),
         (Some(one), None) | (None, Some(one)) => event.text("cat", one),
         (None, None) => event.text("cat", "range"),
-    };
-}
-
-fn value(event: &mut Event<'_>, key: &str, value: &Value) {
-    match value {
-        Value::Integer(number) => event.signed_integer(key, *number),
-        Value::Unsigned(number) => event.integer(key, *number),
-        Value::Float(number) => event.float(key, *number),
-        Value::Bool(answer) => event.boolean(key, *answer),
-        Value::Text(text) => event.text(key, text),
     };
 }

@@ -1,6 +1,9 @@
 //! Trace events as text: one a line, without an allocation each.
 
-use super::text::{HEX, integer, microseconds, string};
+use std::io::Write as _;
+
+use super::text::{HEX, integer, is_plain, microseconds, string};
+use crate::timeline::Value;
 
 /// A row of the viewer: a thread of the process, or what is shown as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +104,22 @@ impl Event<'_> {
         self
     }
 
+    /// What is written from here on.
+    pub(super) fn place(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// What was written from there on, to be written [again](Self::again) in other events.
+    pub(super) fn since(&self, place: usize) -> Written {
+        Written { bytes: self.bytes.get(place..).unwrap_or_default().into(), in_args: self.in_args }
+    }
+
+    /// What was written in another event in the same place.
+    pub(super) fn again(&mut self, written: &Written) {
+        self.bytes.extend_from_slice(&written.bytes);
+        (self.in_args, self.comma) = (written.in_args, true);
+    }
+
     /// From here on, keys are arguments.
     pub(super) fn args(&mut self) -> &mut Self {
         if !self.in_args {
@@ -110,26 +129,53 @@ impl Event<'_> {
         self
     }
 
-    pub(super) fn text(&mut self, key: &str, value: &str) -> &mut Self {
+    pub(super) fn text(&mut self, key: &'static str, value: &str) -> &mut Self {
         self.key(key);
         string(self.bytes, &[value]);
         self
     }
 
+    /// A member with a key and a value that the program chose.
+    pub(super) fn member(&mut self, key: &str, value: Value<'_>) -> &mut Self {
+        self.comma();
+        string(self.bytes, &[key]);
+        self.bytes.push(b':');
+        self.value(value)
+    }
+
+    /// A value that the program chose.
+    pub(super) fn payload(&mut self, key: &'static str, value: Value<'_>) -> &mut Self {
+        self.key(key);
+        self.value(value)
+    }
+
+    fn value(&mut self, value: Value<'_>) -> &mut Self {
+        match value {
+            Value::Integer(number) => self.signed(number < 0, number.unsigned_abs()),
+            Value::Unsigned(number) => self.signed(false, number),
+            Value::Float(number) => self.number(number),
+            Value::Bool(answer) => self.answer(answer),
+            Value::Text(text) => {
+                string(self.bytes, &[text]);
+                self
+            }
+        }
+    }
+
     /// Several texts as one, with commas between them: the form of a list of categories.
-    pub(super) fn list(&mut self, key: &str, first: &str, second: &str) -> &mut Self {
+    pub(super) fn list(&mut self, key: &'static str, first: &str, second: &str) -> &mut Self {
         self.key(key);
         string(self.bytes, &[first, ",", second]);
         self
     }
 
     /// A number; one that not every reader can hold, as a text of its digits.
-    pub(super) fn integer(&mut self, key: &str, value: u64) -> &mut Self {
+    pub(super) fn integer(&mut self, key: &'static str, value: u64) -> &mut Self {
         self.key(key);
         self.signed(false, value)
     }
 
-    pub(super) fn signed_integer(&mut self, key: &str, value: i64) -> &mut Self {
+    pub(super) fn signed_integer(&mut self, key: &'static str, value: i64) -> &mut Self {
         self.key(key);
         self.signed(value < 0, value.unsigned_abs())
     }
@@ -144,30 +190,37 @@ impl Event<'_> {
     }
 
     /// A number for counters, which take nothing but numbers: exact up to 2^53.
-    pub(super) fn count(&mut self, key: &str, value: u64) -> &mut Self {
+    pub(super) fn count(&mut self, key: &'static str, value: u64) -> &mut Self {
         self.key(key);
         integer(self.bytes, value);
         self
     }
 
     /// A number that may be no number, which JSON has no word for: then a text.
-    pub(super) fn float(&mut self, key: &str, value: f64) -> &mut Self {
-        let digits = format!("{value:?}");
-        if !value.is_finite() {
-            return self.text(key, &digits);
-        }
+    pub(super) fn float(&mut self, key: &'static str, value: f64) -> &mut Self {
         self.key(key);
-        self.bytes.extend_from_slice(digits.as_bytes());
+        self.number(value)
+    }
+
+    fn number(&mut self, value: f64) -> &mut Self {
+        let quoted = !value.is_finite();
+        self.bytes.extend(quoted.then_some(b'"'));
+        let _never_fails = write!(self.bytes, "{value:?}"); // a vector takes all
+        self.bytes.extend(quoted.then_some(b'"'));
         self
     }
 
-    pub(super) fn boolean(&mut self, key: &str, value: bool) -> &mut Self {
+    pub(super) fn boolean(&mut self, key: &'static str, value: bool) -> &mut Self {
         self.key(key);
+        self.answer(value)
+    }
+
+    fn answer(&mut self, value: bool) -> &mut Self {
         self.bytes.extend_from_slice(if value { b"true" } else { b"false" });
         self
     }
 
-    pub(super) fn triple(&mut self, key: &str, values: [i32; 3]) -> &mut Self {
+    pub(super) fn triple(&mut self, key: &'static str, values: [i32; 3]) -> &mut Self {
         self.key(key);
         for (place, value) in values.into_iter().enumerate() {
             self.bytes.push(if place == 0 { b'[' } else { b',' });
@@ -178,7 +231,7 @@ impl Event<'_> {
     }
 
     /// A number that tells two things apart, as the format writes it.
-    pub(super) fn hex(&mut self, key: &str, value: u64, digits: u32) -> &mut Self {
+    pub(super) fn hex(&mut self, key: &'static str, value: u64, digits: u32) -> &mut Self {
         self.key(key);
         self.bytes.extend_from_slice(b"\"0x");
         let digits = digits.max((64 - value.leading_zeros()).div_ceil(4)).clamp(1, 16);
@@ -189,7 +242,7 @@ impl Event<'_> {
         self
     }
 
-    pub(super) fn open(&mut self, key: &str) -> &mut Self {
+    pub(super) fn open(&mut self, key: &'static str) -> &mut Self {
         self.key(key);
         self.bytes.push(b'{');
         self.comma = false;
@@ -209,14 +262,28 @@ impl Event<'_> {
         self.close();
     }
 
-    fn key(&mut self, key: &str) {
+    /// A key of ours, in which nothing is to be escaped.
+    fn key(&mut self, key: &'static str) {
+        debug_assert!(is_plain(key.as_bytes()), "{key}");
+        self.comma();
+        self.bytes.push(b'"');
+        self.bytes.extend_from_slice(key.as_bytes());
+        self.bytes.extend_from_slice(b"\":");
+    }
+
+    fn comma(&mut self) {
         if self.comma {
             self.bytes.push(b',');
         }
         self.comma = true;
-        string(self.bytes, &[key]);
-        self.bytes.push(b':');
     }
+}
+
+/// A part of an event as text, which other events may have too.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    bytes: Box<[u8]>,
+    in_args: bool,
 }
 
 #[cfg(test)]
@@ -313,7 +380,7 @@ mod tests {
             (0..0x250u32).chain(0xd700..0xf900).chain(0x1_f600..0x1_f610).filter_map(char::from_u32).collect();
         for text in ["", "a", "\"", "\\", "a\"b\\c\n\r\t\0\u{7f}\u{2028}", "日本語 😀", &all] {
             let read = of(|event| {
-                event.text(text, text).list("list", text, text);
+                event.member(text, super::Value::Text(text)).list("list", text, text);
             });
             assert_eq!((read[text].as_str(), read["list"].as_str()), (Some(text), Some(&*format!("{text},{text}"))));
             let mut lines = Lines::default();

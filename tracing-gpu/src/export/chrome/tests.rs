@@ -177,7 +177,7 @@ fn nothing_is_a_file_too() {
 fn a_range_has_all_that_is_known_of_it() {
     let fields = [
         ("rows", Value::Unsigned(u64::MAX)),
-        ("a \"key\"", Value::Text("b\n".to_owned())),
+        ("a \"key\"", Value::Text("b\n")),
         ("ratio", Value::Float(f64::INFINITY)),
         ("yes", Value::Bool(true)),
     ];
@@ -188,7 +188,7 @@ fn a_range_has_all_that_is_known_of_it() {
         domain: Some("app"),
         category: Some("io"),
         color: Some(0xff76_b900),
-        payload: Some(&payload),
+        payload: Some(payload),
         fields: &fields,
         cut: true,
         ..RANGE
@@ -416,5 +416,37 @@ proptest! {
         });
         let events = events(&file(&items, 0));
         prop_assert_eq!(of_phase(&events, "X").len(), items.len());
+    }
+}
+
+#[test]
+fn ranges_have_what_is_theirs_however_many_kinds_alternate() {
+    let names = ["a", "b"];
+    let kinds: Vec<_> = (0..27_u32)
+        .map(|kind| {
+            let name = |digit: u32| names.get(digit as usize).copied();
+            (name(kind % 3), name(kind / 3 % 3), (kind / 9 < 2).then_some(0xff00_0000 | (kind / 9)))
+        })
+        .collect();
+    // Few and many in turn, so that what is known is forgotten and found again.
+    let order: Vec<usize> =
+        (0..2_000).map(|at: usize| if at % 100 < 50 { at % 4 } else { at * 7 % kinds.len() }).collect();
+    let items: Vec<Item<'_>> = order
+        .iter()
+        .zip((0..).step_by(10))
+        .map(|(&kind, start)| {
+            let (domain, category, color) = kinds[kind];
+            Item::Range(Range { start, end: start + 5, domain, category, color, ..RANGE })
+        })
+        .collect();
+    let events = events(&file(&items, 0));
+    let found = of_phase(&events, "X");
+    assert_eq!(found.len(), order.len());
+    for (event, kind) in found.into_iter().zip(order) {
+        let (domain, category, color) = kinds[kind];
+        let cat: Vec<&str> = domain.into_iter().chain(category).collect();
+        let cat = if cat.is_empty() { "range".to_owned() } else { cat.join(",") };
+        assert_eq!(event["cat"], cat);
+        assert_eq!(event["args"]["color"], json!(color.map(|color| format!("0x{color:08x}"))));
     }
 }

@@ -64,16 +64,19 @@ fn digits(text: &mut [u8], mut value: u64) -> usize {
 
 /// Whether all bytes of a text are written as they are: eight are looked at in one go, the last ones perhaps twice.
 pub(in crate::export) fn is_plain(text: &[u8]) -> bool {
-    let mut special = 0;
-    if let Some(last) = text.last_chunk::<8>() {
-        for bytes in text.chunks_exact(8) {
-            special |= special_bytes(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+    let special = match (text.last_chunk::<8>(), text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        (Some(last), _, _) => {
+            let (mut rest, mut special) = (text, special_bytes(u64::from_le_bytes(*last)));
+            while let Some((bytes, after)) = rest.split_first_chunk::<8>() {
+                special |= special_bytes(u64::from_le_bytes(*bytes));
+                rest = after;
+            }
+            special
         }
-        special |= special_bytes(u64::from_le_bytes(*last));
-    } else {
-        let word = text.iter().fold(PLAIN, |word, byte| word << 8 | u64::from(*byte));
-        special = special_bytes(word);
-    }
+        (None, Some(first), Some(last)) => special_bytes(half(first) << 32 | half(last)),
+        _ => special_bytes(text.iter().fold(PLAIN, |word, byte| word << 8 | u64::from(*byte))),
+    };
     special == 0
 }
 

@@ -40,7 +40,7 @@ impl RangeDetail {
         Self {
             category: range.category.map(|category| presentable(category, LONGEST_VALUE).into_owned()),
             payload: range.payload.map(value),
-            fields: kept.map(|(name, of)| (presentable(name, LONGEST_VALUE).into_owned(), value(of))).collect(),
+            fields: kept.map(|(name, of)| (presentable(name, LONGEST_VALUE).into_owned(), value(*of))).collect(),
             more_fields: range.fields.len().saturating_sub(MOST_FIELDS),
             ended_on: range.end_thread,
             cut: range.cut,
@@ -128,7 +128,7 @@ impl CallDetail {
     }
 }
 
-fn value(value: &Value) -> String {
+fn value(value: Value<'_>) -> String {
     let mut text = String::new();
     let _never_fails = match value {
         Value::Integer(value) => write!(text, "{value}"),

@@ -113,7 +113,7 @@ fn nothing_at_all_may_be_kept() {
 #[test]
 fn odd_texts_stay_inside_their_script() {
     let odd = "</script><!-- \u{0} \u{202e} \u{2028} \" \\ 🦀";
-    let fields = [(odd, Value::Text(odd.to_owned())), ("x", Value::Float(f64::INFINITY))];
+    let fields = [(odd, Value::Text(odd)), ("x", Value::Float(f64::INFINITY))];
     let odd_range = Range { category: Some(odd), fields: &fields, domain: Some(odd), ..range(odd, 0, 1) };
     let written = page(&[Item::Thread { thread: 7, name: odd }, Item::Range(odd_range)], Limits::default(), 0);
     let plain = page(&[Item::Range(range("a", 0, 1))], Limits::default(), 0);

@@ -37,7 +37,21 @@ pub(super) struct Events {
     named: Keyed<(i64, i64), ()>,
     threads: Keyed<i64, i64>,
     lifetimes: i64,
+    /// Domains and categories that were met together, both with their rows: the last few, of which most ranges are.
+    pairs: Vec<Pair>,
+    next_pair: usize,
 }
+
+/// The names of a domain and a category, and their numbers.
+#[derive(Debug)]
+struct Pair {
+    domain: Option<Box<str>>,
+    category: Option<Box<str>>,
+    numbers: (i64, Option<i64>),
+}
+
+/// So many are remembered.
+const PAIRS: usize = 8;
 
 /// Where and when a row that names something is needed for the first time.
 #[derive(Clone, Copy)]
@@ -73,8 +87,7 @@ impl Events {
         };
         let (start, end) = (signed(start), signed(end));
         let thread = ids.thread(range.thread);
-        let place = self.place(file, range.domain, thread, start)?;
-        let domain = place.domain;
+        let (domain, category) = self.pair(file, range, thread, start)?;
         let number = match range.style {
             RangeStyle::PushPop => None,
             RangeStyle::StartEnd => {
@@ -82,16 +95,12 @@ impl Events {
                 Some(self.lifetimes)
             }
         };
-        let category = match range.category {
-            Some(name) => Some(self.category(file, place, name)?),
-            None => None,
-        };
         let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
         let (payload, words) = match range.payload {
-            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(*value as i64)), None), // as Nsight Systems shows them
-            Some(Value::Integer(value)) => (Some(Payload::Integer(*value)), None),
-            Some(Value::Float(value)) => (Some(Payload::Float(*value)), None),
-            Some(Value::Bool(value)) => (Some(Payload::Truth(*value)), None),
+            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(value as i64)), None), // as Nsight Systems shows them
+            Some(Value::Integer(value)) => (Some(Payload::Integer(value)), None),
+            Some(Value::Float(value)) => (Some(Payload::Float(value)), None),
+            Some(Value::Bool(value)) => (Some(Payload::Truth(value)), None),
             Some(value @ Value::Text(_)) => (None, Some(value)),
             None => (None, None),
         };
@@ -107,6 +116,27 @@ impl Events {
             self.name_category(file, place, level, name)?;
         }
         text(file, place, MARK, Some(level), mark.text)
+    }
+
+    /// The numbers of the domain and the category of a range.
+    fn pair(&mut self, file: &mut File, range: &Range<'_>, thread: i64, at: i64) -> io::Result<(i64, Option<i64>)> {
+        let is_of = |pair: &&Pair| pair.category.as_deref() == range.category && pair.domain.as_deref() == range.domain;
+        if let Some(pair) = self.pairs.iter().find(is_of) {
+            return Ok(pair.numbers);
+        }
+        let place = self.place(file, range.domain, thread, at)?;
+        let category = match range.category {
+            Some(name) => Some(self.category(file, place, name)?),
+            None => None,
+        };
+        let (numbers, boxed) = ((place.domain, category), |name: Option<&str>| name.map(Box::from));
+        let pair = Pair { domain: boxed(range.domain), category: boxed(range.category), numbers };
+        match self.pairs.get_mut(self.next_pair) {
+            Some(oldest) => *oldest = pair,
+            None => self.pairs.push(pair),
+        }
+        self.next_pair = (self.next_pair + 1) % PAIRS;
+        Ok(numbers)
     }
 
     /// The domain's number: 0 for the default one, which has no row.

@@ -101,16 +101,16 @@ fn written(test: &str, items: &[Item<'_>]) -> Place {
 
 #[test]
 fn ranges_and_marks_have_what_nvtx_gives_them() {
-    let payload = [Value::Unsigned(u64::MAX), Value::Bool(true), Value::Text("a \"b\"\n".to_owned())];
+    let payload = [Value::Unsigned(u64::MAX), Value::Bool(true), Value::Text("a \"b\"\n")];
     let fields = [("n", Value::Integer(-1)), ("x", Value::Float(0.5))];
     let of = |domain| Range { domain: Some(domain), ..range("r", 10, 20, 0) };
     let items = [
         Item::Thread { thread: 7, name: "main" },
         Item::Range(range("bare", 1, 9, 0)),
         Item::Range(Range { category: Some("io"), color: Some(0xff00_00ff), ..of("app") }),
-        Item::Range(Range { category: Some("7"), payload: Some(&payload[0]), start: 21, end: 31, ..of("net") }),
-        Item::Range(Range { payload: Some(&payload[1]), ..range("flag", 33, 34, 0) }),
-        Item::Range(Range { payload: Some(&payload[2]), fields: &fields, ..range("text", 40, 41, 0) }),
+        Item::Range(Range { category: Some("7"), payload: Some(payload[0]), start: 21, end: 31, ..of("net") }),
+        Item::Range(Range { payload: Some(payload[1]), ..range("flag", 33, 34, 0) }),
+        Item::Range(Range { payload: Some(payload[2]), fields: &fields, ..range("text", 40, 41, 0) }),
         Item::Range(Range {
             style: RangeStyle::StartEnd,
             end_thread: Some(8),
@@ -345,4 +345,28 @@ fn stamps_of_a_clock_that_moves_are_kept() {
     assert_eq!(stamps.of(99, 99, 0), (100, 100));
     assert_eq!(stamps.of_lifetime(100, 100), (100, 101));
     assert_eq!(stamps.of_lifetime(95, 99), (95, 99));
+}
+
+#[test]
+fn ranges_have_their_domain_and_category_however_many_alternate() {
+    let names: Vec<String> = (0..5).map(|name| format!("name {name}")).collect();
+    let name = |number: usize| names.get(number).map(String::as_str);
+    // Few and many in turn, so that what is known is forgotten and found again; the sixth of each is none.
+    let order: Vec<usize> = (0..2_000).map(|at: usize| if at % 100 < 50 { at % 4 } else { at * 7 % 36 }).collect();
+    let items: Vec<Item<'_>> = order
+        .iter()
+        .zip((0..).step_by(10))
+        .map(|(kind, start)| {
+            Item::Range(Range { domain: name(kind % 6), category: name(kind / 6), ..range("r", start, start + 5, 0) })
+        })
+        .collect();
+    let place = written("pairs", &items);
+    let select = "SELECT d.text, c.text FROM NVTX_EVENTS AS e LEFT JOIN NVTX_EVENTS AS d ON d.eventType = 75 AND d.domainId = e.domainId
+        LEFT JOIN NVTX_EVENTS AS c ON c.eventType = 33 AND c.domainId = e.domainId AND c.category = e.category
+        WHERE e.eventType = 59 ORDER BY e.rowid";
+    let expected: Vec<String> = order
+        .iter()
+        .map(|kind| format!("{}|{}", name(kind % 6).unwrap_or("-"), name(kind / 6).unwrap_or("-")))
+        .collect();
+    assert_eq!(rows(&place.file(), select), expected);
 }
