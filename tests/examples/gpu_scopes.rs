@@ -134,6 +134,7 @@ fn main() {
     drop(short_lived);
     futures_executor(too_late);
     let losses = profiler.summary();
+    let holds = [holds, Arc::strong_count(&stream)];
     let told = serde_json::json!({
         "inside": inside, "outside": outside, "all": all, "losses": losses, "holds": holds, "overwritten": overwritten,
     });

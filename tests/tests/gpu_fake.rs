@@ -33,7 +33,7 @@ struct Scopes {
     all: Summary,
     losses: Summary,
     /// On the stream, the program's own among them.
-    holds: usize,
+    holds: [usize; 2],
     overwritten: u64,
 }
 
@@ -110,7 +110,7 @@ fn whatever_way_a_scope_begins_and_ends_each_span_in_it_is_timed_once() {
         ];
         assert_eq!(timed(&told.all), BTreeMap::from(wanted), "{tier}");
         assert_eq!(told.all.losses.streams, StreamLosses::default(), "{tier}");
-        assert_eq!((told.holds, told.overwritten), (1, 0), "{tier}: held, or a pair written over");
+        assert_eq!((told.holds, told.overwritten), ([1, 1], 0), "{tier}: held, or a pair written over");
         assert_eq!(timed(&told.losses), BTreeMap::from([("captured", 7)]), "{tier}");
         let lost = StreamLosses { captured: 4, refused: 2, ..StreamLosses::default() };
         assert_eq!(told.losses.losses.streams, lost, "{tier}: at one end and three starts; the stream is gone");

@@ -11,6 +11,7 @@
 mod accuracy;
 mod activity;
 mod allocations;
+mod alone;
 mod behavior;
 mod cost;
 mod device;
