@@ -33,8 +33,11 @@ pub(crate) fn create(
     let node = known.node(shard, parent, RangeKey { label, category: 0, style: RangeStyle::PushPop });
     let category = read.category().map_or(0, |category| known.category(shard, category));
     let place = known.place(shard, node, RangeKey { label, category, style: RangeStyle::PushPop }, metadata);
-    let (changing, Scratch { texts, others }) = read.begin(category);
+    let (changing, Scratch { texts, mut others }) = read.begin(category);
     known.keep_texts(texts);
+    if others.is_empty() {
+        known.keep_fields(std::mem::take(&mut others)); // a span that has none holds no memory for them
+    }
     drop(known);
     if names_a_stream {
         core.announce_streams();

@@ -65,7 +65,7 @@ pub(crate) struct Abandoned {
 pub(crate) struct Core {
     pub(crate) id: u64,
     /// The process that it was made in. In a forked child a thread that is not there may hold any lock of it.
-    pub(super) process: u32,
+    pub(crate) process: u32,
     /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
     /// callback, written at `reset` and `finish`.
     pub(super) gate: AtomicU64,

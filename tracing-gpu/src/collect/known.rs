@@ -39,9 +39,11 @@ pub(crate) struct Known {
 
 /// Places that are known before they are all looked up anew: a filtered call site has one under each parent.
 const PLACES: usize = 1 << 16;
-/// Spans whose memory is kept for others, and how much of each, in bytes.
+/// Spans whose memory is kept for others, and how much of each, in bytes: for texts that are read, and for the list and the texts of its fields, which
+/// the next span holds for as long as it lives.
 const SPARE: usize = 16;
-const SPARE_BYTES: usize = 4096;
+const SPARE_TEXTS: usize = 4096;
+const SPARE_FIELDS: usize = 512;
 
 /// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can be made to collide under,
 /// which costs more than all the rest; here a collision only sends to them.
@@ -156,14 +158,14 @@ impl Known {
     /// Keeps the memory of texts for the next span.
     pub(crate) fn keep_texts(&mut self, mut texts: String) {
         texts.clear();
-        texts.shrink_to(SPARE_BYTES);
+        texts.shrink_to(SPARE_TEXTS);
         self.texts = texts;
     }
 
     /// Keeps the memory of fields that are not used any more.
     pub(crate) fn keep_fields(&mut self, mut fields: Fields) {
         if self.fields.len() < SPARE && fields.has_memory() {
-            fields.clear(SPARE_BYTES);
+            fields.clear(SPARE_FIELDS);
             self.fields.push(fields);
         }
     }

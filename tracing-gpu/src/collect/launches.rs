@@ -1,7 +1,7 @@
 //! What a thread notes of its calls into CUDA: which call was made in which span, and in which instance of it.
 //!
-//! Beside the stack, not in it, so that spans which launch nothing pay nothing: an instance gets a number when the first call is made in it, and
-//! from then on exits on that thread take the general path, which notes when it ended.
+//! Beside the stack, not in it, so that spans which launch nothing pay nothing: an instance gets a number when the first call is made in it, and its exit, which
+//! the stack tells from others, notes when it ended.
 //!
 //! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight Systems counts what was launched in them if
 //! they also end on it, and else leaves them out: their end is noted by the thread on which they end, in the log of the one on which they began.

@@ -1,6 +1,7 @@
 //! The fast paths: what a callback does where everything is warm and nothing is special.
 //!
-//! Each either does the whole thing, calling nothing, or has done nothing and says so; the general path is in `shard`. Two caches
+//! Each either does the whole thing, calling nothing, or has done nothing and says so; the general path is in `shard`. But exits of ranges in which calls into CUDA
+//! were made have to note their end, out of line, and may find more to do. Two caches
 //! lead there: from (parent node, call site) to a place, and from a registry's span id to a place.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

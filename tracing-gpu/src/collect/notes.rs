@@ -99,6 +99,8 @@ fn note_of(&[first, second, third, bits]: &Line) -> Note {
 pub(crate) struct NoteRoom {
     left: AtomicIsize,
     all: AtomicIsize,
+    /// In which the bound was set.
+    process: AtomicU32,
 }
 
 impl NoteRoom {
@@ -108,6 +110,12 @@ impl NoteRoom {
         let pieces = isize::try_from(bytes / PIECE_BYTES).unwrap_or(isize::MAX);
         self.left.store(pieces, Relaxed);
         self.all.store(pieces, Relaxed);
+        self.process.store(std::process::id(), Relaxed);
+    }
+
+    /// Whether this process is a child of the one in which the bound was set.
+    fn is_forked(&self) -> bool {
+        ![0, std::process::id()].contains(&self.process.load(Relaxed))
     }
 
     fn take(&self) -> bool {
@@ -215,7 +223,12 @@ impl Notes {
     #[cold]
     #[inline(never)]
     fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
-        let (thread, mut behind) = (self.thread(), self.behind.lock());
+        let thread = self.thread();
+        let mut behind = match self.behind.try_lock() {
+            Some(behind) => behind,
+            None if room.is_forked() => return false, // held by a thread that this child does not have
+            None => self.behind.lock(),
+        };
         if let Some(page) = self.page.get() {
             behind.take_over(page, thread, room);
         }

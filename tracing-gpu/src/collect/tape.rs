@@ -125,7 +125,7 @@ pub(crate) struct Records {
     elsewhere: usize,
 }
 
-/// Lines that a list keeps the memory of: 2 MiB.
+/// Lines that a list keeps the memory of: 2 MiB, and as much for other records, for fields and for the texts of these.
 const KEPT: usize = 1 << 16;
 
 /// Room of what a record has elsewhere, in lines.
@@ -239,6 +239,11 @@ impl TapeRoom {
         taken.is_ok()
     }
 
+    /// Whether so much is left that some may be taken and not used.
+    fn is_ample(&self) -> bool {
+        self.left.load(Relaxed) > self.all / 2
+    }
+
     /// So much has been written.
     pub(crate) fn give_back(&self, lines: usize) {
         self.left.fetch_add(lines, Relaxed);
@@ -252,7 +257,7 @@ impl Log {
             self.ahead = left;
             return true;
         }
-        if room.take(lines + PAGE) {
+        if room.is_ample() && room.take(lines + PAGE) {
             self.ahead += PAGE;
             return true;
         }

@@ -215,11 +215,14 @@ impl Core {
 
     /// Forgets what ended threads have left open.
     pub(super) fn forget_ended_threads(&self) {
-        let mut threads = self.threads.lock();
-        threads.abandoned.clear();
-        for (_, shard) in std::mem::take(&mut threads.orphans) {
-            shard.abandon();
-            threads.free.push(shard);
+        let orphans = {
+            let mut threads = self.threads.lock();
+            threads.abandoned.clear();
+            std::mem::take(&mut threads.orphans)
+        };
+        for (_, shard) in orphans {
+            shard.abandon(); // not under the lock: it may let a stream go, and what the driver calls then may look for a shard
+            self.threads.lock().free.push(shard);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Stream time with pairs of CUDA events.
 //!
 //! A start event is recorded just before a range begins and an end event just after it ends. Nothing waits for the GPU: pairs are read in
-//! stream order once they have finished, and only a summary waits, for the newest pair of each stream. Every call leaves the thread's current
+//! the order in which they came once they have finished, and only a summary waits, for the newest pair of each stream first. Every call leaves the thread's current
 //! context, its stored errors and all captures as they were: what is enqueued into a stream that captures nothing harms no capture, and what
 //! is not enqueued (to create events, to read them, to wait) is called in the relaxed capture mode.
 
@@ -182,7 +182,11 @@ fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
 /// Takes back what a scope had of its stream.
 pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     let Ok(driver) = Driver::get() else { return };
-    let mut queue = stream.queue.lock();
+    let mut queue = match stream.queue.try_lock() {
+        Some(queue) => queue,
+        None if lane.is_forked() => return, // held by a thread that this child does not have
+        None => stream.queue.lock(),
+    };
     queue.take_back(lane);
     read_in_time(driver, stream, &mut queue);
     let idle = queue.idle(stream);
@@ -208,7 +212,11 @@ fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> boo
     let is_time = queue.is_time_to_read(READ_EVERY) || queue.is_over();
     if is_time {
         read_finished(driver, stream, queue);
-        queue.drop_newest(|target| _ = target.core.losses.streams.dropped.fetch_add(1, Relaxed));
+        queue.drop_newest(|target| {
+            if target.window == target.core.window() {
+                target.core.losses.streams.dropped.fetch_add(1, Relaxed);
+            }
+        });
     }
     is_time
 }
@@ -291,7 +299,7 @@ fn create_events(driver: &Driver, stream: &NamedStream) -> Result<Events, CudaEr
     Ok(first)
 }
 
-/// Reads finished pairs, oldest first, and stops at the first that is not.
+/// Reads finished pairs in the order in which they came, and stops at the first that is not.
 #[inline(never)]
 fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     let floor = stream.context.floor_ns();

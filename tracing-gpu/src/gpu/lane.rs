@@ -27,7 +27,7 @@ pub(super) struct Lane {
     ended: AtomicUsize,
     /// Events for starts, the owner's: the first so many of `spare`.
     spares: AtomicUsize,
-    /// Starts less ends and what was given up; wraps. The owner's.
+    /// Starts from here less ends here; wraps. The owner's. What is given up is taken off the queue's number.
     open: AtomicU32,
     is_lent: AtomicBool,
     /// How many of those left so far the queue has.
@@ -82,6 +82,11 @@ impl Lane {
     #[inline(always)]
     pub(super) fn is_of(&self, core: &Core) -> bool {
         std::ptr::eq(self.core, core)
+    }
+
+    /// Whether this process is a child of the one that it was made in.
+    pub(super) fn is_forked(&self) -> bool {
+        self.core.process != std::process::id()
     }
 
     /// Events for a start, if there are any. Owner.

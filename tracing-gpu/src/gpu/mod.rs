@@ -64,7 +64,7 @@ pub(crate) fn notes(core: &Core) -> Vec<String> {
 ///
 /// What is measured is *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit, waiting and idling included. It
 /// is read later, without stopping the program. May be nested, with any streams; a span's own `gpu.stream` goes first. A span that was
-/// entered before is not timed.
+/// entered before is not timed. From the first timed span to the end of `body`, and on until what was measured is read, the stream and its context are kept alive.
 ///
 /// ```no_run
 /// use cudarc::driver::CudaContext;

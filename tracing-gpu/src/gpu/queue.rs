@@ -1,4 +1,5 @@
-//! Pairs of events that are recorded and not yet read, one queue a stream, in stream order.
+//! Pairs of events that are recorded and not yet read, one queue a stream: in stream order, but that scopes which are in one stream at the same time may be some
+//! 64 pairs ahead of each other.
 
 use super::driver::Handle;
 use super::lane::Lane;
@@ -198,7 +199,7 @@ impl Queue {
         self.pairs.len() - self.read
     }
 
-    /// The pairs that wait, the oldest first.
+    /// The pairs that wait, in the order in which they came.
     pub(crate) fn waiting(&self) -> &[Pair] {
         self.pairs.get(self.read..).unwrap_or_default()
     }
