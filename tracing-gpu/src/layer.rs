@@ -246,7 +246,9 @@ fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    if !layer.core.timed_shard().is_some_and(|shard| shard.exit_timed(id.into_u64())) {
+    let done = layer.near_shard().is_some_and(|shard| shard.exit_noted(id.into_u64()))
+        || layer.core.timed_shard().is_some_and(|shard| shard.exit_timed(id.into_u64()));
+    if !done {
         exit_any(layer, id, ctx);
     }
 }

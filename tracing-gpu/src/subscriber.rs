@@ -151,7 +151,9 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn exit_far(&self, id: u64) {
-        if !self.core.timed_shard().is_some_and(|shard| shard.exit_timed(id)) {
+        let done = self.near_shard().is_some_and(|shard| shard.exit_noted(id))
+            || self.core.timed_shard().is_some_and(|shard| shard.exit_timed(id));
+        if !done {
             self.exit_any(id);
         }
     }

@@ -1,7 +1,7 @@
 //! The fast paths: what a callback does where everything is warm and nothing is special.
 //!
-//! Each either does the whole thing, calling nothing, or has done nothing and says so; the general path is in `shard`. But exits of ranges in which calls into CUDA
-//! were made have to note their end, out of line, and may find more to do. Two caches
+//! Each either does the whole thing, calling nothing, or has done nothing and says so; the general path is in `shard`. Between the two are the exits of ranges in
+//! which calls into CUDA were made: they have to note their end, and may find more to do. Two caches
 //! lead there: from (parent node, call site) to a place, and from a registry's span id to a place.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -97,33 +97,30 @@ impl Shard {
     /// [`exit`](Self::exit) where nothing is in the way.
     #[inline(always)]
     pub(crate) fn exit_near(&self, span: u64) -> NearExit {
-        if !nvtx_rs::is_tool_absent() {
+        if !nvtx_rs::is_tool_absent() || self.stack.is_top_noted() {
             return NearExit::Not;
         }
-        if self.stack.is_top_noted() {
-            return self.exit_noted(span);
-        }
         let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return NearExit::Not };
-        self.count_near(ended)
-    }
-
-    /// [`exit_near`](Self::exit_near) of a range that calls of CUDA were made in.
-    #[inline(never)]
-    fn exit_noted(&self, span: u64) -> NearExit {
-        let now = crate::clock::read_tsc();
-        let Some(ended) = self.stack.pop_near(span, now) else { return NearExit::Not };
-        if !self.end_instance_near(now) {
-            self.end_instances(now);
-        }
-        self.count_near(ended)
-    }
-
-    #[inline(always)]
-    fn count_near(&self, ended: Ended) -> NearExit {
         match self.rows.get_inline(ended.place.row()) {
             Some(row) if row.add_near(ended.duration, ended.nested) => NearExit::Done,
             _ => NearExit::Uncounted(ended),
         }
+    }
+
+    /// [`exit`](Self::exit) of a range in which calls into CUDA were made, where nothing else is in the way; else false, and nothing has happened. For
+    /// threads whose exits go by [`exit_near`](Self::exit_near).
+    #[inline(never)]
+    pub(crate) fn exit_noted(&self, span: u64) -> bool {
+        if !nvtx_rs::is_tool_absent() || !self.stack.is_top_noted() {
+            return false;
+        }
+        let now = crate::clock::read_tsc();
+        let Some(ended) = self.stack.pop_near(span, now) else { return false };
+        if !self.end_instance_near(now) {
+            self.end_instances(now);
+        }
+        self.add(ended);
+        true
     }
 
     /// [`enter_near`](Self::enter_near) where a timeline is written or nothing is measured.

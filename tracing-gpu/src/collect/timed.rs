@@ -36,6 +36,7 @@ impl Shard {
         match self.exit_near(span) {
             NearExit::Done => {}
             NearExit::Uncounted(ended) => self.add_uncounted(ended.place, ended.duration, ended.nested),
+            NearExit::Not if self.exit_noted(span) => {}
             NearExit::Not => return false,
         }
         self.end_mark(span);
