@@ -195,7 +195,7 @@ fn main() {
             return run_contestant(name, steps.parse().expect("steps"));
         }
     }
-    let rounds = if arguments.iter().any(|word| word == "quick") { 3 } else { 9 };
+    let rounds = if arguments.iter().any(|word| word == "quick") { 3 } else { 25 };
     let only: Option<&String> = arguments.iter().skip_while(|word| *word != "only").nth(1);
     let steps = calibrate_work();
     let mut results: BTreeMap<(usize, Contestant), Vec<(f64, f64)>> = BTreeMap::new();
