@@ -42,9 +42,9 @@ fn per_span(mut chunk: impl FnMut(), wait: impl Fn()) -> f64 {
 }
 
 /// The driver calls of a timed span that is warm, in a ring of events: two records, each after a look at the current context and one at
-/// captures; and the reading, batch by batch, in the relaxed capture mode.
+/// captures; and the reading, batch by batch, in the relaxed capture mode. `between` runs between the two events of each pair.
 #[allow(unsafe_code)]
-fn by_hand(stream: sys::CUstream, context: sys::CUcontext) -> impl FnMut() {
+fn by_hand(stream: sys::CUstream, context: sys::CUcontext, between: impl Fn()) -> impl FnMut() {
     let mut events = [[std::ptr::null_mut(); 2]; 4 * BATCH];
     for event in events.as_flattened_mut() {
         // SAFETY: writes one handle.
@@ -64,7 +64,10 @@ fn by_hand(stream: sys::CUstream, context: sys::CUcontext) -> impl FnMut() {
     let mut spans = 0..;
     move || {
         for span in spans.by_ref().take(CHUNK) {
-            events[span % events.len()].into_iter().for_each(record);
+            let [start, end] = events[span % events.len()];
+            record(start);
+            between();
+            record(end);
             if span % BATCH < BATCH - 1 {
                 continue;
             }
@@ -122,11 +125,14 @@ fn run_tier(quick: bool) {
     let context = CudaContext::new(0).expect("a CUDA device");
     let stream = context.new_stream().expect("a stream");
     let synchronize = || stream.synchronize().expect("the device");
-    let mut hand = by_hand(stream.cu_stream(), context.cu_ctx());
+    let mut hand = by_hand(stream.cu_stream(), context.cu_ctx(), || ());
+    let mut hand_in_spans =
+        by_hand(stream.cu_stream(), context.cu_ctx(), || info_span!("timed by hand").in_scope(|| ()));
     let profiler = profiler();
     let spans = |count: usize| (0..count).for_each(|_| info_span!("timed").in_scope(|| ()));
     // Warm: rows have their samples, and more pairs have waited than will.
     (0..SPANS / CHUNK).for_each(|_| hand());
+    (0..SPANS / CHUNK).for_each(|_| hand_in_spans());
     spans(SPANS);
     hold(&stream, Duration::from_millis(10)); // less than it takes to enqueue as many pairs as may wait
     with_stream(&stream, || spans(SPANS));
@@ -136,6 +142,7 @@ fn run_tier(quick: bool) {
     assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64 + 3), "{:?}", warm.losses);
     assert_eq!(std::sync::Arc::strong_count(&stream), 1, "a stream is held until its pairs are read, and no longer");
     let (mut hands, mut untimeds, mut timeds, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut together, mut above_together) = (Vec::new(), Vec::new());
     let mut allocated = Allocations::default();
     for _ in 0..PASSES {
         let by_hand = per_span(&mut hand, synchronize);
@@ -143,6 +150,9 @@ fn run_tier(quick: bool) {
         let before = Allocations::of_this_thread();
         let timed = per_span(|| with_stream(&stream, || spans(CHUNK)), synchronize);
         allocated += Allocations::of_this_thread() - before;
+        let in_spans = per_span(&mut hand_in_spans, synchronize);
+        together.push(in_spans);
+        above_together.push(timed - in_spans);
         hands.push(by_hand);
         untimeds.push(untimed);
         timeds.push(timed);
@@ -158,6 +168,14 @@ fn run_tier(quick: bool) {
         timed[1] - by_hand[1],
         added[1],
         timed[0] - untimed[0] - by_hand[0]
+    );
+    // What it would be by hand in a program that has these spans: their code is found as cold after a driver call as it is where we time them.
+    let [together, above_together] = [together, above_together].map(|mut values| spread(&mut values));
+    println!(
+        "{tier:>10}: the same calls by hand around untimed spans {:.0} ns; a timed span above these {:+.0} ns ({:+.0} by the least of twenty of each)",
+        together[1],
+        above_together[1],
+        timed[0] - together[0]
     );
     let timed_spans = (PASS * PASSES) as f64;
     println!(
