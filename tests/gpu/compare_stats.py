@@ -20,8 +20,8 @@ from pathlib import Path
 from compare_activity import MEMORY, exact_name, function_name, label, number, rows_of, text
 
 REPORTS = [
-    "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_sum", "nvtx_pushpop_trace", "nvtx_gpu_proj_sum", "nvtx_kern_sum", "cuda_api_sum",
-    "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum",
+    "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_sum", "nvtx_pushpop_trace", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace", "nvtx_kern_sum",
+    "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum",
 ]
 
 
@@ -133,6 +133,19 @@ def projections(gpu, folder):
                 "Avg Range Lvl": (row["level_sum"] / n, 0.0501),
                 "Avg Num Child": (row["children_sum"] / n, 0.0501),
             },
+        )
+    table.compare()
+    # Each instance, so their number, and the sums of their times and operations.
+    table, sums = Table(folder, "nvtx_gpu_proj_trace", lambda row: (text(row, "Name"), text(row, "Style"))), {}
+    for key, instances in table.theirs.items():
+        total = lambda column: str(sum(number(row, column) for row in instances))
+        sums[key] = [{"Instances": str(len(instances)), "Total": total("Projected Duration"), "Operations": total("NumGPUOps")}]
+    table.theirs = defaultdict(list, sums)
+    for row in gpu["projections"]:
+        t = row["projected"]
+        table.want(
+            (label(row["domain"], row["name"]), row["style"]),
+            Instances=(t["instances"], 0), Total=(t["total_ns"], 0), Operations=(row["operations"], 0),
         )
     table.compare()
     key = lambda name, style, pid, tid, kernel: (name, style, pid, tid, exact_name(kernel))

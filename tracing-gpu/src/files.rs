@@ -89,7 +89,7 @@ impl ProfilerBuilder {
     /// ends in `.gz` is compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).
     ///
-    /// Each range costs some 30 ns more than without, and 32 bytes until it is written; one of a span with values or fields some 110 ns, and 32 bytes more for all values and
+    /// Each range costs some 30 ns more than without, and 32 bytes until it is written; one of a span with values or fields some 120 ns, and 32 bytes more for all values and
     /// for each field, and its texts. What does not fit [`timeline_memory`](Self::timeline_memory) is counted.
     ///
     /// ```
