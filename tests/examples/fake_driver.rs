@@ -5,6 +5,7 @@
 //!
 //! - `no_streams`: one in which no stream can be created;
 //! - `capturing`: one in which every stream is in a capture, as any is after `fake_driver_capture(1)`;
+//! - `stuck`: one in which no event is ever reached, though nobody waits for it in vain;
 //! - `watched`: one that counts events which are recorded again before they were read, for `fake_driver_overwritten`;
 //! - `cuda_12`: one for CUDA 12.4. It never has a function that such a driver has not.
 
@@ -20,6 +21,7 @@ type Handle = *mut c_void;
 
 const CONTEXT: usize = 0x1000;
 const OUT_OF_MEMORY: c_int = 2;
+const NOT_READY: c_int = 600;
 
 fn is(behavior: &str) -> bool {
     static BEHAVIOR: OnceLock<String> = OnceLock::new();
@@ -110,6 +112,9 @@ functions! {
     cuEventQuery(_event: Handle) { 0 }
     cuEventSynchronize(_event: Handle) { 0 }
     cuEventElapsedTime_v2(milliseconds: *mut f32, start: Handle, end: Handle) {
+        if is("stuck") {
+            return NOT_READY;
+        }
         if is("watched") {
             [start, end].into_iter().for_each(|event| watch(event, true));
         }

@@ -1,6 +1,7 @@
 //! A program that times spans inside `with_stream` on the driver of `fake_driver.rs`, in all the ways in which a scope can begin and end; a child of
 //! `tests/gpu_fake.rs`. Prints one JSON object.
 //!
+//! Where no event is ever reached (`FAKE_DRIVER=stuck`), that is the summary of a window that begins when as many pairs wait as may, and some more are in the scope.
 //! `TIER=layer` in the environment has it measure through a layer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -91,6 +92,16 @@ fn threads(profiler: &Profiler, stream: &Arc<CudaStream>) {
     });
 }
 
+/// As many pairs as may wait, and 40 that are still in the scope's; then, in a new window, 24: with those there are enough for them all to be looked at.
+fn more_than_may_wait(profiler: &Profiler, stream: &Arc<CudaStream>) -> Summary {
+    with_stream(stream, || {
+        spans(16_384 + 40, || info_span!("before"));
+        profiler.reset();
+        spans(24, || info_span!("after"));
+    });
+    profiler.summary()
+}
+
 #[allow(unsafe_code)]
 fn main() {
     // SAFETY: the library is the fake driver, which runs nothing when it is loaded.
@@ -108,6 +119,9 @@ fn main() {
         tracing_subscriber::registry().with(profiler.layer()).init();
     } else {
         tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
+    }
+    if std::env::var("FAKE_DRIVER").is_ok_and(|behavior| behavior == "stuck") {
+        return println!("{}", serde_json::json!(more_than_may_wait(&profiler, &stream)));
     }
     let [inside, outside] = summaries_from_outside(&profiler, &stream);
     profiler.reset();

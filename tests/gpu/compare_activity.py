@@ -269,13 +269,19 @@ def compare_range_kernels(gpu, rows, pairs):
         line(good, name, side(mine, total), side(other, other_total), f"{off:+.2%}")
 
 
-def main():
+def arguments(usage):
+    """A summary, its GPU part, and the folder of reports, from the command line."""
     if len(sys.argv) != 3:
-        sys.exit(__doc__)
+        sys.exit(usage)
     summary, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     gpu = summary.get("gpu")
     if not gpu:
         sys.exit(f"{sys.argv[1]} has nothing of the GPU's: {summary['notes']}")
+    return summary, gpu, folder
+
+
+def main():
+    _, gpu, folder = arguments(__doc__)
     rows = lambda report: rows_of(folder / f"{report}.csv")
     every = folder / "cuda_api_sum.all.csv"
     pairs = compare_kernels(gpu, rows("cuda_gpu_kern_sum"))

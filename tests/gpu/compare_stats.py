@@ -2,6 +2,7 @@
 """Compares what `nsys stats` says of a database of ours with our own summary of the same run, value by value.
 
 usage: compare_stats.py SUMMARY.json FOLDER
+       compare_stats.py --reports               their names, on one line
 
 Both files are of one run: `TRACING_GPU=sqlite=run.sqlite,json=SUMMARY.json`. FOLDER has the output of `nsys stats --format csv run.sqlite`
 as REPORT.csv, for the reports of REPORTS below.
@@ -12,12 +13,10 @@ nanoseconds into the database while the rate of that clock is still being measur
 millions.
 """
 
-import json
 import sys
 from collections import defaultdict
-from pathlib import Path
 
-from compare_activity import MEMORY, exact_name, function_name, label, number, rows_of, text
+from compare_activity import MEMORY, arguments, exact_name, function_name, label, number, rows_of, text
 
 REPORTS = [
     "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_sum", "nvtx_pushpop_trace", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace", "nvtx_kern_sum",
@@ -224,12 +223,9 @@ def instances(gpu, folder):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    summary, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
-    gpu = summary.get("gpu")
-    if not gpu:
-        sys.exit(f"{sys.argv[1]} has nothing of the GPU's: {summary['notes']}")
+    if sys.argv[1:] == ["--reports"]:
+        return print(*REPORTS)
+    summary, gpu, folder = arguments(__doc__)
     ranges(summary, folder)
     projections(gpu, folder)
     calls(gpu, folder)

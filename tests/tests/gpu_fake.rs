@@ -118,6 +118,16 @@ fn whatever_way_a_scope_begins_and_ends_each_span_in_it_is_timed_once() {
 }
 
 #[test]
+fn what_is_dropped_is_counted_in_the_window_that_it_is_of() {
+    for tier in ["subscriber", "layer"] {
+        let told: Summary = run("gpu_scopes", "stuck", tier);
+        assert_eq!(timed(&told), BTreeMap::new(), "{tier}");
+        let lost = StreamLosses { dropped: 24, ..StreamLosses::default() };
+        assert_eq!(told.losses.streams, lost, "{tier}: and not the 40 of before");
+    }
+}
+
+#[test]
 fn names_at_the_same_height_of_the_stack_stay_apart() {
     for tier in ["subscriber", "layer"] {
         let told: Told = run("gpu_timed", "", tier);

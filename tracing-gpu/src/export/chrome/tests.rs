@@ -10,6 +10,8 @@ use crate::activity::{Api, Kernel, Memory, Work};
 use crate::summary::{MemoryKind, RangeStyle};
 use crate::timeline::{Call, Mark, Operation, Projection, Range, Value};
 
+#[path = "host/tests.rs"]
+mod hosts;
 #[path = "line/tests.rs"]
 mod kinds;
 #[path = "device/tests.rs"]
@@ -348,31 +350,6 @@ fn what_is_missing_is_said() {
 }
 
 /// Files of many ranks are looked at together: each says whose it is, at its GPUs too.
-#[test]
-fn a_process_says_which_of_the_run_it_is() {
-    let (host, run_id) = ("node7".to_owned(), "77".to_owned());
-    let labels = |process: Process| -> Vec<(u64, String)> {
-        let mut out = Vec::new();
-        let mut sink = Chrome::new(&mut out);
-        sink.begin(&process).unwrap();
-        sink.item(&Item::Device { device: 0, name: "NVIDIA H200" }).unwrap();
-        sink.end(&Summary::default(), 0).unwrap();
-        drop(sink);
-        let events = events(&out);
-        let labels = events.iter().filter(|event| event["name"] == "process_labels");
-        let label =
-            |event: &Json| (event["pid"].as_u64().unwrap(), event["args"]["labels"].as_str().unwrap().to_owned());
-        labels.map(label).collect()
-    };
-    let command = "/opt/bin/serve --model \"a b\"";
-    assert_eq!(labels(process()), [(1234, command.to_owned())]);
-    let whose = "rank 3, host node7, run 77".to_owned();
-    assert_eq!(
-        labels(Process { rank: Some(3), host, run_id, ..process() }),
-        [(1234, format!("{whose}, {command}")), (10_001_234, whose)]
-    );
-}
-
 /// A few items of all kinds.
 pub(super) fn some() -> Vec<Item<'static>> {
     let launch = Some((7, 50));
