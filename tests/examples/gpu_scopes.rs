@@ -124,7 +124,11 @@ fn main() {
         return println!("{}", serde_json::json!(more_than_may_wait(&profiler, &stream)));
     }
     let [inside, outside] = summaries_from_outside(&profiler, &stream);
-    profiler.reset();
+    with_stream(&stream, || {
+        spans(10, || info_span!("before a reset"));
+        profiler.reset();
+        spans(5, || info_span!("after a reset"));
+    });
     nested(&stream, &other);
     across(&stream);
     threads(&profiler, &stream);

@@ -96,6 +96,7 @@ fn whatever_way_a_scope_begins_and_ends_each_span_in_it_is_timed_once() {
         assert_eq!(timed(&told.inside), BTreeMap::from([("seen", 10)]), "{tier}: from another thread");
         assert_eq!(timed(&told.outside), BTreeMap::from([("seen", 110)]), "{tier}");
         let wanted = [
+            ("after a reset", 5),
             ("outer scope", 73),
             ("inner scope", 70),
             ("other stream", 70),

@@ -112,7 +112,7 @@ pub(crate) fn close(core: &'static Core, shard: Option<&Shard>, values: &SpanVal
     if let Some(lifetime) = lifetime {
         end_lifetime(core, shard, values, lifetime, &changing, &fields);
     }
-    if let Some(shard) = shard.filter(|_| fields.has_memory()) {
+    if let Some(shard) = shard.filter(|_| fields.memory() > 0) {
         shard.known().keep_fields(fields);
     }
 }

@@ -69,9 +69,9 @@ impl Fields {
         self.list.len()
     }
 
-    /// Whether there is memory that is worth keeping.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.list.capacity() > 0
+    /// Bytes that they hold, used or not.
+    pub(crate) fn memory(&self) -> usize {
+        self.list.capacity() * size_of::<(&str, Stored)>() + self.texts.capacity()
     }
 
     /// Bytes that they take.

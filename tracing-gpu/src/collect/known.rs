@@ -164,7 +164,7 @@ impl Known {
 
     /// Keeps the memory of fields that are not used any more.
     pub(crate) fn keep_fields(&mut self, mut fields: Fields) {
-        if self.fields.len() < SPARE && fields.has_memory() {
+        if self.fields.len() < SPARE && fields.memory() > 0 {
             fields.clear(SPARE_FIELDS);
             self.fields.push(fields);
         }
@@ -210,6 +210,7 @@ impl Shard {
 mod tests {
     use super::*;
     use crate::collect::core::Core;
+    use crate::timeline::Value;
 
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
@@ -237,5 +238,18 @@ mod tests {
         assert_eq!(recent.0.len(), RECENT);
         recent.insert(1, &"x".repeat(RECENT_BYTES + 1), 7);
         assert_eq!(recent.get(1, &"x".repeat(RECENT_BYTES + 1)), None, "not what is long");
+    }
+
+    #[test]
+    fn what_one_span_had_many_of_is_not_held_by_the_next() {
+        let mut known = Known::default();
+        for _ in 0..2 * SPARE {
+            known.keep_fields((0..1_000).map(|_| ("text", Value::Text("0123456789"))).collect());
+        }
+        known.keep_texts("0123456789".repeat(1_000));
+        let kept: Vec<Scratch> = (0..2 * SPARE).map(|_| known.scratch()).collect();
+        assert_eq!(kept.iter().filter(|scratch| scratch.others.memory() > 0).count(), SPARE);
+        assert!(kept.iter().all(|scratch| scratch.others.is_empty() && scratch.others.memory() <= 2 * SPARE_FIELDS));
+        assert!(kept.iter().all(|scratch| scratch.texts.is_empty() && scratch.texts.capacity() <= SPARE_TEXTS));
     }
 }

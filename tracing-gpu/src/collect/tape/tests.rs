@@ -185,3 +185,18 @@ fn values_come_before_their_range_with_their_fields() {
     records.clear();
     assert!((1_000 - PAGE..=1_000).contains(&room.left.load(Relaxed)), "fields take room, and give it back");
 }
+
+#[test]
+fn room_is_taken_ahead_only_while_there_is_plenty() {
+    let room = TapeRoom::new(8 * PAGE * size_of::<Line>());
+    let left = || room.left.load(Relaxed);
+    let (mut first, mut second) = (Log::default(), Log::default());
+    assert!(first.takes(3, &room));
+    assert_eq!((first.ahead, left()), (PAGE, 7 * PAGE - 3));
+    assert!(first.takes(PAGE, &room));
+    assert_eq!((first.ahead, left()), (0, 7 * PAGE - 3));
+    assert!(room.take(3 * PAGE) && second.takes(3, &room));
+    assert_eq!((second.ahead, left()), (0, 4 * PAGE - 6), "less than half is left");
+    assert!(!second.takes(4 * PAGE, &room) && second.takes(4 * PAGE - 6, &room));
+    assert_eq!(left(), 0);
+}
