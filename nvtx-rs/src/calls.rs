@@ -131,14 +131,32 @@ macro_rules! calls {
     )* };
 }
 
+/// Opens a range. `clock` runs last: everything is at hand by then but the jump into the tool.
+pub(crate) fn push<T>(domain: Handle, event: &Event<'_>, clock: impl FnOnce() -> T) -> T {
+    let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) else { return clock() };
+    // SAFETY: as in `calls!`.
+    let function = unsafe { transmute::<*mut c_void, abi::PushEx>(function) };
+    let moment = clock();
+    // SAFETY: as in `calls!`.
+    unsafe { function(domain, &event.0) };
+    moment
+}
+
+/// Closes the latest range; as [`push`].
+pub(crate) fn pop<T>(domain: Handle, clock: impl FnOnce() -> T) -> T {
+    let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_POP]) else { return clock() };
+    // SAFETY: as in `calls!`.
+    let function = unsafe { transmute::<*mut c_void, abi::Pop>(function) };
+    let moment = clock();
+    // SAFETY: as in `calls!`.
+    unsafe { function(domain) };
+    moment
+}
+
 calls! {
     fn mark(domain: Handle, event: &Event<'_>) { core2[MARK_EX] as MarkEx, (domain, &event.0) }
     fn start(domain: Handle, event: &Event<'_>) -> u64 { core2[RANGE_START_EX] as StartEx, (domain, &event.0) else 0 }
     fn end(domain: Handle, id: u64) { core2[RANGE_END] as End, (domain, id) }
-    fn push(domain: Handle, event: &Event<'_>) -> c_int {
-        core2[RANGE_PUSH_EX] as PushEx, (domain, &event.0) else abi::NO_PUSH_POP_TRACKING
-    }
-    fn pop(domain: Handle) -> c_int { core2[RANGE_POP] as Pop, (domain) else abi::NO_PUSH_POP_TRACKING }
     fn create_domain(name: &CStr) -> Handle { core2[DOMAIN_CREATE_A] as DomainCreate, (name.as_ptr()) else null_mut() }
     fn register_string(domain: Handle, text: &CStr) -> Handle {
         core2[REGISTER_STRING_A] as RegisterString, (domain, text.as_ptr()) else null_mut()

@@ -131,6 +131,62 @@ impl Domain {
         }
     }
 
+    /// [`push`](Self::push) for a caller with a clock of its own: reads it last of all before the tool is called, and returns
+    /// what it says. Without a tool the clock is read too.
+    ///
+    /// A range that is timed by the caller and by the tool is timed alike by both only if no work is left between the two
+    /// readings, least of all work that takes longer here than at the range's end.
+    ///
+    /// ```
+    /// use nvtx_rs::tool::{Call, attach};
+    /// use nvtx_rs::{Attributes, Domain};
+    /// use std::sync::mpsc;
+    ///
+    /// let (order, happened) = mpsc::channel();
+    /// let tool = order.clone();
+    /// attach(Box::new(move |call: &Call<'_>| {
+    ///     let _ = match call {
+    ///         Call::Push { .. } => tool.send("the tool's push"),
+    ///         Call::Pop { .. } => tool.send("the tool's pop"),
+    ///         _ => Ok(()),
+    ///     };
+    /// }))?;
+    /// let clock = |now: u64| {
+    ///     let _ = order.send("our clock");
+    ///     now
+    /// };
+    /// let started = Domain::DEFAULT.push_timed(&Attributes::new().message("load"), || clock(2));
+    /// let ended = Domain::DEFAULT.pop_timed(|| clock(5));
+    /// assert_eq!(ended - started, 3);
+    /// let happened: Vec<_> = happened.try_iter().collect();
+    /// assert_eq!(happened, ["our clock", "the tool's push", "our clock", "the tool's pop"]);
+    /// # Ok::<(), nvtx_rs::AttachError>(())
+    /// ```
+    pub fn push_timed<T>(self, attributes: &Attributes<'_>, clock: impl FnOnce() -> T) -> T {
+        if client::is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
+            attributes.encode(|event| calls::push(self.handle(), event, clock))
+        } else {
+            clock()
+        }
+    }
+
+    /// [`pop`](Self::pop) for a caller with a clock of its own, as [`push_timed`](Self::push_timed) is.
+    ///
+    /// ```
+    /// use nvtx_rs::{Attributes, Domain};
+    /// use std::time::Instant;
+    /// Domain::DEFAULT.push(&Attributes::new().message("load"));
+    /// let ended = Domain::DEFAULT.pop_timed(Instant::now);
+    /// assert!(ended <= Instant::now());
+    /// ```
+    pub fn pop_timed<T>(self, clock: impl FnOnce() -> T) -> T {
+        if client::is_ready(&SLOTS.core2[abi::core2::RANGE_POP]) {
+            calls::pop(self.handle(), clock)
+        } else {
+            clock()
+        }
+    }
+
     /// Marks a moment.
     ///
     /// ```
@@ -258,7 +314,7 @@ impl Domain {
     #[inline(never)]
     fn push_attached(self, attributes: Attributes<'_>) {
         if client::is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
-            attributes.encode(|event| calls::push(self.handle(), event));
+            attributes.encode(|event| calls::push(self.handle(), event, || ()));
         }
     }
 
@@ -266,7 +322,7 @@ impl Domain {
     #[inline(never)]
     fn pop_attached(self) {
         if client::is_ready(&SLOTS.core2[abi::core2::RANGE_POP]) {
-            calls::pop(self.handle());
+            calls::pop(self.handle(), || ());
         }
     }
 

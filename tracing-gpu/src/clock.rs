@@ -77,6 +77,12 @@ impl Clock {
         if self.tsc { tsc::read() } else { self.instant_ticks() }
     }
 
+    /// [`now`](Self::now), not before all that stands before it is done: a processor may read the counter ahead of loads that wait
+    /// for memory, and whoever reads a clock next does not.
+    pub(crate) fn now_in_order(&self) -> Ticks {
+        if self.tsc { tsc::read_in_order() } else { self.instant_ticks() }
+    }
+
     #[cold]
     fn instant_ticks(&self) -> Ticks {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -150,7 +156,7 @@ fn paired_reading() -> (Instant, Ticks) {
 mod tsc {
     #![allow(unsafe_code)]
 
-    use std::arch::x86_64::{__cpuid, _rdtsc};
+    use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 
     /// Whether the counter runs at one rate on all cores and through sleep states (CPUID 8000_0007H, EDX bit 8).
     #[allow(unused_unsafe)] // `__cpuid` is safe from Rust 1.94 on
@@ -165,6 +171,14 @@ mod tsc {
         // code (PR_SET_TSC) does so on the program's own request.
         unsafe { _rdtsc() }
     }
+
+    pub(super) fn read_in_order() -> u64 {
+        // SAFETY: LFENCE is part of SSE2, which every x86-64 processor has; see `read`.
+        unsafe {
+            _mm_lfence();
+            _rdtsc()
+        }
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -174,6 +188,10 @@ mod tsc {
     }
 
     pub(super) fn read() -> u64 {
+        0
+    }
+
+    pub(super) fn read_in_order() -> u64 {
         0
     }
 }

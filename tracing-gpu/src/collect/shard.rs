@@ -177,8 +177,8 @@ impl Shard {
         }
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.closed(|| {
-                self.stack.start_top(self.now()); // once more, with nothing left between the clock and the tool
-                range.domain.push(&attributes);
+                // Once more, with nothing left between the clock and the tool.
+                self.stack.start_top(range.domain.push_timed(&attributes, || self.now_in_order()));
             });
         }
         if let Some(mark) = mark {
@@ -209,13 +209,12 @@ impl Shard {
     #[inline(never)]
     fn pop_tool(&self) -> Ticks {
         let range = self.stack.top().and_then(|top| self.nvtx_range(top.place()));
-        self.closed(|| {
-            let now = self.now();
-            if let Some(range) = range {
-                range.domain.pop();
-            }
-            now
-        })
+        self.closed(|| self.pop_range(range))
+    }
+
+    /// Pops a range of a tool's, if there is one, and says when.
+    fn pop_range(&self, range: Option<NvtxRange>) -> Ticks {
+        range.map_or_else(|| self.now(), |range| range.domain.pop_timed(|| self.now_in_order()))
     }
 
     /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
@@ -311,6 +310,11 @@ impl Shard {
         if self.statistics || self.core.tape_room.is_some() { self.core.clock.now() } else { 0 }
     }
 
+    /// [`now`](Self::now) for a moment that a tool takes too, right afterwards.
+    fn now_in_order(&self) -> Ticks {
+        if self.statistics || self.core.tape_room.is_some() { self.core.clock.now_in_order() } else { 0 }
+    }
+
     pub(crate) fn add(&self, ended: Ended) {
         if !self.statistics {
             return;
@@ -355,13 +359,7 @@ impl Ranges for Shell<'_> {
     fn close(&mut self, place: Place, _span: u64) -> Ticks {
         let range = self.shard.nvtx_range(place);
         let range = range.filter(|_| self.shard.has_tool());
-        self.shard.closed(|| {
-            let now = self.shard.now();
-            if let Some(range) = range {
-                range.domain.pop();
-            }
-            now
-        })
+        self.shard.closed(|| self.shard.pop_range(range))
     }
 
     fn reopen(&mut self, place: Place, span: u64) -> Ticks {
@@ -370,12 +368,9 @@ impl Ranges for Shell<'_> {
         let range = range.filter(|_| self.shard.has_tool());
         let attributes =
             range.map(|range| own.as_ref().map_or(range.attributes, |own| own.now().apply(range.attributes)));
-        let start = self.shard.closed(|| {
-            let now = self.shard.now();
-            if let (Some(range), Some(attributes)) = (range, attributes) {
-                range.domain.push(&attributes);
-            }
-            now
+        let start = self.shard.closed(|| match (range, attributes) {
+            (Some(range), Some(attributes)) => range.domain.push_timed(&attributes, || self.shard.now_in_order()),
+            _ => self.shard.now(),
         });
         if let Some(own) = own {
             own.with_fields(|now, fields| self.shard.record_values(start, now, fields));
