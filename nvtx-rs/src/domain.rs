@@ -180,11 +180,7 @@ impl Domain {
     /// assert!(ended <= Instant::now());
     /// ```
     pub fn pop_timed<T>(self, clock: impl FnOnce() -> T) -> T {
-        if client::is_ready(&SLOTS.core2[abi::core2::RANGE_POP]) {
-            calls::pop(self.handle(), clock)
-        } else {
-            clock()
-        }
+        if client::is_ready(&SLOTS.core2[abi::core2::RANGE_POP]) { calls::pop(self.handle(), clock) } else { clock() }
     }
 
     /// Marks a moment.

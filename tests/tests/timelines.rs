@@ -112,6 +112,14 @@ fn everything_is_in_both_files_as_in_the_summary() {
         ];
         assert_eq!(marks, all, "{tier}");
         assert_eq!(database.marks(), all.map(|(_, text)| text), "{tier}");
+        let fields = json!({"left": 3, "ready": false, "share": 0.5, "disk": "/dev/\"a\"", "mounted": "Some(1)"});
+        let with_fields = |mark: &&read::Event| mark.cat == "error";
+        let in_trace: Vec<_> = trace.marks.iter().filter(with_fields).map(|mark| &mark.args["fields"]).collect();
+        assert_eq!(in_trace, [&fields], "{tier}");
+        let in_database = database.text("SELECT jsonText FROM NVTX_EVENTS WHERE eventType = 34 AND category = 1");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&in_database).expect("JSON"), fields, "{tier}");
+        let without = "SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 34 AND jsonText IS NULL";
+        assert_eq!(database.number(without), 5, "{tier}");
         // On the clock of the ranges: each batch says that it begins.
         for mark in trace.marks.iter().filter(|mark| mark.name.ends_with("begins")) {
             let around = |slice: &&read::Event| {

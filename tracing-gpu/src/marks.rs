@@ -7,8 +7,10 @@ use tracing_core::field::{Field, Visit};
 use tracing_core::{Event, Level};
 
 use crate::collect::core::Core;
+use crate::collect::fields::Fields;
 use crate::collect::shard::Shard;
 use crate::collect::tape::Record;
+use crate::timeline::Value;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.
 #[inline]
@@ -31,13 +33,13 @@ fn mark_with_message(core: &'static Core, shard: &Shard, event: &Event<'_>, with
         if first && with_tool {
             domain.name_category(category, metadata.level().as_str());
         }
-        let mut text = Message::default();
-        event.record(&mut text);
-        let text = text.finish(metadata.name());
+        let mut said = Said { with_fields: core.tape_room.is_some(), ..Said::default() };
+        event.record(&mut said);
+        let (text, fields) = said.finish(metadata.name());
         if with_tool {
             domain.mark(&Attributes::new().message(&text).category(category));
         }
-        Record::Mark { at: core.clock.now(), domain: domain.name(), level: category as u8, text: text.into() }
+        Record::Mark { at: core.clock.now(), domain: domain.name(), level: category as u8, text: text.into(), fields }
     });
     shard.record(|| recorded);
 }
@@ -52,38 +54,79 @@ fn category(level: Level) -> u32 {
     }
 }
 
-/// The message of an event; fields follow where there is no message.
+/// What an event says: its message, in place of which its fields stand where it has none; and the fields, for a timeline.
 #[derive(Default)]
-struct Message {
+struct Said {
     message: Option<String>,
-    fields: String,
+    shown: String,
+    with_fields: bool,
+    fields: Fields,
 }
 
-impl Message {
-    fn finish(self, name: &str) -> String {
-        match self.message {
+impl Said {
+    fn finish(self, name: &str) -> (String, Fields) {
+        let text = match self.message {
             Some(message) if !message.is_empty() => message,
-            _ if !self.fields.is_empty() => self.fields,
+            _ if !self.shown.is_empty() => self.shown,
             _ => name.to_owned(),
+        };
+        (text, self.fields)
+    }
+
+    fn show(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if self.message.is_none() {
+            let separator = if self.shown.is_empty() { "" } else { " " };
+            let _ = write!(self.shown, "{separator}{}={value:?}", field.name()); // writing to a string does not fail
+        }
+    }
+
+    fn field(&mut self, field: &Field, value: Value<'_>, shown: &dyn fmt::Debug) {
+        if field.name() == MESSAGE {
+            self.message = Some(format!("{shown:?}"));
+            return;
+        }
+        self.show(field, shown);
+        if self.with_fields {
+            self.fields.push(field.name(), value);
         }
     }
 }
 
-impl Visit for Message {
+const MESSAGE: &str = "message";
+
+impl Visit for Said {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
+        if field.name() == MESSAGE {
             self.message = Some(format!("{value:?}"));
-        } else if self.message.is_none() {
-            let separator = if self.fields.is_empty() { "" } else { " " };
-            let _ = write!(self.fields, "{separator}{}={value:?}", field.name()); // writing to a string does not fail
+            return;
+        }
+        self.show(field, value);
+        if self.with_fields {
+            self.fields.push_formatted(field.name(), value);
         }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "message" {
+        if field.name() == MESSAGE {
             self.message = Some(value.to_owned());
         } else {
-            self.record_debug(field, &value);
+            self.field(field, Value::Text(value), &value);
         }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.field(field, Value::Unsigned(value), &value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.field(field, Value::Integer(value), &value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.field(field, Value::Float(value), &value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.field(field, Value::Bool(value), &value);
     }
 }

@@ -272,9 +272,12 @@ fn write_records(state: &mut State, records: &Records) {
             Recorded::Other(Record::Restarted { depth, before, start }) => {
                 state.open.cut(thread, *depth, *before, *start);
             }
-            Recorded::Other(Record::Mark { at, domain, level, text }) => {
+            Recorded::Other(Record::Mark { at, domain, level, text, fields: of_event }) => {
                 let at = state.moments.ns(*at);
-                state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level }));
+                fields.clear();
+                fields.extend(of_event.iter());
+                let fields = fields.as_slice();
+                state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level, fields }));
             }
             Recorded::Range(range) => {
                 let start = match range.key.style {

@@ -51,6 +51,8 @@ pub struct Mark<'a> {
     pub text: &'a str,
     /// 1 error, 2 warn, 3 info, 4 debug, 5 trace.
     pub level: u8,
+    /// Fields of the event but for its message.
+    pub fields: &'a [(&'static str, Value<'a>)],
 }
 
 /// An operation on a GPU.

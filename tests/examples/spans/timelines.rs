@@ -89,7 +89,7 @@ fn values() {
     later.in_scope(|| ());
     later.record("found", "here");
     later.in_scope(|| ());
-    error!(left = 3, "disk \"is\" full");
+    error!(left = 3, ready = false, share = 0.5, disk = "/dev/\"a\"", mounted = ?Some(1), "disk \"is\" full");
     debug!("größe 日本語");
 }
 

@@ -254,7 +254,8 @@ impl Run {
             }))?;
         }
         for (thread, at, level, text) in &self.marks {
-            sink.item(&Item::Mark(Mark { thread: *thread, at: *at, domain: None, text, level: *level }))?;
+            let fields = &[("said on", Value::Unsigned(u64::from(*thread)))];
+            sink.item(&Item::Mark(Mark { thread: *thread, at: *at, domain: None, text, level: *level, fields }))?;
         }
         for (thread, start, end, name) in &self.calls {
             let (api, result, correlation) = (Api::Driver, 0, 1);

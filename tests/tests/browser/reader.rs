@@ -200,7 +200,7 @@ fn tooltips_of_operations_and_spans() {
         assert!(step.contains(expected), "{expected:?} in {step}");
     }
     let mark = told("batch 8 came late: the loaders are behind", 0);
-    assert!(mark.contains("warn") && mark.contains("event"), "{mark}");
+    assert!(mark.contains("warn") && mark.contains("event") && mark.contains("said on"), "{mark}");
     assert_eq!(browser.complaints(), NOTHING);
 }
 

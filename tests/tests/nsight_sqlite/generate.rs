@@ -143,7 +143,14 @@ impl Workload {
                 }
                 8 => {
                     let level = 1 + random.below(5) as u8;
-                    self.marks.push(Mark { thread, at: now, domain: random.one_of(&DOMAINS), text: "a mark", level });
+                    self.marks.push(Mark {
+                        thread,
+                        at: now,
+                        domain: random.one_of(&DOMAINS),
+                        text: "a mark",
+                        level,
+                        fields: &[],
+                    });
                 }
                 _ if clock == Clock::Fine => now = self.launch(thread, now, step, random, calls, correlation),
                 _ => {}

@@ -134,7 +134,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
     };
     give(Item::Operation(im2col));
     give(Item::Range(Range { start: at(205_000), end: at(215_000), name: "im2col", depth: 2, ..RANGE }));
-    give(Item::Mark(Mark { thread: 4000, at: at(340_000), domain: None, text: "half\tway", level: 3 }));
+    give(Item::Mark(Mark { thread: 4000, at: at(340_000), domain: None, text: "half\tway", level: 3, fields: &[] }));
     give(Item::Range(Range {
         start: at(200_000),
         end: at(360_000),

@@ -33,7 +33,7 @@ pub(crate) enum Record {
     /// A new window begins at `start`, and with it what counts of the open range at this depth, which began `before`.
     Restarted { depth: u32, before: Ticks, start: Ticks },
     /// An event.
-    Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
+    Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str>, fields: Fields },
 }
 
 /// Values of the range that starts then on this thread: they come before it.
@@ -131,8 +131,9 @@ const KEPT: usize = 1 << 16;
 /// Room of what a record has elsewhere, in lines.
 fn lines_of_text(record: &Record) -> usize {
     match record {
-        Record::Thread { name: text } | Record::Mark { text, .. } => text.len().div_ceil(size_of::<Line>()),
-        _ => 0,
+        Record::Thread { name } => name.len().div_ceil(size_of::<Line>()),
+        Record::Mark { text, fields, .. } => (text.len() + fields.bytes()).div_ceil(size_of::<Line>()),
+        Record::Range(_) | Record::Restarted { .. } => 0,
     }
 }
 

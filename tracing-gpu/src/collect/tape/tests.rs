@@ -38,7 +38,8 @@ fn range(number: u64) -> RangeRecord {
 }
 
 fn event(number: u64) -> Record {
-    Record::Mark { at: number, domain: Some("d"), level: 3, text: number.to_string().into() }
+    let fields = [("number", Value::Unsigned(number)), ("text", Value::Text("of it"))].into_iter().collect();
+    Record::Mark { at: number, domain: Some("d"), level: 3, text: number.to_string().into(), fields }
 }
 
 /// Each seventh is an event.

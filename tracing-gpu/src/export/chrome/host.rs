@@ -7,7 +7,7 @@ use super::lanes::Lanes;
 use super::line::{Event, Lines, Track, Written};
 use crate::activity::Api;
 use crate::summary::{Process, RangeStyle};
-use crate::timeline::{Call, Mark, Range};
+use crate::timeline::{Call, Mark, Range, Value};
 
 /// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
 const OWN_TRACKS: u32 = 10_000_000;
@@ -108,6 +108,7 @@ impl Host {
         if let Some(color) = color {
             event.text("cname", color);
         }
+        fields(&mut event, mark.fields);
         event.end();
     }
 
@@ -192,18 +193,23 @@ fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
     if let Some(payload) = range.payload {
         event.args().payload("payload", payload);
     }
-    if !range.fields.is_empty() {
-        event.args().open("fields");
-        for (key, value) in range.fields {
-            event.member(key, *value);
-        }
-        event.close();
-    }
+    fields(event, range.fields);
     if let Some(thread) = range.end_thread.filter(|thread| *thread != range.thread) {
         event.args().integer("end_thread", u64::from(thread));
     }
     if range.cut {
         event.args().boolean("cut", true);
+    }
+}
+
+/// Among the arguments, where no name of theirs can be one of ours.
+fn fields(event: &mut Event<'_>, fields: &[(&str, Value<'_>)]) {
+    if !fields.is_empty() {
+        event.args().open("fields");
+        for (key, value) in fields {
+            event.member(key, *value);
+        }
+        event.close();
     }
 }
 

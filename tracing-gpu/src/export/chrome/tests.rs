@@ -241,9 +241,10 @@ fn ranges_that_do_not_nest_get_their_own_track() {
 fn marks_and_calls_are_beside_the_ranges() {
     let mut items = vec![Item::Thread { thread: 7, name: "main" }];
     for level in 1..=5 {
-        items.push(Item::Mark(Mark { thread: 7, at: 5, domain: None, text: "loss is NaN", level }));
+        items.push(Item::Mark(Mark { thread: 7, at: 5, domain: None, text: "loss is NaN", level, fields: &[] }));
     }
-    items.push(Item::Mark(Mark { thread: 7, at: 5, domain: Some("app"), text: "", level: 3 }));
+    let fields = [("step", Value::Integer(-2)), ("why \"", Value::Text("a\nb"))];
+    items.push(Item::Mark(Mark { thread: 7, at: 5, domain: Some("app"), text: "", level: 3, fields: &fields }));
     let call = Call { api: Api::Driver, name: "cuInit", thread: 7, start: 3, end: 4, correlation: 1, result: 100 };
     items.push(Item::Call(call.clone()));
     items.push(Item::Call(Call {
@@ -258,6 +259,9 @@ fn marks_and_calls_are_beside_the_ranges() {
     let events = events(&file(&items, 0));
     let levels: Vec<&str> = of_phase(&events, "i").iter().map(|event| event["cat"].as_str().unwrap()).collect();
     assert_eq!(levels, ["error", "warn", "info", "debug", "trace", "app,info"]);
+    let of_events: Vec<&Json> = of_phase(&events, "i").iter().map(|event| &event["args"]).collect();
+    assert_eq!(of_events[5], &json!({"fields": {"step": -2, "why \"": "a\nb"}}));
+    assert!(of_events[..5].iter().all(|args| args.is_null()));
     let names = track_names(&events);
     assert_eq!(
         names[1..],
@@ -342,7 +346,7 @@ fn what_is_missing_is_said() {
         (&json!("12 items of this timeline are missing"), &json!(0.077), &json!(12))
     );
     // It stands where the last of all kinds ended.
-    let mark = Item::Mark(Mark { thread: 7, at: 88, domain: None, text: "", level: 3 });
+    let mark = Item::Mark(Mark { thread: 7, at: 88, domain: None, text: "", level: 3, fields: &[] });
     let operation = Item::Operation(Operation { start: 80, end: 99, ..KERNEL });
     for (items, ts) in [(&[mark.clone()][..], 0.088), (&[mark, operation], 0.099)] {
         assert_eq!(self::events(&file(items, 1)).last().unwrap()["ts"], json!(ts));
@@ -358,7 +362,7 @@ pub(super) fn some() -> Vec<Item<'static>> {
         Item::Device { device: 0, name: "NVIDIA H200" },
         Item::Range(Range { start: 20, end: 40, color: Some(1), name: "日本語\n", ..RANGE }),
         Item::Range(Range { start: 20, end: 40, style: RangeStyle::StartEnd, ..RANGE }),
-        Item::Mark(Mark { thread: 7, at: 5, domain: None, text: "}, {", level: 1 }),
+        Item::Mark(Mark { thread: 7, at: 5, domain: None, text: "}, {", level: 1, fields: &[] }),
         Item::Operation(Operation { start: 100, end: 200, launch, work: copy(MemoryKind::DtoH, 8), ..KERNEL }),
         Item::Call(Call { api: Api::Driver, name: "cuInit", thread: 7, start: 3, end: 4, correlation: 1, result: 0 }),
         Item::Projection(Projection {

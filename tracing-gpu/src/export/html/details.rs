@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::texts::presentable;
 use crate::activity::{Api, Work};
-use crate::timeline::{Call, Operation, Range, Value};
+use crate::timeline::{Call, Mark, Operation, Range, Value};
 
 /// Bytes of a field's name or value that are kept.
 pub(super) const LONGEST_VALUE: usize = 256;
-/// Fields of a range that are kept.
+/// Fields of a range or a mark that are kept.
 const MOST_FIELDS: usize = 32;
 
 #[derive(Serialize)]
@@ -36,16 +36,38 @@ fn is_zero(count: &usize) -> bool {
 
 impl RangeDetail {
     pub(super) fn of(range: &Range<'_>) -> Self {
-        let kept = range.fields.iter().take(MOST_FIELDS);
+        let (fields, more_fields) = fields(range.fields);
         Self {
             category: range.category.map(|category| presentable(category, LONGEST_VALUE).into_owned()),
             payload: range.payload.map(value),
-            fields: kept.map(|(name, of)| (presentable(name, LONGEST_VALUE).into_owned(), value(*of))).collect(),
-            more_fields: range.fields.len().saturating_sub(MOST_FIELDS),
+            fields,
+            more_fields,
             ended_on: range.end_thread,
             cut: range.cut,
         }
     }
+}
+
+#[derive(Serialize)]
+pub(super) struct MarkDetail {
+    fields: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "is_zero")]
+    more_fields: usize,
+}
+
+impl MarkDetail {
+    /// Of a mark that has fields.
+    pub(super) fn of(mark: &Mark<'_>) -> Option<Self> {
+        let (fields, more_fields) = fields(mark.fields);
+        (!fields.is_empty()).then_some(Self { fields, more_fields })
+    }
+}
+
+/// Those that are kept, and how many are not.
+fn fields(all: &[(&str, Value<'_>)]) -> (Vec<(String, String)>, usize) {
+    let kept = all.iter().take(MOST_FIELDS);
+    let kept = kept.map(|(name, of)| (presentable(name, LONGEST_VALUE).into_owned(), value(*of))).collect();
+    (kept, all.len().saturating_sub(MOST_FIELDS))
 }
 
 #[derive(Serialize)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::Limits;
-use super::details::{CallDetail, LONGEST_VALUE, OperationDetail, RangeDetail};
+use super::details::{CallDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
 use super::texts::{Texts, presentable};
 use crate::TableStyle;
 use crate::activity::Work;
@@ -146,13 +146,14 @@ impl Items {
             self.marks_left_out = self.marks_left_out.saturating_add(1);
             return;
         }
+        let detail = MarkDetail::of(mark).map_or(0, |detail| self.detail(&detail));
         self.marks.push(Bar {
             track: number(&mut self.tracks, Track::Thread { thread: mark.thread, part: ThreadPart::Marks }),
             level: mark.level.into(),
             start: mark.at,
             end: mark.at,
             name: named(&mut self.texts, mark.domain, mark.text),
-            detail: 0,
+            detail,
             color: 0,
             launch: NONE,
         });

@@ -101,7 +101,7 @@ fn operations_keep_their_launches() {
 
 #[test]
 fn nothing_at_all_may_be_kept() {
-    let mark = Mark { thread: 7, at: 1, domain: None, text: "m", level: 3 };
+    let mark = Mark { thread: 7, at: 1, domain: None, text: "m", level: 3, fields: &[] };
     let all = [Item::Range(range("a", 0, 1)), Item::Mark(mark), Item::Operation(operation(1, 1))];
     let left_out = &data(&page(&all, Limits { items: 0, text: 0 }, 5))["left_out"];
     assert_eq!(

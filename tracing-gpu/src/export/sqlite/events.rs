@@ -115,7 +115,10 @@ impl Events {
         if let Some(name) = usize::from(mark.level).checked_sub(1).and_then(|level| LEVELS.get(level)) {
             self.name_category(file, place, level, name)?;
         }
-        text(file, place, MARK, Some(level), mark.text)
+        let json = json::write(file.json(), None, mark.fields);
+        let Place { thread, at: start, domain } = place;
+        let (kind, category, text) = (MARK, Some(level), mark.text.into());
+        file.add(Row::Text { start, kind, category, text, thread, domain, json })
     }
 
     /// The numbers of the domain and the category of a range.
@@ -175,7 +178,7 @@ impl Events {
 
 fn text(file: &mut File, place: Place, kind: i64, category: Option<i64>, text: &str) -> io::Result<()> {
     let Place { thread, at: start, domain } = place;
-    file.add(Row::Text { start, kind, category, text: text.into(), thread, domain })
+    file.add(Row::Text { start, kind, category, text: text.into(), thread, domain, json: None })
 }
 
 /// SQLite's integers are signed; times beyond 292 years are not expected.

@@ -24,7 +24,8 @@ const SHAPES: usize = 6;
 /// Bytes of JSON that there is always room for.
 const KEPT: usize = 1 << 20;
 
-const TEXT: &str = "INSERT INTO NVTX_EVENTS(start,eventType,category,text,globalTid,domainId)VALUES(?,?,?,?,?,?)";
+const TEXT: &str =
+    "INSERT INTO NVTX_EVENTS(start,eventType,category,text,globalTid,domainId,jsonText)VALUES(?,?,?,?,?,?,?)";
 
 /// A row.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub(super) enum Row {
         text: Box<str>,
         thread: i64,
         domain: i64,
+        /// Its place in [`Rows::json`].
+        json: Option<ops::Range<usize>>,
     },
 }
 
@@ -130,9 +133,14 @@ impl RangeRow {
             Some(Payload::Truth(value)) => truth = Some(value.into()),
         }
         [unsigned, integer, float, truth].into_iter().try_for_each(&mut take)?;
-        let json = self.json.clone().and_then(|place| json.get(place));
-        take(json.map(|json| ToSqlOutput::Borrowed(ValueRef::Text(json))))
+        take(text_of(json, &self.json))
     }
+}
+
+/// What stands at this place.
+fn text_of<'a>(json: &'a [u8], place: &Option<ops::Range<usize>>) -> Option<ToSqlOutput<'a>> {
+    let json = place.clone().and_then(|place| json.get(place));
+    json.map(|json| ToSqlOutput::Borrowed(ValueRef::Text(json)))
 }
 
 /// The statements of a shape, by their rows.
@@ -204,9 +212,10 @@ impl Rows {
         while let Some(first) = rest.first() {
             let row = match first {
                 Row::Range(row) => row,
-                Row::Text { start, kind, category, text, thread, domain } => {
+                Row::Text { start, kind, category, text, thread, domain, json: place } => {
+                    let json = text_of(json, place);
                     open.statement((Shape::MAX, 1), TEXT)?
-                        .execute(params![start, kind, category, text, thread, domain])?;
+                        .execute(params![start, kind, category, text, thread, domain, json])?;
                     rest = rest.get(1..).unwrap_or_default();
                     continue;
                 }
@@ -345,7 +354,7 @@ mod tests {
                 Some(which) => Row::Range(with(rows, all, which)),
                 None => {
                     let text = all.to_string().into();
-                    Row::Text { start: all, kind: 34, category: None, text, thread: 2, domain: 4 }
+                    Row::Text { start: all, kind: 34, category: None, text, thread: 2, domain: 4, json: None }
                 }
             };
             if rows.add(row) {

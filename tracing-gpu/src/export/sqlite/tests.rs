@@ -117,7 +117,8 @@ fn ranges_and_marks_have_what_nvtx_gives_them() {
             category: Some("io"),
             ..range("life", 2, 50, 0)
         }),
-        Item::Mark(Mark { thread: 7, at: 60, domain: None, text: "disk is full", level: 1 }),
+        Item::Mark(Mark { thread: 7, at: 60, domain: None, text: "disk is full", level: 1, fields: &[] }),
+        Item::Mark(Mark { thread: 7, at: 61, domain: None, text: "", level: 1, fields: &fields }),
     ];
     let place = written("events", &items);
     let select = "SELECT start, end, eventType, rangeId, category, color, coalesce(text, value), globalTid & 0xffffff,
@@ -137,6 +138,7 @@ fn ranges_and_marks_have_what_nvtx_gives_them() {
         "2|50|60|1|256|-|life|7|8|0|-|-|-|-",
         "60|-|33|-|1|-|ERROR|7|-|0|-|-|-|-",
         "60|-|34|-|1|-|disk is full|7|-|0|-|-|-|-",
+        r#"61|-|34|-|1|-||7|-|0|-|-|-|{"n":-1,"x":0.5}"#,
     ];
     let found = rows(&place.file(), select);
     assert_eq!(found, expected);
