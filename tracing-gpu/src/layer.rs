@@ -52,12 +52,13 @@ impl GpuLayer {
 
     /// A span that takes no more than counting.
     #[inline(always)]
-    fn new_span_near(&self, shard: &Shard, attributes: &span::Attributes<'_>, id: &span::Id) -> Option<()> {
+    fn new_span_near(shard: &Shard, attributes: &span::Attributes<'_>, id: &span::Id) -> Option<()> {
         if !attributes.is_contextual() {
             return None;
         }
         let (place, row) = shard.child_near(attributes.metadata())?;
-        row.add_call(&self.core.clock);
+        let calls = Some(row.calls()).filter(|calls| *calls > 0)?; // the first one's moment is noted
+        row.add_call_to(calls);
         shard.remember(id.into_u64(), place);
         Some(())
     }
@@ -99,7 +100,7 @@ where
 
     #[inline]
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
-        if self.core.near_shard_of_new().and_then(|shard| self.new_span_near(shard, attributes, id)).is_none() {
+        if self.core.near_shard_of_new().and_then(|shard| Self::new_span_near(shard, attributes, id)).is_none() {
             new_span_far(self, attributes, id, &ctx);
         }
     }
@@ -165,7 +166,7 @@ where
     if core.has_streams() {
         shard.inherit_stream(id.into_u64(), parent_stream(core, shard, attributes, ctx));
     }
-    if layer.new_span_near(shard, attributes, id).is_some() {
+    if GpuLayer::new_span_near(shard, attributes, id).is_some() {
         return; // a stream in play keeps entries off the fast path, not this
     }
     let parent = match attributes.parent() {

@@ -40,14 +40,15 @@ impl GpuSubscriber {
 
     /// A span that takes no more than counting, where no span has named a stream.
     #[inline(always)]
-    fn new_span_near(core: &Core, shard: &Shard, attributes: &span::Attributes<'_>) -> Option<span::Id> {
+    fn new_span_near(shard: &Shard, attributes: &span::Attributes<'_>) -> Option<span::Id> {
         if !attributes.is_contextual() {
             return None;
         }
         let (place, row) = shard.child_near(attributes.metadata())?;
+        let calls = Some(row.calls()).filter(|calls| *calls > 0)?; // the first one's moment is noted
         let span = shard.slab.create_near(shard.index, place)?;
-        row.add_call(&core.clock);
-        Some(span::Id::from_u64(span.id()))
+        row.add_call_to(calls);
+        Some(span.to_id())
     }
 
     #[inline(never)]
@@ -58,7 +59,7 @@ impl GpuSubscriber {
         };
         if !core.has_streams() {
             // A stream in play keeps entries off the fast path, not this.
-            if let Some(id) = Self::new_span_near(core, shard, attributes) {
+            if let Some(id) = Self::new_span_near(shard, attributes) {
                 return id;
             }
         }
@@ -78,7 +79,7 @@ impl GpuSubscriber {
             shard.slab.inherit_stream(span, parent_stream(core, shard, attributes));
         }
         match span {
-            Some(span) => span::Id::from_u64(span.id()),
+            Some(span) => span.to_id(),
             None => {
                 core.drop_span();
                 untracked()
@@ -247,7 +248,7 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        match self.core.near_shard_of_new().and_then(|shard| Self::new_span_near(self.core, shard, attributes)) {
+        match self.core.near_shard_of_new().and_then(|shard| Self::new_span_near(shard, attributes)) {
             Some(id) => id,
             None => self.new_span_far(attributes),
         }

@@ -99,12 +99,23 @@ impl Row {
         self.node.load(Relaxed)
     }
 
-    #[inline(always)]
     pub(crate) fn add_call(&self, clock: &Clock) {
         let calls = self.calls.load(Relaxed);
         if calls == 0 {
             self.first.store(clock.now(), Relaxed);
         }
+        self.calls.store(calls + 1, Relaxed);
+    }
+
+    /// Calls so far. Called by the owning thread.
+    #[inline(always)]
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Relaxed)
+    }
+
+    /// [`add_call`](Self::add_call) where there were `calls`, and not none.
+    #[inline(always)]
+    pub(crate) fn add_call_to(&self, calls: u64) {
         self.calls.store(calls + 1, Relaxed);
     }
 

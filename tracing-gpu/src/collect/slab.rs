@@ -3,6 +3,7 @@
 //! The thread that owns a slab creates spans in it without any read-modify-write. Any thread may clone, enter and close them; a slot
 //! closed elsewhere comes back to its owner through a lock-free stack.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -19,6 +20,8 @@ use crate::record::Place;
 const SLOT_BITS: u32 = 24;
 const SHARD_BITS: u32 = 16;
 const GENERATION_BITS: u32 = 64 - SLOT_BITS - SHARD_BITS;
+/// The one after which they are given again: the id of all ones is of no span.
+const LAST_GENERATION: u32 = (1 << GENERATION_BITS) - 2;
 /// Shards that an id can name.
 pub(crate) const MAX_SHARDS: usize = 1 << SHARD_BITS;
 /// End of a list of slots.
@@ -48,6 +51,12 @@ impl SpanRef {
             | u64::from(self.shard) << SLOT_BITS
             | u64::from(self.slot)
     }
+
+    /// As the caller of a subscriber has it.
+    #[inline(always)]
+    pub(crate) fn to_id(self) -> Id {
+        NonZeroU64::new(self.id()).map_or_else(untracked, Id::from_non_zero_u64) // it is not 0; and a panic here would take instructions of each span
+    }
 }
 
 /// The id of spans that are not followed: no slab gives it.
@@ -70,7 +79,7 @@ impl Slot {
     /// One more handle of this generation, which was live when `state` was read. The last handle may go meanwhile, since
     /// `Span::current()` clones an id on behalf of a thread that holds none: a free slot stays free.
     fn add_handle(&self, generation: u32, mut state: u64) {
-        while state >> 32 == u64::from(generation) && state as u32 != 0 {
+        while Self::is_live(state, generation) {
             match self.state.compare_exchange_weak(state, state + 1, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(now) => state = now,
@@ -79,12 +88,18 @@ impl Slot {
     }
 
     /// Begins the next generation, with one handle.
-    #[inline(always)]
     fn start(&self) -> u32 {
         let last = (self.state.load(Relaxed) >> 32) as u32;
-        let generation = if last >= (1 << GENERATION_BITS) - 2 { 1 } else { last + 1 };
+        let generation = if last >= LAST_GENERATION { 1 } else { last + 1 };
         self.state.store(u64::from(generation) << 32 | 1, Release);
         generation
+    }
+
+    /// Whether a slot of this state is of this generation, and has handles.
+    #[inline(always)]
+    fn is_live(state: u64, generation: u32) -> bool {
+        // 1 handle of this generation is 0, and so on; none of the next is the first beyond, and none of this one wraps around.
+        state.wrapping_sub(u64::from(generation) << 32).wrapping_sub(1) < u64::from(u32::MAX)
     }
 }
 
@@ -124,18 +139,21 @@ impl Slab {
     pub(crate) fn create_near(&self, shard: u32, place: Place) -> Option<SpanRef> {
         let index = self.free.load(Relaxed);
         let slot = self.slots.get_inline(index as usize)?;
+        let generation = (slot.state.load(Relaxed) >> 32) as u32 + 1;
+        if generation > LAST_GENERATION {
+            return None;
+        }
         self.free.store(slot.next_free.load(Relaxed), Relaxed);
         slot.place.store(place.bits(), Relaxed);
-        Some(SpanRef { generation: slot.start(), shard, slot: index })
+        slot.state.store(u64::from(generation) << 32 | 1, Release);
+        Some(SpanRef { generation, shard, slot: index })
     }
 
     /// [`place`](Self::place) without a call. Any thread.
     #[inline(always)]
     pub(crate) fn near_place(&self, span: SpanRef) -> Option<Place> {
         let slot = self.slots.get_inline(span.slot as usize)?;
-        let state = slot.state.load(Acquire);
-        (state >> 32 == u64::from(span.generation) && state as u32 != 0)
-            .then(|| Place::from_bits(slot.place.load(Relaxed)))
+        Slot::is_live(slot.state.load(Acquire), span.generation).then(|| Place::from_bits(slot.place.load(Relaxed)))
     }
 
     /// Closes a span that has one handle and no values of its own. Owner only. Returns false, and has done
@@ -192,7 +210,7 @@ impl Slab {
     fn live(&self, span: SpanRef) -> Option<(&Slot, u64)> {
         let slot = self.slots.get(span.slot as usize)?;
         let state = slot.state.load(Acquire);
-        (state >> 32 == u64::from(span.generation) && state as u32 != 0).then_some((slot, state))
+        Slot::is_live(state, span.generation).then_some((slot, state))
     }
 
     /// Where a live span is counted. Any thread.
@@ -289,6 +307,40 @@ mod tests {
         assert!(!is_closed(&slab, first, true), "a second close of an old id does nothing");
         assert!(slab.place(second).is_some());
         assert!(slab.place(SpanRef::from_id(u64::MAX)).is_none());
+    }
+
+    #[test]
+    fn only_handles_of_its_own_generation_make_a_slot_live() {
+        let state = |generation: u64, handles: u32| generation << 32 | u64::from(handles);
+        for generation in [1, 2, 7, LAST_GENERATION] {
+            for other in (u64::from(generation) - 1)..=u64::from(generation) + 1 {
+                for handles in [0, 1, 2, u32::MAX - 1, u32::MAX] {
+                    let live = other == u64::from(generation) && handles > 0;
+                    assert_eq!(
+                        Slot::is_live(state(other, handles), generation),
+                        live,
+                        "{generation} {other} {handles}"
+                    );
+                }
+            }
+        }
+        assert!(!Slot::is_live(0, 0), "a slot that was never used, and an id that no slab gave");
+    }
+
+    #[test]
+    fn generations_begin_anew_where_they_end() {
+        let slab = Slab::new();
+        let first = create(&slab);
+        assert!(is_closed(&slab, first, true));
+        let slot = slab.slots.get(first.slot as usize).unwrap();
+        slot.state.store(u64::from(LAST_GENERATION - 1) << 32, Relaxed);
+        let last = slab.create_near(3, Place::new(1, 2)).unwrap();
+        assert_eq!((last.generation, last.slot), (LAST_GENERATION, first.slot));
+        assert!(slab.close_near(last) && slab.place(last).is_none());
+        assert!(slab.create_near(3, Place::new(1, 2)).is_none(), "is left to the general path");
+        let again = create(&slab);
+        assert_eq!((again.generation, again.slot), (1, first.slot));
+        assert!(slab.place(last).is_none() && slab.place(again).is_some());
     }
 
     #[test]
