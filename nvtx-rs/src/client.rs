@@ -123,7 +123,7 @@ pub(crate) fn is_ready(slot: &Slot) -> bool {
     function(slot).is_some()
 }
 
-/// The tool's function. Its address is not kept by anybody, since a tool may change it at any time.
+/// The tool's function. Its address is kept for one call, since a tool may change it at any time; what it was stays loaded.
 pub(crate) fn function(slot: &Slot) -> Option<*mut c_void> {
     if PHASE.load(Ordering::Acquire) != COMPLETE {
         initialize(load_from_environment);

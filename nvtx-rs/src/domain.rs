@@ -134,6 +134,8 @@ impl Domain {
     /// [`push`](Self::push) for a caller with a clock of its own: reads it last of all before the tool is called, and returns
     /// what it says. Without a tool the clock is read too.
     ///
+    /// What `clock` calls of NVTX itself comes before the range; if it panics, there is none.
+    ///
     /// A range that is timed by the caller and by the tool is timed alike by both only if no work is left between the two
     /// readings, least of all work that takes longer here than at the range's end.
     ///

@@ -90,7 +90,7 @@ impl ProfilerBuilder {
     /// [`Output::File`](crate::Output::File).
     ///
     /// Each range costs some 30 ns more than without, and 32 bytes until it is written; one of a span with values or fields some 120 ns, and 32 bytes more for all values and
-    /// for each field, and its texts. What does not fit [`timeline_memory`](Self::timeline_memory) is counted.
+    /// for each field, and its texts. An event takes some 100 bytes, 32 more for each field, and its texts. What does not fit [`timeline_memory`](Self::timeline_memory) is counted.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};

@@ -27,7 +27,8 @@ fn mark_with_message(core: &'static Core, shard: &Shard, event: &Event<'_>, with
     if !core.is_enabled(metadata) {
         return;
     }
-    let recorded = shard.closed(|| {
+    let at = core.clock.now(); // before what the values' own code takes
+    let (record, fields) = shard.closed(|| {
         let category = category(*metadata.level());
         let (domain, first) = core.domain_of_mark(metadata.target(), category);
         if first && with_tool {
@@ -39,9 +40,9 @@ fn mark_with_message(core: &'static Core, shard: &Shard, event: &Event<'_>, with
         if with_tool {
             domain.mark(&Attributes::new().message(&text).category(category));
         }
-        Record::Mark { at: core.clock.now(), domain: domain.name(), level: category as u8, text: text.into(), fields }
+        (Record::Mark { at, domain: domain.name(), level: category as u8, text: text.into() }, fields)
     });
-    shard.record(|| recorded);
+    shard.record_with_fields(record, &fields);
 }
 
 fn category(level: Level) -> u32 {
@@ -70,7 +71,9 @@ impl Said {
             _ if !self.shown.is_empty() => self.shown,
             _ => name.to_owned(),
         };
-        (text, self.fields)
+        let mut fields = Fields::default();
+        fields.update(self.fields); // of a name that is there twice the last, as of a span
+        (text, fields)
     }
 
     fn show(&mut self, field: &Field, value: &dyn fmt::Debug) {

@@ -261,21 +261,21 @@ fn write_records(state: &mut State, records: &Records) {
     for (thread, record) in records.iter() {
         let is_new = last != Some(thread) && state.threads.insert(thread);
         last = Some(thread);
-        if let Recorded::Other(Record::Thread { name }) = record {
+        if let Recorded::Other(Record::Thread { name }, _) = record {
             state.give(&Item::Thread { thread, name }); // perhaps anew: numbers are given out again
         } else if is_new {
             state.give(&Item::Thread { thread, name: "" }); // its name was lost
         }
         match record {
-            Recorded::Other(Record::Thread { .. } | Record::Range(_)) => {}
+            Recorded::Other(Record::Thread { .. } | Record::Range(_), _) => {}
             Recorded::Values(record) => values.push((thread, record)),
-            Recorded::Other(Record::Restarted { depth, before, start }) => {
+            Recorded::Other(Record::Restarted { depth, before, start }, _) => {
                 state.open.cut(thread, *depth, *before, *start);
             }
-            Recorded::Other(Record::Mark { at, domain, level, text, fields: of_event }) => {
+            Recorded::Other(Record::Mark { at, domain, level, text }, own) => {
                 let at = state.moments.ns(*at);
                 fields.clear();
-                fields.extend(of_event.iter());
+                fields.extend(records.fields(own));
                 let fields = fields.as_slice();
                 state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level, fields }));
             }

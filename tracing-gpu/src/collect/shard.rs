@@ -177,8 +177,8 @@ impl Shard {
         }
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.closed(|| {
-                // Once more, with nothing left between the clock and the tool.
-                self.stack.start_top(range.domain.push_timed(&attributes, || self.now_in_order()));
+                // Once more, with next to nothing left between the clock and the tool, which may call CUDA in this range.
+                range.domain.push_timed(&attributes, || self.stack.start_top(self.now_in_order()));
             });
         }
         if let Some(mark) = mark {

@@ -33,7 +33,7 @@ pub(crate) enum Record {
     /// A new window begins at `start`, and with it what counts of the open range at this depth, which began `before`.
     Restarted { depth: u32, before: Ticks, start: Ticks },
     /// An event.
-    Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str>, fields: Fields },
+    Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
 }
 
 /// Values of the range that starts then on this thread: they come before it.
@@ -132,9 +132,14 @@ const KEPT: usize = 1 << 16;
 fn lines_of_text(record: &Record) -> usize {
     match record {
         Record::Thread { name } => name.len().div_ceil(size_of::<Line>()),
-        Record::Mark { text, fields, .. } => (text.len() + fields.bytes()).div_ceil(size_of::<Line>()),
+        Record::Mark { text, .. } => text.len().div_ceil(size_of::<Line>()),
         Record::Range(_) | Record::Restarted { .. } => 0,
     }
+}
+
+/// Room of fields, in lines.
+fn lines_of_fields(fields: &Fields) -> usize {
+    fields.bytes().div_ceil(size_of::<Line>())
 }
 
 /// A record that is read.
@@ -142,7 +147,8 @@ fn lines_of_text(record: &Record) -> usize {
 pub(crate) enum Recorded<'a> {
     Range(RangeRecord),
     Values(ValuesRecord),
-    Other(&'a Record),
+    /// With its fields, among those of the [`Records`].
+    Other(&'a Record, FieldsAt),
 }
 
 impl Records {
@@ -169,9 +175,9 @@ impl Records {
         let mut fields = self.fields.places();
         self.lines.iter().filter_map(move |line| {
             let record = match line {
-                [number, _, _, OTHER] => match self.others.get(*number as usize)? {
+                [number, count, _, OTHER] => match self.others.get(*number as usize)? {
                     Record::Range(range) => Recorded::Range(*range),
-                    other => Recorded::Other(other),
+                    other => Recorded::Other(other, fields.next(*count as usize)),
                 },
                 [_, _, _, bits] if bits & VALUES == VALUES => {
                     let (values, count) = values_of(line);
@@ -183,14 +189,15 @@ impl Records {
         })
     }
 
-    /// The fields of a range that has some.
+    /// The fields of a range or an event that has some.
     pub(crate) fn fields(&self, at: FieldsAt) -> impl Iterator<Item = (&'static str, Value<'_>)> {
         self.fields.at(at)
     }
 
-    fn push(&mut self, thread: u32, record: Record) {
-        self.lines.push([self.others.len() as u64, 0, u64::from(thread), OTHER]);
-        self.elsewhere += lines_of_text(&record);
+    fn push(&mut self, thread: u32, record: Record, fields: &Fields) {
+        self.lines.push([self.others.len() as u64, fields.len() as u64, u64::from(thread), OTHER]);
+        self.elsewhere += lines_of_text(&record) + lines_of_fields(fields);
+        self.fields.append(fields);
         self.others.push(record);
     }
 }
@@ -323,10 +330,14 @@ impl Shard {
     /// Records something of this thread, if a timeline is written.
     pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
         if self.tape.page.is_some() {
-            let record = record();
-            let lines = OTHER_LINES + lines_of_text(&record);
-            self.record_apart(lines, |records| records.push(self.thread_id(), record));
+            self.record_with_fields(record(), &Fields::default());
         }
+    }
+
+    /// Records something that has fields, if a timeline is written.
+    pub(crate) fn record_with_fields(&self, record: Record, fields: &Fields) {
+        let lines = OTHER_LINES + lines_of_text(&record) + lines_of_fields(fields);
+        self.record_apart(lines, |records| records.push(self.thread_id(), record, fields));
     }
 
     /// Records the values of the range that starts then, if a timeline is written.
@@ -336,7 +347,7 @@ impl Shard {
         if fields.is_empty() {
             return self.record_line(page, line);
         }
-        let lines = fields.bytes().div_ceil(size_of::<Line>());
+        let lines = lines_of_fields(fields);
         self.record_apart(1 + lines, |records| {
             records.lines.push(line);
             records.elsewhere += lines;

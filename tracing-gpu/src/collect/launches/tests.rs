@@ -1,7 +1,7 @@
 //! Calls of CUDA are numbers here: what threads note of them, and what comes of it.
 
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 
 use tracing::{Dispatch, Level, Span, info_span};
 use tracing_subscriber::filter::Targets;
@@ -100,9 +100,13 @@ impl Listener {
 }
 
 fn core(collecting: bool) -> &'static Core {
+    core_of(collecting, false)
+}
+
+fn core_of(collecting: bool, nvtx: bool) -> &'static Core {
     let core = Box::leak(Box::new(Core::new(CoreOptions {
         active: true,
-        nvtx: false,
+        nvtx,
         statistics: true,
         gpu: false,
         domain: crate::Domain::Default,
@@ -371,4 +375,33 @@ fn a_request_is_projected_and_what_was_handed_over_is_not() {
         .collect();
     let expected = [("request", on_stack, 2), ("request", whole, 3), ("hand over", on_stack, 1)];
     assert_eq!(kernels, expected.map(|(name, style, kernels)| (Some((Arc::from(name), style)), kernels)));
+}
+
+/// As a tool may that measures what it costs. It is attached for the life of a process, which is this one's child.
+#[test]
+fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
+    let child = "collect::launches::tests::child_with_a_tool_that_calls";
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", child, "--ignored"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "a child of another test"]
+fn child_with_a_tool_that_calls() {
+    static CORE: OnceLock<&'static Core> = OnceLock::new();
+    let tool = |call: &nvtx_rs::tool::Call<'_>| {
+        if let (nvtx_rs::tool::Call::Push { .. }, Some(core)) = (call, CORE.get()) {
+            super::tests::call(core, 1);
+        }
+    };
+    nvtx_rs::tool::attach(Box::new(tool)).unwrap();
+    let core = core_of(true, true);
+    CORE.set(core).unwrap();
+    let attribution = Attribution::new(correlate::Limits { launches: 1_000, instances: 1_000 });
+    let dispatch = Dispatch::new(GpuSubscriber::new(core));
+    let mut listener = Listener { core, dispatch, instances: Vec::new(), attribution };
+    listener.run(|| info_span!("a").in_scope(|| call(core, 2)));
+    assert_eq!(listener.notes(), ["a 1 began in 0", "call 1 in 1", "call 2 in 1", "1 ended"]);
 }

@@ -38,8 +38,7 @@ fn range(number: u64) -> RangeRecord {
 }
 
 fn event(number: u64) -> Record {
-    let fields = [("number", Value::Unsigned(number)), ("text", Value::Text("of it"))].into_iter().collect();
-    Record::Mark { at: number, domain: Some("d"), level: 3, text: number.to_string().into(), fields }
+    Record::Mark { at: number, domain: Some("d"), level: 3, text: number.to_string().into() }
 }
 
 /// Each seventh is an event.
@@ -60,8 +59,8 @@ fn numbers(records: &Records) -> Vec<u64> {
                 assert_eq!(read, range(read.start >> 20));
                 read.start >> 20
             }
-            Recorded::Other(Record::Mark { at, .. }) => {
-                assert_eq!(record, Recorded::Other(&event(*at)));
+            Recorded::Other(Record::Mark { at, .. }, none) => {
+                assert_eq!(record, Recorded::Other(&event(*at), none));
                 *at
             }
             other => panic!("{other:?}"),
@@ -143,6 +142,11 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
 
 #[test]
 fn values_come_before_their_range_with_their_fields() {
+    let of_event = |number: u64| {
+        let all =
+            [("number", Value::Unsigned(number)), ("text", Value::Text("of the event")), ("yes", Value::Bool(true))];
+        all.into_iter().take(number as usize % 4).collect::<Vec<_>>()
+    };
     let payloads = [
         None,
         Some(Payload::U64(u64::MAX)),
@@ -164,11 +168,12 @@ fn values_come_before_their_range_with_their_fields() {
         let changing = Changing { category: 3, color, payload, stream: 4 };
         shard.record_values(number as u64, &changing, &fields.iter().copied().collect());
         record(shard, number as u64);
+        shard.record_with_fields(event(number as u64 + 1_000), &of_event(number as u64).into_iter().collect());
         expected.push((number as u64, color, payload, format!("{fields:?}")));
     }
     let mut records = Records::default();
     assert_eq!(shard.take_records(&mut records), 0);
-    let mut found = Vec::new();
+    let (mut found, mut events) = (Vec::new(), 0);
     for (thread, record) in records.iter() {
         assert_eq!(thread, THREAD);
         match record {
@@ -177,10 +182,20 @@ fn values_come_before_their_range_with_their_fields() {
                 found.push((start, color, payload, format!("{fields:?}")));
             }
             Recorded::Range(range) => assert_eq!(range.start >> 20, found.last().unwrap().0),
-            Recorded::Other(other) => assert_eq!(other, &event(found.last().unwrap().0)),
+            Recorded::Other(other, fields) => {
+                let number = found.last().unwrap().0;
+                let fields: Vec<_> = records.fields(fields).collect();
+                if *other == event(number) {
+                    assert!(fields.is_empty());
+                } else {
+                    assert_eq!(other, &event(number + 1_000));
+                    assert_eq!(format!("{fields:?}"), format!("{:?}", of_event(number)));
+                    events += fields.len();
+                }
+            }
         }
     }
-    assert_eq!(found, expected);
+    assert_eq!((found, events), (expected, 30), "all fields of all events");
     let room = shard.core.tape_room.as_ref().unwrap();
     room.give_back(records.room());
     records.clear();

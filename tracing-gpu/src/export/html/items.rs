@@ -80,6 +80,8 @@ pub(super) struct Items {
     pub(super) shortest: u64,
     pub(super) left_out: u64,
     pub(super) marks_left_out: u64,
+    /// Bytes that the fields of marks may still take: a program has more of them than names of spans, and names come later, too.
+    left_for_marks: usize,
 }
 
 impl Default for Items {
@@ -103,6 +105,7 @@ impl Items {
             shortest: 0,
             left_out: 0,
             marks_left_out: 0,
+            left_for_marks: limits.text / 4,
         }
     }
 
@@ -146,7 +149,8 @@ impl Items {
             self.marks_left_out = self.marks_left_out.saturating_add(1);
             return;
         }
-        let detail = MarkDetail::of(mark).map_or(0, |detail| self.detail(&detail));
+        let detail = MarkDetail::of(mark).and_then(|detail| serde_json::to_string(&detail).ok());
+        let detail = detail.map_or(0, |detail| self.texts.number_within(&detail, &mut self.left_for_marks));
         self.marks.push(Bar {
             track: number(&mut self.tracks, Track::Thread { thread: mark.thread, part: ThreadPart::Marks }),
             level: mark.level.into(),

@@ -111,6 +111,21 @@ fn nothing_at_all_may_be_kept() {
 }
 
 #[test]
+fn fields_of_events_leave_room_for_names() {
+    let texts: Vec<String> = (0..100).map(|number| format!("{number} {}", "x".repeat(100))).collect();
+    let fields: Vec<_> = texts.iter().map(|text| [("said", Value::Text(text))]).collect();
+    let mark = |fields| Item::Mark(Mark { thread: 7, at: 1, domain: None, text: "m", level: 3, fields });
+    let mut all: Vec<Item<'_>> = fields.iter().map(|fields| mark(fields)).collect();
+    all.extend(texts.iter().take(30).map(|text| Item::Range(range(text, 0, 1))));
+    let data = data(&page(&all, Limits { items: 1_000, text: 10_000 }, 0));
+    let has = |text: &str| data["texts"].as_array().unwrap().iter().any(|known| known == text);
+    assert!(texts.iter().take(30).all(|text| has(text)), "{data}");
+    let fields: Vec<bool> = texts.iter().map(|text| has(&format!(r#"{{"fields":[["said","{text}"]]}}"#))).collect();
+    assert!(fields[0] && fields[10] && !fields[20], "{fields:?}");
+    assert_eq!(data["left_out"]["texts"].as_u64(), Some(fields.iter().filter(|has| !**has).count() as u64));
+}
+
+#[test]
 fn odd_texts_stay_inside_their_script() {
     let odd = "</script><!-- \u{0} \u{202e} \u{2028} \" \\ 🦀";
     let fields = [(odd, Value::Text(odd)), ("x", Value::Float(f64::INFINITY))];

@@ -42,6 +42,23 @@ impl Texts {
         }
     }
 
+    /// A text as it is, if it is known or `share` reaches for it, which is a part of the whole budget.
+    pub(super) fn number_within(&mut self, text: &str, share: &mut usize) -> u32 {
+        if self.numbers.contains_key(text) {
+            return self.number(text);
+        }
+        match share.checked_sub(text.len() + OVERHEAD) {
+            Some(left) => {
+                *share = left;
+                self.number(text)
+            }
+            None => {
+                self.left_out = self.left_out.saturating_add(1);
+                1
+            }
+        }
+    }
+
     /// A text as it is.
     pub(super) fn number(&mut self, text: &str) -> u32 {
         if let Some(&number) = self.numbers.get(text) {

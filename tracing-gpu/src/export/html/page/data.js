@@ -75,7 +75,7 @@ function nameOf(item) {
   return run.texts[run.name[item]];
 }
 
-/** What else is known of an item; see `RangeDetail` and `OperationDetail`. */
+/** What else is known of an item; see `html/details.rs`. */
 function detailOf(item) {
   const text = run.texts[run.detail[item]];
   try {
