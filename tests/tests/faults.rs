@@ -54,8 +54,7 @@ fn went_on(tier: &str, variables: &[(&str, &str)]) -> Ran {
 #[test]
 fn each_bad_setting_is_one_line_and_the_rest_counts() {
     for tier in BOTH {
-        let settings =
-            "report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,signals=maybe,out=,,style=legacy,report=ranges";
+        let settings = "report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,signals=maybe,out=,,style=legacy,report=ranges,style=current";
         let ran = went_on(tier, &[("TRACING_GPU", settings)]);
         let complaints: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
         let allowed = "allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
@@ -71,6 +70,7 @@ fn each_bad_setting_is_one_line_and_the_rest_counts() {
             "tracing-gpu: TRACING_GPU: `out` needs a value: write out=...".to_owned(),
             "tracing-gpu: TRACING_GPU: `signals` cannot be `maybe`: allowed is on or off".to_owned(),
             "tracing-gpu: TRACING_GPU: `out` cannot be ``: allowed is stderr, stdout, none or a path".to_owned(),
+            "tracing-gpu: TRACING_GPU: `style` is given twice: `legacy` counts and `current` does not, give it once".to_owned(),
         ];
         assert_eq!(complaints, expected, "{tier}");
         assert!(ran.stderr.contains("Range Statistics:"), "the legacy style: {}", ran.stderr);

@@ -101,8 +101,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them is one line
-    /// on standard error, and the rest counts.
+    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them, or given twice,
+    /// is one line on standard error, and the rest counts.
     ///
     /// # Errors
     ///
