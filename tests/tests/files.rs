@@ -8,9 +8,11 @@ use std::process::Command;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
 use tests::recorder::example;
+use tracing::info_span;
+use tracing::subscriber::with_default;
 use tracing_gpu::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, ProjectionStats,
-    RenderOptions, Sizes, StreamStats, Summary, Times,
+    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output, Profiler,
+    ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
 };
 
 /// A folder of its own; it is removed when this is dropped.
@@ -183,18 +185,36 @@ fn a_file_that_is_in_use_is_one_line() {
     assert_eq!(fs::metadata(&copy.0).expect("a file").len(), before);
 }
 
+/// The last window of a run may be empty, and the other files of it are written as well.
 #[test]
-fn nothing_covered_is_no_flame_graph() {
+fn a_flame_graph_of_nothing_says_so() {
+    let says_so = |path: &Path| {
+        let svg = fs::read_to_string(path).expect("a flame graph");
+        assert!(
+            svg.starts_with("<?xml ")
+                && svg.contains("xmlns=\"http://www.w3.org/2000/svg\"")
+                && svg.ends_with("</svg>\n"),
+            "{svg}"
+        );
+        assert!(svg.contains(">No range took any time: there is nothing to draw.</text>"), "{svg}");
+    };
     let file = TemporaryFile::new("empty.svg");
     let setting = format!("out=none,flamegraph={}", file.0.display());
     let mut command = command("defaults", LAYER);
     let ran = outcome(command.env("TRACING_GPU", setting).env("TRACING_GPU_FILTER", "off"));
-    let said = format!(
-        "tracing-gpu: cannot write the flame graph to `{}`: there is no flame graph of a run that covered no time\n",
-        file.0.display()
-    );
-    assert_eq!((ran.status.code(), ran.stderr), (Some(0), said));
-    assert!(!file.0.exists());
+    assert_eq!((ran.status.code(), ran.stderr.as_str()), (Some(0), ""));
+    says_so(&file.0);
+
+    let (svg, json) = (TemporaryFile::new("reset.svg"), TemporaryFile::new("reset.json"));
+    fs::write(&svg.0, "of an older run").expect("a file can be written");
+    let builder = Profiler::builder().nvtx(false).output(Output::None).flamegraph(&svg.0).json(&json.0);
+    let profiler = builder.build().expect("a profiler");
+    with_default(profiler.subscriber(), || info_span!("warm-up").in_scope(|| ()));
+    assert_eq!(profiler.summary().ranges.len(), 1);
+    profiler.reset();
+    profiler.finish().expect("both can be written");
+    says_so(&svg.0);
+    assert_eq!(summary(&json.0).ranges, []);
 }
 
 /// What a run of several processes leaves, joined again.
