@@ -331,6 +331,37 @@ fn standard_error_may_be_closed_or_full() {
     }
 }
 
+/// The end of a pipe whose other end is closed.
+fn closed_pipe() -> Stdio {
+    let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().expect("`true` can be started");
+    let end = reader.stdin.take().expect("its input is piped");
+    reader.wait().expect("it ends");
+    end.into()
+}
+
+/// As behind `| head`; for other reasons it is one line, and an error of `finish`.
+#[test]
+fn a_report_that_nobody_reads_is_no_error() {
+    for tier in BOTH {
+        let run = |scenario: &str, out: &str, stdout: Stdio, stderr: Stdio| {
+            let mut command = command(scenario, tier);
+            let output = command.env("TRACING_GPU", format!("out={out}")).stdout(stdout).stderr(stderr).spawn();
+            let output = output.and_then(std::process::Child::wait_with_output).expect("a scenario can be started");
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").expect("a device"));
+        let said = "cannot write the report to standard output: No space left on device (os error 28)";
+        for scenario in ["guard", "finish"] {
+            let unread = run(scenario, "stdout", closed_pipe(), Stdio::piped());
+            assert_eq!(unread, (Some(0), String::new()), "{tier} {scenario}");
+            assert_eq!(run(scenario, "stderr", Stdio::null(), closed_pipe()).0, Some(0), "{tier} {scenario}");
+            let (status, text) = run(scenario, "stdout", full(), Stdio::piped());
+            assert_eq!((status, text.contains(said)), (Some(i32::from(scenario == "finish")), true), "{tier}: {text}");
+            assert_eq!(text.lines().count(), 1, "{tier} {scenario}: {text}");
+        }
+    }
+}
+
 #[test]
 fn names_and_messages_may_be_anything() {
     for tier in BOTH {

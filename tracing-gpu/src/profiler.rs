@@ -1,9 +1,9 @@
 //! The handle: what a program holds while it is measured.
 
 mod builder;
+mod print;
 
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -16,9 +16,8 @@ use crate::collect::core::{Core, CoreOptions};
 use crate::collect::threads;
 pub use builder::ProfilerBuilder;
 
-use crate::config::{Config, Gpu, Output};
+use crate::config::{Config, Gpu};
 use crate::drain::{self, Cut};
-use crate::export;
 use crate::files;
 use crate::gpu;
 use crate::identity;
@@ -26,7 +25,6 @@ use crate::layer::GpuLayer;
 use crate::outputs;
 use crate::process;
 use crate::recorder::Recorder;
-use crate::report::{self, RenderOptions};
 use crate::subscriber::GpuSubscriber;
 use crate::summary::{Process, Summary};
 
@@ -163,7 +161,7 @@ impl Profiler {
     /// # Errors
     ///
     /// When the report cannot be written to its file; it is then printed to standard error. When another file cannot be written: the report is printed all the
-    /// same. Each has a line that names the file.
+    /// same. Each has a line that names the file. A standard output or error that nobody reads any more is no error.
     pub fn finish(self) -> io::Result<()> {
         self.inner.finish(true)
     }
@@ -355,33 +353,6 @@ impl Inner {
         }
         let _first = self.last.set(summary);
         files::together(errors)
-    }
-
-    fn print(&self, summary: &Summary) -> io::Result<()> {
-        let options = |descriptor| {
-            let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
-            RenderOptions::default().style(self.config.style).width(width).hot_share(self.config.hot_share)
-        };
-        if !self.config.prints() {
-            return Ok(());
-        }
-        let process = &summary.process;
-        match &self.config.output {
-            Output::None => Ok(()),
-            Output::Stderr => report::render(summary, &self.config.reports, &options(2), &mut io::stderr()),
-            Output::Stdout => report::render(summary, &self.config.reports, &options(1), &mut io::stdout()),
-            Output::File(path) => self.print_to(&export::expand(path, process), summary, &options(-1)),
-        }
-    }
-
-    fn print_to(&self, path: &Path, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
-        let mut text = Vec::new();
-        report::render(summary, &self.config.reports, options, &mut text)?;
-        std::fs::write(path, &text).map_err(|error| {
-            // What was measured is worth more than where it was to go.
-            let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
-            io::Error::new(error.kind(), format!("cannot write the report to `{}`: {error}", path.display()))
-        })
     }
 }
 
