@@ -105,7 +105,7 @@ impl ProfilerBuilder {
     }
 
     /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them, or given twice,
-    /// is one line on standard error, and the rest counts.
+    /// is one line on standard error, and the rest counts. So is a file that cannot be written; those that are written at the end are only looked for, and tried again then.
     ///
     /// # Errors
     ///

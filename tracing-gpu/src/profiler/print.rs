@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Inner;
 use crate::config::Output;
 use crate::export;
+use crate::outputs;
 use crate::process;
 use crate::report::{self, RenderOptions};
 use crate::summary::Summary;
@@ -38,7 +39,7 @@ impl Inner {
         std::fs::write(path, &text).map_err(|error| {
             // What was measured is worth more than where it was to go.
             let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
-            io::Error::new(error.kind(), format!("cannot write the report to `{}`: {error}", path.display()))
+            outputs::cannot_write("the report", path, &error)
         })
     }
 }
