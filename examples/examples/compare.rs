@@ -14,6 +14,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use examples::output::{stderr, stdout};
 use tracing_gpu::{Basis, Comparison, Gate, Output, Profiler, RenderOptions, Summary};
 
 const USAGE: &str = "\
@@ -47,16 +48,18 @@ enum Form {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|word| word == "--help") {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let compared = if arguments.is_empty() { demonstrate() } else { read(arguments).and_then(|said| compare(&said)) };
+    let compared = if arguments.iter().any(|word| word == "--help") {
+        stdout().write_all(USAGE.as_bytes()).map(|()| true).map_err(Into::into)
+    } else if arguments.is_empty() {
+        demonstrate()
+    } else {
+        read(arguments).and_then(|said| compare(&said))
+    };
     match compared {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("compare: {error}");
+            let _nowhere_left_to_say_it = writeln!(stderr(), "compare: {error}");
             ExitCode::from(2)
         }
     }
@@ -117,7 +120,7 @@ fn name(file: &str) -> String {
 
 /// Prints the comparison, and what fails: what became slower and, where that is asked for, what is new.
 fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> Result<bool, Box<dyn Error>> {
-    let mut out = std::io::stdout().lock();
+    let mut out = stdout(); // judged even if nobody reads it: the exit status is what counts
     match form {
         Form::Text => comparison.render(&RenderOptions::default().width(columns()), &mut out)?,
         Form::Csv => comparison.csv(&mut out)?,
@@ -126,11 +129,11 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
     out.flush()?;
     let slower = comparison.check(gate);
     for regression in &slower {
-        eprintln!("SLOWER {regression}");
+        writeln!(stderr(), "SLOWER {regression}")?;
     }
     let added = if new_fails { comparison.added(gate.least_ns) } else { Vec::new() };
     for added in &added {
-        eprintln!("NEW {added}");
+        writeln!(stderr(), "NEW {added}")?;
     }
     Ok(slower.is_empty() && added.is_empty())
 }
@@ -143,11 +146,14 @@ fn columns() -> usize {
 
 /// Two runs of a program with three phases. The second has a mistake in it: it mixes and sorts five times where once is enough.
 fn demonstrate() -> Result<bool, Box<dyn Error>> {
-    println!("{USAGE}\nFor example, a program before and after a change, whose mistake is in the phase \"sort\":");
+    writeln!(
+        stdout(),
+        "{USAGE}\nFor example, a program before and after a change, whose mistake is in the phase \"sort\":"
+    )?;
     let (before, after) = (measured(1)?, measured(5)?);
     let comparison = Comparison::of(&[("before", &before), ("after", &after)]);
     let passed = judge(&comparison, &Gate::new(0.5), false, Form::Text)?;
-    println!("With these two files the exit status would be {}.", i32::from(!passed));
+    writeln!(stdout(), "With these two files the exit status would be {}.", i32::from(!passed))?;
     Ok(true)
 }
 

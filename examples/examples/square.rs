@@ -11,10 +11,12 @@
 //! ```
 
 use std::error::Error;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use examples::gpu;
+use examples::output::{stderr, stdout};
 use tracing::instrument;
 use tracing_gpu::{Profiler, Report};
 
@@ -47,12 +49,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             gpu.download(&output)?
         }
         Err(reason) => {
-            eprintln!("no GPU used: {reason}; running on the CPU");
+            writeln!(stderr(), "no GPU used: {reason}; running on the CPU")?;
             square(&tensor)
         }
     };
     verify(&tensor, &squares);
-    println!("{SIDE} x {SIDE} numbers squared, each as it should be");
+    writeln!(stdout(), "{SIDE} x {SIDE} numbers squared, each as it should be")?;
 
     profiler.finish()?;
     Ok(())

@@ -13,6 +13,8 @@ mod faults;
 mod fields;
 #[path = "spans/forks.rs"]
 mod forks;
+#[path = "spans/ids.rs"]
+mod ids;
 #[path = "spans/lineage.rs"]
 mod lineage;
 #[path = "spans/many.rs"]
@@ -47,7 +49,7 @@ fn main() -> Outcome {
         std::process::abort();
     });
     let mut all = vec![entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
-    all.extend([many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
+    all.extend([ids::ALL, many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;
     run(tier.parse()?)

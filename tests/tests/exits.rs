@@ -5,7 +5,7 @@ mod scenario;
 use scenario::{BOTH, Ran, SUBSCRIBER, TemporaryFile, command, notes, outcome, outcome_recorded, printed, rows};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const REFUSED: &str = "tracing-gpu: a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it \
@@ -99,7 +99,10 @@ fn an_abort_prints_nothing() {
 
 /// Starts a scenario that waits, and returns when it says that it does.
 fn ready(scenario: &str, tier: &str) -> Child {
-    let mut command = command(scenario, tier);
+    started(command(scenario, tier))
+}
+
+fn started(mut command: Command) -> Child {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child: Child = spawned.expect("the scenario can be started");
     let mut line = String::new();
@@ -109,7 +112,7 @@ fn ready(scenario: &str, tier: &str) -> Child {
 }
 
 fn send(signal: &str, child: &Child) {
-    let kill = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+    let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(kill.expect("`kill` is in every shell's path: install procps or util-linux").success());
 }
 
@@ -138,6 +141,49 @@ fn a_signal_prints_when_asked_for_and_takes_its_course() {
         let (status, text) = killed_by("-KILL", "wait-for-signal", tier);
         assert_eq!((status, text.as_str()), (Some(libc::SIGKILL), ""), "{tier}");
     }
+}
+
+/// As a shell script starts what is to live through Ctrl-C. What is not ignored still prints and ends the program.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
+    let (int, term) = (("-INT", libc::SIGINT), ("-TERM", libc::SIGTERM));
+    for tier in BOTH {
+        for (ignored, other) in [(vec![int], Some(term)), (vec![term], Some(int)), (vec![int, term], None)] {
+            let what = format!("{tier} {ignored:?}");
+            let names: Vec<&str> = ignored.iter().map(|(name, _)| name.trim_start_matches('-')).collect();
+            let mut child = started(through_shell(&format!("trap '' {}", names.join(" ")), "signal-meets-end", tier));
+            ignored.iter().for_each(|(name, _)| send(name, &child));
+            let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it is there");
+            let mask =
+                status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+            let is_ignored = |number: i32| mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1);
+            assert!(ignored.iter().all(|&(_, number)| is_ignored(number)), "{what}: {mask:x?}");
+
+            let end_of_main = child.stdin.take(); // which comes now, where no signal is left
+            match other {
+                Some((name, _)) => send(name, &child),
+                None => drop(end_of_main),
+            }
+            let mut text = String::new();
+            child.stderr.take().expect("its errors are piped").read_to_string(&mut text).expect("a report");
+            let status = child.wait().expect("the scenario ends");
+            let expected = (other.map(|(_, number)| number), other.is_none().then_some(0));
+            assert_eq!((status.signal(), status.code()), expected, "{what}");
+            assert_eq!((text.matches(" span ").count(), text.matches("Range Summary (").count()), (4_000, 1), "{what}");
+        }
+    }
+}
+
+/// A scenario that a shell becomes after this.
+fn through_shell(script: &str, scenario: &str, tier: &str) -> Command {
+    let inner = command(scenario, tier);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{script}; exec \"$@\""), "sh"]).arg(inner.get_program()).args(inner.get_args());
+    for (variable, _) in inner.get_envs() {
+        shell.env_remove(variable); // `command` keeps them from the scenario
+    }
+    shell
 }
 
 /// Whoever of the two comes first prints, and the other waits for it: the report is whole, and printed once.

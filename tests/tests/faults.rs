@@ -54,8 +54,7 @@ fn went_on(tier: &str, variables: &[(&str, &str)]) -> Ran {
 #[test]
 fn each_bad_setting_is_one_line_and_the_rest_counts() {
     for tier in BOTH {
-        let settings =
-            "report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,signals=maybe,out=,,style=legacy,report=ranges";
+        let settings = "report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,signals=maybe,out=,,style=legacy,report=ranges,style=current";
         let ran = went_on(tier, &[("TRACING_GPU", settings)]);
         let complaints: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
         let allowed = "allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
@@ -71,6 +70,7 @@ fn each_bad_setting_is_one_line_and_the_rest_counts() {
             "tracing-gpu: TRACING_GPU: `out` needs a value: write out=...".to_owned(),
             "tracing-gpu: TRACING_GPU: `signals` cannot be `maybe`: allowed is on or off".to_owned(),
             "tracing-gpu: TRACING_GPU: `out` cannot be ``: allowed is stderr, stdout, none or a path".to_owned(),
+            "tracing-gpu: TRACING_GPU: `style` is given twice: `legacy` counts and `current` does not, give it once".to_owned(),
         ];
         assert_eq!(complaints, expected, "{tier}");
         assert!(ran.stderr.contains("Range Statistics:"), "the legacy style: {}", ran.stderr);
@@ -293,7 +293,9 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
         for scenario in ["unwritable-drop", "unwritable-exit"] {
             let ran = outcome(&mut command(scenario, tier));
             assert_eq!(ran.status.code(), Some(7), "{scenario} {tier}");
-            assert!(ran.stderr.ends_with(&format!("tracing-gpu: {said}\n")), "{scenario} {tier}: {}", ran.stderr);
+            let line = format!("tracing-gpu: {said}; it is tried again at the end\n");
+            assert!(ran.stderr.starts_with(&line), "{scenario} {tier}: {}", ran.stderr);
+            assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{scenario} {tier}: {}", ran.stderr);
             assert!(ran.stderr.contains("Range Summary ("), "{scenario} {tier}: {}", ran.stderr);
         }
         let full = outcome(command("defaults", tier).env("TRACING_GPU", "out=/dev/full"));
@@ -327,6 +329,37 @@ fn standard_error_may_be_closed_or_full() {
                 assert_eq!(output.status.code(), Some(code), "{tier} {scenario} {script}");
                 assert!(!output.stdout.starts_with(b"thread"), "{tier} {scenario} {script}");
             }
+        }
+    }
+}
+
+/// The end of a pipe whose other end is closed.
+fn closed_pipe() -> Stdio {
+    let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().expect("`true` can be started");
+    let end = reader.stdin.take().expect("its input is piped");
+    reader.wait().expect("it ends");
+    end.into()
+}
+
+/// As behind `| head`; for other reasons it is one line, and an error of `finish`.
+#[test]
+fn a_report_that_nobody_reads_is_no_error() {
+    for tier in BOTH {
+        let run = |scenario: &str, out: &str, stdout: Stdio, stderr: Stdio| {
+            let mut command = command(scenario, tier);
+            let output = command.env("TRACING_GPU", format!("out={out}")).stdout(stdout).stderr(stderr).spawn();
+            let output = output.and_then(std::process::Child::wait_with_output).expect("a scenario can be started");
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").expect("a device"));
+        let said = "cannot write the report to standard output: No space left on device (os error 28)";
+        for scenario in ["guard", "finish"] {
+            let unread = run(scenario, "stdout", closed_pipe(), Stdio::piped());
+            assert_eq!(unread, (Some(0), String::new()), "{tier} {scenario}");
+            assert_eq!(run(scenario, "stderr", Stdio::null(), closed_pipe()).0, Some(0), "{tier} {scenario}");
+            let (status, text) = run(scenario, "stdout", full(), Stdio::piped());
+            assert_eq!((status, text.contains(said)), (Some(i32::from(scenario == "finish")), true), "{tier}: {text}");
+            assert_eq!(text.lines().count(), 1, "{tier} {scenario}: {text}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Files that are written at the end of a run: where they go, and what becomes of those that cannot be written.
 
 mod scenario;
+#[path = "files/start.rs"]
+mod start;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +10,11 @@ use std::process::Command;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
 use tests::recorder::example;
+use tracing::info_span;
+use tracing::subscriber::with_default;
 use tracing_gpu::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, ProjectionStats,
-    RenderOptions, Sizes, StreamStats, Summary, Times,
+    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output, Profiler,
+    ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
 };
 
 /// A folder of its own; it is removed when this is dropped.
@@ -82,25 +86,30 @@ fn own_times(nodes: &[tracing_gpu::TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + own_times(&node.children)).sum()
 }
 
+/// What the start adds to an error that the end may not meet.
+const AGAIN: &str = "; it is tried again at the end";
+
 #[test]
 fn a_file_that_cannot_be_written_is_one_line() {
     let folder = Folder::new("unwritable");
     let directory = folder.0.display().to_string();
     let inside = folder.0.join("run.folded");
     for tier in BOTH {
-        for (path, said) in [
-            ("/dev/full", "No space left on device (os error 28)"),
-            ("/no/such/folder/run.json", "No such file or directory (os error 2)"),
-            (directory.as_str(), "Is a directory (os error 21)"),
-            ("/proc/self/version", "No such file or directory (os error 2)"),
+        for (path, said, at_start) in [
+            ("/dev/full", "No space left on device (os error 28)", false),
+            ("/no/such/folder/run.json", "No such file or directory (os error 2)", true),
+            (directory.as_str(), "Is a directory (os error 21)", true),
+            ("/proc/version/run.json", "Not a directory (os error 20)", true),
         ] {
             // The others are written, the report is printed, and the exit status is the program's own.
             let setting = format!("report=ranges,json={path},folded={}", inside.display());
             for (scenario, code) in [("defaults", 0), ("leaked-process-exit", 7), ("panic", 101)] {
                 let ran = outcome(command(scenario, tier).env("TRACING_GPU", &setting));
                 assert_eq!(ran.status.code(), Some(code), "{tier} {scenario} {path}: {}", ran.stderr);
-                let last = format!("\ntracing-gpu: cannot write the JSON to `{path}`: {said}\n");
-                assert!(ran.stderr.ends_with(&last), "{tier} {scenario} {path}: {}", ran.stderr);
+                let line = format!("tracing-gpu: cannot write the JSON to `{path}`: {said}");
+                let (first, last) = (format!("{line}{AGAIN}\n"), format!("\n{line}\n"));
+                let told = if at_start { ran.stderr.starts_with(&first) } else { ran.stderr.ends_with(&last) };
+                assert!(told, "{tier} {scenario} {path}: {}", ran.stderr);
                 assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{tier} {scenario} {path}");
                 assert!(ran.stderr.contains("Range Summary ("), "{tier} {scenario} {path}: {}", ran.stderr);
                 fs::remove_file(&inside).unwrap_or_else(|error| panic!("{tier} {scenario} {path}: {error}"));
@@ -119,11 +128,16 @@ fn each_file_has_its_line_and_finish_returns_them() {
         "cannot write the flame graph to `/dev/full`: No space left on device (os error 28)",
     ];
     for tier in BOTH {
+        let start = format!("tracing-gpu: {}{AGAIN}\ntracing-gpu: {}{AGAIN}\n", lines[0], lines[2]);
         let ran = outcome(command("unwritable-finish", tier).env("TRACING_GPU", setting));
         assert_eq!((ran.status.code(), ran.stdout), (Some(0), lines.join("\n") + "\n"), "{tier}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with(&start), "{tier}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 2, "{tier}: {}", ran.stderr);
         let ran = outcome(command("unwritable-drop", tier).env("TRACING_GPU", setting));
-        let complaints: String = lines.iter().map(|line| format!("tracing-gpu: {line}\n")).collect();
-        assert!(ran.status.code() == Some(7) && ran.stderr.ends_with(&complaints), "{tier}: {}", ran.stderr);
+        let end = format!("\ntracing-gpu: {}\ntracing-gpu: {}\n", lines[1], lines[3]);
+        assert_eq!(ran.status.code(), Some(7), "{tier}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with(&start) && ran.stderr.ends_with(&end), "{tier}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 4, "{tier}: {}", ran.stderr);
     }
 }
 
@@ -178,23 +192,42 @@ fn a_file_that_is_in_use_is_one_line() {
     let path = copy.0.display();
     let ran = outcome(Command::new(&copy.0).args(["defaults", LAYER]).env("TRACING_GPU", format!("json={path}")));
     assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
-    let last = format!("tracing-gpu: cannot write the JSON to `{path}`: Text file busy (os error 26)\n");
-    assert!(ran.stderr.ends_with(&last) && ran.stderr.contains("Range Summary ("), "{}", ran.stderr);
+    let line = format!("tracing-gpu: cannot write the JSON to `{path}`: Text file busy (os error 26){AGAIN}\n");
+    assert!(ran.stderr.starts_with(&line) && ran.stderr.contains("Range Summary ("), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{}", ran.stderr);
     assert_eq!(fs::metadata(&copy.0).expect("a file").len(), before);
 }
 
+/// The last window of a run may be empty, and the other files of it are written as well.
 #[test]
-fn nothing_covered_is_no_flame_graph() {
+fn a_flame_graph_of_nothing_says_so() {
+    let says_so = |path: &Path| {
+        let svg = fs::read_to_string(path).expect("a flame graph");
+        assert!(
+            svg.starts_with("<?xml ")
+                && svg.contains("xmlns=\"http://www.w3.org/2000/svg\"")
+                && svg.ends_with("</svg>\n"),
+            "{svg}"
+        );
+        assert!(svg.contains(">No range took any time: there is nothing to draw.</text>"), "{svg}");
+    };
     let file = TemporaryFile::new("empty.svg");
     let setting = format!("out=none,flamegraph={}", file.0.display());
     let mut command = command("defaults", LAYER);
     let ran = outcome(command.env("TRACING_GPU", setting).env("TRACING_GPU_FILTER", "off"));
-    let said = format!(
-        "tracing-gpu: cannot write the flame graph to `{}`: there is no flame graph of a run that covered no time\n",
-        file.0.display()
-    );
-    assert_eq!((ran.status.code(), ran.stderr), (Some(0), said));
-    assert!(!file.0.exists());
+    assert_eq!((ran.status.code(), ran.stderr.as_str()), (Some(0), ""));
+    says_so(&file.0);
+
+    let (svg, json) = (TemporaryFile::new("reset.svg"), TemporaryFile::new("reset.json"));
+    fs::write(&svg.0, "of an older run").expect("a file can be written");
+    let builder = Profiler::builder().nvtx(false).output(Output::None).flamegraph(&svg.0).json(&json.0);
+    let profiler = builder.build().expect("a profiler");
+    with_default(profiler.subscriber(), || info_span!("warm-up").in_scope(|| ()));
+    assert_eq!(profiler.summary().ranges.len(), 1);
+    profiler.reset();
+    profiler.finish().expect("both can be written");
+    says_so(&svg.0);
+    assert_eq!(summary(&json.0).ranges, []);
 }
 
 /// What a run of several processes leaves, joined again.

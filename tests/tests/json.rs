@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use scenario::{BOTH, TemporaryFile, command, instances, outcome};
+use scenario::{BOTH, LAYER, TemporaryFile, command, instances, outcome};
 use serde_json::{Value, json};
 use tests::json_schema::wrong_with;
 use tracing_gpu::{Comparison, JsonError, MergedTable, RenderOptions, Report, Summary, export, report};
@@ -238,6 +238,11 @@ fn what_is_no_summary_is_an_error_that_says_so() {
         ("{", "not JSON: EOF while parsing an object at line 1 column 1"),
         ("nonsense", "not JSON: expected ident at line 1 column 2"),
         ("{}", "not a summary of tracing-gpu: it has no `schema`"),
+        ("[]", "not a summary of tracing-gpu: it is an array, and a summary is an object"),
+        ("[{\"name\": 1}, [2]]", "not a summary of tracing-gpu: it is an array, and a summary is an object"),
+        ("[{\"name\": 1}, 2", "not JSON: EOF while parsing a list at line 1 column 15"),
+        ("[a]", "not JSON: expected value at line 1 column 2"),
+        ("7", "not a summary of tracing-gpu: invalid type: integer `7`, expected an object at line 1 column 1"),
         ("{\"schema\":\"tracing-gpu/1\"}", "not a summary of tracing-gpu: missing field `process` at line 1 column 26"),
     ] {
         let error = Summary::from_json(&mut text.as_bytes()).expect_err(text);
@@ -251,4 +256,26 @@ fn what_is_no_summary_is_an_error_that_says_so() {
     }
     let marked = [b"\xef\xbb\xbf".as_slice(), &text].concat();
     assert!(Summary::from_json(&mut marked.as_slice()).is_ok(), "a byte order mark");
+}
+
+/// The files of one run lie side by side.
+#[test]
+fn a_timeline_is_called_one() {
+    let said = "not a summary of tracing-gpu: it is a timeline of Chrome trace events, as `trace=` writes it; a summary is what `json=` writes";
+    let trace = TemporaryFile::new("trace.json");
+    let setting = format!("out=none,trace={}", trace.0.display());
+    let ran = outcome(command("steady", LAYER).env("TRACING_GPU", setting));
+    assert!(ran.status.success() && ran.stderr.is_empty(), "{}", ran.stderr);
+    let whole = trace.text();
+    let first_event = whole.match_indices('\n').nth(1).expect("an event a line").0;
+    // As a program leaves it that is killed, as others write it, and as an editor saves it.
+    let object = format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":{whole}}}");
+    let marked = format!("\u{feff} \n{whole}");
+    let timelines =
+        [&whole, &whole[..first_event], &whole[..whole.len() / 2], &object, &marked, "{\"traceEvents\":[]}"];
+    for text in timelines {
+        let error = Summary::from_json(&mut text.as_bytes()).expect_err(text);
+        assert!(matches!(error, JsonError::NotASummary(_)), "{error:?}");
+        assert_eq!(error.to_string(), said, "{text}");
+    }
 }

@@ -177,9 +177,24 @@ impl Config {
         Ok(())
     }
 
-    /// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood; the rest counts.
+    /// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood, and for every key that has a value already; the rest counts.
     pub(crate) fn apply(&mut self, text: &str) -> Vec<String> {
-        split_unescaped(text).iter().filter_map(|item| self.apply_item(item.trim()).err()).collect()
+        let items = split_unescaped(text);
+        let mut given: Vec<(&str, &str)> = Vec::new();
+        let mut complaints = Vec::new();
+        for item in items.iter().map(|item| item.trim()) {
+            let pair = item.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+            let before = pair.and_then(|(key, _)| given.iter().find(|(other, _)| *other == key));
+            let applied = match (pair, before) {
+                (Some((key, value)), Some((_, first))) => Err(refused_again(key, first, value)),
+                _ => self.apply_item(item),
+            };
+            match applied {
+                Ok(()) => given.extend(pair),
+                Err(complaint) => complaints.push(complaint),
+            }
+        }
+        complaints
     }
 
     /// Applies the text of `TRACING_GPU_FILTER`.
@@ -299,6 +314,12 @@ fn signals(value: &str) -> Result<bool, String> {
 
 fn refused(key: &str, value: &str, allowed: &str) -> String {
     format!("TRACING_GPU: `{key}` cannot be `{}`: allowed is {allowed}", value.escape_debug())
+}
+
+/// The last one silently winning would leave a file unwritten that somebody waits for.
+fn refused_again(key: &str, first: &str, again: &str) -> String {
+    let (first, again) = (first.escape_debug(), again.escape_debug());
+    format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
 }
 
 fn refused_key(item: &str) -> String {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::export;
+use crate::outputs;
 use crate::recorder::TimelinePaths;
 use crate::report::escaped;
 use crate::{ProfilerBuilder, Summary};
@@ -149,8 +150,8 @@ impl ProfilerBuilder {
     }
 
     /// Compares the run with another one, in a section of its page: `path` is the summary of that run, as [`json`](Self::json) writes it. It is read when the profiler
-    /// is built, so that a run may be compared with the last one and then write its own summary in its place. Where it cannot be read, that is one line beside the
-    /// report, and the page is written without it. Used by [`html`](Self::html) alone. The name may hold `%h`, `%p` and `%r`.
+    /// is built, so that a run may be compared with the last one and then write its own summary in its place. Where it cannot be read, that is one line at the
+    /// start, and the page is written without it. Used by [`html`](Self::html) alone. The name may hold `%h`, `%p` and `%r`.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler, Summary};
@@ -227,10 +228,9 @@ impl Files {
 fn write(what: &str, path: &Path, form: Form, summary: &Summary) -> io::Result<()> {
     let path = export::expand(path, &summary.process);
     let mut text = Vec::new();
-    form(summary, &mut text).and_then(|()| std::fs::write(&path, &text)).map_err(|error| {
-        let path = path.to_string_lossy();
-        io::Error::new(error.kind(), format!("cannot write {what} to `{}`: {error}", escaped(&path)))
-    })
+    form(summary, &mut text)
+        .and_then(|()| std::fs::write(&path, &text))
+        .map_err(|error| outputs::cannot_write(what, &path, &error))
 }
 
 #[cfg(feature = "json")]

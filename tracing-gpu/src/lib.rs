@@ -124,7 +124,7 @@
 //! `TRACING_GPU` overrides the builder, as a list separated by commas (`\,` is a comma): `off`, `report=ranges+tree+categories+nvprof+...` (the names of [`Report`]),
 //! `style=current|legacy`, `gpu=auto|events|cupti|off`, `hot=PERCENT`, `nvtx=on|off`, `domain=default|target|NAME`, `out=stderr|stdout|none|PATH`, `signals=on|off`, `json=PATH`,
 //! `folded=PATH`, `flamegraph=PATH`, `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`. `TRACING_GPU_FILTER` holds a filter
-//! such as `info,my_crate=debug`. A bad value is one line on standard error; the rest counts.
+//! such as `info,my_crate=debug`. A bad value, or a second one for a key, is one line on standard error; the rest counts.
 //!
 //! # Features
 //!

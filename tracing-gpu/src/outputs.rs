@@ -1,11 +1,14 @@
-//! Which file each output goes to: no two to the same, of one profiler or of several that live at once.
+//! Which file each output goes to: no two to the same, of one profiler or of several that live at once; and whether it can be written there.
 
+use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
 use crate::config::{Config, Output};
 use crate::export;
+use crate::process;
 use crate::report::escaped;
 use crate::summary::Process;
 
@@ -79,6 +82,44 @@ pub(crate) fn take(config: &mut Config, process: &Process) -> (Files, Vec<String
         config.output = Output::Stderr;
     }
     (own, complaints)
+}
+
+/// Which of the files that are written at the end cannot be, as things are, an error each: known at the start, it can be mended in time. What is there stays as it
+/// is, for a run that does not come to its end.
+pub(crate) fn unwritable(config: &Config, process: &Process) -> Vec<io::Error> {
+    let report = match &config.output {
+        Output::File(path) if config.prints() => Some(path),
+        _ => None,
+    };
+    let files = &config.files;
+    let wanted = [
+        (REPORT, report),
+        ("the JSON", files.json.as_ref()),
+        ("the folded stacks", files.folded.as_ref()),
+        ("the flame graph", files.flamegraph.as_ref()),
+    ];
+    let wanted = wanted.into_iter().filter_map(|(what, path)| Some((what, export::expand(path?, process))));
+    wanted.filter_map(|(what, path)| Some(cannot_write(what, &path, &look(&path).err()?))).collect()
+}
+
+/// An error that names the output and its file.
+pub(crate) fn cannot_write(what: &str, path: &Path, error: &io::Error) -> io::Error {
+    let path = path.to_string_lossy();
+    io::Error::new(error.kind(), format!("cannot write {what} to `{}`: {error}", escaped(&path)))
+}
+
+/// The error that writing a file would meet, as far as can be told without changing anything. A device or a pipe is left alone: to open it might wait, or do
+/// something.
+fn look(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_file() || there.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
+            Some(folder) => process::may_add_to(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }),
+            None => Err(error),
+        },
+        Err(error) => Err(error),
+    }
 }
 
 impl Files {
@@ -186,5 +227,24 @@ mod tests {
             "{said:?}"
         );
         assert_eq!((first.output, second.output), (Output::File(path), Output::Stderr));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_seen_at_the_start() {
+        let folder = std::env::temp_dir().display().to_string();
+        let mut config = settings("/no/such/trace", "/no/such/folded-%p"); // timelines are opened, and told of, elsewhere
+        config.files.json = Some(PathBuf::from("run.json")); // in the folder where the program was started
+        config.output = Output::File(PathBuf::from("/no/such/report"));
+        let said =
+            |config: &Config| unwritable(config, &process(9)).iter().map(io::Error::to_string).collect::<Vec<String>>();
+        let missing =
+            |what: &str, path: &str| format!("cannot write {what} to `{path}`: No such file or directory (os error 2)");
+        let (report, folded) =
+            (missing("the report", "/no/such/report"), missing("the folded stacks", "/no/such/folded-9"));
+        assert_eq!(said(&config), [report, folded.clone()]);
+        config.statistics = false; // without which there is no report
+        config.files.flamegraph = Some(PathBuf::from(&folder));
+        let directory = format!("cannot write the flame graph to `{folder}`: Is a directory (os error 21)");
+        assert_eq!(said(&config), [folded, directory]);
     }
 }

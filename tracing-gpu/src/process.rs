@@ -1,6 +1,8 @@
-//! What only the operating system can do: call us at exit, and tell how wide the terminal is.
+//! What only the operating system can do: call us at exit, and tell how wide the terminal is and where we may write.
 #![allow(unsafe_code)]
 
+use std::io;
+use std::path::Path;
 use std::sync::Once;
 
 /// Has `hook` called when the process exits, by `process::exit` or by returning from `main`; not on abort or a signal. The first call
@@ -60,6 +62,24 @@ pub(crate) fn monotonic_ns() -> u64 {
 #[cfg(not(unix))]
 pub(crate) fn monotonic_ns() -> u64 {
     0
+}
+
+/// Whether this process may make files in a folder, by the error that it would meet.
+#[cfg(unix)]
+pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
+    // SAFETY: `access` reads a text that ends in a zero, which is live; it changes nothing.
+    match unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether there is such a folder: more is not known here.
+#[cfg(not(unix))]
+pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
+    std::fs::metadata(folder).map(drop)
 }
 
 /// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.

@@ -1,9 +1,9 @@
 //! The handle: what a program holds while it is measured.
 
 mod builder;
+mod print;
 
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -16,9 +16,8 @@ use crate::collect::core::{Core, CoreOptions};
 use crate::collect::threads;
 pub use builder::ProfilerBuilder;
 
-use crate::config::{Config, Gpu, Output};
+use crate::config::{Config, Gpu};
 use crate::drain::{self, Cut};
-use crate::export;
 use crate::files;
 use crate::gpu;
 use crate::identity;
@@ -26,7 +25,6 @@ use crate::layer::GpuLayer;
 use crate::outputs;
 use crate::process;
 use crate::recorder::Recorder;
-use crate::report::{self, RenderOptions};
 use crate::subscriber::GpuSubscriber;
 use crate::summary::{Process, Summary};
 
@@ -77,6 +75,8 @@ struct Inner {
     identity: Process,
     /// The files that no other profiler writes until this one ends.
     outputs: outputs::Files,
+    /// Errors that were told at the start: once is enough.
+    told: OnceCell<Vec<String>>,
     has_tier: AtomicBool,
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
@@ -158,22 +158,20 @@ impl Profiler {
     /// Ends the measurement and prints the reports. Ranges open on this thread are ended and counted, marked as cut; those open on
     /// other threads are named in the footer. From then on spans cost next to nothing.
     ///
-    /// Dropping the profiler does the same, without telling of errors.
+    /// Dropping the profiler does the same, with a line on standard error for each error that the start has not told.
     ///
     /// # Errors
     ///
     /// When the report cannot be written to its file; it is then printed to standard error. When another file cannot be written: the report is printed all the
-    /// same. Each has a line that names the file.
+    /// same. Each has a line that names the file. A standard output or error that nobody reads any more is no error.
     pub fn finish(self) -> io::Result<()> {
-        self.inner.finish(true)
+        files::together(self.inner.finish(true))
     }
 }
 
 impl Drop for Profiler {
     fn drop(&mut self) {
-        if let Err(error) = self.inner.finish(true) {
-            complain(&error.to_string());
-        }
+        self.inner.finish_and_tell(true);
     }
 }
 
@@ -183,6 +181,11 @@ impl Inner {
         let (outputs, complaints) =
             if config.enabled { outputs::take(&mut config, &identity) } else { Default::default() };
         complaints.iter().for_each(|complaint| complain(complaint));
+        let mut told = Vec::new();
+        if config.enabled {
+            told.extend(outputs::unwritable(&config, &identity).iter().map(io::Error::to_string));
+            told.iter().for_each(|error| complain(&format!("{error}; it is tried again at the end")));
+        }
         let (mut nvtx, mut nvtx_taken) = (config.nvtx && config.enabled, false);
         if nvtx && NVTX_OWNER.compare_exchange(0, u64::MAX, AcqRel, Acquire).is_err() {
             (nvtx, nvtx_taken) = (false, true);
@@ -206,6 +209,7 @@ impl Inner {
             process: std::process::id(),
             identity,
             outputs,
+            told: OnceCell::new(),
             has_tier: AtomicBool::new(false),
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
@@ -219,7 +223,8 @@ impl Inner {
         if inner.config.enabled {
             LIVE_IN.store(inner.process, Relaxed);
             LIVE.lock().push(inner);
-            inner.start_recorder();
+            told.extend(inner.start_recorder());
+            let _once = inner.told.set(told);
             inner.start_collector();
             process::at_exit(finish_all);
             #[cfg(feature = "signals")]
@@ -244,12 +249,16 @@ impl Inner {
         }
     }
 
-    /// Starts writing timelines, where the settings ask for any.
-    fn start_recorder(&'static self) {
-        if self.config.files.timelines.any() {
-            let (paths, memory) = (&self.config.files.timelines, self.config.timeline_memory);
-            let _once = self.recorder.set(Recorder::start(&self.core, &self.identity, paths, memory));
+    /// Starts writing timelines, where the settings ask for any. Tells what is in the way, and returns it.
+    fn start_recorder(&'static self) -> Vec<String> {
+        let (paths, memory) = (&self.config.files.timelines, self.config.timeline_memory);
+        if !paths.any() {
+            return Vec::new();
         }
+        let (recorder, errors) = Recorder::start(&self.core, &self.identity, paths, memory);
+        let _once = self.recorder.set(recorder);
+        errors.iter().for_each(|error| complain(error));
+        errors
     }
 
     /// What collects the GPU's work, if anything does.
@@ -325,18 +334,26 @@ impl Inner {
         false
     }
 
-    /// Ends the measurement once; later calls do nothing. `orderly` where the program is alive and may wait for the GPU; not in an exit hook.
-    fn finish(&'static self, orderly: bool) -> io::Result<()> {
+    /// Ends the measurement once; later calls do nothing. `orderly` where the program is alive and may wait for the GPU; not in an exit hook. What could not be written.
+    fn finish(&'static self, orderly: bool) -> Vec<io::Error> {
         // After a fork the child has no part in what was measured: it prints nothing.
         if std::process::id() != self.process || !self.begins_to_finish() {
-            return Ok(());
+            return Vec::new();
         }
-        let printed = if self.core.close() { self.finish_now(orderly) } else { Ok(()) };
+        let errors = if self.core.close() { self.finish_now(orderly) } else { Vec::new() };
         self.end();
-        printed
+        errors
     }
 
-    fn finish_now(&'static self, orderly: bool) -> io::Result<()> {
+    /// The same, where no error can be returned: those that the start has not told are told.
+    fn finish_and_tell(&'static self, orderly: bool) {
+        let told = self.told.get().map_or(&[][..], Vec::as_slice);
+        let errors = self.finish(orderly).into_iter().map(|error| error.to_string());
+        let news: Vec<String> = errors.filter(|error| !told.contains(error)).collect();
+        complain(&news.join("\n"));
+    }
+
+    fn finish_now(&'static self, orderly: bool) -> Vec<io::Error> {
         let cut = self.core.own_shard().map(|shard| Cut {
             labels: shard.unwind().into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect(),
             thread: shard.thread.lock().clone(),
@@ -354,34 +371,7 @@ impl Inner {
             errors.extend(recorder.finish(&summary));
         }
         let _first = self.last.set(summary);
-        files::together(errors)
-    }
-
-    fn print(&self, summary: &Summary) -> io::Result<()> {
-        let options = |descriptor| {
-            let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
-            RenderOptions::default().style(self.config.style).width(width).hot_share(self.config.hot_share)
-        };
-        if !self.config.prints() {
-            return Ok(());
-        }
-        let process = &summary.process;
-        match &self.config.output {
-            Output::None => Ok(()),
-            Output::Stderr => report::render(summary, &self.config.reports, &options(2), &mut io::stderr()),
-            Output::Stdout => report::render(summary, &self.config.reports, &options(1), &mut io::stdout()),
-            Output::File(path) => self.print_to(&export::expand(path, process), summary, &options(-1)),
-        }
-    }
-
-    fn print_to(&self, path: &Path, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
-        let mut text = Vec::new();
-        report::render(summary, &self.config.reports, options, &mut text)?;
-        std::fs::write(path, &text).map_err(|error| {
-            // What was measured is worth more than where it was to go.
-            let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
-            io::Error::new(error.kind(), format!("cannot write the report to `{}`: {error}", path.display()))
-        })
+        errors
     }
 }
 
@@ -393,9 +383,7 @@ pub(crate) extern "C" fn finish_all() {
     }
     let Some(live) = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone()) else { return };
     for inner in live {
-        if let Err(error) = inner.finish(false) {
-            complain(&error.to_string());
-        }
+        inner.finish_and_tell(false);
     }
 }
 

@@ -13,7 +13,7 @@ mod values;
 
 use std::collections::HashSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -31,7 +31,7 @@ use values::{OpenRanges, OpenValues};
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
 use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
-use crate::report::escaped;
+use crate::outputs::cannot_write;
 use crate::summary::{Process, RangeStyle, Summary};
 use crate::timeline::{Item, Mark, Range, Sink, Value};
 
@@ -139,18 +139,19 @@ fn give(
     });
 }
 
-fn cannot_write(what: &str, path: &Path, error: &io::Error) -> io::Error {
-    let path = path.to_string_lossy();
-    io::Error::new(error.kind(), format!("cannot write {what} to `{}`: {error}", escaped(&path)))
-}
-
 impl Recorder {
-    /// Starts writing. Files that cannot be begun are given up at once; the end tells of them.
+    /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the end.
     ///
     /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it; the threads' side is bounded by the core's room.
-    pub(crate) fn start(core: &'static Core, process: &Process, paths: &TimelinePaths, memory: usize) -> &'static Self {
+    pub(crate) fn start(
+        core: &'static Core,
+        process: &Process,
+        paths: &TimelinePaths,
+        memory: usize,
+    ) -> (&'static Self, Vec<String>) {
         let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
+        let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             core,
             gpu: Mutex::new(GpuRecords::new(memory)),
@@ -170,7 +171,7 @@ impl Recorder {
         }));
         let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| recorder.run());
         *recorder.thread.lock() = thread.ok(); // without a thread all is written at the end, as far as there is room
-        recorder
+        (recorder, said)
     }
 
     fn run(&self) {

@@ -9,12 +9,17 @@ use signal_hook::iterator::Signals;
 use crate::profiler::finish_all;
 
 /// Starts, once a process, a thread that waits for SIGINT and SIGTERM, finishes all profilers, and lets the signal take its
-/// default course.
+/// default course. A signal that is ignored stays so: whoever started the program wants it to go on.
 pub(crate) fn finish_on_signal() -> io::Result<()> {
     static WATCHING: OnceCell<()> = OnceCell::new();
     WATCHING
         .get_or_try_init(|| {
-            let mut signals = Signals::new([SIGINT, SIGTERM])?;
+            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default(); // Linux; elsewhere none is known to be ignored
+            let watched: Vec<i32> = [SIGINT, SIGTERM].into_iter().filter(|&signal| !ignores(&status, signal)).collect();
+            if watched.is_empty() {
+                return Ok(());
+            }
+            let mut signals = Signals::new(watched)?;
             std::thread::Builder::new().name("tracing-gpu signals".to_owned()).spawn(move || {
                 if let Some(signal) = signals.forever().next() {
                     finish_all();
@@ -24,4 +29,32 @@ pub(crate) fn finish_on_signal() -> io::Result<()> {
             Ok(())
         })
         .copied()
+}
+
+/// Whether a process with this `/proc/PID/status` ignores the signal: `SigIgn` is a mask in hexadecimal, signal 1 the lowest bit.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6.1 writes it of a command that a shell script started in the background: SIGINT and SIGQUIT.
+    #[test]
+    fn the_mask_is_read() {
+        let status = |mask: &str| {
+            format!(
+                "SigPnd:\t0000000000000000\nSigBlk:\t0000000000004002\nSigIgn:\t{mask}\nSigCgt:\t0000000000004002\n"
+            )
+        };
+        let ignored = |status: &str| [SIGINT, SIGTERM].map(|signal| ignores(status, signal));
+        assert_eq!(ignored(&status("0000000000000006")), [true, false]);
+        assert_eq!(ignored(&status("0000000000004000")), [false, true]);
+        assert_eq!(ignored(&status("ffffffffffffffff")), [true, true]);
+        assert_eq!(ignored(&status("0000000000001000")), [false, false]);
+        assert_eq!(ignored(&status("no mask")), [false, false]);
+        assert_eq!(ignored(""), [false, false]);
+    }
 }

@@ -37,16 +37,41 @@ fn what_a_feature_has_is_read_where_it_is_there() {
         ("gpu=events", Gpu::Events, Some(needs("gpu=events", "cudarc"))),
         ("gpu=cupti", Gpu::Cupti, Some(needs("gpu=cupti", "cudarc"))),
     ] {
-        let (config, complaints) = applied(&format!("gpu=off,gpu=auto,{text}"));
+        let mut config = Config { gpu: Gpu::Off, ..Config::default() };
+        let complaints = config.apply(text);
         let missing = otherwise.filter(|_| !cfg!(feature = "cudarc"));
-        assert_eq!(config.gpu, if missing.is_some() { Gpu::Auto } else { read }, "{text}");
+        assert_eq!(config.gpu, if missing.is_some() { Gpu::Off } else { read }, "{text}");
         assert_eq!(complaints, missing.unwrap_or_default(), "{text}");
     }
     let (config, complaints) = applied("signals=on");
     let there = cfg!(feature = "signals");
     assert_eq!((config.on_signal, complaints), (there, if there { vec![] } else { needs("signals", "signals") }));
-    let (config, complaints) = applied("signals=on,signals=off");
-    assert_eq!((config.on_signal, complaints.len()), (false, usize::from(!there)), "off needs nothing");
+    let mut config = Config { on_signal: true, ..Config::default() };
+    assert_eq!((config.apply("signals=off"), config.on_signal), (Vec::new(), false), "off needs nothing");
+}
+
+#[test]
+fn of_a_key_that_is_given_twice_the_first_value_counts() {
+    let (config, complaints) = applied("trace=a, trace = b\\,\tc ,nvtx=off,nvtx=off,folded=d,hot=50,hot=101,trace=");
+    assert_eq!(config.files.timelines.trace, Some("a".into()));
+    assert_eq!((config.files.folded, config.nvtx, config.hot_share), (Some("d".into()), false, 0.5));
+    let twice = |key, first, again| {
+        format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
+    };
+    let expected = [
+        twice("trace", "a", "b,\\tc"),
+        twice("nvtx", "off", "off"),
+        twice("hot", "50", "101"),
+        twice("trace", "a", ""),
+    ];
+    assert_eq!(complaints, expected);
+    // What is refused is not there: the next value is the only one. So are the switches without a value.
+    let (config, complaints) = applied("folded=,folded=a,style,style=legacy,on,on,1,off,off");
+    assert_eq!((config.files.folded, config.style, config.enabled), (Some("a".into()), TableStyle::Legacy, false));
+    assert_eq!(complaints.len(), 2, "{complaints:?}");
+    // The environment and the program do not count as two.
+    let mut config = Config::default();
+    assert!(config.apply("hot=50").is_empty() && config.apply("hot=60").is_empty() && config.hot_share == 0.6);
 }
 
 #[test]
@@ -71,7 +96,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
 #[test]
 fn files_are_named_where_the_feature_is_there() {
     let (config, complaints) =
-        applied(r"json=a\,%p.json,folded=b.folded,flamegraph=c.svg,folded=,json,baseline=d.json");
+        applied(r"json=a\,%p.json,folded=,folded=b.folded,flamegraph=c.svg,json,baseline=d.json");
     assert_eq!(config.files.folded, Some("b.folded".into()));
     assert_eq!(config.files.json, cfg!(feature = "json").then(|| "a,%p.json".into()));
     let page = cfg!(all(feature = "html", feature = "json"));
@@ -81,11 +106,11 @@ fn files_are_named_where_the_feature_is_there() {
     assert_eq!(config.files.flamegraph, cfg!(feature = "flamegraph").then(|| "c.svg".into()));
     let expected: Vec<&str> = [
         (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
+        (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
         (
             cfg!(feature = "flamegraph"),
             "TRACING_GPU: `flamegraph` needs the feature `flamegraph` of the crate tracing-gpu",
         ),
-        (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
         (false, "TRACING_GPU: `json` needs a value: write json=..."),
         (page, "TRACING_GPU: `baseline` needs the features `html` and `json` of the crate tracing-gpu"),
     ]

@@ -10,6 +10,15 @@ use crate::{NodeWork, Summary, TreeNode};
 const OUTSIDE: &str = "(outside of any span)";
 const UNMATCHED: &str = "(launch not known)";
 
+/// The flame graph of no time.
+#[cfg(feature = "flamegraph")]
+const NOTHING: &str = r#"<?xml version="1.0" standalone="no"?>
+<svg version="1.1" width="1200" height="60" viewBox="0 0 1200 60" xmlns="http://www.w3.org/2000/svg">
+<title>Time by phase</title>
+<text x="600" y="35" text-anchor="middle" font-family="sans-serif" font-size="14">No range took any time: there is nothing to draw.</text>
+</svg>
+"#;
+
 /// Writes the phase tree as folded stacks: a line for each phase that spent time itself, `phase;phase;phase NANOSECONDS`, sorted. `inferno-flamegraph`,
 /// `flamegraph.pl`, speedscope and others read it.
 ///
@@ -67,7 +76,7 @@ pub fn folded_gpu(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
 
 /// Writes the phase tree as a flame graph: an SVG that a browser opens, to be searched and zoomed with the mouse.
 ///
-/// The widths are those of [`folded`]. It is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the licence of this crate: a program that
+/// The widths are those of [`folded`]. Where no phase spent any time, as right after a reset, the picture says so. It is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the licence of this crate: a program that
 /// enables the feature `flamegraph` and is handed on must say where inferno's source is.
 ///
 /// ```
@@ -83,15 +92,12 @@ pub fn folded_gpu(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
 ///
 /// # Errors
 ///
-/// Those of `out`; and where no phase spent any time, for there is nothing to draw then, or more than 292 years.
+/// Those of `out`; and where all phases together took more than 292 years.
 #[cfg(feature = "flamegraph")]
 pub fn flamegraph(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
     let stacks = lines(&summary.tree, |node| node.self_ns, []);
     if stacks.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "there is no flame graph of a run that covered no time",
-        ));
+        return out.write_all(NOTHING.as_bytes()); // inferno writes that its input is wrong, and fails
     }
     // inferno adds without looking.
     let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());

@@ -1,8 +1,10 @@
 //! Summaries as JSON: kept, and read again by a later version.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::Summary;
@@ -12,6 +14,10 @@ const FORMAT: &str = "tracing-gpu/";
 /// The version that is written, and the newest that is read.
 const VERSION: u32 = 1;
 
+/// What is easily taken for a summary: both are JSON, and lie side by side.
+const TIMELINE: &str =
+    "it is a timeline of Chrome trace events, as `trace=` writes it; a summary is what `json=` writes";
+
 /// Why a summary could not be read or written.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -20,7 +26,7 @@ pub enum JsonError {
     Io(io::Error),
     /// The text is no JSON, or it is cut off: what is wrong with it, and where.
     Syntax(String),
-    /// It is JSON, but no summary: what is missing or not as it should be.
+    /// It is JSON, but no summary: what it is instead, or what is missing or not as it should be.
     NotASummary(String),
     /// A newer version of this crate wrote it, in a form that this one cannot read.
     Newer {
@@ -75,8 +81,33 @@ struct Document<'a, T> {
 
 /// What is looked at first.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Header {
     schema: Option<serde_json::Value>,
+    /// In a timeline of other programs, which write an object.
+    #[serde(rename = "traceEvents")]
+    trace_events: Option<IgnoredAny>,
+}
+
+impl Header {
+    fn read(text: &[u8]) -> Result<Self, JsonError> {
+        match text.trim_ascii_start().strip_prefix(b"[") {
+            Some(elements) => Err(of_array(text, elements)),
+            None => serde_json::from_slice(text).map_err(JsonError::of),
+        }
+    }
+}
+
+/// What is wrong with an array, which a summary never is. A timeline whose program was killed has no end: it is known by its first event.
+fn of_array(text: &[u8], elements: &[u8]) -> JsonError {
+    let mut elements = serde_json::Deserializer::from_slice(elements).into_iter::<BTreeMap<String, IgnoredAny>>();
+    if elements.next().is_some_and(|first| first.is_ok_and(|event| event.contains_key("ph"))) {
+        return JsonError::NotASummary(TIMELINE.to_owned());
+    }
+    match serde_json::from_slice::<IgnoredAny>(text) {
+        Ok(_) => JsonError::NotASummary("it is an array, and a summary is an object".to_owned()),
+        Err(error) => JsonError::of(error),
+    }
 }
 
 /// Writes `fields` as one line of JSON, the name of the format before them.
@@ -127,7 +158,7 @@ impl Summary {
     ///     error.to_string(),
     ///     "written by a newer tracing-gpu, in version 7 of the format: this one reads up to version 1"
     /// );
-    /// let other = Summary::from_json(&mut r#"{"traceEvents": []}"#.as_bytes());
+    /// let other = Summary::from_json(&mut r#"{"phases": {}}"#.as_bytes());
     /// assert_eq!(other.unwrap_err().to_string(), "not a summary of tracing-gpu: it has no `schema`");
     /// ```
     ///
@@ -138,15 +169,17 @@ impl Summary {
         let mut text = Vec::new();
         input.read_to_end(&mut text).map_err(JsonError::Io)?;
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells put it there
-        let header: Header = serde_json::from_slice(text).map_err(JsonError::of)?;
-        version(header.schema)?;
+        version(Header::read(text)?)?;
         serde_json::from_slice(text).map_err(JsonError::of)
     }
 }
 
 /// Whether this version of the format can be read.
-fn version(schema: Option<serde_json::Value>) -> Result<(), JsonError> {
-    let Some(schema) = schema else { return Err(JsonError::NotASummary("it has no `schema`".to_owned())) };
+fn version(header: Header) -> Result<(), JsonError> {
+    let Some(schema) = header.schema else {
+        let what = if header.trace_events.is_some() { TIMELINE } else { "it has no `schema`" };
+        return Err(JsonError::NotASummary(what.to_owned()));
+    };
     let found = schema.as_str().and_then(|schema| schema.strip_prefix(FORMAT)).and_then(|version| version.parse().ok());
     match found {
         Some(found) if found > VERSION => Err(JsonError::Newer { found, newest: VERSION }),

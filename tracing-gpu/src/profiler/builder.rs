@@ -64,6 +64,9 @@ impl ProfilerBuilder {
 
     /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. Where it shuts down
     /// gracefully on these signals by itself, leave this off: the guard prints then. Default: no.
+    ///
+    /// A signal that the program ignores when the first such profiler is built stays ignored (on Linux, which tells): so `trap '' INT TERM` of a shell works, and a shell
+    /// script's commands in the background live through Ctrl-C.
     #[cfg(feature = "signals")]
     pub fn on_signal(mut self, on: bool) -> Self {
         self.config.on_signal = on;
@@ -101,8 +104,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them is one line
-    /// on standard error, and the rest counts.
+    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them, or given twice,
+    /// is one line on standard error, and the rest counts. So is a file that cannot be written; those that are written at the end are only looked for, and tried again then.
     ///
     /// # Errors
     ///

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{TimelineFile, baseline};
 use crate::export;
 use crate::export::chrome::{Chrome, is_compressed};
+use crate::outputs::cannot_write;
 use crate::summary::{Process, Summary};
 use crate::timeline::Sink;
 
@@ -35,7 +36,7 @@ impl TimelinePaths {
             let Some(path) = path.as_ref().map(|path| export::expand(path, process)) else { return };
             match open(&path) {
                 Ok(sink) => files.push(TimelineFile { what, path, sink }),
-                Err(error) => errors.push(super::cannot_write(what, &path, &error)),
+                Err(error) => errors.push(cannot_write(what, &path, &error)),
             }
         };
         open("the trace", &self.trace, Box::new(trace));
@@ -103,5 +104,19 @@ mod tests {
         let expected =
             ["cannot write the trace to `/no/such/folder/a`: ", "cannot write the page to `/no/such/folder/b`: "];
         assert!(said.len() == 2 && said.iter().zip(expected).all(|(said, start)| said.starts_with(start)), "{said:?}");
+    }
+
+    #[cfg(not(feature = "gzip"))]
+    #[test]
+    fn what_a_feature_would_open_names_it() {
+        let path = std::env::temp_dir().join("open-%p.json.gz");
+        let paths = TimelinePaths { trace: Some(path), ..TimelinePaths::default() };
+        let (files, errors) = paths.open(&Process { pid: 7, ..Process::default() });
+        let said = errors[0].to_string();
+        assert!(files.is_empty() && errors.len() == 1, "{said}");
+        assert!(
+            said.ends_with("open-7.json.gz`: a file name that ends in .gz needs the feature `gzip` of tracing-gpu"),
+            "{said}"
+        );
     }
 }

@@ -295,3 +295,6 @@ fn wrapped(sentence: &str, width: usize) -> String {
     out.push('\n');
     out
 }
+
+#[cfg(test)]
+mod tests;

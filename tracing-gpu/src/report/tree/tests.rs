@@ -1,4 +1,4 @@
-use proptest::prelude::*;
+mod any_tree;
 
 use super::*;
 use crate::{GpuWork, MemoryKind, NodeWork};
@@ -365,61 +365,7 @@ fn no_word_of_streams_without_stream_time() {
     assert!(text.contains("GPU total  GPU self") && !text.contains("GPU: most"), "{text}");
 }
 
-fn any_tree() -> impl Strategy<Value = Vec<TreeNode>> {
-    let stream = prop::option::weighted(0.7, (0_u64..2_000_000_000, 0_u64..2_000_000_000));
-    let busy = prop::option::weighted(0.3, 0_u64..2_000_000_000);
-    let gpu = (stream, busy);
-    let figures = (0_u64..5, 0_u64..2_000_000_000, 0_u64..2_000_000_000, gpu, "[a-z]{0,3}|[a-z: é日]{0,60}");
-    type Gpu = (Option<(u64, u64)>, Option<u64>);
-    let any_node = |(calls, total, own, (stream, busy), name): (u64, u64, u64, Gpu, String), children| {
-        let (stream_total_ns, stream_self_ns) = stream.unzip();
-        let work = |busy_ns| GpuWork { operations: 1, busy_ns, ..GpuWork::default() };
-        let gpu = busy.map(|ns| NodeWork { own: work(ns / 2), total: work(ns), calls: vec![] });
-        TreeNode { stream_total_ns, stream_self_ns, gpu, ..node(&name, calls, total, own, children) }
-    };
-    let leaf = figures.clone().prop_map(move |figures| any_node(figures, vec![]));
-    let nested = leaf.prop_recursive(5, 40, 6, move |inner| {
-        (figures.clone(), prop::collection::vec(inner, 0..6))
-            .prop_map(move |(figures, children)| any_node(figures, children))
-    });
-    (prop::collection::vec(nested, 1..5), any::<bool>()).prop_map(|(mut roots, on_streams)| {
-        if !on_streams {
-            roots.iter_mut().for_each(forget_streams);
-        }
-        roots
-    })
-}
-
 fn forget_streams(node: &mut TreeNode) {
     (node.stream_total_ns, node.stream_self_ns) = (None, None);
     node.children.iter_mut().for_each(forget_streams);
-}
-
-fn self_time(nodes: &[TreeNode], own: fn(&TreeNode) -> u64) -> u128 {
-    nodes.iter().map(|node| u128::from(own(node)) + self_time(&node.children, own)).sum()
-}
-
-proptest! {
-    #[test]
-    fn no_line_is_longer_than_the_width(roots in any_tree(), width in 76_usize..220) {
-        let text = tree(&summary(roots), &RenderOptions::default().width(width));
-        for line in text.lines() {
-            prop_assert!(chars(line) <= width, "{}", text);
-            prop_assert_eq!(line.trim_end_matches(' '), line);
-        }
-    }
-
-    /// Folding hides names, never time.
-    #[test]
-    fn self_times_of_the_lines_add_up(roots in any_tree()) {
-        let shape = Shape::of(&roots);
-        let shown: u128 = shape.entries().iter().map(|entry| u128::from(entry.figures.self_ns)).sum();
-        prop_assert_eq!(shown, self_time(&roots, |node| node.self_ns));
-        let own = |ns: Option<u64>| ns.unwrap_or(0);
-        let shown: u128 = shape.entries().iter().map(|entry| u128::from(own(entry.figures.on_gpu(Way::Stream).self_ns))).sum();
-        prop_assert_eq!(shown, self_time(&roots, |node| node.stream_self_ns.unwrap_or(0)));
-        prop_assert_eq!(shown, shape.gpu_whole(Way::Stream).unwrap_or(0));
-        let shown: u128 = shape.entries().iter().map(|entry| u128::from(own(entry.figures.on_gpu(Way::Busy).self_ns))).sum();
-        prop_assert_eq!(shown, shape.gpu_whole(Way::Busy).unwrap_or(0));
-    }
 }

@@ -1,0 +1,139 @@
+use crate::report::{RenderOptions, render};
+use crate::{ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Report, StreamLosses, Summary};
+
+fn text(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
+    let mut out = Vec::new();
+    render(summary, reports, options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn open_range(label: &str, thread: &str, style: RangeStyle, cut: bool, count: u64) -> OpenRange {
+    OpenRange { label: label.to_owned(), thread: thread.to_owned(), style, cut, count }
+}
+
+#[test]
+fn the_footer_names_every_loss() {
+    let open = |label, thread, cut| open_range(label, thread, RangeStyle::PushPop, cut, 1);
+    let lifetimes = |label, thread, count| open_range(label, thread, RangeStyle::StartEnd, false, count);
+    let losses = Losses {
+        split_instances: 1,
+        stray_exits: 2_000,
+        open: vec![
+            open("step", "main", true),
+            open("poll", "w1", false),
+            open("poll", "w1", false),
+            open("poll", "w2", false),
+            open("poll", "w3", false),
+            open("poll", "w4", false),
+            open("", "", false),
+            lifetimes("poll", "w1", 1),
+            lifetimes("request", "main", 1_000),
+            lifetimes("request", "main", 1),
+        ],
+        names_over_limit: 3,
+        categories_over_limit: 12,
+        nodes_over_limit: 4,
+        recursive_rows: 2,
+        rows_without_median: 5,
+        streams: StreamLosses { pending: 7, captured: 8_000, refused: 9, dropped: 10, unreadable: 11 },
+        activity: ActivityLosses::default(),
+        spans_dropped: 6,
+    };
+    let notes = vec!["A note\nthat tries to break out.".to_owned()];
+    let summary = Summary { losses, notes, ..Summary::default() };
+    let expected = "
+ ** Notes:
+
+ - Open at the end, and counted up to then (cut): step (main).
+ - Still open, and not counted: None (unnamed thread), poll (w1 x2, w2, w3, 1
+   more thread).
+ - Spans not closed, whose lifetimes are not counted: poll (w1), request (main
+   x1001).
+ - 1 instance was closed and opened again, because a range below it was exited
+   first: it counts as two.
+ - 2,000 exits were on a thread that had no such range open; they ended nothing
+   there.
+ - 3 values of nvtx.name were beyond the bound on distinct names; the spans' own
+   names were used.
+ - 12 values of nvtx.category were beyond the bound on distinct categories; they
+   are in no row of them.
+ - 4 spans had no room in the tree; they are in (more) rows.
+ - 2 rows of the tree stand for recursion deeper than 64 levels; time inside of
+   themselves is in their totals once.
+ - 6 spans could not be followed, and are in no table.
+ - 7 stream times were still pending, and are not counted.
+ - 8,000 instances have no stream time, because their stream was being captured
+   into a graph.
+ - 9 instances have no stream time, because their stream was gone or the driver
+   refused.
+ - 10 stream times were dropped, because too many waited on their stream to be
+   read.
+ - 11 stream times could not be read, because their context failed or is gone.
+ - 5 rows have no median (-): the memory for durations was spent.
+ - A note\\nthat tries to break out.
+
+";
+    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), expected);
+}
+
+#[test]
+fn a_single_stream_time_that_is_missing_is_one() {
+    let streams = StreamLosses { pending: 1, captured: 1, refused: 1, dropped: 1, unreadable: 1 };
+    let summary = Summary { losses: Losses { streams, ..Losses::default() }, ..Summary::default() };
+    let expected = "
+ ** Notes:
+
+ - 1 stream time was still pending, and is not counted.
+ - 1 instance has no stream time, because its stream was being captured into a graph.
+ - 1 instance has no stream time, because its stream was gone or the driver refused.
+ - 1 stream time was dropped, because too many waited on its stream to be read.
+ - 1 stream time could not be read, because its context failed or is gone.
+
+";
+    assert_eq!(text(&summary, &[], &RenderOptions::default()), expected);
+}
+
+#[test]
+fn the_footer_names_every_loss_of_gpu_records() {
+    let activity = ActivityLosses {
+        dropped_records: 1_000,
+        over_budget_records: 2,
+        without_time: 3,
+        unmatched: 4,
+        outstanding: 5,
+        forgotten_launches: 6,
+        unreadable_records: 7,
+        late: 9,
+    };
+    let work = |operations, busy_ns| GpuWork { operations, busy_ns, ..GpuWork::default() };
+    let mut summary = Summary { losses: Losses { activity, ..Losses::default() }, ..Summary::default() };
+    summary.gpu = Some(GpuActivity { unmatched: work(4, 12_000), outside: work(8, 0), ..GpuActivity::default() });
+    let expected = "
+ ** Notes:
+
+ - 1,000 GPU records were dropped by CUPTI for want of memory; what they told of is in no table.
+ - 2 GPU records came beyond the bound on memory and were thrown away; what they told of is in no table.
+ - 7 GPU records had a layout that is not known, and were skipped.
+ - 3 GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they are in no table.
+ - 5 launches had not been answered with their GPU operations; these are in no table.
+ - 6 launches were forgotten by the bound on memory before their GPU operations came; these are in no span.
+ - 9 GPU operations came after their ranges were settled, whose projections are without them.
+ - 4 GPU operations (12.00 us busy) could not be matched with their launches; they are in no span.
+";
+    let options = RenderOptions::default().width(200);
+    assert_eq!(text(&summary, &[], &options), format!("{expected}\n"));
+    let outside = " - 8 GPU operations were launched outside of any span.\n\n";
+    assert!(text(&summary, &[Report::Torch], &options).ends_with(outside));
+    // The tree has a row of its own for them.
+    assert!(!text(&summary, &[Report::Tree], &options).contains("outside of any span"));
+}
+
+#[test]
+fn a_clean_run_has_no_footer_and_many_open_ranges_are_counted() {
+    let mut summary = Summary::default();
+    assert_eq!(text(&summary, &[], &RenderOptions::default()), "");
+    summary.losses.open =
+        (0..25).map(|i| open_range(&format!("range {i:02}"), "main", RangeStyle::PushPop, true, 1)).collect();
+    let text = text(&summary, &[], &RenderOptions::default()).replace("\n  ", "");
+    assert!(text.contains("range 09 (main), and 15 more.") && !text.contains("range 10"), "{text}");
+}
