@@ -9,12 +9,10 @@
 //! ```
 
 use std::error::Error;
-use std::io::Write as _;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, DriverError, LaunchConfig, PushKernelArg};
 use examples::gpu;
-use examples::output::{stderr, stdout};
 use tracing::instrument;
 use tracing_gpu::{Profiler, Report};
 
@@ -32,11 +30,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sum = match open() {
         Ok((context, module)) => add(&context, &module.load_function(SYMBOL)?)?,
         Err(reason) => {
-            writeln!(stderr(), "no GPU used: {reason}; running on the CPU")?;
+            eprintln!("no GPU used: {reason}; running on the CPU");
             A + B
         }
     };
-    writeln!(stdout(), "{A} + {B} is {sum}")?;
+    println!("{A} + {B} is {sum}");
     assert_eq!(sum, A + B);
 
     profiler.finish()?;

@@ -16,7 +16,7 @@
 //! ```
 
 use std::error::Error;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 
 use examples::base64;
@@ -24,7 +24,6 @@ use examples::images::{BYTES, CLASSES, Camera, to_tensor};
 use examples::network::layers::largest;
 use examples::network::sequential::forward;
 use examples::network::{Conv2d, Cpu, Filters, Layer, Operation, nearest};
-use examples::output::stdout;
 use examples::random::Random;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinSet, spawn_blocking, yield_now};
@@ -89,12 +88,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while let Some(stage) = stages.join_next().await {
         stage?;
     }
-    writeln!(stdout(), "{REQUESTS} requests answered, every image recognised")?;
+    println!("{REQUESTS} requests answered, every image recognised");
 
     // The figures are there for the program, not only for the report.
     if let Some(request) = profiler.summary().ranges.iter().find(|range| range.name == "request") {
         assert_eq!(request.times.instances, u64::from(REQUESTS));
-        writeln!(stdout(), "longest request: {:.3} ms", request.times.max_ns as f64 / 1e6)?;
+        println!("longest request: {:.3} ms", request.times.max_ns as f64 / 1e6);
     }
     profiler.finish()?;
     Ok(())

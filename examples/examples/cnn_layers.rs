@@ -13,13 +13,11 @@
 //! ```
 
 use std::error::Error;
-use std::io::{self, Write as _};
 
 use examples::gpu::{self, Gpu};
 use examples::images::{CLASSES, Camera, LabelledImage, to_tensor};
 use examples::network::layers::largest;
 use examples::network::{Conv2d, Cpu, Device, Filters, Layer, Operation, Tensor, nearest, reference, sequential};
-use examples::output::stdout;
 use examples::random::Random;
 use tracing::{info_span, instrument};
 use tracing_gpu::{Profiler, Report, with_stream};
@@ -43,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let profiler = Profiler::builder().report(reports).build()?;
     tracing_subscriber::registry().with(profiler.layer()).init();
 
-    writeln!(stdout(), "CNN for {IMAGES} images")?;
+    println!("CNN for {IMAGES} images");
     let images = load_images(IMAGES);
     let network = create_network();
     let gpu = Gpu::open_or_explain().map(|gpu| (upload(&gpu, &network), gpu));
@@ -53,10 +51,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
 
     let right = images.iter().zip(&outputs).filter(|(image, output)| image.class == largest(output.data())).count();
-    writeln!(stdout(), "Accuracy: {:.2} %", 100.0 * right as f64 / IMAGES as f64)?;
+    println!("Accuracy: {:.2} %", 100.0 * right as f64 / IMAGES as f64);
     verify(&network, &images[0], &outputs, if gpu.is_some() { GPU_TOLERANCE } else { CPU_TOLERANCE });
     if gpu.is_some() {
-        verify_gpu(&network, &images, &outputs)?;
+        verify_gpu(&network, &images, &outputs);
     } else {
         assert_eq!(right, 916, "images classified rightly");
     }
@@ -126,7 +124,7 @@ fn verify(network: &[Layer], first: &LabelledImage, outputs: &[Tensor], toleranc
 }
 
 /// Checks every image against the CPU.
-fn verify_gpu(network: &[Layer], images: &[LabelledImage], outputs: &[Tensor]) -> io::Result<()> {
+fn verify_gpu(network: &[Layer], images: &[LabelledImage], outputs: &[Tensor]) {
     let mut worst = 0.0_f32;
     for (image, output) in images.iter().zip(outputs) {
         let expected = sequential::forward(&Cpu, network, to_tensor(&image.pixels));
@@ -134,5 +132,5 @@ fn verify_gpu(network: &[Layer], images: &[LabelledImage], outputs: &[Tensor]) -
         assert!(difference < GPU_TOLERANCE, "the probabilities of an image are off by {difference}");
         worst = worst.max(difference);
     }
-    writeln!(stdout(), "Computed on the GPU, probabilities within {worst:.1e} of the CPU's")
+    println!("Computed on the GPU, probabilities within {worst:.1e} of the CPU's");
 }

@@ -15,7 +15,6 @@
 //! ```
 
 use std::error::Error;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +23,6 @@ use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PinnedHostSlice, PushKernelArg,
 };
 use examples::gpu;
-use examples::output::{stderr, stdout};
 use examples::random::Random;
 use tracing::{info_span, instrument};
 use tracing_gpu::{stream_id, with_stream};
@@ -72,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (context, module) = match device {
         Ok(device) => device,
         Err(reason) => {
-            writeln!(stderr(), "no GPU used: {reason}; there is nothing to show without one")?;
+            eprintln!("no GPU used: {reason}; there is nothing to show without one");
             return Ok(());
         }
     };
@@ -86,11 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let _profile = tracing_gpu::init();
     let two_streams = measure(&mut lanes, &kernel, &mut chunks, 2)?;
-    writeln!(
-        stdout(),
-        "{CHUNKS} chunks of {} MiB: {one_stream:.2?} on one stream, {two_streams:.2?} on two",
-        (WORDS * 4) >> 20
-    )?;
+    println!("{CHUNKS} chunks of {} MiB: {one_stream:.2?} on one stream, {two_streams:.2?} on two", (WORDS * 4) >> 20);
     Ok(())
 }
 

@@ -17,7 +17,6 @@
 //! ```
 
 use std::error::Error;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
@@ -27,7 +26,6 @@ use examples::network::layers::largest;
 use examples::network::residual::{Block, Stage};
 use examples::network::weights::fnv1a;
 use examples::network::{Cpu, Device, ResidualNetwork, Tensor, Weights, WeightsError, reference};
-use examples::output::stdout;
 use examples::random::Random;
 use tracing::instrument;
 use tracing_gpu::{Profiler, Report, with_stream};
@@ -68,10 +66,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let images = BATCHES * BATCH as u64;
     if gpu.is_some() {
-        writeln!(stdout(), "{images} images classified on the GPU, logits within {difference:.1e} of the CPU's")?;
+        println!("{images} images classified on the GPU, logits within {difference:.1e} of the CPU's");
     } else {
         let checksum = fnv1a(&checksum);
-        writeln!(stdout(), "{images} images classified, checksum of the logits {checksum:016x}")?;
+        println!("{images} images classified, checksum of the logits {checksum:016x}");
         assert_eq!(checksum, LOGITS, "the network computes other numbers than it did");
     }
     Ok(())

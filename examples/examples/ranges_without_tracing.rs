@@ -16,12 +16,10 @@
 //! ```
 
 use std::error::Error;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use examples::output::stdout;
 use examples::sieve::{SEGMENT, count, cross_off, sieving_primes};
 use nvtx_rs::{Attributes, Category, Color, Domain, PushRange, StartRange, mark, naming, range};
 
@@ -57,17 +55,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let _whole = PushRange::new(domain, &Attributes::new().message(&name).payload(LIMIT));
         count_primes(annotations)?
     };
-    writeln!(stdout(), "{primes} primes up to {LIMIT}")?;
+    println!("{primes} primes up to {LIMIT}");
     assert_eq!(primes, PRIMES);
 
     if nvtx_rs::is_tool_attached() {
-        writeln!(stdout(), "A tool is attached and has seen every range.")?;
+        println!("A tool is attached and has seen every range.");
     } else {
-        writeln!(
-            stdout(),
+        println!(
             "No tool is attached. To see the ranges: nsys profile -t nvtx {}",
             std::env::args().next().unwrap_or_default()
-        )?;
+        );
     }
     Ok(())
 }

@@ -11,12 +11,10 @@
 //! ```
 
 use std::error::Error;
-use std::io::Write as _;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use examples::gpu;
-use examples::output::{stderr, stdout};
 use tracing::instrument;
 use tracing_gpu::{Profiler, Report};
 
@@ -49,12 +47,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             gpu.download(&output)?
         }
         Err(reason) => {
-            writeln!(stderr(), "no GPU used: {reason}; running on the CPU")?;
+            eprintln!("no GPU used: {reason}; running on the CPU");
             square(&tensor)
         }
     };
     verify(&tensor, &squares);
-    writeln!(stdout(), "{SIDE} x {SIDE} numbers squared, each as it should be")?;
+    println!("{SIDE} x {SIDE} numbers squared, each as it should be");
 
     profiler.finish()?;
     Ok(())

@@ -6,13 +6,11 @@
 mod kernels;
 mod operations;
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaModule, CudaStream, DriverError};
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
 
-use crate::output::stderr;
 use kernels::Kernels;
 pub use operations::{DeviceConv, DeviceFullyConnected, DeviceTensor};
 
@@ -38,10 +36,7 @@ impl Gpu {
     /// program's arguments, one line on stderr says why.
     pub fn open_or_explain() -> Option<Self> {
         let gpu = if cpu_is_forced() { Err("--cpu was given".to_owned()) } else { Self::open() };
-        gpu.inspect_err(|reason| {
-            let _nowhere_left_to_say_it = writeln!(stderr(), "no GPU used: {reason}; running on the CPU");
-        })
-        .ok()
+        gpu.inspect_err(|reason| eprintln!("no GPU used: {reason}; running on the CPU")).ok()
     }
 
     /// The stream that all work goes to.
