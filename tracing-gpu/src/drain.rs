@@ -15,6 +15,7 @@ use crate::collect::row::RowCopy;
 use crate::collect::stream_times::{StreamKey, StreamTime};
 use crate::gpu;
 use crate::record::RangeKey;
+use crate::recorder::Durations;
 use crate::stats::Distribution;
 use crate::summary::{
     CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
@@ -30,7 +31,14 @@ pub(crate) struct Cut {
 }
 
 /// Everything measured so far in the current window.
-pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>, cut: Option<&Cut>) -> Summary {
+///
+/// `written` is there at the end, where a database was written.
+pub(crate) fn summarise(
+    core: &'static Core,
+    collector: Option<&gpu::Collector>,
+    cut: Option<&Cut>,
+    written: Option<&Durations>,
+) -> Summary {
     if core.gpu {
         gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
@@ -66,7 +74,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
         let totals = node_totals(&rows, &ends, &stream_rows, names);
         let mut summary = Summary {
             elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
-            ranges: ranges(&merged, names, rate),
+            ranges: ranges(&merged, names, rate, &by_name(written, names)),
             stream_ranges: stream_ranges(&stream_rows, names),
             tree: tree(&totals, activity.as_ref(), names, rate, window),
             gpu: activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id())),
@@ -74,6 +82,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
             losses: losses(core, names, open, cut),
             ..Summary::default()
         };
+        activity::agree(&mut summary);
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
@@ -139,10 +148,12 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
     }
 }
 
-fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
-    let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
+fn ranges(merged: &Merged, names: &Names, rate: Rate, written: &ByName) -> Vec<RangeStats> {
+    let rows = merged.ranges.iter().filter_map(|(key, (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
+        let own = times(all, rate);
+        let times = written.get(key).and_then(|all| as_written(&own, times(all, Rate::IDENTITY)));
+        Some(RangeStats { domain, name, style: key.1, times: times.unwrap_or(own) })
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
@@ -155,6 +166,29 @@ fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
         rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
+}
+
+/// Durations by the name that is shown.
+type ByName = BTreeMap<(String, RangeStyle), Distribution>;
+
+fn by_name(written: Option<&Durations>, names: &Names) -> ByName {
+    let mut all = ByName::new();
+    for (label, style, row) in written.into_iter().flat_map(Durations::iter) {
+        all.entry((label_shown(names, label), style)).or_default().merge(row);
+    }
+    all
+}
+
+/// The times of a row as the database has them, if it has the same instances, whole: it goes on over windows, and there may have been no room for some.
+fn as_written(own: &Times, written: Times) -> Option<Times> {
+    let rounding = 10 * own.instances + own.total_ns / 100_000;
+    if own.instances != written.instances || own.total_ns.abs_diff(written.total_ns) > rounding {
+        return None;
+    }
+    if own.median_exact && own.median_ns.is_some() && !written.median_exact {
+        return Some(Times { median_ns: own.median_ns, median_exact: true, ..written });
+    }
+    Some(written)
 }
 
 fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {

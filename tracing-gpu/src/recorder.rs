@@ -4,6 +4,7 @@
 //! program, go on.
 
 mod baseline;
+mod durations;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
 mod gpu;
 mod instances;
@@ -27,6 +28,8 @@ use gpu::GpuTracks;
 use moments::Moments;
 pub(crate) use open::TimelinePaths;
 use values::{OpenRanges, OpenValues};
+
+pub(crate) use durations::Durations;
 
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
@@ -72,6 +75,8 @@ struct State {
     records: Records,
     open: OpenRanges,
     tracks: GpuTracks,
+    /// Where there is a database.
+    durations: Option<Durations>,
 }
 
 /// Names by their numbers, as far as they are known here.
@@ -164,6 +169,7 @@ impl Recorder {
                 records: Records::default(),
                 open: OpenRanges::default(),
                 tracks: GpuTracks::new(memory),
+                durations: paths.sqlite.is_some().then(|| Durations::new(memory / 4)),
             }),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
@@ -192,6 +198,11 @@ impl Recorder {
     /// Records that there was no room for, so far.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
+    }
+
+    /// Gives the durations that are in the database, where there is one, all that [`write`](Self::write) has written.
+    pub(crate) fn take_durations(&self) -> Option<Durations> {
+        self.state.lock().durations.take()
     }
 
     /// Writes what has been recorded so far.
@@ -314,13 +325,17 @@ fn give_range(
     (color, payload): (Option<Color>, Option<Payload>),
     fields: &[(&'static str, Value<'_>)],
 ) {
-    let State { files, errors, moments, labels, .. } = state;
+    let State { files, errors, moments, labels, durations, .. } = state;
     let RangeRecord { key, start, end, depth, began_on, cut } = *range;
+    let (start, end) = (moments.ns(start), moments.ns(end));
+    if let Some(durations) = durations {
+        durations.add(key.label, key.style, end.saturating_sub(start));
+    }
     let (domain, name) = labels.label(key.label);
     let item = Item::Range(Range {
         thread: began_on.unwrap_or(thread),
-        start: moments.ns(start),
-        end: moments.ns(end),
+        start,
+        end,
         style: key.style,
         domain,
         name,

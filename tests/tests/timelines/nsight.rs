@@ -32,26 +32,13 @@ fn table(csv: &str) -> (Vec<&str>, BTreeMap<String, Vec<&str>>) {
     (header, rows)
 }
 
-/// What two conversions of the same clock may differ by, for one of these ranges: each is rounded, and the rate is measured for each on its own.
-fn near(ours: f64, theirs: f64, header: &str) -> bool {
-    let allowed = match header {
-        "Time (%)" => 0.11,
-        "Total Time (ns)" => 1_000.0 + theirs * 1e-5,
-        _ => 5.0 + theirs * 1e-4,
-    };
-    (ours - theirs).abs() <= allowed
-}
-
 fn assert_equal(what: &str, ours: &str, theirs: &str) {
     let ((our_header, ours), (header, theirs)) = (table(ours), table(theirs));
     assert_eq!(our_header, header, "{what}");
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{what}");
     for (name, cells) in ours {
         for ((header, our), their) in header.iter().zip(cells).zip(&theirs[&name]) {
-            let number =
-                |text: &str| text.parse::<f64>().unwrap_or_else(|_| panic!("{what} {name} {header}: {text:?}"));
-            let same = if *header == "Instances" { our == *their } else { near(number(our), number(their), header) };
-            assert!(same, "{what}, {name}, {header}: ours {our}, theirs {their}");
+            assert_eq!(our, *their, "{what}, {name}, {header}");
         }
     }
 }
@@ -99,9 +86,8 @@ fn assert_trace(what: &str, summary: &Summary, printed: &str) {
         deepest = number(level).max(deepest);
     }
     for row in summary.ranges.iter().filter(|row| row.style == RangeStyle::PushPop) {
-        let (instances, total) = rows.remove(&row.label()).unwrap_or_else(|| panic!("{what}: no {}", row.label()));
-        assert_eq!(instances, row.times.instances, "{what} {}", row.label());
-        assert!(near(row.times.total_ns as f64, total as f64, "Total Time (ns)"), "{what} {}", row.label());
+        let found = rows.remove(&row.label()).unwrap_or_else(|| panic!("{what}: no {}", row.label()));
+        assert_eq!(found, (row.times.instances, row.times.total_ns), "{what} {}", row.label());
     }
     assert!(rows.is_empty() && deepest > 0, "{what}: {rows:?}");
 }

@@ -10,7 +10,7 @@ use crate::correlate::{self, Function, Totals};
 use crate::stats::Distribution;
 use crate::summary::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
-    RangeKernelStats, RangeStyle, Sizes,
+    RangeKernelStats, RangeStyle, Sizes, Summary,
 };
 
 /// Attributed work, and the names of what it is of.
@@ -106,6 +106,19 @@ fn calls(all: &ActivityTotals) -> Vec<CallStats> {
     let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| CallStats { name, times: ns(&all) }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
+}
+
+/// Where all instances of a range had work, what they took is what the table of the ranges says.
+pub(super) fn agree(summary: &mut Summary) {
+    let Some(gpu) = &mut summary.gpu else { return };
+    let ranges: HashMap<_, _> =
+        summary.ranges.iter().map(|row| ((&row.domain, &row.name, row.style), &row.times)).collect();
+    for row in &mut gpu.projections {
+        let range = ranges.get(&(&row.domain, &row.name, row.style));
+        if let Some(range) = range.filter(|range| range.instances == row.projected.instances) {
+            row.range_total_ns = range.total_ns;
+        }
+    }
 }
 
 fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<ProjectionStats> {
