@@ -192,6 +192,10 @@ fn what_is_open_at_a_reset_is_whole_and_keeps_its_values() {
         let (trace, summary) = (run.trace(), run.summary());
         trace.assert_nested(tier);
         assert!(!instances(&summary).contains_key("before"), "{tier}: {summary:?}");
+        // The table does not take over from the database what was before the window.
+        let (outer, whole) = (summary.ranges.iter().find(|row| row.name == "outer"), trace.slice("outer"));
+        let in_window = outer.expect("a row").times.total_ns;
+        assert!(in_window + 200_000_000 < whole.end - whole.start, "{tier}: {in_window} ns of {whole:?}");
         let inside = [trace.slice("before"), trace.slice("between"), trace.slice("after")];
         for (name, id) in [("outer", json!(1)), ("plain", json!(null)), ("inner", json!(2)), ("next", json!(3))] {
             let slice = trace.slice(name);
