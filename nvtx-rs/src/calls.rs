@@ -134,10 +134,11 @@ macro_rules! calls {
 /// Opens a range. `clock` runs last: everything is at hand by then but the jump into the tool.
 pub(crate) fn push<T>(domain: Handle, event: &Event<'_>, clock: impl FnOnce() -> T) -> T {
     let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) else { return clock() };
-    // SAFETY: as in `calls!`.
+    // SAFETY: this slot holds a function of this type by the interface's definition.
     let function = unsafe { transmute::<*mut c_void, abi::PushEx>(function) };
     let moment = clock();
-    // SAFETY: as in `calls!`.
+    // SAFETY: a loaded tool stays loaded, whatever the clock did. The tool reads the event during the call, for which it is
+    // borrowed; the handle is one that it made itself, or null.
     unsafe { function(domain, &event.0) };
     moment
 }
@@ -145,10 +146,10 @@ pub(crate) fn push<T>(domain: Handle, event: &Event<'_>, clock: impl FnOnce() ->
 /// Closes the latest range; as [`push`].
 pub(crate) fn pop<T>(domain: Handle, clock: impl FnOnce() -> T) -> T {
     let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_POP]) else { return clock() };
-    // SAFETY: as in `calls!`.
+    // SAFETY: this slot holds a function of this type by the interface's definition.
     let function = unsafe { transmute::<*mut c_void, abi::Pop>(function) };
     let moment = clock();
-    // SAFETY: as in `calls!`.
+    // SAFETY: a loaded tool stays loaded, whatever the clock did. The handle is one that the tool made itself, or null.
     unsafe { function(domain) };
     moment
 }

@@ -83,7 +83,9 @@ pub(crate) fn summarise(
             losses: losses(core, names, open, cut),
             ..Summary::default()
         };
-        activity::agree(&mut summary);
+        if written.is_some() {
+            activity::agree(&mut summary);
+        }
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {

@@ -83,14 +83,15 @@ impl Said {
         }
     }
 
-    fn field(&mut self, field: &Field, value: Value<'_>, shown: &dyn fmt::Debug) {
+    /// A field, or the message: as text, and as `keep` puts it among the fields.
+    fn field(&mut self, field: &Field, shown: &dyn fmt::Debug, keep: impl FnOnce(&mut Fields)) {
         if field.name() == MESSAGE {
             self.message = Some(format!("{shown:?}"));
             return;
         }
         self.show(field, shown);
         if self.with_fields {
-            self.fields.push(field.name(), value);
+            keep(&mut self.fields);
         }
     }
 }
@@ -99,37 +100,30 @@ const MESSAGE: &str = "message";
 
 impl Visit for Said {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == MESSAGE {
-            self.message = Some(format!("{value:?}"));
-            return;
-        }
-        self.show(field, value);
-        if self.with_fields {
-            self.fields.push_formatted(field.name(), value);
-        }
+        self.field(field, value, |fields| fields.push_formatted(field.name(), value));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == MESSAGE {
             self.message = Some(value.to_owned());
         } else {
-            self.field(field, Value::Text(value), &value);
+            self.field(field, &value, |fields| fields.push(field.name(), Value::Text(value)));
         }
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.field(field, Value::Unsigned(value), &value);
+        self.field(field, &value, |fields| fields.push(field.name(), Value::Unsigned(value)));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.field(field, Value::Integer(value), &value);
+        self.field(field, &value, |fields| fields.push(field.name(), Value::Integer(value)));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.field(field, Value::Float(value), &value);
+        self.field(field, &value, |fields| fields.push(field.name(), Value::Float(value)));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.field(field, Value::Bool(value), &value);
+        self.field(field, &value, |fields| fields.push(field.name(), Value::Bool(value)));
     }
 }

@@ -23,13 +23,12 @@ use std::time::Duration;
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 
+pub(crate) use durations::Durations;
 pub(crate) use gpu::GpuRecords;
 use gpu::GpuTracks;
 use moments::Moments;
 pub(crate) use open::TimelinePaths;
 use values::{OpenRanges, OpenValues};
-
-pub(crate) use durations::Durations;
 
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
