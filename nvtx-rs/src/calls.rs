@@ -131,7 +131,9 @@ macro_rules! calls {
     )* };
 }
 
-/// Opens a range. `clock` runs last: everything is at hand by then but the jump into the tool.
+/// Opens a range. `clock` runs last: everything is at hand by then but the jump into the tool. Never inlined: there is one such jump
+/// for all kinds of messages, and none of them is met cold because the others came first.
+#[inline(never)]
 pub(crate) fn push<T>(domain: Handle, event: &Event<'_>, clock: impl FnOnce() -> T) -> T {
     let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) else { return clock() };
     // SAFETY: this slot holds a function of this type by the interface's definition.

@@ -40,6 +40,12 @@ impl Frame {
         self.nested.store(nested, Relaxed);
     }
 
+    /// Has the range start at another time. For the owning thread.
+    #[inline(always)]
+    pub(crate) fn start_at(&self, start: Ticks) {
+        self.start.store(start, Relaxed);
+    }
+
     #[inline(always)]
     fn ended(&self, now: Ticks) -> Ended {
         let duration = now.saturating_sub(self.start.load(Relaxed));
@@ -132,14 +138,14 @@ impl Stack {
         Some((frame.place(), frame.start.load(Relaxed)))
     }
 
-    /// Opens a range. Returns false where the stack is full; the range is then not on it.
+    /// Opens a range. Returns `None` where the stack is full; the range is then not on it.
     #[inline(always)]
-    pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> bool {
+    pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> Option<&Frame> {
         let depth = self.depth();
-        let Some(frame) = self.frames.get_or_grow(depth) else { return false };
+        let frame = self.frames.get_or_grow(depth)?;
         frame.set(span, place, start, 0);
         self.set_depth(depth + 1);
-        true
+        Some(frame)
     }
 
     /// Whether nothing is open.
@@ -152,13 +158,6 @@ impl Stack {
     #[inline(always)]
     pub(crate) fn near_top(&self) -> Option<&Frame> {
         self.frames.near(self.depth().wrapping_sub(1))
-    }
-
-    /// Has the innermost range start at another time.
-    pub(crate) fn start_top(&self, start: Ticks) {
-        if let Some(top) = self.top() {
-            top.start.store(start, Relaxed);
-        }
     }
 
     /// [`push`](Self::push) while fewer than 64 ranges are open; else false, and nothing has happened.
