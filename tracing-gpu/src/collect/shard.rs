@@ -171,14 +171,16 @@ impl Shard {
     pub(super) fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, mark: Option<Mark>) {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
-        let Some(frame) = self.stack.push(span, place, self.now()) else {
+        // Under a tool, the start is set below.
+        let start = if range.is_some() { 0 } else { self.now() };
+        let Some(frame) = self.stack.push(span, place, start) else {
             mark.into_iter().for_each(gpu::abandon);
             return self.core.drop_span();
         };
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.closed(|| {
-                // Once more, with next to nothing left between the clock and the tool, which may call CUDA in this range: one store,
-                // and no branch, whose other side may be a line of code that has to be fetched.
+                // Next to nothing is left between the clock and the tool, which may call CUDA in this range: one store, and no
+                // branch, whose other side may be a line of code that has to be fetched.
                 range.domain.push_timed(&attributes, || frame.start_at(self.now_in_order()));
             });
         }
