@@ -8,9 +8,7 @@ Both files are of one run: `TRACING_GPU=sqlite=run.sqlite,json=SUMMARY.json`. FO
 as REPORT.csv, for the reports of REPORTS below.
 
 Prints a line a report, and `!!` lines for rows that are in one of the two only and for values that differ by more than their last printed
-digit; exits with 1 if there is any. Durations of ranges are kept in ticks of the CPU's clock for the summary, and written as two moments in
-nanoseconds into the database while the rate of that clock is still being measured: they may differ by 1 ns an instance and one part in ten
-millions.
+digit; exits with 1 if there is any.
 """
 
 import sys
@@ -22,11 +20,6 @@ REPORTS = [
     "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_sum", "nvtx_pushpop_trace", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace", "nvtx_kern_sum",
     "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum",
 ]
-
-
-def rounding(total, instances):
-    """By how much the time of a range may be off, in nanoseconds."""
-    return instances + total * 1e-7
 
 
 failures = 0
@@ -71,20 +64,17 @@ class Table:
         print(f"   {self.report:<24} {sum(map(len, self.ours.values())):>5} rows, {self.values:>6} values")
 
 
-def times(prefix, t, total, is_range=False):
+def times(prefix, t, total):
     """The columns of durations: their values, and half of the last digit that is printed."""
-    count = t["instances"]
-    off = lambda ns, instances=1: rounding(ns, instances) if is_range else 0
-    average = t["total_ns"] / count
     columns = {
-        total: (t["total_ns"], 0.5 + off(t["total_ns"], count)),
-        f"{prefix}Avg": (average, 0.0501 + off(average)),
-        f"{prefix}Min": (t["min_ns"], 0.5 + off(t["min_ns"])),
-        f"{prefix}Max": (t["max_ns"], 0.5 + off(t["max_ns"])),
-        f"{prefix}StdDev": (t["stddev_ns"], 0.0501 + off(t["stddev_ns"]) + t["stddev_ns"] * 1e-9),
+        total: (t["total_ns"], 0),
+        f"{prefix}Avg": (t["total_ns"] / t["instances"], 0.0501),
+        f"{prefix}Min": (t["min_ns"], 0),
+        f"{prefix}Max": (t["max_ns"], 0),
+        f"{prefix}StdDev": (t["stddev_ns"], 0.0501 + t["stddev_ns"] * 1e-9),
     }
     if t["median_exact"] and t["median_ns"] is not None:
-        columns[f"{prefix}Med"] = (t["median_ns"], 0.0501 + off(t["median_ns"]))
+        columns[f"{prefix}Med"] = (t["median_ns"], 0.0501)
     return columns
 
 
@@ -102,7 +92,7 @@ def ranges(summary, folder):
         for row in rows:
             key = (label(row["domain"], row["name"]), row["style"] if both else "")
             t = row["times"]
-            table.want(key, **times("", t, "Total Time", is_range=True), **percent(row), Instances=(t["instances"], 0))
+            table.want(key, **times("", t, "Total Time"), **percent(row), Instances=(t["instances"], 0))
         table.compare()
     # Each instance, so their number and their sum.
     table, sums = Table(folder, "nvtx_pushpop_trace", lambda row: text(row, "Name")), {}
@@ -112,8 +102,7 @@ def ranges(summary, folder):
     for row in summary["ranges"]:
         if row["style"] == "PushPop":
             t = row["times"]
-            total = (t["total_ns"], rounding(t["total_ns"], t["instances"]))
-            table.want(label(row["domain"], row["name"]), Total=total, Instances=(t["instances"], 0))
+            table.want(label(row["domain"], row["name"]), Total=(t["total_ns"], 0), Instances=(t["instances"], 0))
     table.compare()
 
 
@@ -125,7 +114,7 @@ def projections(gpu, folder):
             (label(row["domain"], row["name"]), row["style"]),
             **times("Proj ", t, "Total Proj Time"),
             **{
-                "Total Range Time": (row["range_total_ns"], rounding(row["range_total_ns"], n)),
+                "Total Range Time": (row["range_total_ns"], 0),
                 "Range Instances": (n, 0),
                 "Total GPU Ops": (row["operations"], 0),
                 "Avg GPU Ops": (row["operations"] / n, 0.0501),

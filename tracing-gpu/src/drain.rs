@@ -78,14 +78,13 @@ pub(crate) fn summarise(
             ranges: ranges(&merged, names, rate, &by_name(written, names)),
             stream_ranges: stream_ranges(&stream_rows, names),
             tree: tree(&totals, activity.as_ref(), names, rate, window),
-            gpu: activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id())),
+            gpu: activity
+                .as_ref()
+                .map(|all| activity::activity(all, names, rate, std::process::id(), written.is_some())),
             categories: categories(&merged, rate),
             losses: losses(core, names, open, cut),
             ..Summary::default()
         };
-        if written.is_some() {
-            activity::agree(&mut summary);
-        }
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 pub(crate) use durations::Durations;
 pub(crate) use gpu::GpuRecords;
 use gpu::GpuTracks;
-use moments::Moments;
+pub(crate) use moments::Moments;
 pub(crate) use open::TimelinePaths;
 use values::{OpenRanges, OpenValues};
 
@@ -188,6 +188,13 @@ impl Recorder {
         }
     }
 
+    /// What a database's moments are converted by, where there is one.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn moments(&self) -> Option<Moments> {
+        let state = self.state.lock();
+        state.durations.is_some().then(|| state.moments.share())
+    }
+
     /// Records of the GPU's side, to be written with the next that come.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn add_gpu(&self, add: impl FnOnce(&mut GpuRecords)) {
@@ -212,7 +219,7 @@ impl Recorder {
             let mut records = std::mem::take(&mut state.records);
             self.lost.fetch_add(shard.take_records(&mut records), Relaxed);
             if !records.is_empty() {
-                state.moments.add(self.core.clock.anchor()); // after what is converted by it
+                state.moments.add(|| self.core.clock.anchor()); // after what is converted by it
                 state.labels.update(self.core);
                 write_records(state, &records);
                 if let Some(room) = &self.core.tape_room {
@@ -224,7 +231,7 @@ impl Recorder {
         }
         let gpu = self.gpu.lock().take();
         if !gpu.is_empty() {
-            state.moments.add(self.core.clock.anchor());
+            state.moments.add(|| self.core.clock.anchor());
             state.labels.update(self.core);
         }
         let lost = gpu.lost();

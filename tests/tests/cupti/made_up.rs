@@ -72,6 +72,11 @@ fn at_exit_a_library_that_hangs_is_left_behind() {
     scenario("hang", &[("FAKE_HANG", "1")]);
 }
 
+#[test]
+fn ranges_last_as_long_as_in_the_database() {
+    scenario("database", &[]);
+}
+
 /// The name comes from the driver; one that does not say is no harm.
 #[test]
 fn timelines_name_their_devices() {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use tracing_gpu::internals::{Api, Recording, Seen, Work};
-use tracing_gpu::{Gpu, Output, Profiler};
+use tracing_gpu::{Gpu, Output, Profiler, RangeStyle, Summary};
 
 use crate::fake::{COPY, Fake, GRAPH, LAUNCH, SYNCHRONIZE, monotonic};
 
@@ -19,6 +19,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "fork" => fork(fake),
         "hang" => hang(fake),
         "timeline" => timeline(fake),
+        "database" => database(fake),
         _ => panic!("{scenario}"),
     }
 }
@@ -188,4 +189,49 @@ fn timeline(fake: &Fake) {
     assert_eq!(of("process_name", "name").last().map(String::as_str), Some(expected), "{text}");
     assert!(of("process_labels", "labels").iter().all(|labels| labels.starts_with("rank 3, host ")), "{text}");
     assert_eq!(of("spin", "span"), ["forward"]);
+}
+
+/// Ranges of which only every third launches something, while the collector and the writer look in now and then: those that count last as long in the summary as in
+/// the database, to the nanosecond.
+fn database(fake: &Fake) {
+    let path = std::env::temp_dir().join(format!("tracing-gpu-database-{}.sqlite", std::process::id()));
+    let json = path.with_extension("json");
+    let profiler =
+        Profiler::builder().nvtx(false).gpu(Gpu::Cupti).output(Output::None).sqlite(&path).json(&json).build();
+    let profiler = profiler.expect("a profiler");
+    let launches = |number: u32| number % 3 == 0;
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        for number in 0..600 {
+            let request = tracing::info_span!("request", nvtx.lifetime = true);
+            let _in = tracing::info_span!("step").entered();
+            let start = Instant::now();
+            if launches(number) {
+                fake.call(LAUNCH, number + 1, 5);
+                fake.kernel(number + 1, c"spin", 500);
+            }
+            while start.elapsed() < Duration::from_micros(700 + u64::from(number % 7)) {
+                std::hint::spin_loop();
+            }
+            drop(request);
+        }
+    });
+    profiler.finish().expect("the files are written");
+    let summary: Summary = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+    let file = rusqlite::Connection::open(&path).expect("a database");
+    let mut durations = file
+        .prepare("SELECT end - start FROM NVTX_EVENTS JOIN StringIds ON id = textId WHERE value = ?1 AND eventType = ?2 ORDER BY start")
+        .expect("a query");
+    for (name, style, kind) in [("step", RangeStyle::PushPop, 59), ("request", RangeStyle::StartEnd, 60)] {
+        let all = durations.query_map((name, kind), |row| row.get(0)).expect("rows");
+        let all: Vec<u64> = all.map(|duration| duration.expect("a duration")).collect();
+        assert_eq!(all.len(), 600);
+        let rows = &summary.gpu.as_ref().expect("GPU work").projections;
+        let row = rows.iter().find(|row| (row.name.as_str(), row.style) == (name, style)).expect("a projection");
+        assert_eq!(row.projected.instances, 200);
+        let that_count: u64 =
+            (0..).zip(&all).filter(|(number, _)| launches(*number)).map(|(_, duration)| duration).sum();
+        assert_eq!(row.range_total_ns, that_count, "{name}: {:?}", row.projected);
+    }
+    std::fs::remove_file(&path).expect("it is ours");
+    std::fs::remove_file(&json).expect("it is ours");
 }

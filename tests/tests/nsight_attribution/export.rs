@@ -80,7 +80,7 @@ impl Recording {
         let last = notes.iter().map(|note| note.0).chain(self.operations.iter().map(|op| op.end)).max().unwrap_or(0);
         let called: HashMap<u32, u64> = self.calls.iter().map(|call| (call.correlation, call.end)).collect();
         let known = |op: &GpuOp| op.end.max(called.get(&op.correlation).copied().unwrap_or(0));
-        let context = Context { parents: &[0], keep: &|_| true };
+        let context = Context { parents: &[0], keep: &|_| true, written: &|_, _| 0 };
         let mut all = Attribution::new(Limits { launches: 1 << 24, instances: 1 << 24 });
         for drain in 0..DRAINS {
             let (from, to) =

@@ -66,7 +66,12 @@ pub struct Context<'a> {
     pub parents: &'a [u32],
     /// Whether one more duration is kept by itself, by the number of those kept in its row.
     pub keep: &'a dyn Fn(u64) -> bool,
+    /// How long a range with this start and end lasts in a database that is written, in nanoseconds; 0 where there is none.
+    pub written: &'a Written<'a>,
 }
+
+/// See [`Context::written`].
+pub type Written<'a> = dyn Fn(Ticks, Ticks) -> u64 + 'a;
 
 /// The whole of attribution: notes and records in, [`Totals`] out.
 ///
@@ -265,15 +270,20 @@ impl Attribution {
             self.count_call(held.function, held.duration, held.node, context.keep);
         }
         self.launches.drained(|slot| self.instances.release(slot));
-        self.instances.fold(context.keep);
+        self.instances.fold(context);
         while self.instances.is_crowded() && self.launches.forget_oldest(|slot| self.instances.release(slot)) {
-            self.instances.fold(context.keep);
+            self.instances.fold(context);
         }
         self.range_kernels.drained(context.keep);
     }
 
     /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
     pub fn totals(&self, now: Ticks) -> Totals {
+        self.totals_written(now, &|_, _| 0)
+    }
+
+    /// [`totals`](Self::totals) where a database is written.
+    pub fn totals_written(&self, now: Ticks, written: &Written<'_>) -> Totals {
         let (mut nodes, total, unmatched) = self.lineage.totals();
         let mut calls = self.calls.table.clone();
         for held in self.calls.waiting() {
@@ -291,7 +301,7 @@ impl Attribution {
             nodes,
             total,
             unmatched,
-            projections: self.instances.totals(now),
+            projections: self.instances.totals(now, written),
             range_kernels: self.range_kernels.totals(self.instances.undecided()),
             losses: AttributionLosses { outstanding, forgotten_launches, ..self.losses },
         }

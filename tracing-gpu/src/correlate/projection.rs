@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::enclosing::Inside;
 use super::hash::Map;
 use super::totals::{Projection, Range};
+use super::{Context, Written};
 use crate::activity::{Instance, InstanceId};
 use crate::clock::Ticks;
 use crate::stats::Distribution;
@@ -78,13 +79,14 @@ impl Kept {
         (self.label, self.style)
     }
 
-    fn add_to(&self, totals: &mut Projections, end: Ticks, keep: &dyn Fn(u64) -> bool) {
+    fn add_to(&self, totals: &mut Projections, end: Ticks, context: &Context<'_>) {
         if !self.counts() {
             return;
         }
         let row = totals.entry(self.range()).or_default();
-        row.projected.add(self.last.saturating_sub(self.first), keep);
+        row.projected.add(self.last.saturating_sub(self.first), context.keep);
         row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(self.start)));
+        row.range_written = row.range_written.saturating_add((context.written)(self.start, end));
         row.operations = row.operations.saturating_add(self.operations);
     }
 
@@ -292,16 +294,16 @@ impl Instances {
     }
 
     /// Folds instances that nothing more can come of, and beyond the bound the oldest that are over.
-    pub(super) fn fold(&mut self, keep: &dyn Fn(u64) -> bool) {
+    pub(super) fn fold(&mut self, context: &Context<'_>) {
         self.forget_calls();
         while let Some(slot) = self.loose.pop() {
-            self.let_go(slot, keep);
+            self.let_go(slot, context);
         }
         while self.open > self.limit {
             let Some((slot, id)) = self.over.pop_front() else { break };
             let is_meant = |kept: &&mut Kept| kept.id == id && kept.over && !kept.folded;
             let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
-            kept.add_to(&mut self.totals, kept.end, keep);
+            kept.add_to(&mut self.totals, kept.end, context);
             self.nest(slot);
             if let Some(kept) = self.get_mut(slot) {
                 kept.folded = true;
@@ -316,12 +318,12 @@ impl Instances {
     }
 
     /// Frees the slot of an instance that is over and not held, and those of its ancestors that only it held.
-    fn let_go(&mut self, mut slot: u32, keep: &dyn Fn(u64) -> bool) {
+    fn let_go(&mut self, mut slot: u32, context: &Context<'_>) {
         while let Some(kept) = self.kept.get_mut(slot as usize) {
             if kept.id == 0 || !kept.over || kept.is_held() {
                 return;
             }
-            kept.add_to(&mut self.totals, kept.end, keep);
+            kept.add_to(&mut self.totals, kept.end, context);
             self.nest(slot);
             let Some(kept) = self.kept.get_mut(slot as usize) else { return };
             self.open -= usize::from(!kept.folded);
@@ -337,10 +339,11 @@ impl Instances {
     }
 
     /// The totals, with those that are kept as they are now.
-    pub(super) fn totals(&self, now: Ticks) -> Projections {
+    pub(super) fn totals(&self, now: Ticks, written: &Written<'_>) -> Projections {
+        let context = Context { parents: &[], keep: &|_| true, written };
         let mut totals = self.totals.clone();
         for kept in self.kept.iter().filter(|kept| kept.id != 0) {
-            kept.add_to(&mut totals, if kept.over { kept.end } else { now }, &|_| true);
+            kept.add_to(&mut totals, if kept.over { kept.end } else { now }, &context);
             self.nest_now(kept, &mut totals);
         }
         totals.retain(|_, row| row.projected.count > 0);
@@ -361,6 +364,6 @@ impl Instances {
             }
         }
         self.over.clear();
-        self.fold(&|_| false);
+        self.fold(&Context { parents: &[], keep: &|_| false, written: &|_, _| 0 });
     }
 }

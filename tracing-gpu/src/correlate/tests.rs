@@ -6,7 +6,7 @@ use crate::activity::{Instance, Kernel, Memory};
 use crate::summary::RangeStyle;
 use proptest::prelude::*;
 
-pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
+pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true, written: &|_, _| 0 };
 
 pub(super) fn attribution(launches: usize, instances: usize) -> Attribution {
     Attribution::new(Limits { launches, instances })
@@ -336,13 +336,13 @@ fn a_call_in_a_range_twice_over_counts_once() {
 #[test]
 fn lineage_that_is_no_tree_goes_to_the_root() {
     let mut all = attribution(100, 100);
-    let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false };
+    let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false, written: &|_, _| 0 };
     (0..5).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, u32::MAX][id as usize], 0)));
     (0..5).for_each(|id| all.operation(&kernel(id, 10, 20), &context));
     let totals = all.totals(100);
     let of = |node: u32| (totals.nodes[&node].own.operations, totals.nodes[&node].total.operations);
     assert_eq!([of(0), of(1), of(2), of(3)], [(2, 5), (1, 2), (1, 1), (1, 1)]);
-    all.operation(&kernel(0, 30, 40), &Context { parents: &[], keep: &|_| true });
+    all.operation(&kernel(0, 30, 40), &Context { parents: &[], keep: &|_| true, written: &|_, _| 0 });
     assert_eq!(all.own(0), 3);
 }
 

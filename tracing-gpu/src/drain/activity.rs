@@ -10,7 +10,7 @@ use crate::correlate::{self, Function, Totals};
 use crate::stats::Distribution;
 use crate::summary::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
-    RangeKernelStats, RangeStyle, Sizes, Summary, Times,
+    RangeKernelStats, RangeStyle, Sizes,
 };
 
 /// Attributed work, and the names of what it is of.
@@ -50,13 +50,13 @@ impl ActivityTotals {
     }
 }
 
-/// All of it. `pid` is that of this process.
-pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32) -> GpuActivity {
+/// All of it. `pid` is that of this process; `written` says that ranges last as long as in the database.
+pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32, written: bool) -> GpuActivity {
     GpuActivity {
         kernels: kernels(all),
         memory: memory(all),
         calls: all.calls.then(|| calls(all)),
-        projections: projections(all, names, rate),
+        projections: projections(all, names, rate, written),
         range_kernels: range_kernels(all, names, pid),
         total: all.totals.total.clone(),
         outside: all.totals.nodes.get(&correlate::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone()),
@@ -108,31 +108,14 @@ fn calls(all: &ActivityTotals) -> Vec<CallStats> {
     rows
 }
 
-/// Where all instances of a range had work, what they took is what the table of the ranges says. Equal numbers may be of other instances (one is open, another had
-/// no work), which take another time: what is taken over differs by what rounding may.
-pub(super) fn agree(summary: &mut Summary) {
-    let Some(gpu) = &mut summary.gpu else { return };
-    let ranges: HashMap<_, _> =
-        summary.ranges.iter().map(|row| ((&row.domain, &row.name, row.style), &row.times)).collect();
-    for row in &mut gpu.projections {
-        let range = ranges.get(&(&row.domain, &row.name, row.style));
-        let is_same = |range: &&&Times| {
-            let rounding = 10 * range.instances + range.total_ns / 100_000;
-            range.instances == row.projected.instances && range.total_ns.abs_diff(row.range_total_ns) <= rounding
-        };
-        if let Some(range) = range.filter(is_same) {
-            row.range_total_ns = range.total_ns;
-        }
-    }
-}
-
-fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<ProjectionStats> {
+fn projections(all: &ActivityTotals, names: &Names, rate: Rate, written: bool) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
     let mut merged: BTreeMap<(String, RangeStyle), (u32, correlate::Projection)> = BTreeMap::new();
     for (&(label, style), projection) in &all.totals.projections {
         let (_, sum) = merged.entry((label_shown(names, label), style)).or_insert((label, Default::default()));
         sum.projected.merge(&projection.projected);
         sum.range_total += projection.range_total;
+        sum.range_written += projection.range_written;
         sum.operations += projection.operations;
         sum.level_sum += projection.level_sum;
         sum.children_sum += projection.children_sum;
@@ -144,7 +127,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<Projectio
             name,
             style,
             projected: ns(&sum.projected),
-            range_total_ns: rate.ns(sum.range_total),
+            range_total_ns: if written { sum.range_written } else { rate.ns(sum.range_total) },
             operations: sum.operations,
             level_sum: sum.level_sum,
             children_sum: sum.children_sum,
@@ -187,41 +170,4 @@ fn range_kernels(all: &ActivityTotals, names: &Names, pid: u32) -> Vec<RangeKern
         ))
     });
     rows.into_iter().map(|(_, row)| row).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::RangeStats;
-
-    #[test]
-    fn only_what_is_of_the_same_instances_is_taken_over() {
-        let of = |instances, total_ns| Times { instances, total_ns, ..Times::default() };
-        let range =
-            |name: &str, times| RangeStats { domain: None, name: name.to_owned(), style: RangeStyle::PushPop, times };
-        let projection = |name: &str, instances, range_total_ns| ProjectionStats {
-            domain: None,
-            name: name.to_owned(),
-            style: RangeStyle::PushPop,
-            projected: of(instances, 5),
-            range_total_ns,
-            operations: 1,
-            level_sum: 0,
-            children_sum: 0,
-        };
-        let projections = vec![
-            projection("all", 3, 1_002),
-            projection("some", 2, 1_002),
-            projection("others", 3, 9_000),
-            projection("none", 1, 7),
-        ];
-        let mut summary = Summary {
-            ranges: ["all", "some", "others"].map(|name| range(name, of(3, 1_000))).into(),
-            gpu: Some(GpuActivity { projections, ..GpuActivity::default() }),
-            ..Summary::default()
-        };
-        agree(&mut summary);
-        let totals: Vec<u64> = summary.gpu.unwrap().projections.iter().map(|row| row.range_total_ns).collect();
-        assert_eq!(totals, [1_000, 1_002, 9_000, 7]);
-    }
 }

@@ -21,7 +21,7 @@ use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
 use crate::process;
 use crate::profiler::finish_all;
-use crate::recorder::Recorder;
+use crate::recorder::{Moments, Recorder};
 use crate::summary::ActivityLosses;
 
 /// How often records are asked for and collected.
@@ -98,6 +98,8 @@ struct State {
     parents: Vec<u32>,
     /// What ran before is not of this window, in nanoseconds of CUPTI's clock.
     window: u64,
+    /// Where a database is written: what it makes nanoseconds of ticks by.
+    moments: Option<Moments>,
     notes: Taken,
     dropped_notes: u64,
     /// CUPTI's count of dropped records at the start of the window.
@@ -166,6 +168,7 @@ impl Collector {
                 attribution: Attribution::new(limits),
                 parents: Vec::new(),
                 window: 0,
+                moments: None,
                 notes: Taken::default(),
                 dropped_notes: 0,
                 dropped_before: 0,
@@ -240,9 +243,12 @@ impl Collector {
         let mut state = self.state.lock();
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
-        let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
+        let State { attribution, parents, window, moments, notes, dropped_notes, losses, .. } = &mut *state;
         for shard in self.core.all_shards() {
             *dropped_notes += shard.take_notes(notes);
+            if let Some(moments) = moments.as_mut().filter(|_| !notes.is_empty()) {
+                moments.add(|| self.core.clock.anchor()); // after what is converted by it
+            }
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
                 recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
@@ -256,7 +262,8 @@ impl Collector {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
         let keep = |kept: u64| kept < KEPT && self.core.budget.covers(kept);
-        let context = Context { parents: parents.as_slice(), keep: &keep };
+        let written = |start, end| written(moments, start, end);
+        let context = Context { parents: parents.as_slice(), keep: &keep, written: &written };
         losses.unreadable_records += lost.unreadable;
         losses.over_budget_records += lost.over_budget;
         if !buffers.is_empty() {
@@ -281,6 +288,7 @@ impl Collector {
     /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
     pub(crate) fn record_to(&self, recorder: &'static Recorder, origin: u64) {
         let _once = self.recorder.set((recorder, origin));
+        self.state.lock().moments = recorder.moments();
     }
 
     fn record(&self, buffer: &mut Filled) {
@@ -311,7 +319,7 @@ impl Collector {
         self.collect();
         let dropped = self.session.dropped();
         let state = self.state.lock();
-        let totals: Totals = state.attribution.totals(now);
+        let totals: Totals = state.attribution.totals_written(now, &|start, end| written(&state.moments, start, end));
         let losses = ActivityLosses {
             dropped_records: dropped.saturating_sub(state.dropped_before),
             without_time: totals.losses.without_time,
@@ -368,4 +376,9 @@ impl Collector {
     pub(crate) fn describe(&self) -> String {
         self.session.describe()
     }
+}
+
+/// How long a range lasts in a database.
+fn written(moments: &Option<Moments>, start: Ticks, end: Ticks) -> u64 {
+    moments.as_ref().map_or(0, |moments| moments.ns(end).saturating_sub(moments.ns(start)))
 }

@@ -228,7 +228,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
         }
     }
     events.sort_by_key(|&(drain, order, _)| (drain, order));
-    let context = Context { parents: &program.parents, keep: &|_| true };
+    let context = Context { parents: &program.parents, keep: &|_| true, written: &|_, _| 0 };
     let mut attribution = Attribution::new(Limits { launches: 10_000, instances: 10_000 });
     let last = events.last().map_or(0, |last| last.0).max(notes.keys().copied().max().unwrap_or(0));
     let mut events = events.into_iter().peekable();
