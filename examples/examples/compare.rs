@@ -39,7 +39,7 @@ struct Arguments {
     files: Vec<String>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
     Csv,
@@ -134,6 +134,9 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
     let added = if new_fails { comparison.added(gate.least_ns) } else { Vec::new() };
     for added in &added {
         writeln!(stderr(), "NEW {added}")?;
+    }
+    if slower.is_empty() && form == Form::Text {
+        writeln!(out, "Nothing is slower by more than {} %.", (10_000.0 * gate.threshold).round() / 100.0)?;
     }
     Ok(slower.is_empty() && added.is_empty())
 }

@@ -323,6 +323,9 @@ fn refused_again(key: &str, first: &str, again: &str) -> String {
 }
 
 fn refused_key(item: &str) -> String {
+    if item.parse::<Report>().is_ok() {
+        return format!("TRACING_GPU: `{item}` is a report: reports are joined by +, as in report=tree+{item}");
+    }
     let allowed = "off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
     format!("TRACING_GPU: `{}` is not known: allowed are {allowed}", item.escape_debug())
 }

@@ -1,7 +1,7 @@
 //! See where a program's time goes, from its `tracing` spans: as NVTX ranges in Nsight Systems, and as range statistics printed at
 //! exit that agree with Nsight's to the instance.
 //!
-//! **Limits first.** Durations are CPU time between entry and exit; GPU time is measured on streams that the program names, with CUDA events: *stream
+//! **Limits first.** Durations are wall-clock time between entry and exit: blocking counts, awaiting does not. GPU time is measured on streams that the program names, with CUDA events: *stream
 //! time*, waiting and idling included. Kernels and copies are listed where CUPTI records. With `panic = "abort"` and on SIGKILL nothing is
 //! printed. [`init`] is for programs that only profile: programs that log compose [`Profiler::layer`]. Linux is where it is tested.
 //!
@@ -18,10 +18,12 @@
 //!     weights.iter().sum()
 //! }
 //!
-//! let _profile = tracing_gpu::init(); // prints when it is dropped
-//! let weights = load();
-//! for _ in 0..3 {
-//!     run(&weights);
+//! fn main() {
+//!     let _profile = tracing_gpu::init(); // a name, not `_` alone: it prints when it is dropped
+//!     let weights = load();
+//!     for _ in 0..3 {
+//!         run(&weights);
+//!     }
 //! }
 //! ```
 //!
@@ -61,15 +63,16 @@
 //! use tracing_gpu::{Profiler, Report};
 //! use tracing_subscriber::prelude::*;
 //!
-//! let profiler = Profiler::builder().report([Report::Ranges, Report::Tree, Report::Categories]).build()?;
-//! let subscriber = tracing_subscriber::registry().with(profiler.layer()); // .with(fmt_layer)
-//! # let _guard =
-//! tracing::subscriber::set_default(subscriber); // or .init() for the whole process
-//! // ... the program ...
-//! # drop(_guard);
-//! profiler.finish()?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let profiler = Profiler::builder().report([Report::Ranges, Report::Tree, Report::Categories]).build()?;
+//!     tracing_subscriber::registry().with(profiler.layer()).init(); // .with(fmt_layer)
+//!     tracing::info_span!("the program").in_scope(|| std::hint::black_box(1 + 1));
+//!     profiler.finish()?; // or drop it
+//!     Ok(())
+//! }
 //! ```
+//!
+//! A filter in the stack itself (`.with(EnvFilter..)`) hides spans from all layers, this one too: give it to the layer that it is for, with `with_filter`.
 //!
 //! # What counts as what
 //!

@@ -94,6 +94,12 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
 }
 
 #[test]
+fn a_report_after_a_comma_is_told_how_it_is_joined() {
+    let (_, complaints) = applied("report=tree,ranges");
+    assert_eq!(complaints, ["TRACING_GPU: `ranges` is a report: reports are joined by +, as in report=tree+ranges"]);
+}
+
+#[test]
 fn files_are_named_where_the_feature_is_there() {
     let (config, complaints) =
         applied(r"json=a\,%p.json,folded=,folded=b.folded,flamegraph=c.svg,json,baseline=d.json");
