@@ -218,6 +218,19 @@ fn after_a_fork_only_the_parent_prints() {
     }
 }
 
+/// It has what handles the signal, and not the thread that waits for it, unless it measures for itself.
+#[test]
+fn a_signal_ends_a_forked_child_too() {
+    for tier in BOTH {
+        let ran = outcome(&mut command("fork-signalled", tier));
+        assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "ended by 15\nended by 15\n"), "{}", ran.stderr);
+        // The report of the second child, whose subscriber is still its parent's, and then that of the parent.
+        let (child, parent) = ran.stderr.split_once("No range was recorded.").expect("a report of the child");
+        assert!(!child.contains("work"), "{child}");
+        assert_eq!(printed(parent), rows([("step", 1), ("work", 1)]), "{tier}");
+    }
+}
+
 /// Whatever locks of ours other threads hold at that moment: they are not in the child, and nobody gives the locks back.
 #[test]
 fn a_forked_child_waits_for_no_thread_that_is_not_there() {

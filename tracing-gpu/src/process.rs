@@ -1,9 +1,11 @@
-//! What only the operating system can do: call us at exit, and tell how wide the terminal is and where we may write.
+//! What only the operating system can do: call us at exit and in handlers of signals, and tell how wide the terminal is and where we may write.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::path::Path;
 use std::sync::Once;
+#[cfg(feature = "signals")]
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Has `hook` called when the process exits, by `process::exit` or by returning from `main`; not on abort or a signal. The first call
 /// counts, later ones do nothing.
@@ -17,6 +19,19 @@ pub(crate) fn at_exit_again(hook: extern "C" fn()) {
     // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
     // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
     let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
+}
+
+/// Has a signal end every process but this one: a child that it forks inherits what handles the signal, and not the thread that waits for it.
+#[cfg(feature = "signals")]
+pub(crate) fn take_default_course_outside_of(process: &'static AtomicU32, signal: i32) -> io::Result<()> {
+    let action = move || {
+        if process.load(Relaxed) != std::process::id() {
+            let _ends_it = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    };
+    // SAFETY: the action may run between any two instructions of the program. It reads an atomic, asks for the process's number, and calls what is
+    // documented as safe there: it allocates nothing, takes no lock and does not panic.
+    unsafe { signal_hook::low_level::register(signal, action) }.map(drop)
 }
 
 /// The operating system's number of the calling thread; 0 where it has none.
