@@ -143,6 +143,21 @@ fn a_signal_prints_when_asked_for_and_takes_its_course() {
     }
 }
 
+/// The program holds the lock that the report waits for. Sent again and again, as somebody would.
+#[test]
+fn a_signal_that_comes_again_ends_what_cannot_print() {
+    for tier in BOTH {
+        let mut child = ready("wait-for-signal-locked", tier);
+        let ended = (0..200).find_map(|_| {
+            send("-INT", &child);
+            std::thread::sleep(Duration::from_millis(100));
+            child.try_wait().expect("it can be waited for")
+        });
+        let _ended_already = child.kill();
+        assert_eq!(ended.and_then(|status| status.signal()), Some(libc::SIGINT), "{tier}");
+    }
+}
+
 /// As a shell script starts what is to live through Ctrl-C. What is not ignored still prints and ends the program.
 #[cfg(target_os = "linux")]
 #[test]

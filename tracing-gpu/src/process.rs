@@ -4,8 +4,6 @@
 use std::io;
 use std::path::Path;
 use std::sync::Once;
-#[cfg(feature = "signals")]
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Has `hook` called when the process exits, by `process::exit` or by returning from `main`; not on abort or a signal. The first call
 /// counts, later ones do nothing.
@@ -21,16 +19,16 @@ pub(crate) fn at_exit_again(hook: extern "C" fn()) {
     let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
 }
 
-/// Has a signal end every process but this one: a child that it forks inherits what handles the signal, and not the thread that waits for it.
+/// Has a signal take its default course where `condition` says so, which must itself be safe in a handler of signals.
 #[cfg(feature = "signals")]
-pub(crate) fn take_default_course_outside_of(process: &'static AtomicU32, signal: i32) -> io::Result<()> {
+pub(crate) fn take_default_course_if(condition: fn() -> bool, signal: i32) -> io::Result<()> {
     let action = move || {
-        if process.load(Relaxed) != std::process::id() {
+        if condition() {
             let _ends_it = signal_hook::low_level::emulate_default_handler(signal);
         }
     };
-    // SAFETY: the action may run between any two instructions of the program. It reads an atomic, asks for the process's number, and calls what is
-    // documented as safe there: it allocates nothing, takes no lock and does not panic.
+    // SAFETY: the action may run between any two instructions of the program. It calls the condition, of which there is one: it reads and writes
+    // atomics, the process's number and a clock; and what is documented as safe there. None of it allocates, takes a lock or panics.
     unsafe { signal_hook::low_level::register(signal, action) }.map(drop)
 }
 

@@ -23,6 +23,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("signal-meets-end", signal_meets_end),
     ("wait-for-signal", wait_for_signal),
     ("wait-for-signal-leaked", wait_for_signal_leaked),
+    ("wait-for-signal-locked", wait_for_signal_locked),
     ("fork", fork),
     ("fork-signalled", fork_signalled),
     ("init-guard", init_guard),
@@ -153,6 +154,14 @@ fn wait_for_signal(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
     tier.install(&profiler)?;
     work();
+    wait_to_be_killed()
+}
+
+/// Nobody else can write to standard error.
+fn wait_for_signal_locked(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
+    tier.install(&profiler)?;
+    let _locked = std::io::stderr().lock();
     wait_to_be_killed()
 }
 
