@@ -143,6 +143,21 @@ fn a_signal_prints_when_asked_for_and_takes_its_course() {
     }
 }
 
+/// The program holds the lock that the report waits for. Sent again and again, as somebody would.
+#[test]
+fn a_signal_that_comes_again_ends_what_cannot_print() {
+    for tier in BOTH {
+        let mut child = ready("wait-for-signal-locked", tier);
+        let ended = (0..200).find_map(|_| {
+            send("-INT", &child);
+            std::thread::sleep(Duration::from_millis(100));
+            child.try_wait().expect("it can be waited for")
+        });
+        let _ended_already = child.kill();
+        assert_eq!(ended.and_then(|status| status.signal()), Some(libc::SIGINT), "{tier}");
+    }
+}
+
 /// As a shell script starts what is to live through Ctrl-C. What is not ignored still prints and ends the program.
 #[cfg(target_os = "linux")]
 #[test]
@@ -215,6 +230,19 @@ fn after_a_fork_only_the_parent_prints() {
         assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
         assert_eq!(ran.stdout, "child\nparent\n", "{tier}");
         assert_eq!(printed(&ran.stderr), rows([("step", 1), ("work", 1)]), "{tier}");
+    }
+}
+
+/// It has what handles the signal, and not the thread that waits for it, unless it measures for itself.
+#[test]
+fn a_signal_ends_a_forked_child_too() {
+    for tier in BOTH {
+        let ran = outcome(&mut command("fork-signalled", tier));
+        assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "ended by 15\nended by 15\n"), "{}", ran.stderr);
+        // The report of the second child, whose subscriber is still its parent's, and then that of the parent.
+        let (child, parent) = ran.stderr.split_once("No range was recorded.").expect("a report of the child");
+        assert!(!child.contains("work"), "{child}");
+        assert_eq!(printed(parent), rows([("step", 1), ("work", 1)]), "{tier}");
     }
 }
 

@@ -48,8 +48,9 @@ pub(crate) fn summarise(
     let shards = core.all_shards();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
+    let abandoned = core.abandoned().into_iter();
     let mut open: Vec<Open> =
-        core.abandoned().into_iter().map(|range| Open::pushed(range.label, range.thread)).collect();
+        abandoned.map(|range| Open { count: range.count, ..Open::pushed(range.label, range.thread) }).collect();
     let mut lifetimes = Vec::new();
     for shard in &shards {
         // Rows of a thread that has not called since the window began are of an older one.

@@ -178,10 +178,10 @@ where
         },
     };
     let place = shard.child(parent, attributes.metadata());
-    shard.remember(id.into_u64(), place);
     if place.is_none() {
-        return;
+        return shard.remember(id.into_u64(), Place::hidden(parent));
     }
+    shard.remember(id.into_u64(), place);
     if place.has_own_values() {
         create_own_values(core, shard, parent, attributes, id, ctx);
     } else {
@@ -217,7 +217,7 @@ where
     }
     let Some((core, shard)) = layer.shard() else { return };
     match shard.remembered(id.into_u64()) {
-        Some(place) if place.is_none() => return,
+        Some(place) if place.is_none() => return enter_hidden(shard, id.into_u64(), place.node()),
         Some(place) if !place.has_own_values() => {
             let stream = own_values::stream_of_entry(core, 0, || shard.inherited_stream(id.into_u64()));
             return shard.enter(id.into_u64(), place, None, stream);
@@ -236,9 +236,15 @@ where
     if !place.has_own_values() {
         let stream = own_values::stream_of_entry(core, 0, || inherited_stream(core, shard, &span));
         shard.enter(id.into_u64(), place, None, stream);
-    } else if place.is_none() && parent != ROOT && shard.stack.is_empty() {
-        // Filtered out, and entered on another thread than its parent: what is created inside belongs under that parent.
-        shard.enter(id.into_u64(), Place::stand_in(parent), None, 0);
+    } else if place.is_none() {
+        enter_hidden(shard, id.into_u64(), parent);
+    }
+}
+
+/// A span that is filtered out, entered where its parent is not: what is created inside belongs under that parent.
+fn enter_hidden(shard: &Shard, id: u64, parent: u32) {
+    if parent != ROOT && shard.stack.is_empty() {
+        shard.enter(id, Place::stand_in(parent), None, 0);
     }
 }
 

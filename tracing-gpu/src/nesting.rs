@@ -272,9 +272,18 @@ impl Stack {
     }
 
     fn close_and_reopen(&self, mut old: Vec<Open>, leaving: &[bool], ranges: &mut impl Ranges) -> u64 {
-        let domains: Vec<u32> = old.iter().map(|frame| ranges.domain(frame.place)).collect();
-        let closes: Vec<bool> = (0..old.len())
-            .map(|index| (0..=index).any(|lower| leaving[lower] && domains[lower] == domains[index]))
+        let mut closing: Vec<u32> = Vec::new(); // domains in which a range at or below this one leaves
+        let closes: Vec<bool> = old
+            .iter()
+            .zip(leaving)
+            .map(|(frame, &leaves)| {
+                let domain = ranges.domain(frame.place);
+                let closes = closing.contains(&domain);
+                if leaves && !closes {
+                    closing.push(domain);
+                }
+                closes || leaves
+            })
             .collect();
         for index in (0..old.len()).rev().filter(|&index| closes[index]) {
             let closed_at = ranges.close(old[index].place, old[index].span);

@@ -1,4 +1,4 @@
-//! What only the operating system can do: call us at exit, and tell how wide the terminal is and where we may write.
+//! What only the operating system can do: call us at exit and in handlers of signals, and tell how wide the terminal is and where we may write.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -17,6 +17,19 @@ pub(crate) fn at_exit_again(hook: extern "C" fn()) {
     // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
     // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
     let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
+}
+
+/// Has a signal take its default course where `condition` says so, which must itself be safe in a handler of signals.
+#[cfg(feature = "signals")]
+pub(crate) fn take_default_course_if(condition: fn() -> bool, signal: i32) -> io::Result<()> {
+    let action = move || {
+        if condition() {
+            let _ends_it = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    };
+    // SAFETY: the action may run between any two instructions of the program. It calls the condition, of which there is one: it reads and writes
+    // atomics, the process's number and a clock; and what is documented as safe there. None of it allocates, takes a lock or panics.
+    unsafe { signal_hook::low_level::register(signal, action) }.map(drop)
 }
 
 /// The operating system's number of the calling thread; 0 where it has none.

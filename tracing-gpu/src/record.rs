@@ -19,6 +19,11 @@ impl Place {
         Self(u64::from(node) << 32 | u64::from(row))
     }
 
+    /// [`NONE`](Self::NONE), of a span that was created under this node: what is created inside is under that too.
+    pub(crate) fn hidden(parent: u32) -> Self {
+        Self(u64::from(parent) << 32 | Self::NONE.0 & u64::from(u32::MAX))
+    }
+
     /// The place of a span that is not measured and stands for its nearest measured ancestor: spans created inside are under that. It
     /// has no row, so nothing is counted.
     pub(crate) fn stand_in(node: u32) -> Self {
@@ -37,7 +42,7 @@ impl Place {
 
     #[inline(always)]
     pub(crate) fn is_none(self) -> bool {
-        self.0 == u64::MAX
+        self.0 as u32 == u32::MAX // no row has that number
     }
 
     #[inline(always)]

@@ -305,9 +305,14 @@ impl Subscriber for GpuSubscriber {
     fn current_span(&self) -> span::Current {
         let current = self.shard().and_then(|(core, shard)| {
             let top = shard.stack.top()?;
-            locate(core, top.span())?; // its last handle may be gone while it is still entered
-            let identity = shard.identity(top.place())?;
-            Some(span::Current::new(span::Id::from_u64(top.span()), identity.metadata))
+            let (home, span, place) = locate(core, top.span())?; // its last handle may be gone while it is still entered
+            // Call sites of one name share a row. A `record` goes by the fields of the span's own.
+            let values = if place.has_own_values() { home.slab.values(span) } else { None };
+            let metadata = match values {
+                Some(values) => values.metadata,
+                None => shard.identity(top.place())?.metadata,
+            };
+            Some(span::Current::new(span::Id::from_u64(top.span()), metadata))
         });
         current.unwrap_or_else(span::Current::none)
     }

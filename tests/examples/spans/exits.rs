@@ -23,7 +23,9 @@ pub(crate) const ALL: &[Scenario] = &[
     ("signal-meets-end", signal_meets_end),
     ("wait-for-signal", wait_for_signal),
     ("wait-for-signal-leaked", wait_for_signal_leaked),
+    ("wait-for-signal-locked", wait_for_signal_locked),
     ("fork", fork),
+    ("fork-signalled", fork_signalled),
     ("init-guard", init_guard),
     ("init-leaked-process-exit", init_leaked_process_exit),
     ("init-twice", init_twice),
@@ -155,6 +157,14 @@ fn wait_for_signal(tier: Tier) -> Outcome {
     wait_to_be_killed()
 }
 
+/// Nobody else can write to standard error.
+fn wait_for_signal_locked(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
+    tier.install(&profiler)?;
+    let _locked = std::io::stderr().lock();
+    wait_to_be_killed()
+}
+
 /// Not asked for: the signal takes its default course at once.
 fn wait_for_signal_leaked(tier: Tier) -> Outcome {
     let profiler = start(tier)?;
@@ -181,6 +191,43 @@ fn fork(tier: Tier) -> Outcome {
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!((waited, status), (child, 0));
     writeln!(std::io::stdout(), "parent")?;
+    Ok(())
+}
+
+/// Two children, each sent SIGTERM: one that waits, and one that measures for itself and says when it is ready. Prints how they ended.
+fn fork_signalled(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
+    tier.install(&profiler)?;
+    work();
+    for measures in [false, true] {
+        let (mut ready, says) = std::os::unix::net::UnixStream::pair()?;
+        // SAFETY: the child makes a profiler at most, and waits to be killed. The other threads of this process sleep, and hold no lock
+        // while it is copied.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let own = Profiler::builder().report([Report::Ranges]).on_signal(true);
+            let own = if measures { Some(own.build()?) } else { None };
+            // SAFETY: the signal comes; where nothing handles it, this ends the child all the same.
+            unsafe { libc::alarm(20) };
+            drop(says);
+            loop {
+                std::hint::black_box(&own);
+                std::thread::park();
+            }
+        }
+        drop(says);
+        std::io::Read::read(&mut ready, &mut [0])?; // the end of it: the child has closed its side
+        let mut status = 0;
+        // SAFETY: `child` is a child of this process that nobody else waits for, and `status` is a live `c_int`.
+        let waited = unsafe {
+            libc::kill(child, libc::SIGTERM);
+            libc::waitpid(child, &raw mut status, 0)
+        };
+        assert_eq!(waited, child);
+        let signal = if libc::WIFSIGNALED(status) { libc::WTERMSIG(status) } else { 0 };
+        writeln!(std::io::stdout(), "ended by {signal}")?;
+    }
+    drop(profiler);
     Ok(())
 }
 

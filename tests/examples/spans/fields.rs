@@ -19,6 +19,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("record", record),
     ("record-before-entry", record_before_entry),
     ("record-elsewhere", record_elsewhere),
+    ("record-current", record_current),
     ("reopened-with-values", reopened_with_values),
     ("lifetimes", lifetimes),
     ("lifetime-elsewhere", lifetime_elsewhere),
@@ -169,6 +170,19 @@ fn record_elsewhere(tier: Tier) -> Outcome {
                 there.record("nvtx.payload", 4u64);
                 there.in_scope(|| ());
             });
+        });
+        span.in_scope(|| ());
+    })
+}
+
+/// Through `Span::current()`, where another call site of the name was there before, without fields.
+fn record_current(tier: Tier) -> Outcome {
+    measure(tier, || {
+        info_span!("span").in_scope(|| ());
+        let span = info_span!("span", nvtx.category = Empty, nvtx.payload = Empty);
+        span.in_scope(|| {
+            tracing::Span::current().record("nvtx.category", "late");
+            tracing::Span::current().record("nvtx.payload", 4u64);
         });
         span.in_scope(|| ());
     })

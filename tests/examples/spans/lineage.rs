@@ -1,6 +1,6 @@
 //! Which span is under which, and what is measured at all.
 
-use crate::stage::{measure, measure_with, on_thread, print, silent};
+use crate::stage::{enter, exit, measure, measure_with, on_thread, print, silent};
 use crate::{Outcome, Scenario, Tier};
 use tracing::subscriber::{set_global_default, with_default};
 use tracing::{Instrument as _, Level, debug, debug_span, info, info_span};
@@ -14,6 +14,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("tasks-on-workers", tasks_on_workers),
     ("parent-with-values", parent_with_values),
     ("parent-filtered-out", parent_filtered_out),
+    ("filtered-out-later", filtered_out_later),
+    ("filtered-out-across", filtered_out_across),
     ("recursion", recursion),
     ("mutual-recursion", mutual_recursion),
     ("recursion-across-threads", recursion_across_threads),
@@ -120,6 +122,42 @@ fn parent_filtered_out(tier: Tier) -> Outcome {
             elsewhere.in_scope(|| info_span!("contextual").in_scope(|| ()));
         });
         Ok(())
+    })
+}
+
+/// Entered when its parent is not, on the thread that made it and on another.
+fn filtered_out_later(tier: Tier) -> Outcome {
+    measure(tier, || {
+        let outer = info_span!("outer");
+        let task = outer.in_scope(|| debug_span!("task"));
+        let step = task.in_scope(|| debug_span!("step"));
+        task.in_scope(|| info_span!("here").in_scope(|| ()));
+        step.in_scope(|| info_span!("here").in_scope(|| ()));
+        let alone = debug_span!("alone");
+        alone.in_scope(|| info_span!("root").in_scope(|| ()));
+        on_thread("worker", move || {
+            for task in [&task, &step] {
+                task.in_scope(|| info_span!("there").in_scope(|| ()));
+            }
+            alone.in_scope(|| info_span!("root").in_scope(|| ()));
+        });
+    })
+}
+
+/// Exited before what was entered inside of it.
+fn filtered_out_across(tier: Tier) -> Outcome {
+    measure(tier, || {
+        let outer = info_span!("outer");
+        let task = outer.in_scope(|| debug_span!("task"));
+        on_thread("worker", move || {
+            enter(&task);
+            let (below, above) = (info_span!("below"), info_span!("above"));
+            enter(&below);
+            exit(&task);
+            enter(&above);
+            exit(&above);
+            exit(&below);
+        });
     })
 }
 

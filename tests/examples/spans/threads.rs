@@ -12,6 +12,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("thread-names", thread_names),
     ("dying-threads", dying_threads),
     ("dying-threads-with-guards", dying_threads_with_guards),
+    ("left-open-by-many", left_open_by_many),
     ("churn", churn),
     ("crowd", crowd),
     ("tool-that-traces", tool_that_traces),
@@ -65,6 +66,17 @@ fn dying_threads(tier: Tier) -> Outcome {
         let made = Last::new();
         on_thread("last", || AFTER.with_borrow_mut(|last| *last = Some(made)));
         info_span!("alive").in_scope(|| ());
+    })
+}
+
+/// More threads than are remembered by name end with a range open, the last one with many.
+fn left_open_by_many(tier: Tier) -> Outcome {
+    measure(tier, || {
+        let leave_open = || std::mem::forget(info_span!("left open").entered());
+        for number in 0..500 {
+            on_thread(&format!("thread {number}"), leave_open);
+        }
+        on_thread("last", move || (0..1_000).for_each(|_| leave_open()));
     })
 }
 

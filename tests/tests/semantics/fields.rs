@@ -201,6 +201,16 @@ fn a_record_on_another_thread_counts_there_and_here() {
 }
 
 #[test]
+fn a_record_through_the_current_span_counts() {
+    for tier in BOTH {
+        let ran = recorded("record-current", tier);
+        let expected = ["push span", "push span", "push span category=256 payload=u64:4"];
+        assert_eq!(carried(&ran.calls), expected, "{tier}");
+        assert_eq!(categories(&ran.summary()), BTreeMap::from([("late", 1)]));
+    }
+}
+
+#[test]
 fn a_range_that_is_opened_again_carries_the_same() {
     for tier in BOTH {
         let ran = recorded("reopened-with-values", tier);

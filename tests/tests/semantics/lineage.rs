@@ -97,6 +97,26 @@ fn a_parent_that_is_filtered_out_leaves_no_gap_on_another_thread() {
 }
 
 #[test]
+fn a_parent_that_is_filtered_out_leaves_no_gap_where_its_own_is_not_entered() {
+    for ran in [recorded("filtered-out-later", LAYER), untold("filtered-out-later", LAYER)] {
+        let summary = ran.summary();
+        assert_eq!(tree(&summary), ["outer 1/1", "  here 2/2", "  there 2/2", "root 2/2"]);
+        assert_eq!(summary.losses, Losses::default());
+        assert_whole(&summary);
+    }
+}
+
+#[test]
+fn the_exit_of_a_span_that_is_filtered_out_splits_nothing() {
+    let ran = recorded("filtered-out-across", LAYER);
+    assert_eq!(ran.told_on("worker"), ["push below", "push above", "pop", "pop"]);
+    let summary = ran.summary();
+    assert_eq!(tree(&summary), ["outer 1/1", "  below 1/1", "  above 1/1"]);
+    assert_eq!(summary.losses, Losses::default());
+    assert_whole(&summary);
+}
+
+#[test]
 fn recursion_shares_its_node_past_64_levels() {
     for tier in BOTH {
         let ran = untold("recursion", tier);

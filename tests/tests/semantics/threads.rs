@@ -52,6 +52,17 @@ fn guards_of_a_dying_thread_do_no_harm() {
 }
 
 #[test]
+fn what_many_threads_leave_open_is_all_counted() {
+    for tier in BOTH {
+        let open = untold("left-open-by-many", tier).summary().losses.open;
+        assert!(open.iter().all(|range| range.label == "left open"));
+        assert_eq!(open.iter().map(|range| range.count).sum::<u64>(), 1_500, "{tier}");
+        let threads: std::collections::BTreeSet<&str> = open.iter().map(|range| range.thread.as_str()).collect();
+        assert!((300..400).contains(&threads.len()), "{tier}: {}", threads.len());
+    }
+}
+
+#[test]
 fn ten_thousand_threads_take_the_memory_of_a_few() {
     for tier in BOTH {
         let ran = untold("churn", tier);

@@ -26,7 +26,7 @@ use crate::record::RangeKey;
 pub(crate) const CLOSED: u64 = u64::MAX - 1;
 /// Gate of a profiler that has finished, or never began.
 pub(super) const FINISHED: u64 = u64::MAX;
-/// Open ranges of ended threads that are remembered by name.
+/// Open ranges of ended threads that are remembered with the thread; of more there is the name alone.
 pub(super) const ABANDONED: usize = 256;
 
 /// What a core is made with.
@@ -53,11 +53,12 @@ pub(crate) struct LossCounters {
     pub(crate) streams: crate::gpu::EventLosses,
 }
 
-/// A range left open on a thread that has ended.
+/// Ranges of one name left open on a thread that has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Abandoned {
     pub(crate) label: u32,
     pub(crate) thread: String,
+    pub(crate) count: u64,
 }
 
 /// Shared by all threads; lives as long as the process, since any thread may be inside a callback at any time.

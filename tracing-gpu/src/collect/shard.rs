@@ -387,7 +387,8 @@ impl Ranges for Shell<'_> {
     }
 
     fn domain(&self, place: Place) -> u32 {
-        self.shard.identity(place).map_or(0, |identity| self.shard.core.domain_of_label(identity.key.label))
+        // What only stands in for a range is in no domain: no tool has it, and its exit is nobody's.
+        self.shard.identity(place).map_or(u32::MAX, |identity| self.shard.core.domain_of_label(identity.key.label))
     }
 }
 

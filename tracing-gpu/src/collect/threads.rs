@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 
-use super::core::{ABANDONED, Abandoned, CLOSED, Core, FINISHED};
+use super::core::{ABANDONED, Abandoned, CLOSED, Core, FINISHED, Threads};
 use super::shard::Shard;
 use super::slab::MAX_SHARDS;
 use super::tape::Record;
@@ -14,6 +14,8 @@ use crate::process;
 const OPENING: u64 = u64::MAX - 2;
 /// Shards with open ranges of ended threads that are kept.
 const ORPHANS: usize = 64;
+/// Threads whose names are not remembered.
+const OTHERS: &str = "other ended threads";
 
 thread_local! {
     /// The shard of the profiler that was last called on this thread, if the fast paths of entries and exits apply to it: they measure, and
@@ -69,6 +71,21 @@ pub(crate) fn number() -> u64 {
         THREAD.set(NEXT.fetch_add(1, Relaxed));
     }
     THREAD.get()
+}
+
+impl Threads {
+    /// Notes what a thread that has ended left open.
+    fn note_abandoned(&mut self, labels: Vec<u32>, thread: &str) {
+        for label in labels {
+            let is_same = |range: &&mut Abandoned| range.label == label && [thread, OTHERS].contains(&&*range.thread);
+            if let Some(range) = self.abandoned.iter_mut().find(is_same) {
+                range.count += 1;
+                continue;
+            }
+            let thread = if self.abandoned.len() < ABANDONED { thread } else { OTHERS };
+            self.abandoned.push(Abandoned { label, thread: thread.to_owned(), count: 1 });
+        }
+    }
 }
 
 impl Core {
@@ -206,10 +223,7 @@ impl Core {
         let thread = std::mem::take(&mut *shard.thread.lock());
         let labels: Vec<u32> = places.into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect();
         let mut threads = self.threads.lock();
-        let room = ABANDONED.saturating_sub(threads.abandoned.len());
-        threads
-            .abandoned
-            .extend(labels.into_iter().take(room).map(|label| Abandoned { label, thread: thread.clone() }));
+        threads.note_abandoned(labels, &thread);
         threads.free.push(shard);
     }
 

@@ -58,6 +58,20 @@ fn an_exit_further_down_splits_what_is_above() {
     assert_eq!(stack.pop(250), Some(Ended { place: name(2), duration: 50, nested: 30 }));
 }
 
+/// Thousands are open where guards are held across awaits. By the square of the depth one of these exits would take seconds, and takes some 20 ms.
+#[test]
+fn an_exit_further_down_takes_time_by_the_depth() {
+    let stack = Stack::new();
+    assert!((0..20_000).all(|span| stack.push(u64::from(span), name(span), 1).is_some()));
+    let exits = (10_000..10_003).map(|span| {
+        let (began, mut tool) = (std::time::Instant::now(), Recorder { now: 2, ..Recorder::default() });
+        assert_eq!(stack.exit_below(span, &[], &mut tool), Some(9_999 + 10_000 - span));
+        began.elapsed()
+    });
+    let least = exits.min();
+    assert!(least < Some(std::time::Duration::from_secs(1)), "{least:?}");
+}
+
 #[test]
 fn ranges_of_other_domains_stay_open_and_no_time_is_counted_twice() {
     let (stack, mut tool) = (Stack::new(), Recorder { now: 160, ..Recorder::default() });

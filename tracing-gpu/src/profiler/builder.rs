@@ -63,7 +63,7 @@ impl ProfilerBuilder {
     }
 
     /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. Where it shuts down
-    /// gracefully on these signals by itself, leave this off: the guard prints then. Default: no.
+    /// gracefully on these signals by itself, leave this off: the guard prints then. One more, a second later or more, ends it at once. Default: no.
     ///
     /// A signal that the program ignores when the first such profiler is built stays ignored (on Linux, which tells): so `trap '' INT TERM` of a shell works, and a shell
     /// script's commands in the background live through Ctrl-C.
