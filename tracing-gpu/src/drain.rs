@@ -245,7 +245,7 @@ struct NodeTotals {
     nested: u128,
     /// Part of the total that was spent inside of the same node on the same thread.
     again: u128,
-    /// First creation of such a span in the window.
+    /// First entry of such a span in the window, or its creation before an entry has ended.
     first: Option<u64>,
     /// In nanoseconds, where any instance was timed on a stream.
     stream: Option<u128>,
@@ -266,7 +266,7 @@ fn node_totals(
             node.instances += row.times.count;
             node.total += row.times.total;
             node.nested += u128::from(row.nested);
-            if row.calls > 0 {
+            if row.first > 0 {
                 node.first = Some(node.first.map_or(row.first, |first| first.min(row.first)));
             }
         }
@@ -307,10 +307,9 @@ fn tree(
             continue;
         };
         below.sort_by_key(|child| child.first_ns);
-        // Spans of an earlier window were there from the start; a node without any is as old as what is below it.
+        // A node that no span was entered of is as old as what is below it.
         let first_ns = match own.first {
             Some(first) => rate.ns(u128::from(first.saturating_sub(window))),
-            None if own.instances > 0 => 0,
             None => below.first().map_or(0, |child| child.first_ns),
         };
         let below_stream =

@@ -107,9 +107,9 @@ pub struct TreeNode {
     /// What these spans had the GPU do, as CUPTI recorded it. `None` where it did not.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<NodeWork>,
-    /// First creation of such a span, from the start of the window: the order of siblings.
+    /// First entry of such a span, from the start of the window: the order of siblings. Where no entry has ended, the first creation.
     pub first_ns: u64,
-    /// Children, in order of first creation.
+    /// Children, in order of first entry.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub children: Vec<TreeNode>,
 }
@@ -258,7 +258,7 @@ pub struct Summary {
     pub ranges: Vec<RangeStats>,
     /// Stream times, by total time descending, then by name and stream.
     pub stream_ranges: Vec<StreamStats>,
-    /// Root phases, in order of first creation. Serialised as a flat list of nodes, each with its `depth`, in the order of printing.
+    /// Root phases, in order of first entry. Serialised as a flat list of nodes, each with its `depth`, in the order of printing.
     #[cfg_attr(feature = "serde", serde(with = "flat_tree"))]
     pub tree: Vec<TreeNode>,
     /// Kernels, copies and API calls; `None` where CUPTI did not record them.

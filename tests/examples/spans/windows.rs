@@ -16,6 +16,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("reset-open", reset_open),
     ("reset-then-finish", reset_then_finish),
     ("reset-order", reset_order),
+    ("entry-order", entry_order),
     ("reset-losses", reset_losses),
 ];
 
@@ -180,6 +181,18 @@ fn reset_losses(tier: Tier) -> Outcome {
         lose();
         print(&profiler.summary())?;
         profiler.reset();
+        Ok(())
+    })
+}
+
+/// Created in one order and entered in another: one on another thread first, then two of which the inner one ends first.
+fn entry_order(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        let spans = ["a", "b", "c"].map(|name| info_span!("span", nvtx.name = name));
+        let [a, b, c] = spans.clone();
+        on_thread("first", move || c.in_scope(|| ()));
+        b.in_scope(|| a.in_scope(|| ()));
+        spans.iter().for_each(|span| span.in_scope(|| ()));
         Ok(())
     })
 }

@@ -137,6 +137,14 @@ fn siblings_are_in_the_order_of_the_window() {
 }
 
 #[test]
+fn siblings_are_in_the_order_in_which_they_were_entered() {
+    for tier in BOTH {
+        let summary = untold("entry-order", tier).summary();
+        assert_eq!(tree(&summary), ["c 1/2", "b 1/2", "a 1/2"], "{tier}");
+    }
+}
+
+#[test]
 fn a_reset_forgets_losses() {
     for tier in BOTH {
         let ran = untold("reset-losses", tier);

@@ -32,10 +32,13 @@ pub(crate) struct RowIdentity {
 
 /// Instances that a row holds before it adds them to its sums.
 const RECENT: usize = 28;
+/// `room` of a row that no instance was added to, and of one whose instances are all in the sums.
+const UNUSED: usize = 0;
+const EMPTY: usize = RECENT + 1;
 
 /// Statistics of one lineage node on one thread, in ticks.
 ///
-/// Single writer: plain loads and stores, never a read-modify-write. An instance is one store to `recent`, then one to `pending`, which
+/// Single writer: plain loads and stores, never a read-modify-write. An instance is one store to `recent`, then one to `room`, which
 /// publishes it; the sums take in the recent ones when there is no room for more. `sequence` is odd while the sums change, so a reader
 /// that finds it even, and the same around its copy, has a copy of one moment.
 #[derive(Debug, Default)]
@@ -51,11 +54,12 @@ pub(crate) struct Row {
     squares_high: AtomicU64,
     nested: AtomicU64,
     node: AtomicU32,
-    /// When the first span of the window was created; 0 before.
+    /// When the first instance of the window that has ended was entered; before that, when the first span was created, or 0.
     first: AtomicU64,
     sequence: AtomicU64,
-    /// How many of `recent` the sums do not have yet.
-    pending: AtomicUsize,
+    /// One more than there is room for in `recent`, which is filled from its end: the rest the sums do not have yet. 0 before the first
+    /// instance of the window, which so does not come by the short way.
+    room: AtomicUsize,
     calls: AtomicU64,
     /// Duration in the lower half, nested time in the upper.
     recent: [AtomicU64; RECENT],
@@ -66,14 +70,14 @@ pub(crate) struct Row {
 /// a row met the head of its shard so, that was measured at 15 ns a span.
 #[cfg(test)]
 pub(super) const WRITTEN: std::ops::Range<usize> =
-    std::mem::offset_of!(Row, pending)..std::mem::offset_of!(Row, recent) + RECENT * 8;
+    std::mem::offset_of!(Row, room)..std::mem::offset_of!(Row, recent) + RECENT * 8;
 
 /// A consistent copy of a row, in ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCopy {
     pub(crate) node: u32,
     pub(crate) calls: u64,
-    /// When the first span of the window was created; 0 where none was, and only earlier ones were entered.
+    /// When the first was entered in the window, of those that have ended; before one has, when the first was created. 0 where neither was.
     pub(crate) first: Ticks,
     /// Sum over all instances of the time that ranges directly above them took on the same thread.
     pub(crate) nested: u64,
@@ -101,7 +105,7 @@ impl Row {
 
     pub(crate) fn add_call(&self, clock: &Clock) {
         let calls = self.calls.load(Relaxed);
-        if calls == 0 {
+        if calls == 0 && self.is_unused() {
             self.first.store(clock.now(), Relaxed);
         }
         self.calls.store(calls + 1, Relaxed);
@@ -123,15 +127,29 @@ impl Row {
     /// no room for it, or it is longer than 32 bits: then [`add`](Self::add).
     #[inline(always)]
     pub(crate) fn add_near(&self, duration: u64, nested: u64) -> bool {
-        let pending = self.pending.load(Relaxed);
-        let Some(recent) = self.recent.get(pending).filter(|_| (duration | nested) >> 32 == 0) else { return false };
+        let room = self.room.load(Relaxed);
+        let free = self.recent.get(room.wrapping_sub(2));
+        let Some(recent) = free.filter(|_| (duration | nested) >> 32 == 0) else { return false };
         recent.store(nested << 32 | duration, Relaxed);
-        self.pending.store(pending + 1, Release); // pairs with the reader's Acquire load: it sees what is pending
+        self.room.store(room - 1, Release); // pairs with the reader's Acquire load: it sees what is pending
         true
+    }
+
+    /// Whether no instance of the window was added. Called by the owning thread.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.room.load(Relaxed) == UNUSED
+    }
+
+    /// The first instance of the window is about to be added; it was entered then.
+    pub(crate) fn enter_first(&self, entered: Ticks) {
+        self.first.store(entered, Relaxed);
     }
 
     /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above.
     pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) {
+        if self.is_unused() {
+            self.room.store(EMPTY, Relaxed); // nothing is pending, as before
+        }
         if !self.add_near(duration, nested) {
             self.fold(duration, nested, budget);
         }
@@ -141,7 +159,7 @@ impl Row {
     #[inline(never)]
     fn fold(&self, duration: u64, nested: u64, budget: &Budget) {
         let mut sums = self.sums();
-        let recent = || self.pending().iter().map(|recent| recent.load(Relaxed));
+        let recent = || self.pending().iter().rev().map(|recent| recent.load(Relaxed));
         // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for it.
         self.samples.keep_all(sums.count, recent().map(|recent| recent & LOWER_HALF), budget);
         if sums.count == 0 {
@@ -152,13 +170,13 @@ impl Row {
         }
         self.samples.keep(sums.count, duration, budget);
         sums.add(duration, nested);
-        self.write(&sums);
+        self.write(&sums, EMPTY);
     }
 
     /// Instances so far. Called by the owning thread.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn instances(&self) -> u64 {
-        self.count.load(Relaxed) + self.pending.load(Relaxed) as u64
+        self.count.load(Relaxed) + self.pending().len() as u64
     }
 
     /// What its durations have taken of the budget, in bytes.
@@ -171,13 +189,13 @@ impl Row {
     pub(crate) fn clear(&self) {
         self.calls.store(0, Relaxed);
         self.first.store(0, Relaxed);
-        self.write(&Sums::default());
+        self.write(&Sums::default(), UNUSED);
         self.samples.clear();
     }
 
-    /// The instances that the sums do not have yet.
+    /// The instances that the sums do not have yet, the last first.
     fn pending(&self) -> &[AtomicU64] {
-        self.recent.get(..self.pending.load(Acquire)).unwrap_or(&self.recent)
+        self.recent.get(self.room.load(Acquire).wrapping_sub(1)..).unwrap_or_default()
     }
 
     fn sums(&self) -> Sums {
@@ -191,8 +209,8 @@ impl Row {
         }
     }
 
-    /// Changes the sums, after which nothing is pending.
-    fn write(&self, sums: &Sums) {
+    /// Changes the sums, after which nothing is pending: `room` is [`EMPTY`] or [`UNUSED`].
+    fn write(&self, sums: &Sums, room: usize) {
         let sequence = self.sequence.load(Relaxed);
         self.sequence.store(sequence.wrapping_add(1), Relaxed);
         fence(Release); // pairs with the reader's Acquire fence: whoever sees a store below, or a later one to `recent`, sees it odd
@@ -203,7 +221,7 @@ impl Row {
         self.squares_low.store(sums.squares as u64, Relaxed);
         self.squares_high.store((sums.squares >> 64) as u64, Relaxed);
         self.nested.store(sums.nested, Relaxed);
-        self.pending.store(0, Relaxed);
+        self.room.store(room, Relaxed);
         self.sequence.store(sequence.wrapping_add(2), Release); // pairs with the reader's Acquire load: it sees the sums
     }
 
@@ -217,7 +235,7 @@ impl Row {
         let mut attempt = 0;
         let (mut sums, recent) = loop {
             let sequence = self.sequence.load(Acquire);
-            let recent: Vec<u64> = self.pending().iter().map(|recent| recent.load(Relaxed)).collect();
+            let recent: Vec<u64> = self.pending().iter().rev().map(|recent| recent.load(Relaxed)).collect();
             let sums = self.sums();
             fence(Acquire); // pairs with the writer's Release fence: a later sum or recent instance comes with a later `sequence`
             let is_whole = sequence % 2 == 0 && self.sequence.load(Relaxed) == sequence;

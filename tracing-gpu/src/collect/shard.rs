@@ -324,6 +324,9 @@ impl Shard {
         }
         if let Some(row) = self.rows.get(ended.place.row()) {
             if !row.add_near(ended.duration, ended.nested) {
+                if row.is_unused() {
+                    row.enter_first(self.core.clock.now().saturating_sub(ended.duration));
+                }
                 row.add(ended.duration, ended.nested, &self.core.budget);
             }
         }

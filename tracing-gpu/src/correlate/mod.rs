@@ -278,6 +278,7 @@ impl Attribution {
     }
 
     /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
+    #[cfg_attr(not(any(test, feature = "internals")), allow(dead_code))]
     pub fn totals(&self, now: Ticks) -> Totals {
         self.totals_written(now, &|_, _| 0)
     }

@@ -75,7 +75,7 @@ pub enum Report {
     /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
     /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
     Ranges,
-    /// Nested phases in the order in which their first spans were created, with the time that each spent itself. Where CUPTI recorded what they launched, `GPU busy` is how long any of it
+    /// Nested phases in order of first entry, with the time that each spent itself. Where CUPTI recorded what they launched, `GPU busy` is how long any of it
     /// ran, and below the tree is what was copied; where they were timed on streams, `GPU total` is that, or `Stream` beside the other.
     Tree,
     /// Sums over the span field `nvtx.category`.

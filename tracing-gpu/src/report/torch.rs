@@ -81,7 +81,7 @@ impl Row {
     }
 }
 
-/// Nodes of one name are one row, in the order in which each name was first created. With a name inside itself the totals count what is in both twice: so
+/// Nodes of one name are one row, in the order in which each name was first entered. With a name inside itself the totals count what is in both twice: so
 /// they do in torch.
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();

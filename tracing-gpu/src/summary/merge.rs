@@ -52,7 +52,7 @@ pub struct MergedSummary {
     pub ranges: Vec<Merged<RangeLabel, Times>>,
     /// Stream times, by total time descending, then by range and stream.
     pub stream_ranges: Vec<Merged<StreamLabel, StreamTimes>>,
-    /// The phase trees as one: a node before its children, siblings by first creation in any process.
+    /// The phase trees as one: a node before its children, siblings by first entry in any process.
     pub tree: Vec<Merged<PhaseLabel, NodeTotals>>,
     /// Kernels, copies and API calls; `None` where CUPTI recorded them in no process.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]

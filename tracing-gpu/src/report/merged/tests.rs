@@ -339,6 +339,6 @@ fn categories_and_the_tree_are_printed() {
     let at = tree.lines().find_map(|line| line.find("Phase ")).expect("a header");
     let phases = tree.lines().skip(4).take(5).map(|line| line[at..].trim_start().split(' ').next().unwrap_or(""));
     let names: Vec<&str> = phases.collect();
-    assert_eq!(names, ["last", "outer", "inner", "leaf", "next"], "by first creation, and then by name: {text}");
+    assert_eq!(names, ["last", "outer", "inner", "leaf", "next"], "by first entry, and then by name: {text}");
     assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms     75.0%")), "{text}");
 }

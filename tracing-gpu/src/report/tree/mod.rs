@@ -26,7 +26,7 @@ const BUSY: &str = " GPU busy counts work that overlaps once: children may add u
 /// The line of what was launched elsewhere.
 const OUTSIDE: &str = "(outside any span)";
 
-/// `Tree`: nested phases in the order in which their first spans were created.
+/// `Tree`: nested phases in order of first entry.
 pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
     let title = match options.style {
         TableStyle::Current => " ** Phase Tree (tree):",

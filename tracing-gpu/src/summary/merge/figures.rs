@@ -55,7 +55,7 @@ pub struct NodeTotals {
     /// What these spans had the GPUs do, of the processes in which CUPTI recorded it. `None` where it did in none.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<NodeWork>,
-    /// The earliest first creation, from the start of its process's window: the order of siblings.
+    /// The earliest first entry, from the start of its process's window: the order of siblings.
     pub first_ns: u64,
 }
 

@@ -38,7 +38,7 @@ impl Trees {
         }
     }
 
-    /// In the order of printing: a node before its children, siblings by first creation, then by label.
+    /// In the order of printing: a node before its children, siblings by first entry, then by label.
     pub(super) fn together(self, places: &[usize]) -> Vec<Merged<PhaseLabel, NodeTotals>> {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let (mut labels, mut roots) = (vec![Label::default(); self.nodes.len()], Vec::new());
