@@ -6,7 +6,7 @@ use super::color::Nearest;
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track, Written};
 use crate::activity::Api;
-use crate::summary::{Process, RangeStyle};
+use crate::summary::RangeStyle;
 use crate::timeline::{Call, Mark, Range, Value};
 
 /// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
@@ -171,15 +171,6 @@ impl Host {
         self.last = (number, index);
         index
     }
-}
-
-/// Which of the processes of which run: so many files of one run can be told apart when they are looked at together. Readers of the format take commas to part
-/// labels.
-pub(super) fn labels(process: &Process) -> String {
-    let rank = process.rank.map(|rank| format!("rank {rank}"));
-    let named = |what: &str, value: &str| (!value.is_empty()).then(|| format!("{what} {value}"));
-    let all = [rank, named("host", &process.host), named("run", &process.run_id)];
-    all.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 /// The place of a track among those of the process.
