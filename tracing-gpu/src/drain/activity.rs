@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::rounding::is_rounding;
 use super::{label_shown, label_text, times};
 use crate::activity::Api;
 use crate::clock::Rate;
@@ -117,8 +118,8 @@ pub(super) fn agree(summary: &mut Summary) {
     for row in &mut gpu.projections {
         let range = ranges.get(&(&row.domain, &row.name, row.style));
         let is_same = |range: &&&Times| {
-            let rounding = 10 * range.instances + range.total_ns / 100_000;
-            range.instances == row.projected.instances && range.total_ns.abs_diff(row.range_total_ns) <= rounding
+            let difference = range.total_ns.abs_diff(row.range_total_ns);
+            range.instances == row.projected.instances && is_rounding(range.instances, range.total_ns, difference)
         };
         if let Some(range) = range.filter(is_same) {
             row.range_total_ns = range.total_ns;
