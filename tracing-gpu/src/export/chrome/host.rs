@@ -52,6 +52,8 @@ impl Host {
     pub(super) fn thread(&mut self, lines: &mut Lines, number: u32, name: &str) {
         let index = self.index(number);
         let track = Track { pid: self.pid, tid: number };
+        let unnamed = format!("thread {number}"); // Perfetto counts an empty name as an error
+        let name = if name.is_empty() { &unnamed } else { name };
         lines.metadata(track, "thread_name", name);
         lines.order(track, "thread_sort_index", place(index, 0));
         name.clone_into(&mut self.threads[index].name);
