@@ -5,8 +5,8 @@
 //! cargo run --release --example compare -- --threshold 10% old.json new.json
 //! ```
 //!
-//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (or, with `--new`, is not in the first file), and 2 where the files could not be compared. Without
-//! arguments it says how it is used and shows a comparison of two runs of its own.
+//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (or, with `--new`, is not in the first file), and 2 where the files could not be compared: also
+//! where a run has none of the ranges of the first one, as one that recorded nothing. Without arguments it says how it is used and shows a comparison of two runs of its own.
 
 use std::error::Error;
 use std::fs::File;
@@ -135,10 +135,25 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
     for added in &added {
         writeln!(stderr(), "NEW {added}")?;
     }
-    if slower.is_empty() && form == Form::Text {
+    if !slower.is_empty() || !added.is_empty() {
+        return Ok(false);
+    }
+    // A gate that had nothing to judge has not been passed.
+    if let Some(run) = without_common(comparison) {
+        return Err(format!("{run} has none of the ranges of {}: nothing was compared", comparison.runs[0]).into());
+    }
+    if form == Form::Text {
         writeln!(out, "Nothing is slower by more than {} %.", (10_000.0 * gate.threshold).round() / 100.0)?;
     }
-    Ok(slower.is_empty() && added.is_empty())
+    Ok(true)
+}
+
+/// The first run that has no range in common with the one that it is compared with.
+fn without_common(comparison: &Comparison) -> Option<&str> {
+    let ranges = || comparison.ranges.iter().filter(|range| range.total_ns(0).is_some());
+    let others = comparison.runs.iter().enumerate().skip(1);
+    let mut without = others.filter(|(run, _)| ranges().all(|range| range.total_ns(*run).is_none()));
+    without.next().map(|(_, name)| name.as_str())
 }
 
 /// What `COLUMNS` says; shells keep it up to date but do not hand it on unless they are told to (`export COLUMNS`).

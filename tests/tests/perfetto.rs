@@ -175,6 +175,63 @@ fn a_timeline_that_was_cut_off_or_compressed_opens() {
     assert_eq!(ask(&temporary("whole.json.gz", &compressed), &[FAULTS, SLICES]), [json!([]), json!([[all]])]);
 }
 
+/// Each text that an event has, as it may end: a quotation mark, backslashes, both.
+#[test]
+fn odd_texts_are_read() {
+    use tracing_gpu::internals::timeline::{Item, Mark, Range, Sink as _, Value};
+    use tracing_gpu::{Process, RangeStyle, Summary};
+    let texts = [
+        "a\\",
+        "C:\\folder\\",
+        "\\\\",
+        "\\\"",
+        "\"",
+        "\\n\\",
+        "</script>",
+        "\u{7f}\0\n",
+        "日本語\\",
+        "",
+        "{",
+        "]",
+        "\",\"ts\":",
+    ];
+    let mut out = Vec::new();
+    let mut sink = Chrome::new(&mut out);
+    let process = Process { pid: 7, command: "run \\".to_owned(), host: "a\\".to_owned(), ..Process::default() };
+    sink.begin(&process).expect("memory takes it");
+    let mut at = 0;
+    for (thread, text) in (8..).zip(texts) {
+        let fields = [(text, Value::Text(text)), ("other", Value::Text(text))];
+        let domain = Some(text).filter(|text| !text.is_empty());
+        let mark = Mark { thread, at: at + 1, domain, text, level: 3, fields: &fields };
+        let range = Range {
+            thread,
+            start: at,
+            end: at + 9,
+            style: RangeStyle::PushPop,
+            domain,
+            name: text,
+            depth: 0,
+            category: domain,
+            color: None,
+            payload: Some(Value::Text(text)),
+            fields: &fields,
+            end_thread: None,
+            cut: false,
+        };
+        let lifetime = Range { style: RangeStyle::StartEnd, ..range.clone() };
+        for item in [Item::Thread { thread, name: text }, Item::Mark(mark), Item::Range(range), Item::Range(lifetime)] {
+            sink.item(&item).expect("memory takes it");
+        }
+        at += 10;
+    }
+    sink.end(&Summary::default(), 0).expect("memory takes it");
+    drop(sink);
+    let file = temporary("odd.json", &out);
+    assert_eq!(ask(&file, &[FAULTS, SLICES]), [json!([]), json!([[3 * texts.len()]])]);
+    assert_eq!(read("viewer.mjs", &file, "")[0]["warnings"], json!([]));
+}
+
 /// What a program leaves that is killed is whole up to the last write, for readers that take no less.
 #[test]
 fn a_compressed_trace_without_its_end_opens_in_both() {

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 
 /// Files and folders of `tracing-gpu/src` that take data and return data.
-const PURE: [&str; 32] = [
+const PURE: [&str; 34] = [
     "activity.rs",
     "correlate",
     "drain/recursion.rs",
+    "drain/rounding.rs",
     "nesting.rs",
     "record.rs",
     "summary.rs",
@@ -36,6 +37,7 @@ const PURE: [&str; 32] = [
     "export/html.rs",
     "export/html",
     "export/json.rs",
+    "export/origin.rs",
     "export/path.rs",
 ];
 

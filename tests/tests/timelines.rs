@@ -12,11 +12,14 @@ mod read;
 mod scenario;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use read::{Database, Files, Run, Trace};
 use scenario::{BOTH, LAYER, instances, notes};
 use serde_json::json;
-use tracing_gpu::{RangeStyle, Summary};
+use tracing::info_span;
+use tracing::subscriber::with_default;
+use tracing_gpu::{Output, Profiler, RangeStyle, Summary, TreeNode};
 
 /// Rows of a summary: instances and total.
 type Rows = BTreeMap<(RangeStyle, String), (u64, u64)>;
@@ -140,6 +143,56 @@ fn everything_is_in_both_files_as_in_the_summary() {
             WHERE value = 'reopened' AND color = 4294901760 AND uint64Value IS NOT NULL";
         assert_eq!(database.number(values), 2 * 4 * 60, "{tier}");
     }
+}
+
+/// Instances and totals of all nodes of a name.
+fn add_nodes(nodes: &[TreeNode], rows: &mut Rows) {
+    for node in nodes {
+        let label = node.domain.iter().map(|domain| format!("{domain}:")).collect::<String>() + &node.name;
+        let row = rows.entry((RangeStyle::PushPop, label)).or_default();
+        *row = (row.0 + node.instances, row.1 + node.total_ns);
+        // All of it is its own, or what is inside of it is more than rounding.
+        let inside = node.total_ns.checked_sub(node.self_ns);
+        assert!(inside.is_some_and(|ns| ns == 0 || ns > 10), "{node:?}");
+        add_nodes(&node.children, rows);
+    }
+}
+
+/// Beside a database all tables have its sums: each range of it is between two whole nanoseconds, and rounding their sum gives another.
+#[test]
+fn the_tree_and_the_categories_say_what_the_database_says() {
+    for (scenario, tier) in BOTH.into_iter().flat_map(|tier| [("timeline", tier), ("timeline-domains", tier)]) {
+        let run = Run::of(scenario, tier);
+        let (mut summary, database) = (run.summary(), run.database());
+        let categories: BTreeMap<String, (u64, u64)> =
+            summary.categories.drain(..).map(|row| (row.category, (row.times.instances, row.times.total_ns))).collect();
+        assert_eq!(categories, database.categories(), "{scenario} {tier}");
+        assert!(scenario != "timeline" || categories.len() > 2, "{categories:?}");
+
+        summary.ranges.retain(|row| row.style == RangeStyle::PushPop);
+        let mut of_tree = Rows::new();
+        add_nodes(&summary.tree, &mut of_tree);
+        assert_eq!(of_tree, rows(&summary), "{scenario} {tier}");
+    }
+}
+
+/// The window is the program's: what is written after its end is no part of it.
+#[test]
+fn the_window_ends_before_the_rest_is_written() {
+    let files = Files::new("trace.json");
+    let begun = Instant::now();
+    let builder = Profiler::builder().nvtx(false).output(Output::None).sqlite(&files.database).json(&files.json);
+    let profiler = builder.build().expect("a profiler");
+    with_default(profiler.subscriber(), || (0..100_000).for_each(|_| info_span!("step").in_scope(|| ())));
+    let (measured, end) = (begun.elapsed(), Instant::now());
+    profiler.finish().expect("it can be written");
+    let (writing, summary) = (end.elapsed(), files.summary());
+    let window = Duration::from_nanos(summary.elapsed_ns);
+    assert_eq!(instances(&summary)["step"], 100_000);
+    assert!(
+        window < measured + writing / 2,
+        "{window:?}, of which {measured:?} were measured, and {writing:?} written"
+    );
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 mod activity;
 mod recursion;
+mod rounding;
 
 use std::collections::BTreeMap;
 
 pub(crate) use activity::ActivityTotals;
 
-use crate::clock::Rate;
+use crate::clock::{Rate, Ticks};
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
 use crate::collect::lifetimes::OpenLifetimes;
@@ -30,21 +31,24 @@ pub(crate) struct Cut {
     pub(crate) thread: String,
 }
 
-/// Everything measured so far in the current window.
-///
-/// `written` is there at the end, where a database was written.
-pub(crate) fn summarise(
-    core: &'static Core,
-    collector: Option<&gpu::Collector>,
-    cut: Option<&Cut>,
-    written: Option<&Durations>,
-) -> Summary {
+/// What the last summary knows beside the rows.
+#[derive(Default)]
+pub(crate) struct End {
+    pub(crate) cut: Option<Cut>,
+    /// When there was nothing more to measure: what is written after that takes time that is not the program's.
+    pub(crate) at: Ticks,
+    /// Where a database was written.
+    pub(crate) written: Option<Durations>,
+}
+
+/// Everything measured so far in the current window, or in the last one.
+pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>, end: Option<&End>) -> Summary {
     if core.gpu {
         gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
     let rate = core.clock.calibrate();
     let window = core.window();
-    let written = written.filter(|_| window == core.clock.origin()); // a database goes on over windows
+    let written = end.and_then(|end| end.written.as_ref()).filter(|_| window == core.clock.origin()); // a database goes on over windows
     let shards = core.all_shards();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
@@ -69,23 +73,27 @@ pub(crate) fn summarise(
     }
     let activity = collector.map(|collector| collector.totals(core.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
-    let now = core.clock.now(); // after the rows: none of their durations is longer than the window
+    let now = end.map_or_else(|| core.clock.now(), |end| end.at); // after the rows: none of their durations is longer than the window
     let stream_rows = core.stream_times.rows();
     core.with_names(|names| {
-        let merged = Merged::of(&rows, names);
+        let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
+        let written_of = written.map_or_else(Merged::default, |written| Merged::of(written.iter(), names));
         let totals = node_totals(&rows, &ends, &stream_rows, names);
         let mut summary = Summary {
             elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
-            ranges: ranges(&merged, names, rate, &by_name(written, names)),
+            ranges: ranges(&merged, names, rate, &written_of),
             stream_ranges: stream_ranges(&stream_rows, names),
             tree: tree(&totals, activity.as_ref(), names, rate, window),
             gpu: activity
                 .as_ref()
                 .map(|all| activity::activity(all, names, rate, std::process::id(), written.is_some())),
-            categories: categories(&merged, rate),
-            losses: losses(core, names, open, cut),
+            categories: categories(&merged, rate, &written_of),
+            losses: losses(core, names, open, end.and_then(|end| end.cut.as_ref())),
             ..Summary::default()
         };
+        if written.is_some() {
+            rounding::agree(&mut summary);
+        }
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
@@ -110,6 +118,7 @@ fn count<T>(items: impl Iterator<Item = T>) -> u64 {
 }
 
 /// Distributions of all threads and parents together.
+#[derive(Default)]
 struct Merged {
     /// By the name that is shown, as Nsight Systems groups: `a:b` in the default domain is `b` in the domain `a`.
     ranges: BTreeMap<(String, RangeStyle), (u32, Distribution)>,
@@ -117,18 +126,18 @@ struct Merged {
 }
 
 impl Merged {
-    fn of(rows: &[(RangeKey, RowCopy)], names: &Names) -> Self {
-        let mut merged = Self { ranges: BTreeMap::new(), categories: BTreeMap::new() };
-        for (key, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
+    fn of<'a>(rows: impl Iterator<Item = (RangeKey, &'a Distribution)>, names: &Names) -> Self {
+        let mut merged = Self::default();
+        for (key, times) in rows.filter(|(_, times)| times.count > 0) {
             let range = merged.ranges.entry((label_shown(names, key.label), key.style));
-            range.or_insert_with(|| (key.label, Distribution::default())).1.merge(&row.times);
+            range.or_insert_with(|| (key.label, Distribution::default())).1.merge(times);
             // A category may be written as a number here and as the same digits there: one row.
             let category = names.catalog.category_of(key.category).map(|category| match category {
                 CategoryName::Text(text) => text.to_string(),
                 CategoryName::Number(number) => number.to_string(),
             });
             if let Some(category) = category {
-                merged.categories.entry(category).or_default().merge(&row.times);
+                merged.categories.entry(category).or_default().merge(times);
             }
         }
         merged
@@ -151,46 +160,35 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
     }
 }
 
-fn ranges(merged: &Merged, names: &Names, rate: Rate, written: &ByName) -> Vec<RangeStats> {
+fn ranges(merged: &Merged, names: &Names, rate: Rate, written: &Merged) -> Vec<RangeStats> {
     let rows = merged.ranges.iter().filter_map(|(key, (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        let own = times(all, rate);
-        let times = written.get(key).and_then(|all| as_written(&own, times(all, Rate::IDENTITY)));
-        Some(RangeStats { domain, name, style: key.1, times: times.unwrap_or(own) })
+        let times = as_written(times(all, rate), written.ranges.get(key).map(|(_, all)| all));
+        Some(RangeStats { domain, name, style: key.1, times })
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
 }
 
-fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
-    let rows = merged.categories.iter();
-    let mut rows: Vec<CategoryStats> =
-        rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
+fn categories(merged: &Merged, rate: Rate, written: &Merged) -> Vec<CategoryStats> {
+    let rows = merged.categories.iter().map(|(category, all)| {
+        let times = as_written(times(all, rate), written.categories.get(category));
+        CategoryStats { category: category.clone(), times }
+    });
+    let mut rows: Vec<CategoryStats> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
 }
 
-/// Durations by the name that is shown.
-type ByName = BTreeMap<(String, RangeStyle), Distribution>;
-
-fn by_name(written: Option<&Durations>, names: &Names) -> ByName {
-    let mut all = ByName::new();
-    for (label, style, row) in written.into_iter().flat_map(Durations::iter) {
-        all.entry((label_shown(names, label), style)).or_default().merge(row);
-    }
-    all
-}
-
 /// The times of a row as the database has them, if it has all instances: there may have been no room for some.
-fn as_written(own: &Times, written: Times) -> Option<Times> {
-    if own.instances != written.instances {
-        return None;
-    }
+fn as_written(own: Times, written: Option<&Distribution>) -> Times {
+    let Some(written) = written.filter(|written| written.count == own.instances) else { return own };
+    let written = times(written, Rate::IDENTITY);
     if own.median_exact && own.median_ns.is_some() && !written.median_exact {
-        return Some(Times { median_ns: own.median_ns, median_exact: true, ..written });
+        return Times { median_ns: own.median_ns, median_exact: true, ..written };
     }
-    Some(written)
+    written
 }
 
 fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {

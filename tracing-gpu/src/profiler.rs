@@ -17,14 +17,14 @@ use crate::collect::threads;
 pub use builder::ProfilerBuilder;
 
 use crate::config::{Config, Gpu};
-use crate::drain::{self, Cut};
+use crate::drain::{self, Cut, End};
 use crate::files;
 use crate::gpu;
 use crate::identity;
 use crate::layer::GpuLayer;
 use crate::outputs;
 use crate::process;
-use crate::recorder::{Durations, Recorder};
+use crate::recorder::Recorder;
 use crate::subscriber::GpuSubscriber;
 use crate::summary::{Process, Summary};
 
@@ -144,7 +144,7 @@ impl Profiler {
     /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None, None))
+        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None))
     }
 
     /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from now on.
@@ -266,8 +266,8 @@ impl Inner {
         self.collector.get()?.as_ref().ok().copied()
     }
 
-    fn summarise(&'static self, cut: Option<&Cut>, written: Option<&Durations>) -> Summary {
-        let mut summary = drain::summarise(&self.core, self.collector(), cut, written);
+    fn summarise(&'static self, end: Option<&End>) -> Summary {
+        let mut summary = drain::summarise(&self.core, self.collector(), end);
         match self.collector.get() {
             Some(Ok(collector)) => summary.notes.push(collector.describe()),
             Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),
@@ -361,11 +361,15 @@ impl Inner {
         if let Some(collector) = self.collector() {
             collector.finish(orderly);
         }
+        if self.core.gpu {
+            gpu::read_all();
+        }
+        let at = self.core.clock.now();
         let written = self.recorder.get().and_then(|recorder| {
             recorder.write(); // so that the summary knows what was lost, and what was written
             recorder.take_durations()
         });
-        let summary = self.summarise(cut.as_ref(), written.as_ref());
+        let summary = self.summarise(Some(&End { cut, at, written }));
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
         errors.extend(self.config.files.write(&summary));
         if let Some(recorder) = self.recorder.get() {

@@ -335,7 +335,7 @@ fn give_range(
     let RangeRecord { key, start, end, depth, began_on, cut } = *range;
     let (start, end) = (moments.ns(start), moments.ns(end));
     if let Some(durations) = durations {
-        durations.add(key.label, key.style, end.saturating_sub(start));
+        durations.add(key, end.saturating_sub(start));
     }
     let (domain, name) = labels.label(key.label);
     let item = Item::Range(Range {

@@ -252,7 +252,7 @@ impl Process {
 pub struct Summary {
     /// Where it was taken.
     pub process: Process,
-    /// Length of the window: since the profiler was built, or since the last reset.
+    /// Length of the window: since the profiler was built, or since the last reset. That of the end is over before files are written.
     pub elapsed_ns: u64,
     /// Range statistics, by total time descending, then by label.
     pub ranges: Vec<RangeStats>,

@@ -18,7 +18,7 @@ pub(crate) struct Files {
     pub(crate) folder: PathBuf,
     pub(crate) trace: PathBuf,
     pub(crate) database: PathBuf,
-    json: PathBuf,
+    pub(crate) json: PathBuf,
 }
 
 impl Files {
@@ -258,6 +258,22 @@ impl Database {
     /// Texts of the marks, in the order of their levels and texts from the most verbose on.
     pub(crate) fn marks(&self) -> Vec<String> {
         self.texts("SELECT text FROM NVTX_EVENTS WHERE eventType = 34 ORDER BY category = 3, category DESC, text")
+    }
+
+    /// Instances and totals by the name of the category, or its number where it has none.
+    pub(crate) fn categories(&self) -> BTreeMap<String, (u64, u64)> {
+        let query = "SELECT coalesce(c.text, e.category), count(*), sum(e.end - e.start) FROM NVTX_EVENTS e
+            LEFT JOIN (SELECT DISTINCT category, text FROM NVTX_EVENTS WHERE eventType = 33) c ON c.category = e.category
+            WHERE e.eventType IN (59, 60) AND e.category > 0 GROUP BY 1";
+        let mut query = self.connection.prepare(query).expect("a query");
+        let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<_> {
+            let name = match row.get_ref(0)? {
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                name => name.as_str()?.to_owned(),
+            };
+            Ok((name, (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64)))
+        };
+        query.query_map([], row).expect("no parameters").map(|row| row.expect("a row")).collect()
     }
 
     pub(crate) fn rows(&self) -> Rows {

@@ -34,6 +34,7 @@ use std::io::{self, Write};
 
 pub(crate) use destination::is_compressed;
 
+use super::origin;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
 use destination::Destination;
@@ -96,11 +97,11 @@ impl<W: Write + Send> Sink for Chrome<W> {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
         self.pid = process.pid;
         self.host = Host::new(process.pid);
-        self.devices = Devices::new(process.pid, host::labels(process));
+        self.devices = Devices::new(process.pid, origin::labels(process));
         let track = Track { pid: process.pid, tid: process.pid };
         self.lines.metadata(track, "process_name", program(process));
         let labels: Vec<String> =
-            [host::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty()).collect();
+            [origin::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty()).collect();
         self.lines.metadata(track, "process_labels", &labels.join(", "));
         self.lines.order(track, "process_sort_index", 0);
         self.write()

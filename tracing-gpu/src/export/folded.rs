@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
+#[cfg(feature = "flamegraph")]
+use super::origin;
+#[cfg(feature = "flamegraph")]
+use crate::Process;
 use crate::report::{escaped, label};
 use crate::{NodeWork, Summary, TreeNode};
 
@@ -106,13 +110,21 @@ pub fn flamegraph(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
     }
     let mut options = inferno::flamegraph::Options::default();
     options.title = "Time by phase".to_owned();
-    options.subtitle = Some(escaped(&summary.process.command).into_owned()).filter(|command| !command.is_empty());
+    options.subtitle = subtitle(&summary.process);
     options.count_name = "ns".to_owned();
     options.name_type = "Phase:".to_owned();
     options.deterministic = true;
     let mut svg = Vec::new(); // inferno writes in small pieces
     inferno::flamegraph::from_lines(&mut options, stacks.lines(), &mut svg)?;
     out.write_all(&svg)
+}
+
+/// Which process it was; `None` where nothing is known of it.
+#[cfg(feature = "flamegraph")]
+fn subtitle(process: &Process) -> Option<String> {
+    let pid = if process.pid > 0 { format!("process {}", process.pid) } else { String::new() };
+    let known = [origin::labels(process), pid, process.command.clone()].into_iter().filter(|part| !part.is_empty());
+    Some(escaped(&known.collect::<Vec<_>>().join(", ")).into_owned()).filter(|known| !known.is_empty())
 }
 
 /// A line for each node with a weight, and for each of those beside the tree; lines of the same names are one.

@@ -23,6 +23,7 @@ mod folded;
 pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
+mod origin;
 mod path;
 #[cfg(feature = "sqlite")]
 #[allow(unreachable_pub, missing_docs)] // as above

@@ -1,18 +1,20 @@
 //! The durations of ranges as a database has them: between two moments, each a whole nanosecond.
 //!
 //! A row of the table is in ticks, of which one conversion makes nanoseconds. Each is right to a nanosecond or two; but what `nsys stats` prints of the database is compared
-//! with the table digit by digit, so the table of the end takes over the sums of the database.
+//! with the table digit by digit, so the tables of the end take over the sums of the database.
 
+use rustc_hash::FxHashMap;
+
+use crate::record::RangeKey;
 use crate::stats::Distribution;
-use crate::summary::RangeStyle;
 
-/// Durations of one range that are kept one by one, as long as there is room.
+/// Durations of one row that are kept one by one, as long as there is room.
 const KEPT: u64 = 1 << 16;
 
-/// By the number of the label and the style, so far.
+/// By name, category and style, so far.
 #[derive(Debug)]
 pub(crate) struct Durations {
-    rows: Vec<[Distribution; 2]>,
+    rows: FxHashMap<RangeKey, Distribution>,
     /// Durations of all ranges that may still be kept one by one.
     room: usize,
 }
@@ -20,53 +22,51 @@ pub(crate) struct Durations {
 impl Durations {
     /// Keeps as many durations as go into so many bytes; of the others there are the sums, and a median that is near.
     pub(super) fn new(bytes: usize) -> Self {
-        Self { rows: Vec::new(), room: bytes / size_of::<u64>() }
+        Self { rows: FxHashMap::default(), room: bytes / size_of::<u64>() }
     }
 
-    pub(super) fn add(&mut self, label: u32, style: RangeStyle, ns: u64) {
-        let label = label as usize;
-        if self.rows.len() <= label {
-            self.rows.resize_with(label + 1, Default::default);
-        }
-        let (room, place) = (&mut self.room, usize::from(style == RangeStyle::StartEnd));
-        if let Some(row) = self.rows.get_mut(label).and_then(|row| row.get_mut(place)) {
-            row.add(ns, |kept| {
-                let keeps = kept < KEPT && *room > 0;
-                *room -= usize::from(keeps);
-                keeps
-            });
-        }
-    }
-
-    /// Those of each label and style that has some.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, RangeStyle, &Distribution)> {
-        let rows = self.rows.iter().zip(0..).flat_map(|([push_pop, start_end], label)| {
-            [(label, RangeStyle::PushPop, push_pop), (label, RangeStyle::StartEnd, start_end)]
+    pub(super) fn add(&mut self, key: RangeKey, ns: u64) {
+        let room = &mut self.room;
+        self.rows.entry(key).or_default().add(ns, |kept| {
+            let keeps = kept < KEPT && *room > 0;
+            *room -= usize::from(keeps);
+            keeps
         });
-        rows.filter(|(.., row)| row.count > 0)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RangeKey, &Distribution)> {
+        self.rows.iter().map(|(key, row)| (*key, row))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::RangeStyle;
+
+    fn key(label: u32, category: u32, style: RangeStyle) -> RangeKey {
+        RangeKey { label, category, style }
+    }
 
     #[test]
-    fn each_label_and_style_has_its_own() {
+    fn each_name_category_and_style_has_its_own() {
         let mut durations = Durations::new(1 << 10);
-        for (label, style, ns) in [
-            (7, RangeStyle::PushPop, 5),
-            (0, RangeStyle::StartEnd, 6),
-            (7, RangeStyle::StartEnd, 7),
-            (7, RangeStyle::PushPop, 9),
+        for (label, category, style, ns) in [
+            (7, 0, RangeStyle::PushPop, 5),
+            (0, 0, RangeStyle::StartEnd, 6),
+            (7, 0, RangeStyle::StartEnd, 7),
+            (7, 1, RangeStyle::PushPop, 8),
+            (7, 0, RangeStyle::PushPop, 9),
         ] {
-            durations.add(label, style, ns);
+            durations.add(key(label, category, style), ns);
         }
-        let all: Vec<_> = durations.iter().map(|(label, style, row)| (label, style, row.samples.clone())).collect();
+        let mut all: Vec<_> = durations.iter().map(|(key, row)| (row.samples.clone(), key)).collect();
+        all.sort_unstable_by_key(|(samples, _)| samples.clone());
         let expected = [
-            (0, RangeStyle::StartEnd, vec![6]),
-            (7, RangeStyle::PushPop, vec![5, 9]),
-            (7, RangeStyle::StartEnd, vec![7]),
+            (vec![5, 9], key(7, 0, RangeStyle::PushPop)),
+            (vec![6], key(0, 0, RangeStyle::StartEnd)),
+            (vec![7], key(7, 0, RangeStyle::StartEnd)),
+            (vec![8], key(7, 1, RangeStyle::PushPop)),
         ];
         assert_eq!(all, expected);
     }
@@ -74,11 +74,14 @@ mod tests {
     #[test]
     fn beyond_the_room_sums_stay_right_and_medians_near() {
         let mut durations = Durations::new(10 * size_of::<u64>());
-        (0..8).for_each(|ns| durations.add(0, RangeStyle::PushPop, ns));
-        (1_000..2_000).for_each(|ns| durations.add(1, RangeStyle::PushPop, ns));
-        let all: Vec<_> = durations.iter().map(|(.., row)| (row.samples.len(), row.count, row.total)).collect();
-        assert_eq!(all, [(8, 8, 28), (2, 1_000, 1_499_500)]);
-        let exact: Vec<_> = durations.iter().map(|(.., row)| row.median().map(|median| median.exact)).collect();
+        let [few, many] = [0, 1].map(|label| key(label, 0, RangeStyle::PushPop));
+        (0..8).for_each(|ns| durations.add(few, ns));
+        (1_000..2_000).for_each(|ns| durations.add(many, ns));
+        let mut all: Vec<_> = durations.iter().map(|(key, row)| (key.label, row)).collect();
+        all.sort_unstable_by_key(|(label, _)| *label);
+        let sums: Vec<_> = all.iter().map(|(_, row)| (row.samples.len(), row.count, row.total)).collect();
+        assert_eq!(sums, [(8, 8, 28), (2, 1_000, 1_499_500)]);
+        let exact: Vec<_> = all.iter().map(|(_, row)| row.median().map(|median| median.exact)).collect();
         assert_eq!(exact, [Some(true), Some(false)]);
     }
 }

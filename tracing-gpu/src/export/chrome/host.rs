@@ -6,7 +6,7 @@ use super::color::Nearest;
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track, Written};
 use crate::activity::Api;
-use crate::summary::{Process, RangeStyle};
+use crate::summary::RangeStyle;
 use crate::timeline::{Call, Mark, Range, Value};
 
 /// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
@@ -52,6 +52,8 @@ impl Host {
     pub(super) fn thread(&mut self, lines: &mut Lines, number: u32, name: &str) {
         let index = self.index(number);
         let track = Track { pid: self.pid, tid: number };
+        let unnamed = format!("thread {number}"); // Perfetto counts an empty name as an error
+        let name = if name.is_empty() { &unnamed } else { name };
         lines.metadata(track, "thread_name", name);
         lines.order(track, "thread_sort_index", place(index, 0));
         name.clone_into(&mut self.threads[index].name);
@@ -171,15 +173,6 @@ impl Host {
         self.last = (number, index);
         index
     }
-}
-
-/// Which of the processes of which run: so many files of one run can be told apart when they are looked at together. Readers of the format take commas to part
-/// labels.
-pub(super) fn labels(process: &Process) -> String {
-    let rank = process.rank.map(|rank| format!("rank {rank}"));
-    let named = |what: &str, value: &str| (!value.is_empty()).then(|| format!("{what} {value}"));
-    let all = [rank, named("host", &process.host), named("run", &process.run_id)];
-    all.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 /// The place of a track among those of the process.

@@ -103,7 +103,12 @@ pub(super) fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
         }
         while let Some(place) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
             bytes.extend_from_slice(&rest[..place]);
-            escape(bytes, rest[place]);
+            if &rest[place..] == b"\\" {
+                // Perfetto 52 takes a quotation mark behind `\\` for one of the text, and then reads nothing of the file (google/perfetto#3361).
+                bytes.extend_from_slice(b"\\u005c");
+            } else {
+                escape(bytes, rest[place]);
+            }
             rest = &rest[place + 1..];
         }
         bytes.extend_from_slice(rest);
@@ -129,6 +134,16 @@ fn escape(bytes: &mut Vec<u8>, byte: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_ends_with_two_backslashes() {
+        for parts in [&["\\"][..], &["C:\\"], &["a\\\\"], &["\\", ",", "b\\"], &["\\\"", "\n\\"], &["\\a"]] {
+            let mut bytes = Vec::new();
+            string(&mut bytes, parts);
+            assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), parts.concat());
+            assert!(!bytes.ends_with(b"\\\\\""), "{}", String::from_utf8_lossy(&bytes));
+        }
+    }
 
     #[test]
     fn what_is_escaped_is_found_wherever_it_is() {

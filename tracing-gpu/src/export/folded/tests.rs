@@ -104,6 +104,29 @@ fn covered(nodes: &[TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + covered(&node.children)).sum()
 }
 
+#[cfg(feature = "flamegraph")]
+#[test]
+fn a_flame_graph_says_which_process_it_is_of() {
+    let drawn = |process: Process| {
+        let summary = Summary { process, tree: vec![node("step", 5, vec![])], ..Summary::default() };
+        let mut svg = Vec::new();
+        flamegraph(&summary, &mut svg).unwrap();
+        String::from_utf8(svg).unwrap()
+    };
+    let process = Process {
+        pid: 4711,
+        command: "train <b> \n".to_owned(),
+        host: "node7".to_owned(),
+        rank: Some(3),
+        started_unix_ns: 1_763_652_942_000_000_000,
+        run_id: "nightly".to_owned(),
+    };
+    let said = "rank 3, host node7, run nightly, started 2025-11-20T15:35:42Z, process 4711, train &lt;b&gt; \\n";
+    let svg = drawn(process);
+    assert!(svg.contains(said), "{svg}");
+    assert!(!drawn(Process::default()).contains("subtitle\""), "nothing is known");
+}
+
 proptest! {
     /// Whatever the names are, each line is one stack and one number, and the numbers add up to the covered time.
     #[test]

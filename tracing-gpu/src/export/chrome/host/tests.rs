@@ -25,9 +25,9 @@ fn a_process_says_which_of_the_run_it_is() {
     };
     let command = "/opt/bin/serve --model \"a b\"";
     assert_eq!(labels(process()), [(1234, command.to_owned())]);
-    let whose = "rank 3, host node7, run 77".to_owned();
+    let whose = "rank 3, host node7, run 77, started 2025-11-20T15:35:42Z".to_owned();
     assert_eq!(
-        labels(Process { rank: Some(3), host, run_id, ..process() }),
+        labels(Process { rank: Some(3), host, run_id, started_unix_ns: 1_763_652_942_000_000_000, ..process() }),
         [(1234, format!("{whose}, {command}")), (10_001_234, whose)]
     );
 }
