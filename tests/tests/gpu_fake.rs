@@ -31,6 +31,9 @@ struct Scopes {
     inside: Summary,
     outside: Summary,
     all: Summary,
+    /// Events recorded so far, after each exit of entries of one span of which one is timed.
+    ends: [Vec<u64>; 4],
+    again: Summary,
     losses: Summary,
     /// On the stream, the program's own among them.
     holds: [usize; 2],
@@ -115,6 +118,16 @@ fn whatever_way_a_scope_begins_and_ends_each_span_in_it_is_timed_once() {
         assert_eq!(timed(&told.losses), BTreeMap::from([("captured", 7)]), "{tier}");
         let lost = StreamLosses { captured: 4, refused: 2, ..StreamLosses::default() };
         assert_eq!(told.losses.losses.streams, lost, "{tier}: at one end and three starts; the stream is gone");
+    }
+}
+
+#[test]
+fn an_end_is_recorded_where_the_timed_entry_is_left_and_not_another_of_its_span() {
+    for tier in ["subscriber", "layer"] {
+        let told: Scopes = run("gpu_scopes", "watched", tier);
+        assert_eq!(told.ends, [vec![0, 0, 1], vec![1, 1], vec![0, 1, 1], vec![0, 1]], "{tier}");
+        assert_eq!(timed(&told.again), BTreeMap::from([("again", 4)]), "{tier}");
+        assert_eq!(told.again.losses.streams, StreamLosses::default(), "{tier}");
     }
 }
 
