@@ -4,6 +4,7 @@ mod activity;
 mod recursion;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub(crate) use activity::ActivityTotals;
 
@@ -32,15 +33,16 @@ pub(crate) struct Cut {
 
 /// Everything measured so far in the current window.
 ///
-/// `written` is there at the end, where a database was written.
+/// `written` is there at the end, where a database was written, and `patience` where that is the end of the process.
 pub(crate) fn summarise(
     core: &'static Core,
     collector: Option<&gpu::Collector>,
     cut: Option<&Cut>,
     written: Option<&Durations>,
+    patience: Option<Duration>,
 ) -> Summary {
     if core.gpu {
-        gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
+        gpu::read_all(patience); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
     let rate = core.clock.calibrate();
     let window = core.window();

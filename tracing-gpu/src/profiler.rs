@@ -4,7 +4,7 @@ mod builder;
 mod print;
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
@@ -101,6 +101,9 @@ enum Phase {
 /// A finish waits no longer than this for another thread's.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
+/// How long the end of the process waits for the GPU in all.
+const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
+
 impl Profiler {
     /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Ranges`](crate::Report::Ranges) and
     /// [`Tree`](crate::Report::Tree) to standard error.
@@ -144,7 +147,7 @@ impl Profiler {
     /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None, None))
+        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None, None, None))
     }
 
     /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from now on.
@@ -266,8 +269,8 @@ impl Inner {
         self.collector.get()?.as_ref().ok().copied()
     }
 
-    fn summarise(&'static self, cut: Option<&Cut>, written: Option<&Durations>) -> Summary {
-        let mut summary = drain::summarise(&self.core, self.collector(), cut, written);
+    fn summarise(&'static self, cut: Option<&Cut>, written: Option<&Durations>, patience: Option<Duration>) -> Summary {
+        let mut summary = drain::summarise(&self.core, self.collector(), cut, written, patience);
         match self.collector.get() {
             Some(Ok(collector)) => summary.notes.push(collector.describe()),
             Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),
@@ -354,6 +357,7 @@ impl Inner {
     }
 
     fn finish_now(&'static self, orderly: bool) -> Vec<io::Error> {
+        let (began, patience) = (Instant::now(), (!orderly).then_some(LAST_PATIENCE));
         let cut = self.core.own_shard().map(|shard| Cut {
             labels: shard.unwind().into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect(),
             thread: shard.thread.lock().clone(),
@@ -365,7 +369,11 @@ impl Inner {
             recorder.write(); // so that the summary knows what was lost, and what was written
             recorder.take_durations()
         });
-        let summary = self.summarise(cut.as_ref(), written.as_ref());
+        let summary = self.summarise(
+            cut.as_ref(),
+            written.as_ref(),
+            patience.map(|patience| patience.saturating_sub(began.elapsed())),
+        );
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
         errors.extend(self.config.files.write(&summary));
         if let Some(recorder) = self.recorder.get() {
