@@ -8,7 +8,7 @@ use tracing_gpu::{
 };
 use tracing_subscriber::prelude::*;
 
-use crate::fake::{Fake, LAUNCH, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};
+use crate::fake::{Fake, LAUNCH, Place, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};
 use crate::files::{Chrome, rows};
 
 pub(crate) const SPIN: &str = "spin";
@@ -224,6 +224,14 @@ fn losses(fake: &Fake, tier: &str) {
         fake.tell("fake_other", 77); // seen by the reset itself
         profiler.reset();
         assert_eq!(profiler.summary().losses.activity, ActivityLosses::default());
+        // Another thread launches while the window begins: what ran before that is in neither, and nothing is missing.
+        fake.call(LAUNCH, 100 + round, HANDLE);
+        fake.place(Place { at: 1_000, ..Place::default() });
+        fake.kernel(100 + round, c"spin", 10);
+        fake.place(Place::default());
+        let summary = profiler.summary();
+        assert_eq!((kernels(activity(&summary)), summary.losses.activity), (vec![], ActivityLosses::default()));
+        profiler.reset();
     }
     other.finish().expect("nothing to be written");
     finish(fake, profiler);

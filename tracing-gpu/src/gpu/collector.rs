@@ -269,7 +269,8 @@ impl Collector {
             losses.unreadable_records += self.session.read(&mut buffer, |record| match record {
                 Recorded::Op(op) if of_window(op.end) => attribution.operation(&op, &context),
                 Recorded::Call(call) if of_window(call.start) => attribution.call(&call, &context),
-                Recorded::Op(_) | Recorded::Call(_) => {}
+                Recorded::Op(op) => attribution.passed(&op),
+                Recorded::Call(_) => {}
             });
         }
         if let Some((recorder, _)) = self.recorder.get() {
