@@ -28,6 +28,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
         "attribution" => crate::attribution::attribution(fake, tier),
         "calls" => calls(fake, tier),
         "losses" => losses(fake, tier),
+        "no_threads" => no_threads(fake),
         "lifetime" => lifetime(fake, tier),
         "notes" => notes(fake, tier),
         "unfinished" => unfinished(fake, tier),
@@ -236,6 +237,18 @@ fn losses(fake: &Fake, tier: &str) {
     other.finish().expect("nothing to be written");
     finish(fake, profiler);
     // CUPTI is free again.
+    let next = builder().build().expect("settings that can be used");
+    fake.kernel(7, c"spin", 1);
+    assert_eq!(kernels(activity(&next.summary())), [(SPIN, 1, 1)]);
+}
+
+/// No thread can be started to collect: that is said, and the next profiler has CUPTI.
+fn no_threads(fake: &Fake) {
+    fake.tell("fake_no_threads", 1);
+    let without = builder().build().expect("settings that can be used");
+    fake.tell("fake_no_threads", 0);
+    let notes = without.summary().notes;
+    assert!(notes.iter().any(|note| note.contains("no thread could be started to collect GPU records")), "{notes:?}");
     let next = builder().build().expect("settings that can be used");
     fake.kernel(7, c"spin", 1);
     assert_eq!(kernels(activity(&next.summary())), [(SPIN, 1, 1)]);

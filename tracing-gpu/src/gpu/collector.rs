@@ -188,7 +188,7 @@ impl Collector {
             Ok(thread) => *collector.thread.lock() = Some(thread),
             Err(error) => {
                 core.set_collecting(false);
-                session.finish(false);
+                own::during(|| session.finish(true)); // the other end takes threads
                 return Err(format!("no thread could be started to collect GPU records: {error}"));
             }
         }
