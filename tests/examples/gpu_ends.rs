@@ -43,6 +43,16 @@ fn raw_first(profiler: Profiler) {
     profiler.finish().expect("a file");
 }
 
+/// A stream for each request, as servers have them.
+fn many_streams(profiler: Profiler) {
+    let context = CudaContext::new(0).expect("the fake device");
+    for _ in 0..20_000 {
+        let stream = context.new_stream().expect("a stream");
+        with_stream(&stream, || info_span!("request").in_scope(|| ()));
+    }
+    profiler.finish().expect("a file");
+}
+
 fn main() {
     let summary = std::env::var_os("SUMMARY").expect("where to");
     let profiler = Profiler::builder().output(Output::None).json(summary).build().expect("a profiler");
@@ -55,6 +65,7 @@ fn main() {
     match std::env::var("CASE").as_deref() {
         Ok("no_stream") => no_stream(profiler),
         Ok("exit") => exit(profiler),
+        Ok("many_streams") => many_streams(profiler),
         Ok("raw_first") => raw_first(profiler),
         case => panic!("{case:?}"),
     }

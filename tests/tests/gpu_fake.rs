@@ -1,6 +1,6 @@
 //! What a timed span asks of the driver, with one that counts the calls: `examples/fake_driver.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -226,4 +226,15 @@ fn default_streams_are_timed_whoever_named_their_context_first() {
         assert_eq!(timed(&summary), BTreeMap::from([("default", 4), ("raw", 2)]), "{tier}");
         assert_eq!(summary.losses.streams, StreamLosses::default(), "{tier}");
     }
+}
+
+#[test]
+fn a_summary_of_many_streams_takes_as_long_as_they_are_many() {
+    let began = Instant::now();
+    let summary = end("many_streams", "", "subscriber", 0);
+    let took = began.elapsed(); // a second or two; were each looked for among all, minutes
+    let streams: BTreeSet<&str> = summary.stream_ranges.iter().map(|row| row.stream.as_str()).collect();
+    assert_eq!((summary.stream_ranges.len(), streams.len()), (20_000, 20_000));
+    assert!(streams.contains("GPU 0 #1") && streams.contains("GPU 0 #20000"));
+    assert!(took < Duration::from_secs(30), "{took:?}");
 }

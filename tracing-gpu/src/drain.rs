@@ -219,11 +219,12 @@ fn stream_ranges(rows: &[(StreamKey, StreamTime)], names: &Names) -> Vec<StreamS
         all.times.merge(&row.times);
         all.empty += row.empty;
     }
+    let facts = if merged.is_empty() { Vec::new() } else { gpu::stream_facts() };
     let mut stats: Vec<StreamStats> = merged
         .into_iter()
         .filter_map(|((_, stream), (label, row))| {
             let (domain, name) = label_text(names, label)?;
-            let (stream, floor_ns) = gpu::stream_facts(stream);
+            let (stream, floor_ns) = facts.get(stream as usize).cloned().unwrap_or_default();
             Some(StreamStats {
                 domain,
                 name,

@@ -60,8 +60,8 @@ pub(crate) fn notes(_: &Core) -> Vec<String> {
     Vec::new()
 }
 
-pub(crate) fn stream_facts(_: StreamId) -> (String, u64) {
-    (String::new(), 0)
+pub(crate) fn stream_facts() -> Vec<(String, u64)> {
+    Vec::new()
 }
 
 /// There is none.
