@@ -6,6 +6,8 @@
 //! - `no_streams`: one in which no stream can be created;
 //! - `capturing`: one in which every stream is in a capture, as any is after `fake_driver_capture(1)`;
 //! - `stuck`: one in which no event is ever reached, though nobody waits for it in vain;
+//! - `hangs`: the same, and whoever waits for one waits for ever;
+//! - `deinitializes`: one that is taken down by an exit hook of its own, and refuses everything from then on;
 //! - `watched`: one that counts events which are recorded again before they were read, for `fake_driver_overwritten`;
 //! - `cuda_12`: one for CUDA 12.4. It never has a function that such a driver has not.
 
@@ -21,6 +23,7 @@ type Handle = *mut c_void;
 
 const CONTEXT: usize = 0x1000;
 const OUT_OF_MEMORY: c_int = 2;
+const DEINITIALIZED: c_int = 4;
 const NOT_READY: c_int = 600;
 
 fn is(behavior: &str) -> bool {
@@ -29,6 +32,13 @@ fn is(behavior: &str) -> bool {
 }
 
 static CAPTURING: AtomicBool = AtomicBool::new(false);
+
+/// From the exit hook on, where there is one.
+static IS_DOWN: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn take_down() {
+    IS_DOWN.store(true, Relaxed);
+}
 
 /// Events that were recorded and not read since, where that is watched; and how many were recorded once more.
 static UNREAD: LazyLock<Mutex<(HashSet<usize>, u64)>> = LazyLock::new(Mutex::default);
@@ -65,6 +75,9 @@ macro_rules! functions {
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
                 let calls = &CALLS[Number::$name as usize];
                 calls.store(calls.load(Relaxed) + 1, Relaxed); // exact where one thread calls, and cheap
+                if IS_DOWN.load(Relaxed) {
+                    return DEINITIALIZED;
+                }
                 // SAFETY: the caller gives pointers that may be written, as the driver's documentation wants.
                 #[allow(unused_unsafe)]
                 unsafe { $body }
@@ -74,7 +87,13 @@ macro_rules! functions {
 }
 
 functions! {
-    cuInit(_flags: c_uint) { 0 }
+    cuInit(_flags: c_uint) {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        if is("deinitializes") {
+            ONCE.call_once(|| assert_eq!(libc::atexit(take_down), 0));
+        }
+        0
+    }
     cuDriverGetVersion(version: *mut c_int) { *version = if is("cuda_12") { 12_040 } else { 13_000 }; 0 }
     cuDeviceGet(device: *mut c_int, number: c_int) { *device = number; 0 }
     cuDeviceGetCount(count: *mut c_int) { *count = 1; 0 }
@@ -110,9 +129,14 @@ functions! {
     cuEventDestroy_v2(_event: Handle) { 0 }
     cuEventRecord(event: Handle, _stream: Handle) { if is("watched") { watch(event, false); } 0 }
     cuEventQuery(_event: Handle) { 0 }
-    cuEventSynchronize(_event: Handle) { 0 }
+    cuEventSynchronize(_event: Handle) {
+        while is("hangs") {
+            std::thread::park();
+        }
+        0
+    }
     cuEventElapsedTime_v2(milliseconds: *mut f32, start: Handle, end: Handle) {
-        if is("stuck") {
+        if is("stuck") || is("hangs") {
             return NOT_READY;
         }
         if is("watched") {

@@ -4,6 +4,7 @@
 //! Where no event is ever reached (`FAKE_DRIVER=stuck`), that is the summary of a window that begins when as many pairs wait as may, and some more are in the scope.
 //! `TIER=layer` in the environment has it measure through a layer.
 
+use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier, mpsc};
 
@@ -69,6 +70,32 @@ fn across(stream: &Arc<CudaStream>) {
     spans(5, || info_span!("no stream"));
 }
 
+/// Entries of one span inside each other, of which one is timed, and how many events were recorded after each exit: an end belongs to the entry that began.
+fn entered_again(stream: &Arc<CudaStream>, events: impl Fn() -> u64) -> [Vec<u64>; 4] {
+    let timed = |span: &Span| with_stream(stream, || span.clone().entered());
+    let untimed = |span: &Span| span.clone().entered();
+    let (span, other) = (info_span!("again"), info_span!("no stream"));
+    let during = |exits: Vec<tracing::span::EnteredSpan>| {
+        let before = events();
+        exits.into_iter().map(|exit| (drop(exit), events() - before).1).collect()
+    };
+    // Which of the guards of a span is dropped says nothing: the innermost entry is left.
+    let around = during(vec![timed(&span), untimed(&span), untimed(&span)]);
+    let inside = during(vec![untimed(&span), timed(&span)]);
+    let below_another = during(vec![timed(&span), untimed(&span), untimed(&other)]);
+    let moved = {
+        let first = untimed(&other);
+        let second = timed(&span);
+        let before = events();
+        drop(first);
+        let third = untimed(&span);
+        let after_third = (drop(third), events() - before).1;
+        let after_second = (drop(second), events() - before).1;
+        vec![after_third, after_second]
+    };
+    [around, inside, below_another, moved]
+}
+
 /// Threads that are inside their scopes at the same time, with summaries taken all the while.
 fn threads(profiler: &Profiler, stream: &Arc<CudaStream>) {
     const THREADS: usize = 4;
@@ -107,11 +134,14 @@ fn main() {
     // SAFETY: the library is the fake driver, which runs nothing when it is loaded.
     let driver = unsafe { Library::new("libcuda.so.1") }.expect("the fake driver");
     // SAFETY: the functions have these types there.
-    let (overwritten, capture) = unsafe {
+    let (overwritten, capture, calls) = unsafe {
         let overwritten = driver.get::<extern "C" fn() -> u64>(b"fake_driver_overwritten\0");
         let capture = driver.get::<extern "C" fn(u32)>(b"fake_driver_capture\0");
-        (overwritten.expect("the fake driver"), capture.expect("the fake driver"))
+        let calls = driver.get::<unsafe extern "C" fn(*const c_char) -> u64>(b"fake_driver_calls\0");
+        (overwritten.expect("the fake driver"), capture.expect("the fake driver"), calls.expect("the fake driver"))
     };
+    // SAFETY: the name ends in NUL.
+    let events = || unsafe { calls(c"cuEventRecord".as_ptr()) };
     let context = CudaContext::new(0).expect("the fake device");
     let [stream, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
     let profiler = Profiler::builder().output(Output::None).build().expect("a profiler");
@@ -135,6 +165,9 @@ fn main() {
     let all = profiler.summary();
     let holds = Arc::strong_count(&stream);
     let overwritten = overwritten();
+    profiler.reset();
+    let ends = entered_again(&stream, events);
+    let again = profiler.summary();
 
     profiler.reset();
     with_stream(&stream, || {
@@ -154,7 +187,7 @@ fn main() {
     let losses = profiler.summary();
     let holds = [holds, Arc::strong_count(&stream)];
     let told = serde_json::json!({
-        "inside": inside, "outside": outside, "all": all, "losses": losses, "holds": holds, "overwritten": overwritten,
+        "inside": inside, "outside": outside, "all": all, "ends": ends, "again": again, "losses": losses, "holds": holds, "overwritten": overwritten,
     });
     println!("{told}");
 }

@@ -1,9 +1,10 @@
 //! What a timed span asks of the driver, with one that counts the calls: `examples/fake_driver.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tracing_gpu::{StreamLosses, Summary};
@@ -31,13 +32,17 @@ struct Scopes {
     inside: Summary,
     outside: Summary,
     all: Summary,
+    /// Events recorded so far, after each exit of entries of one span of which one is timed.
+    ends: [Vec<u64>; 4],
+    again: Summary,
     losses: Summary,
     /// On the stream, the program's own among them.
     holds: [usize; 2],
     overwritten: u64,
 }
 
-fn run<T: serde::de::DeserializeOwned>(program: &str, behavior: &str, tier: &str) -> T {
+/// A program on the fake driver, and a folder of its own.
+fn command(program: &str, behavior: &str, tier: &str) -> (Command, PathBuf) {
     // A folder each: a library that is copied anew while another test's child has it mapped kills that child.
     static RUNS: AtomicUsize = AtomicUsize::new(0);
     let number = RUNS.fetch_add(1, Relaxed);
@@ -47,10 +52,26 @@ fn run<T: serde::de::DeserializeOwned>(program: &str, behavior: &str, tier: &str
     let _of_an_earlier_run = std::fs::remove_file(folder.join("libcuda.so"));
     std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).expect("cudarc's name of the same library");
     let mut child = Command::new(tests::recorder::example(program));
-    child.env("LD_LIBRARY_PATH", folder).env("FAKE_DRIVER", behavior).env("TIER", tier).env("TRACING_GPU", "");
-    let output = child.env_remove("NVTX_INJECTION64_PATH").output().expect("the child");
+    child.env("LD_LIBRARY_PATH", &folder).env("FAKE_DRIVER", behavior).env("TIER", tier).env("TRACING_GPU", "");
+    child.env_remove("NVTX_INJECTION64_PATH");
+    (child, folder)
+}
+
+fn run<T: serde::de::DeserializeOwned>(program: &str, behavior: &str, tier: &str) -> T {
+    let output = command(program, behavior, tier).0.output().expect("the child");
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("what the child says")
+}
+
+/// The summary that `gpu_ends` leaves, which ends with this code.
+fn end(case: &str, behavior: &str, tier: &str, code: i32) -> Summary {
+    let (mut child, folder) = command("gpu_ends", behavior, tier);
+    let summary = folder.join("summary.json");
+    let _of_an_earlier_run = std::fs::remove_file(&summary);
+    let output = child.env("CASE", case).env("SUMMARY", &summary).output().expect("the child");
+    assert_eq!(output.status.code(), Some(code), "{case}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read(&summary).expect("the child's summary");
+    Summary::from_json(&mut text.as_slice()).expect("a summary")
 }
 
 /// Instances of `step` and its floor, if it has a row of stream time.
@@ -119,6 +140,16 @@ fn whatever_way_a_scope_begins_and_ends_each_span_in_it_is_timed_once() {
 }
 
 #[test]
+fn an_end_is_recorded_where_the_timed_entry_is_left_and_not_another_of_its_span() {
+    for tier in ["subscriber", "layer"] {
+        let told: Scopes = run("gpu_scopes", "watched", tier);
+        assert_eq!(told.ends, [vec![0, 0, 1], vec![1, 1], vec![0, 1, 1], vec![0, 1]], "{tier}");
+        assert_eq!(timed(&told.again), BTreeMap::from([("again", 4)]), "{tier}");
+        assert_eq!(told.again.losses.streams, StreamLosses::default(), "{tier}");
+    }
+}
+
+#[test]
 fn what_is_dropped_is_counted_in_the_window_that_it_is_of() {
     for tier in ["subscriber", "layer"] {
         let told: Summary = run("gpu_scopes", "stuck", tier);
@@ -157,4 +188,53 @@ fn losses_are_those_of_the_window() {
         assert_eq!(told.second.losses.streams, captured(3), "{tier}");
         assert_eq!((steps(&told.first), told.so_far["cuEventRecord"]), (None, 0), "{tier}");
     }
+}
+
+#[test]
+fn the_driver_is_not_loaded_where_no_stream_is_named() {
+    for tier in ["subscriber", "layer"] {
+        let summary = end("no_stream", "", tier, 0); // it looks itself
+        assert_eq!(summary.notes, [""; 0], "{tier}");
+    }
+}
+
+#[test]
+fn an_exit_waits_for_a_gpu_that_goes_on_for_ever_no_longer_than_it_says() {
+    for tier in ["subscriber", "layer"] {
+        let began = Instant::now();
+        let summary = end("exit", "hangs", tier, 7);
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(1_400) && took < Duration::from_secs(20), "{tier}: {took:?}");
+        let lost = StreamLosses { pending: 10, ..StreamLosses::default() };
+        assert_eq!((timed(&summary), summary.losses.streams), (BTreeMap::new(), lost), "{tier}");
+    }
+}
+
+#[test]
+fn an_exit_reads_what_is_there_before_the_driver_is_taken_down() {
+    for tier in ["subscriber", "layer"] {
+        let summary = end("exit", "deinitializes", tier, 7);
+        assert_eq!(timed(&summary), BTreeMap::from([("step", 10)]), "{tier}: {:?}", summary.losses.streams);
+        assert_eq!(summary.losses.streams, StreamLosses::default(), "{tier}");
+    }
+}
+
+#[test]
+fn default_streams_are_timed_whoever_named_their_context_first() {
+    for tier in ["subscriber", "layer"] {
+        let summary = end("raw_first", "", tier, 0);
+        assert_eq!(timed(&summary), BTreeMap::from([("default", 4), ("raw", 2)]), "{tier}");
+        assert_eq!(summary.losses.streams, StreamLosses::default(), "{tier}");
+    }
+}
+
+#[test]
+fn a_summary_of_many_streams_takes_as_long_as_they_are_many() {
+    let began = Instant::now();
+    let summary = end("many_streams", "", "subscriber", 0);
+    let took = began.elapsed(); // a second or two; were each looked for among all, minutes
+    let streams: BTreeSet<&str> = summary.stream_ranges.iter().map(|row| row.stream.as_str()).collect();
+    assert_eq!((summary.stream_ranges.len(), streams.len()), (20_000, 20_000));
+    assert!(streams.contains("GPU 0 #1") && streams.contains("GPU 0 #20000"));
+    assert!(took < Duration::from_secs(30), "{took:?}");
 }

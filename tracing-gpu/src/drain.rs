@@ -5,6 +5,7 @@ mod recursion;
 mod rounding;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub(crate) use activity::ActivityTotals;
 
@@ -39,12 +40,14 @@ pub(crate) struct End {
     pub(crate) at: Ticks,
     /// Where a database was written.
     pub(crate) written: Option<Durations>,
+    /// How long the GPU is waited for, at the end of the process; else as long as it takes.
+    pub(crate) patience: Option<Duration>,
 }
 
 /// Everything measured so far in the current window, or in the last one.
 pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>, end: Option<&End>) -> Summary {
     if core.gpu {
-        gpu::read_all(); // waits for the GPU, for what was recorded on named streams; the measured threads go on
+        gpu::read_all(end.and_then(|end| end.patience)); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
     let rate = core.clock.calibrate();
     let window = core.window();
@@ -215,11 +218,12 @@ fn stream_ranges(rows: &[(StreamKey, StreamTime)], names: &Names) -> Vec<StreamS
         all.times.merge(&row.times);
         all.empty += row.empty;
     }
+    let facts = if merged.is_empty() { Vec::new() } else { gpu::stream_facts() };
     let mut stats: Vec<StreamStats> = merged
         .into_iter()
         .filter_map(|((_, stream), (label, row))| {
             let (domain, name) = label_text(names, label)?;
-            let (stream, floor_ns) = gpu::stream_facts(stream);
+            let (stream, floor_ns) = facts.get(stream as usize).cloned().unwrap_or_default();
             Some(StreamStats {
                 domain,
                 name,

@@ -219,18 +219,17 @@ impl Stack {
     }
 
     /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`: each a span, and when it was
-    /// exited elsewhere, so that an entry made since is not meant. Returns the number of instances
-    /// that were closed and opened again, or `None` if `span` is not open here.
+    /// exited elsewhere, so that an entry made since is not meant. Returns what has left, or `None` if `span` is not open here.
     pub(crate) fn exit_below(
         &self,
         span: u64,
         ended_elsewhere: &[(u64, Ticks)],
         ranges: &mut impl Ranges,
-    ) -> Option<u64> {
+    ) -> Option<Left> {
         let old = self.snapshot();
-        let target = old.iter().rposition(|frame| frame.span == span)?;
+        let exited = old.iter().rposition(|frame| frame.span == span)?;
         let mut leaving = vec![false; old.len()];
-        leaving[target] = true;
+        leaving[exited] = true;
         for &(elsewhere, when) in ended_elsewhere {
             let is_meant =
                 |index: &usize| old[*index].span == elsewhere && old[*index].start <= when && !leaving[*index];
@@ -238,7 +237,8 @@ impl Stack {
                 leaving[index] = true;
             }
         }
-        Some(self.close_and_reopen(old, &leaving, ranges))
+        let reopened = self.close_and_reopen(old, &leaving, ranges);
+        Some(Left { reopened, exited, leaving })
     }
 
     /// Ends every open range, innermost first. Returns their places, innermost first.
@@ -325,6 +325,27 @@ impl Stack {
         }
         self.set_depth(kept.len());
         reopened
+    }
+}
+
+/// What an exit below the innermost range took off the stack. Ranges go by their numbers of before, 0 being the outermost.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Instances that were closed and opened again.
+    pub(crate) reopened: u64,
+    /// The range that was exited.
+    pub(crate) exited: usize,
+    leaving: Vec<bool>,
+}
+
+impl Left {
+    pub(crate) fn is_gone(&self, range: usize) -> bool {
+        self.leaving.get(range).is_some_and(|gone| *gone)
+    }
+
+    /// The number of a range that stays.
+    pub(crate) fn place_of(&self, range: usize) -> usize {
+        range - self.leaving.iter().take(range).filter(|gone| **gone).count()
     }
 }
 

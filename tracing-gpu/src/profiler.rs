@@ -4,7 +4,7 @@ mod builder;
 mod print;
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
@@ -100,6 +100,9 @@ enum Phase {
 
 /// A finish waits no longer than this for another thread's.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How long the end of the process waits for the GPU in all.
+const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
 
 impl Profiler {
     /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Ranges`](crate::Report::Ranges) and
@@ -354,6 +357,8 @@ impl Inner {
     }
 
     fn finish_now(&'static self, orderly: bool) -> Vec<io::Error> {
+        let began = Instant::now();
+        let patience = || (!orderly).then(|| LAST_PATIENCE.saturating_sub(began.elapsed()));
         let cut = self.core.own_shard().map(|shard| Cut {
             labels: shard.unwind().into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect(),
             thread: shard.thread.lock().clone(),
@@ -362,14 +367,14 @@ impl Inner {
             collector.finish(orderly);
         }
         if self.core.gpu {
-            gpu::read_all();
+            gpu::read_all(patience());
         }
         let at = self.core.clock.now();
         let written = self.recorder.get().and_then(|recorder| {
             recorder.write(); // so that the summary knows what was lost, and what was written
             recorder.take_durations()
         });
-        let summary = self.summarise(Some(&End { cut, at, written }));
+        let summary = self.summarise(Some(&End { cut, at, written, patience: patience() }));
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
         errors.extend(self.config.files.write(&summary));
         if let Some(recorder) = self.recorder.get() {

@@ -1,5 +1,8 @@
 /* A libcupti that makes records of what it is told was launched. It insists on the order in which a session is to begin. */
 
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -230,6 +233,15 @@ void fake_runtime(uint32_t number, uint32_t of_driver, uint32_t correlation, voi
 void fake_reported(uint32_t number, void *context) {
   static uint32_t next = 1 << 20;
   if (on_call) fake_call(number, next++, context);
+}
+
+/* Where the library is preloaded: whether no thread can be started. */
+static int no_threads;
+void fake_no_threads(size_t on) { no_threads = on; }
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *given) {
+  int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+  *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+  return no_threads ? EAGAIN : create(thread, attributes, body, given);
 }
 
 static uint64_t begin(uint64_t ns) { return !ns ? 0 : place.at ? place.at : now(); }

@@ -108,6 +108,12 @@ fn losses_are_counted_in_their_window() {
 }
 
 #[test]
+fn where_no_thread_can_be_started_cupti_is_let_go_of() {
+    let cupti = folder().join("libcupti.so.13").display().to_string();
+    profiler("no_threads", &[("LD_PRELOAD", &cupti)]);
+}
+
+#[test]
 fn launches_are_told_to_the_lifetimes_around_them() {
     profiler("lifetime", &[]);
 }

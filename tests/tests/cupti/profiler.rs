@@ -8,7 +8,7 @@ use tracing_gpu::{
 };
 use tracing_subscriber::prelude::*;
 
-use crate::fake::{Fake, LAUNCH, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};
+use crate::fake::{Fake, LAUNCH, Place, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};
 use crate::files::{Chrome, rows};
 
 pub(crate) const SPIN: &str = "spin";
@@ -28,6 +28,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
         "attribution" => crate::attribution::attribution(fake, tier),
         "calls" => calls(fake, tier),
         "losses" => losses(fake, tier),
+        "no_threads" => no_threads(fake),
         "lifetime" => lifetime(fake, tier),
         "notes" => notes(fake, tier),
         "unfinished" => unfinished(fake, tier),
@@ -224,10 +225,30 @@ fn losses(fake: &Fake, tier: &str) {
         fake.tell("fake_other", 77); // seen by the reset itself
         profiler.reset();
         assert_eq!(profiler.summary().losses.activity, ActivityLosses::default());
+        // Another thread launches while the window begins: what ran before that is in neither, and nothing is missing.
+        fake.call(LAUNCH, 100 + round, HANDLE);
+        fake.place(Place { at: 1_000, ..Place::default() });
+        fake.kernel(100 + round, c"spin", 10);
+        fake.place(Place::default());
+        let summary = profiler.summary();
+        assert_eq!((kernels(activity(&summary)), summary.losses.activity), (vec![], ActivityLosses::default()));
+        profiler.reset();
     }
     other.finish().expect("nothing to be written");
     finish(fake, profiler);
     // CUPTI is free again.
+    let next = builder().build().expect("settings that can be used");
+    fake.kernel(7, c"spin", 1);
+    assert_eq!(kernels(activity(&next.summary())), [(SPIN, 1, 1)]);
+}
+
+/// No thread can be started to collect: that is said, and the next profiler has CUPTI.
+fn no_threads(fake: &Fake) {
+    fake.tell("fake_no_threads", 1);
+    let without = builder().build().expect("settings that can be used");
+    fake.tell("fake_no_threads", 0);
+    let notes = without.summary().notes;
+    assert!(notes.iter().any(|note| note.contains("no thread could be started to collect GPU records")), "{notes:?}");
     let next = builder().build().expect("settings that can be used");
     fake.kernel(7, c"spin", 1);
     assert_eq!(kernels(activity(&next.summary())), [(SPIN, 1, 1)]);

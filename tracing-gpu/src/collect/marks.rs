@@ -8,6 +8,7 @@ use super::chunked::Chunked;
 use super::shard::Shard;
 use super::threads;
 use crate::gpu::{self, Mark, Target};
+use crate::nesting::Left;
 use crate::record::{Place, RangeKey};
 use crate::summary::RangeStyle;
 
@@ -24,12 +25,13 @@ pub(super) struct Marks {
 #[derive(Debug)]
 #[repr(C)]
 struct OpenMark {
-    span: AtomicU64,
     /// The place of the range, and its name and category, which the next range here is likely to have, too.
     place: AtomicU64,
     label: AtomicU32,
     category: AtomicU32,
     stream: AtomicU32,
+    /// Number of ranges below it on the stack, which tells this entry from others of the same span.
+    below: AtomicU32,
     window: AtomicU64,
     start: AtomicU64,
     end: AtomicU64,
@@ -38,11 +40,11 @@ struct OpenMark {
 impl Default for OpenMark {
     fn default() -> Self {
         Self {
-            span: AtomicU64::default(),
             place: AtomicU64::new(Place::NONE.bits()),
             label: AtomicU32::default(),
             category: AtomicU32::default(),
             stream: AtomicU32::default(),
+            below: AtomicU32::default(),
             window: AtomicU64::default(),
             start: AtomicU64::default(),
             end: AtomicU64::default(),
@@ -64,9 +66,9 @@ impl OpenMark {
     }
 
     #[inline(always)]
-    fn set(&self, span: u64, window: u64, mark: Mark) {
+    fn set(&self, below: usize, window: u64, mark: Mark) {
         let (stream, start, end) = mark.words();
-        self.span.store(span, Relaxed);
+        self.below.store(below as u32, Relaxed); // below 2^28, as the depth of the stack
         self.stream.store(stream, Relaxed);
         self.window.store(window, Relaxed);
         self.start.store(start, Relaxed);
@@ -76,8 +78,13 @@ impl OpenMark {
     fn take_over(&self, other: &Self) {
         self.set_key(other.place.load(Relaxed), other.label.load(Relaxed), other.category.load(Relaxed));
         if let Some(mark) = other.mark() {
-            self.set(other.span.load(Relaxed), other.window.load(Relaxed), mark);
+            self.set(other.below(), other.window.load(Relaxed), mark);
         }
+    }
+
+    #[inline(always)]
+    fn below(&self) -> usize {
+        self.below.load(Relaxed) as usize
     }
 
     #[inline(always)]
@@ -118,14 +125,15 @@ impl Shard {
         self.marks.count.load(Relaxed) > 0
     }
 
+    /// Keeps the start of the innermost range.
     #[inline(always)]
-    pub(super) fn keep_mark(&self, span: u64, place: Place, mark: Mark) {
+    pub(super) fn keep_mark(&self, place: Place, mark: Mark) {
         let count = self.marks.count.load(Relaxed);
         let Some(open) = self.marks.open.get_or_grow(count) else { return gpu::abandon(mark) };
         if open.place.load(Relaxed) != place.bits() && !self.find_key(open, place) {
             return gpu::abandon(mark);
         }
-        open.set(span, self.window.load(Relaxed), mark);
+        open.set(self.stack.depth().wrapping_sub(1), self.window.load(Relaxed), mark);
         self.marks.count.store(count + 1, Relaxed);
     }
 
@@ -137,25 +145,30 @@ impl Shard {
         true
     }
 
-    /// Records the end of the innermost range of `span`, if it is timed.
+    /// Records the end of the range that has just been taken off the top of the stack, if it is timed.
     #[inline(always)]
-    pub(super) fn end_mark(&self, span: u64) {
+    pub(super) fn end_mark(&self) {
         let Some(innermost) = self.marks.count.load(Relaxed).checked_sub(1) else { return };
-        if self.marks.open.near(innermost).is_some_and(|open| open.span.load(Relaxed) == span) {
+        // Marks are in the order of their ranges: that of the top is the last, or there is none.
+        let is_its = |open: &OpenMark| open.below() == self.stack.depth();
+        if self.marks.open.near(innermost).is_some_and(is_its) || self.marks.open.get(innermost).is_some_and(is_its) {
             self.end_open(innermost);
             self.left_mark();
-        } else {
-            self.end_mark_below(span);
         }
     }
 
-    #[inline(never)]
-    fn end_mark_below(&self, span: u64) {
-        let is_meant = |index: &usize| self.marks.open.get(*index).is_some_and(|open| open.span.load(Relaxed) == span);
-        if let Some(index) = (0..self.marks.count.load(Relaxed)).rev().find(is_meant) {
+    /// Records the end of a range that was exited below others, if it is timed; gives up the marks of those that ended elsewhere.
+    pub(super) fn end_marks_below(&self, left: &Left) {
+        let below = |index| self.marks.open.get(index).map(OpenMark::below);
+        let all = || (0..self.marks.count.load(Relaxed)).rev();
+        if let Some(index) = all().find(|&index| below(index) == Some(left.exited)) {
             self.end_open(index);
-            self.left_mark();
         }
+        self.abandon_marks(|below| left.is_gone(below));
+        for open in all().filter_map(|index| self.marks.open.get(index)) {
+            open.below.store(left.place_of(open.below()) as u32, Relaxed);
+        }
+        self.left_mark();
     }
 
     #[inline(always)]
@@ -171,12 +184,10 @@ impl Shard {
         }
     }
 
-    /// Gives up the marks of spans that are gone.
-    pub(super) fn abandon_marks(&self, is_gone: impl Fn(u64) -> bool) {
+    /// Gives up the marks of ranges that are gone, told by the number of ranges that were below.
+    pub(super) fn abandon_marks(&self, is_gone: impl Fn(usize) -> bool) {
         for index in (0..self.marks.count.load(Relaxed)).rev() {
-            let Some(open) = self.marks.open.get(index).filter(|open| is_gone(open.span.load(Relaxed))) else {
-                continue;
-            };
+            let Some(open) = self.marks.open.get(index).filter(|open| is_gone(open.below())) else { continue };
             let mark = open.mark();
             self.marks.remove(index);
             mark.into_iter().for_each(gpu::abandon);

@@ -185,7 +185,7 @@ impl Shard {
             });
         }
         if let Some(mark) = mark {
-            self.keep_mark(span, place, mark);
+            self.keep_mark(place, mark);
         }
     }
 
@@ -205,7 +205,7 @@ impl Shard {
             self.record_ended(ended, now, self.stack.depth());
         }
         self.end_instances(now);
-        self.end_mark(span);
+        self.end_mark();
         true
     }
 
@@ -226,11 +226,12 @@ impl Shard {
         let told = std::mem::take(&mut *self.told.lock());
         let mut shell = Shell { shard: self, values: Some(values) };
         match self.stack.exit_below(span, &told, &mut shell) {
-            Some(reopened) => {
-                self.core.losses.split_instances.fetch_add(reopened, Relaxed);
+            Some(left) => {
+                self.core.losses.split_instances.fetch_add(left.reopened, Relaxed);
                 self.end_instances(self.now());
-                self.end_mark(span);
-                self.abandon_marks(|span| !self.stack.holds(span)); // of those that ended elsewhere
+                if self.has_marks() {
+                    self.end_marks_below(&left);
+                }
                 true
             }
             None => {

@@ -25,7 +25,7 @@ impl Shard {
             return self.enter_begun(span, place, None, mark);
         }
         if let Some(mark) = mark {
-            self.keep_mark(span, place, mark);
+            self.keep_mark(place, mark);
         }
     }
 
@@ -39,7 +39,7 @@ impl Shard {
             NearExit::Not if self.exit_noted(span) => {}
             NearExit::Not => return false,
         }
-        self.end_mark(span);
+        self.end_mark();
         true
     }
 }

@@ -191,7 +191,7 @@ impl Collector {
             Ok(thread) => *collector.thread.lock() = Some(thread),
             Err(error) => {
                 core.set_collecting(false);
-                session.finish(false);
+                own::during(|| session.finish(true)); // the other end takes threads
                 return Err(format!("no thread could be started to collect GPU records: {error}"));
             }
         }
@@ -276,7 +276,8 @@ impl Collector {
             losses.unreadable_records += self.session.read(&mut buffer, |record| match record {
                 Recorded::Op(op) if of_window(op.end) => attribution.operation(&op, &context),
                 Recorded::Call(call) if of_window(call.start) => attribution.call(&call, &context),
-                Recorded::Op(_) | Recorded::Call(_) => {}
+                Recorded::Op(op) => attribution.passed(&op),
+                Recorded::Call(_) => {}
             });
         }
         if let Some((recorder, _)) = self.recorder.get() {

@@ -6,12 +6,15 @@
 //! is not enqueued (to create events, to read them, to wait) is called in the relaxed capture mode.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use super::driver::{Capture, CudaError, Driver, Handle};
+use super::floor;
 use super::lane::Lane;
+use super::own;
 use super::queue::{BATCH, Events, Gone, Pair, Queue, Target};
 use super::scope;
-use super::streams::{self, Alive, ContextFacts, NamedContext, NamedStream, StreamId};
+use super::streams::{self, Alive, NamedStream, StreamId};
 use crate::collect::core::Core;
 use crate::collect::stream_times::StreamKey;
 
@@ -159,7 +162,7 @@ fn open_new(driver: &Driver, core: &Core, stream: &'static NamedStream) -> Optio
         if driver.capture(stream.handle)? == Capture::Active {
             return Ok(None);
         }
-        prepare(driver, stream.context)?;
+        floor::prepare(driver, stream.context)?;
         driver.relaxed(|| create_events(driver, stream)).map(Some)
     });
     match made {
@@ -230,8 +233,23 @@ pub(crate) fn abandon(mark: Mark) {
 
 /// Reads what is recorded on all streams so far; waits for it.
 pub(crate) fn read_all() {
-    let Ok(driver) = Driver::get() else { return };
-    streams::all().for_each(|stream| read_stream(driver, stream));
+    // The driver is looked for, and so loaded, only where a stream was named.
+    streams::all().for_each(|stream| _ = Driver::get().map(|driver| read_stream(driver, stream)));
+}
+
+/// The same at the end of the process: what has not finished by then is left.
+pub(crate) fn read_within(patience: Duration) {
+    let is_left = |stream: &'static NamedStream| {
+        let Ok(driver) = Driver::get() else { return false };
+        let mut queue = stream.queue.lock();
+        queue.take_in_all();
+        read_finished(driver, stream, &mut queue);
+        queue.len() > 0
+    };
+    let left = streams::all().filter(|stream| is_left(stream)).count();
+    if left > 0 && !patience.is_zero() {
+        let _late_or_no_thread = own::within(patience, read_all);
+    }
 }
 
 /// Waits for the newest pair, and then for those that were queued before it and are not done: threads that share a stream may queue in another
@@ -359,47 +377,4 @@ fn add(stream: StreamId, floor: u64, pairs: &[Pair], mut readings: &[u64]) {
         let key = StreamKey { stream, node: target.node, range: target.key };
         rows.add(key, these, floor, &core.budget);
     }
-}
-
-/// Asks and measures what is wanted once a context. The context is current.
-fn prepare(driver: &Driver, context: &NamedContext) -> Result<(), CudaError> {
-    if context.facts.get().is_some() {
-        return Ok(());
-    }
-    context.facts.get_or_try_init(|| {
-        let (device, device_name) = driver.current_device()?;
-        // Tried once: what fails at one entry would fail, and cost as much, at the next.
-        let floor = driver.relaxed(|| measure_floor(driver, context.handle));
-        Ok(ContextFacts { device, device_name, floor })
-    })?;
-    Ok(())
-}
-
-/// The reading up to which a pair says nothing: twice what nine in ten pairs read with nothing between their events, on an idle stream of
-/// our own, recorded as entries and exits record them. Twice, since in a program the caches are colder.
-fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
-    const PAIRS: usize = 64;
-    let stream = driver.create_stream()?;
-    let mut events = Vec::with_capacity(2 * PAIRS);
-    let measured = (|| {
-        for _ in 0..2 * PAIRS {
-            events.push(driver.create_event()?);
-        }
-        let mut readings = Vec::with_capacity(PAIRS);
-        for pair in events.chunks_exact(2) {
-            for &event in pair {
-                driver.in_context(context, || {
-                    driver.capture(stream)?;
-                    driver.record(event, stream)
-                })?;
-            }
-            driver.wait(pair[1])?;
-            readings.push(driver.elapsed_ns(pair[0], pair[1])?);
-        }
-        readings.sort_unstable();
-        Ok(2 * readings[PAIRS * 9 / 10])
-    })();
-    events.iter().for_each(|&event| driver.destroy_event(event));
-    driver.destroy_stream(stream);
-    measured
 }

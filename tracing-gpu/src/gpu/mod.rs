@@ -7,6 +7,7 @@ mod collector;
 pub(crate) mod cupti;
 mod driver;
 mod events;
+mod floor;
 mod future;
 mod lane;
 mod own;
@@ -16,6 +17,7 @@ mod status;
 mod streams;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUcontext, CUstream};
@@ -50,9 +52,12 @@ pub(crate) fn abandon(mark: Mark) {
     own::during(|| events::abandon(mark));
 }
 
-/// Reads what is recorded on all streams so far; waits for it.
-pub(crate) fn read_all() {
-    own::during(events::read_all);
+/// Reads what is recorded on all streams so far. Waits for it: without bound, or where the process ends, for this long at most.
+pub(crate) fn read_all(patience: Option<Duration>) {
+    match patience {
+        None => own::during(events::read_all),
+        Some(patience) => own::during(|| events::read_within(patience)),
+    }
 }
 
 /// Sentences on stream times, for the report.

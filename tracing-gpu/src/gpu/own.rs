@@ -1,6 +1,8 @@
 //! Which calls of the driver are our own: they are in no table.
 
 use std::cell::Cell;
+use std::sync::mpsc;
+use std::time::Duration;
 
 thread_local! {
     /// Depth of our own code around the driver on this thread. Needs no destructor.
@@ -33,6 +35,22 @@ pub(super) fn during<T>(calls_of_ours: impl FnOnce() -> T) -> T {
 /// All calls of this thread are our own from here on.
 pub(super) fn whole_thread() {
     DEPTH.set(1);
+}
+
+/// Runs `body`, whose driver calls are our own, on a thread of its own. An error if it is not over within this time; it may then be over later, or never.
+pub(super) fn within<T: Send + 'static>(
+    time: Duration,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, mpsc::RecvTimeoutError> {
+    let (done, wait) = mpsc::channel();
+    let start = move || {
+        whole_thread();
+        let _nobody_waits_any_more = done.send(body());
+    };
+    match std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start) {
+        Ok(_thread) => wait.recv_timeout(time),
+        Err(_no_threads) => Err(mpsc::RecvTimeoutError::Disconnected),
+    }
 }
 
 /// Whether the call that is being made on this thread is our own.

@@ -1,10 +1,11 @@
 //! What the report says of the GPU.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::driver::Driver;
 use super::events;
-use super::streams::{self, NamedStream, StreamId};
+use super::streams::{self, NamedStream};
 use crate::collect::core::Core;
 use crate::summary::StreamLosses;
 
@@ -20,28 +21,26 @@ pub(crate) fn losses(core: &Core) -> StreamLosses {
     }
 }
 
-/// How a stream is called in tables, and the floor of its device in nanoseconds, 0 where it is not known.
-pub(crate) fn stream_facts(id: StreamId) -> (String, u64) {
-    let Some(stream) = streams::get(id) else { return ("-".to_owned(), 0) };
-    (stream_label(stream), stream.context.floor_ns())
-}
-
-/// Its device, and its number among the named streams there, or which default stream it is.
-fn stream_label(stream: &'static NamedStream) -> String {
-    let device = stream.context.facts.get().map_or_else(|| "GPU ?".to_owned(), |facts| format!("GPU {}", facts.device));
-    match stream.handle {
-        0 | 1 => format!("{device} default"),
-        2 => format!("{device} per-thread"),
-        _ => format!("{device} #{}", number_on_device(stream)),
-    }
-}
-
-fn number_on_device(stream: &NamedStream) -> usize {
-    let same_device = |other: &&'static NamedStream| {
-        let device = |of: &NamedStream| of.context.facts.get().map(|facts| facts.device);
-        other.handle > 2 && device(other) == device(stream)
+/// How streams are called in tables, by their numbers, and the floors of their devices in nanoseconds, 0 where it is not known: device, and number among the named
+/// streams there, or which default stream it is.
+pub(crate) fn stream_facts() -> Vec<(String, u64)> {
+    let mut named = BTreeMap::new(); // by device
+    let facts = |stream: &'static NamedStream| {
+        let device = stream.context.facts.get().map(|facts| facts.device);
+        let shown = device.map_or_else(|| "GPU ?".to_owned(), |device| format!("GPU {device}"));
+        let label = match stream.handle {
+            0 | 1 => format!("{shown} default"),
+            2 => format!("{shown} per-thread"),
+            _ => {
+                let number = named.entry(device).or_insert(0);
+                *number += 1;
+                format!("{shown} #{number}")
+            }
+        };
+        (label, stream.context.floor_ns())
     };
-    streams::all().filter(same_device).take_while(|other| other.id <= stream.id).count()
+    // Number 0 is none.
+    std::iter::once(("-".to_owned(), 0)).chain(streams::all().map(facts)).collect()
 }
 
 /// Lines for the footer: the devices, or why nothing was timed. None where no stream was named.

@@ -186,7 +186,10 @@ impl Names {
 
     fn context(&mut self, handle: Handle, alive: Option<Weak<CudaContext>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
-            let lives = known.alive.as_ref().is_none_or(|context| context.strong_count() > 0);
+            let lives = match &known.alive {
+                Some(context) => context.strong_count() > 0,
+                None => alive.is_none(), // what is cudarc's is held by cudarc's hold, which a caller's has not
+            };
             if lives {
                 return known;
             }

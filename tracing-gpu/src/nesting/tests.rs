@@ -51,7 +51,7 @@ fn an_exit_further_down_splits_what_is_above() {
     for (span, start) in [(1, 100), (2, 110), (3, 120)] {
         stack.push(span, name(span as u32), start);
     }
-    assert_eq!(stack.exit_below(1, &[], &mut tool), Some(2));
+    assert_eq!(stack.exit_below(1, &[], &mut tool).map(|left| left.reopened), Some(2));
     assert_eq!(tool.log, ["pop 3", "pop 2", "pop 1", "push 2", "push 3"]);
     assert_eq!(durations(&tool), [(3, 80, 0), (2, 90, 80), (1, 100, 90)]);
     assert_eq!(stack.pop(230), Some(Ended { place: name(3), duration: 30, nested: 0 }));
@@ -65,7 +65,8 @@ fn an_exit_further_down_takes_time_by_the_depth() {
     assert!((0..20_000).all(|span| stack.push(u64::from(span), name(span), 1).is_some()));
     let exits = (10_000..10_003).map(|span| {
         let (began, mut tool) = (std::time::Instant::now(), Recorder { now: 2, ..Recorder::default() });
-        assert_eq!(stack.exit_below(span, &[], &mut tool), Some(9_999 + 10_000 - span));
+        let left = stack.exit_below(span, &[], &mut tool);
+        assert_eq!(left.map(|left| left.reopened), Some(9_999 + 10_000 - span));
         began.elapsed()
     });
     let least = exits.min();
@@ -79,7 +80,7 @@ fn ranges_of_other_domains_stay_open_and_no_time_is_counted_twice() {
     stack.push(1, outer, 100);
     stack.push(2, middle, 110);
     stack.push(3, other, 120);
-    assert_eq!(stack.exit_below(2, &[], &mut tool), Some(0));
+    assert_eq!(stack.exit_below(2, &[], &mut tool).map(|left| left.reopened), Some(0));
     assert_eq!(tool.log, ["pop 2"]);
     assert_eq!(durations(&tool), [(2, 50, 40)], "40 of its 50 ticks were inside the range above");
     assert_eq!(stack.pop(200), Some(Ended { place: other, duration: 80, nested: 0 }));
@@ -102,7 +103,7 @@ fn a_range_ended_elsewhere_is_closed_once_and_not_reopened() {
     stack.push(1, name(1), 100);
     stack.push(2, name(2), 110);
     assert!(stack.holds(2));
-    assert_eq!(stack.exit_below(1, &[(2, 140)], &mut tool), Some(0));
+    assert_eq!(stack.exit_below(1, &[(2, 140)], &mut tool).map(|left| left.reopened), Some(0));
     assert_eq!(tool.log, ["pop 2", "pop 1"]);
     assert_eq!((stack.depth(), stack.holds(2)), (0, false));
     assert_eq!(stack.exit_below(5, &[], &mut tool), None);
@@ -113,7 +114,7 @@ fn an_entry_made_after_an_exit_elsewhere_is_not_meant_by_it() {
     let (stack, mut tool) = (Stack::new(), Recorder { now: 150, ..Recorder::default() });
     stack.push(1, name(1), 100);
     stack.push(2, name(2), 130);
-    assert_eq!(stack.exit_below(1, &[(2, 120)], &mut tool), Some(1));
+    assert_eq!(stack.exit_below(1, &[(2, 120)], &mut tool).map(|left| left.reopened), Some(1));
     assert!(stack.is_top(2), "it was entered at 130, and goes on");
 }
 

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
@@ -17,7 +16,7 @@ use super::strides::{Kind, Strides};
 use super::unavailable::{Unavailable, cuda_version};
 use super::{Filled, Options, Recorded, Sink, calls};
 use crate::activity::Api;
-use crate::gpu::own;
+use crate::gpu::own::within;
 
 /// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
 const PATIENCE: Duration = Duration::from_millis(1_500);
@@ -48,22 +47,6 @@ pub(crate) struct Session {
     dropped: AtomicU64,
     over: AtomicBool,
     process: u32,
-}
-
-/// Runs `body` on a thread of its own. An error if it is not over within this time; it may then be over later, or never.
-fn within<T: Send + 'static>(
-    time: Duration,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, mpsc::RecvTimeoutError> {
-    let (done, wait) = mpsc::channel();
-    let start = move || {
-        own::whole_thread();
-        let _nobody_waits_any_more = done.send(body());
-    };
-    match std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start) {
-        Ok(_thread) => wait.recv_timeout(time),
-        Err(_no_threads) => Err(mpsc::RecvTimeoutError::Disconnected),
-    }
 }
 
 impl std::fmt::Debug for Session {
