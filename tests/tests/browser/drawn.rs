@@ -177,6 +177,24 @@ fn told(browser: &mut Browser, name: &str, index: usize) -> BTreeMap<String, Str
     facts.into_iter().collect()
 }
 
+/// Threads of a pool have one name: what is in brackets after it is all that tells them apart.
+#[test]
+fn what_tells_threads_apart_is_not_cut() {
+    let mut browser = showing("labels.html", &training());
+    browser.eval(
+        "page.run.groups.forEach((group, index) => { group.label = `one-name-for-the-whole-pool (24417${index})`; })",
+    );
+    let calls = drawn(&mut browser);
+    let shown = |index: u32| {
+        let end = format!("\u{2026} (24417{index})");
+        let is_label = |call: &&Call| {
+            call.arguments[0].as_str().is_some_and(|text| text.starts_with("one-") && text.ends_with(&end))
+        };
+        calls.iter().filter(|call| call.call == "fillText").filter(is_label).count()
+    };
+    assert_eq!([shown(0), shown(1)], [1, 1], "{:?}", calls.iter().map(|call| &call.arguments[0]).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_tooltip_has_each_fact_under_its_name() {
     let run = training();

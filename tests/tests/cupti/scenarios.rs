@@ -122,8 +122,15 @@ fn many(fake: &Fake) {
     for correlation in 0..30_000 {
         fake.kernel(correlation, c"k", 1);
     }
-    session.flush();
-    assert!(correlations(&session.take()).into_iter().eq(0..30_000));
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        session.flush();
+        seen.extend(correlations(&session.take()));
+        if seen.len() == 30_000 {
+            break; // or CUPTI's thread lost its processor between two buffers for longer than a flush waits
+        }
+    }
+    assert!(seen.into_iter().eq(0..30_000));
     session.finish(false);
 }
 

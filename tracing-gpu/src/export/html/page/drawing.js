@@ -39,6 +39,13 @@ function fitting(context, text, room) {
   return '';
 }
 
+/** The same of a thread's or stream's name: what stands in brackets at its end tells it from others, and stays. */
+function fittingLabel(context, label, room) {
+  const tail = / \([^()]{1,24}\)$/.exec(label)?.[0] ?? '';
+  const name = fitting(context, label.slice(0, label.length - tail.length), room - widthOf(context, tail));
+  return name && tail ? name + tail : fitting(context, label, room);
+}
+
 function drawTimeline() {
   const context = timeline.canvas.getContext('2d');
   const { width, height, gutter, scroller } = timeline;
@@ -250,7 +257,7 @@ function drawGutter(context, top) {
     context.font = BOLD_FONT;
     context.fillStyle = theme.text;
     const y = Math.max(group.y - top + 9, Math.min(RULER + 10, group.bottom - top - 9));
-    context.fillText(fitting(context, group.label, gutter - 14), 8, y);
+    context.fillText(fittingLabel(context, group.label, gutter - 14), 8, y);
   }
   context.restore();
   context.fillStyle = theme.line;
