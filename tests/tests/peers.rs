@@ -124,7 +124,7 @@ fn the_table() {
     let rows: [(&str, &str, usize); 9] = [
         ("async re-entry: 5 polls and the drop", "async-re-entry", 6),
         ("the same span twice on one thread", "recursive-entry", 3),
-        ("the same span on two threads", "concurrent-entry", 2),
+        ("the same span on two threads at once", "concurrent-entry", 2),
         ("`Span::current()` handed to a worker", "current-handed-on", 3),
         ("exit on another thread", "exit-elsewhere", 3),
         ("out-of-order exit of 4 spans, 2 of them split", "out-of-order", 6),
@@ -132,7 +132,11 @@ fn the_table() {
         ("`record` between 4 entries", "record", 4),
         ("two layers in one stack", "two-layers", 0),
     ];
-    println!("| scenario | NVIDIA's layer | this one |\n|---|---|---|");
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).expect("the README");
+    let say = |line: String| {
+        println!("{line}");
+        assert!(readme.contains(&format!("\n{line}\n")), "the README does not have this line: {line}");
+    };
     for (title, scenario, expected) in rows {
         let describe = |ran: &Ran| match (ran.status.success(), begun(ran)) {
             (false, _) => "**panics**".to_owned(),
@@ -140,7 +144,7 @@ fn the_table() {
             (true, count) => format!("{count} ranges"),
         };
         let (theirs, ours) = (run(scenario, NVIDIA), run(scenario, LAYER));
-        println!("| {title} | {} | {} |", describe(&theirs), describe(&ours));
+        say(format!("| {title} | {} | {} |", describe(&theirs), describe(&ours)));
         assert!(ours.status.success(), "{scenario}: {}", ours.stderr);
         for tier in BOTH.iter().filter(|_| expected > 0) {
             assert_eq!(begun(&run(scenario, tier)), expected, "{scenario} {tier}");
@@ -150,7 +154,7 @@ fn the_table() {
         let is_said = |call: &&Call| call.kind == "mark" && call.message.as_deref() == Some("failed: disk");
         run("events", tier).calls.iter().filter(is_said).count()
     };
-    println!("| an event's message | {} | {} |", shown(messages(NVIDIA)), shown(messages(LAYER)));
+    say(format!("| an event's message | {} | {} |", shown(messages(NVIDIA)), shown(messages(LAYER))));
     assert_eq!((messages(NVIDIA), messages(LAYER)), (0, 1));
 }
 
