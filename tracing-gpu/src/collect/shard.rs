@@ -320,17 +320,12 @@ impl Shard {
     }
 
     pub(crate) fn add(&self, ended: Ended) {
-        if !self.statistics {
-            return;
+        let row = if self.statistics { self.rows.get(ended.place.row()) } else { None };
+        let Some(row) = row.filter(|row| !row.add_near(ended.duration, ended.nested)) else { return };
+        if row.is_unused() {
+            row.enter_first(self.core.clock.now().saturating_sub(ended.duration));
         }
-        if let Some(row) = self.rows.get(ended.place.row()) {
-            if !row.add_near(ended.duration, ended.nested) {
-                if row.is_unused() {
-                    row.enter_first(self.core.clock.now().saturating_sub(ended.duration));
-                }
-                row.add(ended.duration, ended.nested, &self.core.budget);
-            }
-        }
+        row.add(ended.duration, ended.nested, &self.core.budget);
     }
 
     fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {
