@@ -33,6 +33,7 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
+mod wrap;
 
 #[cfg(feature = "html")]
 pub(crate) use activity::{bracketed, nsys_call};

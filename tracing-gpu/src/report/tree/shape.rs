@@ -114,6 +114,13 @@ pub(super) struct Entry {
     pub(super) folded: usize,
 }
 
+impl Entry {
+    /// Whether spans were entered more than once: a future is at each poll.
+    pub(super) const fn is_polled(&self) -> bool {
+        self.figures.instances > self.figures.calls
+    }
+}
+
 /// The children of one node, on the way through the tree.
 struct Level {
     next: usize,
@@ -173,21 +180,22 @@ impl<'a> Shape<'a> {
     }
 
     /// Up to `count` nodes with the most self time, none below the bound for folding.
-    pub(super) fn slowest(&self, count: usize) -> Vec<(&'a TreeNode, u64)> {
+    pub(super) fn slowest(&self, count: usize) -> Vec<(usize, u64)> {
         self.most(count, self.whole, |flat| flat.node.self_ns)
     }
 
     /// The same for time on the GPU.
-    pub(super) fn slowest_on_gpu(&self, way: Way, count: usize) -> Vec<(&'a TreeNode, u64)> {
+    pub(super) fn slowest_on_gpu(&self, way: Way, count: usize) -> Vec<(usize, u64)> {
         let own = |flat: &Flat| flat.on_gpu[way as usize].self_ns.unwrap_or(0);
         self.most(count, self.gpu_whole(way).unwrap_or(0), own)
     }
 
-    fn most(&self, count: usize, whole: u128, own: impl Fn(&Flat) -> u64) -> Vec<(&'a TreeNode, u64)> {
-        let mut nodes: Vec<(&TreeNode, u64)> = self
+    fn most(&self, count: usize, whole: u128, own: impl Fn(&Flat) -> u64) -> Vec<(usize, u64)> {
+        let mut nodes: Vec<(usize, u64)> = self
             .nodes
             .iter()
-            .map(|flat| (flat.node, own(flat)))
+            .enumerate()
+            .map(|(index, flat)| (index, own(flat)))
             .filter(|(_, ns)| *ns > 0 && !is_below_bound(*ns, whole))
             .collect();
         nodes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));

@@ -1,0 +1,80 @@
+//! The sentences below the tree.
+
+use super::*;
+use crate::{Losses, OpenRange, RangeStats, RangeStyle, Times};
+
+/// What is below the table.
+fn said(summary: &Summary, width: usize) -> String {
+    let text = tree(summary, &RenderOptions::default().width(width));
+    let (_, below) = text.rsplit_once("\n\n ").unwrap_or_default();
+    format!(" {}", below.trim_end_matches('\n'))
+}
+
+pub(super) fn lifetime(name: &str, durations: &[u64]) -> RangeStats {
+    let (instances, total_ns) = (durations.len() as u64, durations.iter().sum());
+    let times = Times { instances, total_ns, ..Times::default() };
+    RangeStats { domain: None, name: name.to_owned(), style: RangeStyle::StartEnd, times }
+}
+
+fn polled(name: &str, calls: u64, own_ns: u64) -> TreeNode {
+    TreeNode { instances: 5 * calls, ..node(name, calls, own_ns, own_ns, vec![]) }
+}
+
+#[test]
+fn polled_phases_are_marked_and_lifetimes_answer() {
+    let mut summary = summary(vec![node("step", 1, 10_200, 10_200, vec![]), polled("request", 20, 2_000)]);
+    let without = "
+ >> most time of its own: step 10.20 us (83.6%), request 2.000 us (16.4%)
+ +  more instances than calls, as futures have, one a poll: the time between
+    them, awaiting, is in no figure here; nvtx.lifetime = true shows it";
+    assert_eq!(said(&summary, 80), without[1..]);
+    summary.ranges = vec![
+        lifetime("request", &[133_000_000, 135_000_000]),
+        lifetime("step", &[500_000_000]),
+        lifetime("open", &[]),
+        RangeStats { style: RangeStyle::PushPop, ..lifetime("request", &[900_000_000]) },
+    ];
+    let with = format!("{without}\n    longest lifetimes: request 134.0 ms (mean of 2)");
+    assert_eq!(said(&summary, 80), with[1..]);
+    // The longest first, as many as fit.
+    for (name, ns) in [("a", 7_000_000), ("b", 700_000_000), ("c", 70_000_000)] {
+        summary.tree.push(polled(name, 1, 1_000));
+        summary.ranges.push(lifetime(name, &[ns]));
+    }
+    let longest = "\n    longest lifetimes: b 700.0 ms (mean of 1), request 134.0 ms (mean of 2)";
+    assert!(said(&summary, 80).ends_with(longest), "{}", said(&summary, 80));
+    assert!(said(&summary, 200).ends_with("(mean of 2), c 70.00 ms (mean of 1)"), "{}", said(&summary, 200));
+}
+
+/// The instances themselves make room for other columns.
+#[test]
+fn polled_phases_are_marked_where_instances_are_not_shown() {
+    let mut request = polled("request", 20, 2_000);
+    (request.stream_total_ns, request.stream_self_ns) = (Some(500), Some(500));
+    let text =
+        tree(&summary(vec![request, node("step", 3, 9_000, 9_000, vec![])]), &RenderOptions::default().width(70));
+    assert!(!text.contains("Inst.") && text.contains("  20+  request"), "{text}");
+    assert!(text.contains("   3   step"), "{text}");
+    assert!(text.contains("\n +  more instances than calls"), "{text}");
+}
+
+/// As after a signal: what runs has not ended, and so has no time.
+#[test]
+fn children_of_what_is_open_are_longer_than_their_parent() {
+    let mut open = summary(vec![node("run", 1, 0, 0, vec![node("step", 3, 300, 300, vec![])])]);
+    assert!(said(&open, 80).ends_with("in each other, after it"), "{}", said(&open, 80));
+    let (label, thread) = ("run".to_owned(), "main".to_owned());
+    let range = OpenRange { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 };
+    open.losses = Losses { open: vec![range], ..Losses::default() };
+    let expected = "
+ >> most time of its own: step 300 ns (100.0%)
+ *  together more than the parent: on other threads, in each other, after it, or
+    while it is still open";
+    assert_eq!(said(&open, 80), expected[1..]);
+    // What was counted is no reason, nor is a lifetime.
+    open.losses.open[0].cut = true;
+    assert!(!said(&open, 80).contains("open"));
+    open.losses.open[0].cut = false;
+    open.losses.open[0].style = RangeStyle::StartEnd;
+    assert!(!said(&open, 80).contains("open"));
+}
