@@ -27,6 +27,12 @@ const POLLED: &str = "more instances than calls, as futures have, one a poll: th
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
     let slowest = shape.slowest(SLOWEST);
     let mut out = line(" >> most time of its own: ", shape, &slowest, shape.whole(), options);
+    if !out.is_empty() && summary.elapsed_ns > 0 {
+        let whole = human_inline(u64::try_from(shape.whole()).unwrap_or(u64::MAX));
+        let wall = human_inline(summary.elapsed_ns);
+        let sentence = format!("100% is {whole} in spans, on all threads, in {wall} of wall time");
+        out += &wrapped("   ", &sentence, options.columns());
+    }
     let busiest = match entries.iter().any(|entry| entry.mark.text(entry.busiest).contains('G')) {
         true => " G  most busy time of its own: ",
         false => " GPU: most busy time of its own: ",

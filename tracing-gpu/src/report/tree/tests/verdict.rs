@@ -58,6 +58,20 @@ fn polled_phases_are_marked_where_instances_are_not_shown() {
     assert!(text.contains("\n +  more instances than calls"), "{text}");
 }
 
+/// One span of 10 ms in half a second is not all of it.
+#[test]
+fn shares_are_put_beside_the_wall_time() {
+    let mut tiny = summary(vec![node("tiny", 1, 10_200_000, 10_200_000, vec![])]);
+    tiny.elapsed_ns = 515_000_000;
+    let expected = "
+ >> most time of its own: tiny 10.20 ms (100.0%)
+    100% is 10.20 ms in spans, on all threads, in 515.0 ms of wall time";
+    assert_eq!(said(&tiny, 80), expected[1..]);
+    // Nothing is a part of no time.
+    (tiny.tree[0].total_ns, tiny.tree[0].self_ns) = (0, 0);
+    assert!(!tree(&tiny, &RenderOptions::default()).contains("wall time"));
+}
+
 /// As after a signal: what runs has not ended, and so has no time.
 #[test]
 fn children_of_what_is_open_are_longer_than_their_parent() {
