@@ -112,6 +112,8 @@ pub(super) struct Entry {
     pub(super) busiest: bool,
     /// How many siblings this line stands for; 0 for a node of its own.
     pub(super) folded: usize,
+    /// These and all below them.
+    pub(super) hidden: usize,
 }
 
 impl Entry {
@@ -230,6 +232,7 @@ impl<'a> Shape<'a> {
                 mark: marks[index],
                 busiest: busiest == Some(index),
                 folded: 0,
+                hidden: 0,
             });
             levels.push(self.level(Some(index)));
         }
@@ -276,8 +279,10 @@ impl<'a> Shape<'a> {
             mark: Mark::None,
             busiest: false,
             folded: 0,
+            hidden: 0,
         });
         entry.folded += 1;
+        entry.hidden += flat.end - index;
         let saturated = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
         let mut figures = Figures { self_ns: saturated(flat.self_below), ..Figures::of(flat) };
         for (on_gpu, below) in figures.on_gpu.iter_mut().zip(flat.gpu_self_below) {

@@ -27,6 +27,7 @@ const POLLED: &str = "more instances than calls, as futures have, one a poll: th
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
     let slowest = shape.slowest(SLOWEST);
     let mut out = line(" >> most time of its own: ", shape, &slowest, shape.whole(), options);
+    out += &hidden(shape, entries, &slowest, options);
     if !out.is_empty() && summary.elapsed_ns > 0 {
         let whole = human_inline(u64::try_from(shape.whole()).unwrap_or(u64::MAX));
         let wall = human_inline(summary.elapsed_ns);
@@ -87,6 +88,27 @@ fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptio
         }
     }
     if line.is_empty() { line } else { line + "\n" }
+}
+
+/// That more time is in folded lines than in the slowest phase, as where each span has a name of its own.
+fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &RenderOptions) -> String {
+    let folded = entries.iter().filter(|entry| entry.folded > 0);
+    let (mut own_ns, mut phases) = (0_u64, 0);
+    for entry in folded {
+        own_ns = own_ns.saturating_add(entry.figures.self_ns);
+        phases += entry.hidden;
+    }
+    if own_ns <= slowest.first().map_or(0, |(_, most)| *most) {
+        return String::new();
+    }
+    let (lead, but) = if slowest.is_empty() { (" >>", "") } else { ("   ", "but ") };
+    let sentence = format!(
+        "{but}{} is in {} phases under 0.1 % each: one name for all, what differs in nvtx.payload or another field, \
+         sums them; so does nvtx.category",
+        share(own_ns, shape.whole()),
+        integer(phases as u64, options.thousands)
+    );
+    wrapped(lead, &sentence, options.columns())
 }
 
 /// How long the spans took, awaiting included, whose rows have more instances than calls, where that was recorded: the longest.

@@ -72,6 +72,36 @@ fn shares_are_put_beside_the_wall_time() {
     assert!(!tree(&tiny, &RenderOptions::default()).contains("wall time"));
 }
 
+/// As of spans that have a number in their names.
+#[test]
+fn time_in_many_small_phases_is_told_beside_the_slowest() {
+    let request = |i: u32| node(&format!("request {i}"), 1, 310, 310, vec![]);
+    let mut requests = summary((0..2_000).map(request).chain([node("load", 1, 380_000, 380_000, vec![])]).collect());
+    let expected = "
+ >> most time of its own: load 380.0 us (38.0%)
+    but 62.0% is in 2,000 phases under 0.1 % each: one name for all, what
+    differs in nvtx.payload or another field, sums them; so does nvtx.category";
+    assert_eq!(said(&requests, 80), expected[1..]);
+    // No phase is worth a word.
+    let load = requests.tree.pop();
+    let expected = "
+ >> 100.0% is in 2,000 phases under 0.1 % each: one name for all, what differs
+    in nvtx.payload or another field, sums them; so does nvtx.category";
+    assert_eq!(said(&requests, 80), expected[1..]);
+    // Those of several lines, with what is below them, are together.
+    let all = std::mem::take(&mut requests.tree);
+    for requests_of_one in all.chunks(100) {
+        let within = vec![node("within", 1, 310, 0, requests_of_one.to_vec())];
+        requests.tree.push(node("worker", 1, 31_000, 0, within));
+    }
+    requests.tree.extend(load);
+    assert!(said(&requests, 80).contains("\n    but 62.0% is in 2,020 phases"), "{}", said(&requests, 80));
+    // A few are not.
+    requests.tree.truncate(10);
+    requests.tree.push(node("load", 1, 380_000, 380_000, vec![]));
+    assert!(!said(&requests, 80).contains("under"), "{}", said(&requests, 80));
+}
+
 /// As after a signal: what runs has not ended, and so has no time.
 #[test]
 fn children_of_what_is_open_are_longer_than_their_parent() {
