@@ -181,6 +181,20 @@ impl<'a> Shape<'a> {
         self.nodes[index].node
     }
 
+    pub(super) fn parent(&self, index: usize) -> Option<usize> {
+        self.nodes[index].parent
+    }
+
+    pub(super) fn same_name(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.node(a), self.node(b));
+        (&a.name, &a.domain) == (&b.name, &b.domain)
+    }
+
+    /// Whether another node is called the same.
+    pub(super) fn repeats(&self, index: usize) -> bool {
+        (0..self.nodes.len()).any(|other| other != index && self.same_name(index, other))
+    }
+
     /// Up to `count` nodes with the most self time, none below the bound for folding.
     pub(super) fn slowest(&self, count: usize) -> Vec<(usize, u64)> {
         self.most(count, self.whole, |flat| flat.node.self_ns)

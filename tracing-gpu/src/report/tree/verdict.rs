@@ -17,6 +17,8 @@ const SLOWEST: usize = 3;
 const MAX_NAME: usize = 40;
 const AROUND_NAME: usize = 24;
 const AROUND_LIFETIME: usize = 36;
+/// Where there is less room for a name it is not told where it stands.
+const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
 const BESIDE: &str = "together more than the parent: on other threads, in each other, after it";
 /// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it too.
@@ -69,7 +71,7 @@ pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options
 fn line(what: &str, shape: &Shape, phases: &[(usize, u64)], whole: u128, options: &RenderOptions) -> String {
     let room = options.columns().saturating_sub(chars(what) + AROUND_NAME).min(MAX_NAME);
     let phases = phases.iter().map(|&(index, own_ns)| {
-        let name = shorten(&label(shape.node(index), options.raw_names), room, room / 2);
+        let name = name(shape, index, phases, room, options);
         format!("{name} {} ({})", human_inline(own_ns), share(own_ns, whole))
     });
     listed(what, phases, options)
@@ -88,6 +90,34 @@ fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptio
         }
     }
     if line.is_empty() { line } else { line + "\n" }
+}
+
+/// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that tells it from those beside it in the line.
+fn name(shape: &Shape, index: usize, phases: &[(usize, u64)], room: usize, options: &RenderOptions) -> String {
+    let label_of = |index| label(shape.node(index), options.raw_names);
+    let place = if room < LEAST_PLACE || !shape.repeats(index) { None } else { place(shape, index, phases) };
+    let place = place.map_or_else(String::new, |(ancestor, is_parent)| {
+        let between = if is_parent { " > " } else { " > … > " };
+        shorten(&label_of(ancestor), room / 3, room / 6) + between
+    });
+    let room = room.saturating_sub(chars(&place));
+    place + &shorten(&label_of(index), room, room / 2)
+}
+
+/// An ancestor, and whether it is the parent.
+fn place(shape: &Shape, index: usize, phases: &[(usize, u64)]) -> Option<(usize, bool)> {
+    let parent = shape.parent(index)?;
+    let mut others: Vec<usize> = phases.iter().map(|&(other, _)| other).collect();
+    others.retain(|&other| other != index && shape.same_name(index, other));
+    let mut at = Some(parent);
+    while let Some(ancestor) = at {
+        others = others.into_iter().filter_map(|other| shape.parent(other)).collect();
+        if others.iter().all(|&other| !shape.same_name(ancestor, other)) {
+            return Some((ancestor, ancestor == parent));
+        }
+        at = shape.parent(ancestor);
+    }
+    Some((parent, true))
 }
 
 /// That more time is in folded lines than in the slowest phase, as where each span has a name of its own.

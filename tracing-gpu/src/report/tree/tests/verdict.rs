@@ -102,6 +102,37 @@ fn time_in_many_small_phases_is_told_beside_the_slowest() {
     assert!(!said(&requests, 80).contains("under"), "{}", said(&requests, 80));
 }
 
+#[test]
+fn equal_names_are_told_apart_by_where_they_are() {
+    let block = |ns: u64| node("block", 20, ns, ns, vec![]);
+    let stage = |name: &str, ns: u64| node(name, 10, ns, 0, vec![block(ns)]);
+    let stages = vec![stage("stage1", 500), stage("stage2", 300), node("head", 1, 200, 200, vec![])];
+    let network = summary(vec![node("run", 1, 1_000, 0, stages)]);
+    let expected = " >> most time of its own: stage1 > block 500 ns (50.0%), stage2 > block 300 ns (30.0%)";
+    assert_eq!(said(&network, 90), expected);
+    assert_eq!(said(&network, 80), " >> most time of its own: stage1 > block 500 ns (50.0%)");
+    let expected = format!("{expected}, head 200 ns (20.0%)");
+    assert_eq!(said(&network, 200), expected);
+    // The nearest that differs from those of all others; a name that is not in the line counts, too.
+    let within = |name: &str, ns: u64| node(name, 1, ns, 0, vec![stage("stage", ns)]);
+    let twice = summary(vec![within("warm up", 500), within("run", 300), stage("head", 200)]);
+    let expected = " >> most time of its own: warm up > … > block 500 ns (50.0%), run > … > block 300 ns (30.0%), \
+                    head > block 200 ns (20.0%)";
+    assert_eq!(said(&twice, 200), expected);
+    let one = summary(vec![stage("stage1", 99_999), stage("stage2", 1)]);
+    assert_eq!(said(&one, 80), " >> most time of its own: stage1 > block 100.0 us (100.0%)");
+    // Inside of itself.
+    let inner = node("walk", 1, 300, 300, vec![]);
+    let deep = summary(vec![node("walk", 1, 1_000, 700, vec![inner])]);
+    let expected = " >> most time of its own: walk 700 ns (70.0%), walk > walk 300 ns (30.0%)";
+    assert_eq!(said(&deep, 80), expected);
+    // Both names are shortened.
+    let long = "a name that is too long for the line";
+    let long = |name: &str, ns: u64| node(&format!("{name} {long}"), 1, ns, 0, vec![node(long, 1, ns, ns, vec![])]);
+    let long = summary(vec![long("a", 700), long("b", 300)]);
+    assert_eq!(said(&long, 80), " >> most time of its own: a a … line > a name t…the line 700 ns (70.0%)");
+}
+
 /// As after a signal: what runs has not ended, and so has no time.
 #[test]
 fn children_of_what_is_open_are_longer_than_their_parent() {
