@@ -34,18 +34,19 @@
 //!
 //!  Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)      Range
 //!  --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  --------------
-//!      52.0        1,763,791          1  1,763,791.0  1,763,791.0  1,763,791  1,763,791          0.0  Load Module
-//!      48.0        1,628,749          3    542,916.3    540,176.0    516,891    571,683     27,498.5  Module running
+//!      63.1        2,599,337          3    866,445.7    865,534.0    851,604    882,199     15,318.0  Module running
+//!      36.9        1,519,305          1  1,519,305.0  1,519,305.0  1,519,305  1,519,305          0.0  Load Module
 //!
 //!
 //!  ** Phase Tree (tree):
 //!
 //!       Total      Self  % Parent  Calls  Avg/Call  Instances  Phase           Self, of all
 //!    --------  --------  --------  -----  --------  ---------  --------------  -----------------------
-//! >> 1.764 ms  1.764 ms     52.0%      1  1.764 ms          1  Load Module      52.0% ########
-//!    1.629 ms  1.629 ms     48.0%      3  542.9 us          3  Module running   48.0% ########
+//!    1.519 ms  1.519 ms     36.9%      1  1.519 ms          1  Load Module      36.9% ######
+//! >> 2.599 ms  2.599 ms     63.1%      3  866.4 us          3  Module running   63.1% ##########
 //!
-//!  >> most time of its own: Load Module 1.764 ms (52.0%), Module running 1.629 ms (48.0%)
+//!  >> most time of its own: Module running 2.599 ms (63.1%), Load Module 1.519 ms (36.9%)
+//!     100% is 4.119 ms in spans, on all threads, in 5.386 ms of wall time
 //! ```
 //!
 //! and, under `nsys profile -t nvtx`, shows the same ranges in the timeline.

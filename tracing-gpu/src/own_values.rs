@@ -28,6 +28,9 @@ pub(crate) fn create(
     let mut read = FieldValues::new(known.scratch(), core.tape_room.is_some());
     shard.closed(|| attributes.record(&mut read));
     let (lifetime, names_a_stream) = (read.lifetime, read.stream.is_some());
+    if let Some((misread, value)) = read.misread() {
+        known.misread(shard, metadata, misread, value);
+    }
     let site = known.site(shard, metadata);
     let label = read.name().and_then(|name| known.run_time_label(shard, site.domain, name)).unwrap_or(site.label);
     let node = known.node(shard, parent, RangeKey { label, category: 0, style: RangeStyle::PushPop });
@@ -58,6 +61,9 @@ pub(crate) fn record(core: &Core, shard: &Shard, values: &SpanValues, record: &s
     let mut read = FieldValues::new(known.scratch(), core.tape_room.is_some());
     shard.closed(|| record.record(&mut read));
     let names_a_stream = read.stream.is_some();
+    if let Some((misread, value)) = read.misread() {
+        known.misread(shard, values.metadata, misread, value);
+    }
     let category = read.category().map(|category| known.category(shard, category));
     let Scratch { texts, others } = values.update(read, category);
     known.keep_texts(texts);

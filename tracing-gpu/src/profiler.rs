@@ -296,6 +296,7 @@ impl Inner {
             let s = if extra == 1 { "" } else { "s" };
             summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing."));
         }
+        summary.notes.extend(self.core.misread.notes());
         summary
     }
 

@@ -16,6 +16,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("categories", categories),
     ("payloads", payloads),
     ("nvidia-fields", nvidia_fields),
+    ("ignored-values", ignored_values),
+    ("many-ignored-values", many_ignored_values),
     ("record", record),
     ("record-before-entry", record_before_entry),
     ("record-elsewhere", record_elsewhere),
@@ -127,6 +129,34 @@ fn nvidia_fields(tier: Tier) -> Outcome {
         info_span!("display", category = %"cool").in_scope(|| ());
         info!(color = "blue", category = "ignored", payload = 1, "event");
     })
+}
+
+/// Values that mean nothing, on two threads; those under the names of NVIDIA's layer may be the program's own.
+fn ignored_values(tier: Tier) -> Outcome {
+    fn request(color: &str) {
+        info_span!("request", nvtx.color = color, color = "brand").in_scope(|| ());
+    }
+    measure(tier, || {
+        for _ in 0..3 {
+            request("rde");
+            request("red");
+            on_thread("worker", || request("blau"));
+        }
+        info_span!("both", nvtx.color = 0.5, nvtx.lifetime = "yes").in_scope(|| ());
+        info_span!("one", nvtx.lifetime = 1).in_scope(|| ());
+        let late = info_span!("late", nvtx.payload = Empty, nvtx.lifetime = false, payload = "text");
+        late.record("nvtx.payload", formatted("x".repeat(100)));
+        late.in_scope(|| ());
+        info_span!("place", gpu.stream = "first", nvtx.category = -1).in_scope(|| ());
+        info_span!("named", nvtx.name = true, category = -1).in_scope(|| ());
+    })
+}
+
+fn many_ignored_values(tier: Tier) -> Outcome {
+    macro_rules! spans {
+        ($($name:literal)*) => {{ $(info_span!($name, nvtx.payload = "none").in_scope(|| ());)* }};
+    }
+    measure(tier, || spans!("1" "2" "3" "4" "5" "6" "7" "8" "9" "10"))
 }
 
 fn record(tier: Tier) -> Outcome {

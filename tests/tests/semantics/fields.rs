@@ -163,6 +163,35 @@ fn the_fields_of_nvidias_layer_are_read_too() {
     }
 }
 
+/// Once a call site and field; a span tells of its first one.
+#[test]
+fn values_that_mean_nothing_are_told() {
+    for tier in BOTH {
+        let notes = recorded("ignored-values", tier).summary().notes;
+        let expected = [
+            ("nvtx.color of `request`", "\"rde\" is not a colour."),
+            ("nvtx.color of `both`", "\"0.5\" is not a colour."),
+            ("nvtx.lifetime of `one`", "\"1\" is not true or false."),
+            ("nvtx.payload of `late`", &format!("\"\"{}…\" is not a number or a bool.", "x".repeat(39))),
+            ("gpu.stream of `place`", "\"first\" is not what `stream_id` returned."),
+            ("nvtx.name of `named`", "\"true\" is not a text or a number."),
+        ];
+        assert_eq!(notes.len(), expected.len(), "{tier}: {notes:#?}");
+        for (note, (what, why)) in notes.iter().zip(expected) {
+            let (told, ignored) = note.split_once(" was ignored: ").expect("what was ignored");
+            assert_eq!(ignored, why, "{tier}");
+            let (told, place) = told.split_once(" (").expect("the place of the call site");
+            assert_eq!(told, what, "{tier}");
+            assert!(place.contains("fields.rs:") && place.ends_with(')'), "{place}");
+        }
+        let notes = recorded("many-ignored-values", tier).summary().notes;
+        assert!(notes.len() == 9 && notes[7].contains("`8`") && notes[8].contains("further call sites"), "{notes:?}");
+        for scenario in ["nvidia-fields", "record-before-entry", "names", "lifetimes"] {
+            assert!(recorded(scenario, tier).summary().notes.is_empty(), "{tier}: {scenario}");
+        }
+    }
+}
+
 #[test]
 fn what_is_recorded_counts_from_the_next_entry_and_never_renames() {
     for tier in BOTH {

@@ -11,6 +11,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::catalog::{Catalog, CategoryName, Limits};
 use super::chunked::Chunked;
+use super::misread::MisreadValues;
 use super::notes::NoteRoom;
 use super::row::NvtxRange;
 use super::samples::Budget;
@@ -85,6 +86,7 @@ pub(crate) struct Core {
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
+    pub(crate) misread: MisreadValues,
     window: AtomicU64,
     filter: Targets,
     choice: DomainChoice,
@@ -131,6 +133,7 @@ impl Core {
             budget: Budget::new(options.sample_budget),
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
+            misread: MisreadValues::default(),
             window: AtomicU64::new(window),
             filter: options.filter,
             choice: options.domain,

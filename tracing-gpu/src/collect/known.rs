@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use tracing_core::Metadata;
 
 use super::catalog::CategoryName;
 use super::fields::Fields;
+use super::misread::Misread;
 use super::row::RowIdentity;
 use super::shard::Shard;
 use super::site::{Site, site_key};
@@ -27,6 +28,8 @@ pub(crate) struct Known {
     recent_labels: Recent,
     categories: HashMap<CategoryName, u32>,
     recent_categories: Recent,
+    /// Call sites and fields whose values mean nothing.
+    misread: FxHashSet<(u64, Misread)>,
     /// By parent, label and style: the catalog's rule for what is one node.
     nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
     rows: FxHashMap<(u32, RangeKey), u32>,
@@ -123,6 +126,19 @@ impl Known {
             self.categories.insert(name, category); // what is beyond the bound on categories is no more kept here, and counts each time
         }
         category
+    }
+
+    /// Tells of a value that means nothing, the first time that this thread meets one of that call site and field.
+    pub(crate) fn misread(
+        &mut self,
+        shard: &Shard,
+        metadata: &'static Metadata<'static>,
+        misread: Misread,
+        value: &str,
+    ) {
+        if self.misread.insert((site_key(metadata), misread)) {
+            shard.core.misread.tell(site_key(metadata), metadata, misread, value);
+        }
     }
 
     /// Node of a range under a parent.

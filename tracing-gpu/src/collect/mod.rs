@@ -12,6 +12,7 @@ mod known;
 pub(crate) mod launches;
 pub(crate) mod lifetimes;
 mod marks;
+mod misread;
 pub(crate) mod near;
 pub(crate) mod notes;
 mod page;

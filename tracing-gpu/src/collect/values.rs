@@ -10,6 +10,7 @@ use tracing_core::field::{Field, Visit};
 
 use super::fields::Fields;
 use super::lifetimes::Begun;
+use super::misread::Misread;
 use crate::activity::InstanceId;
 use crate::clock::Ticks;
 use crate::gpu::StreamId;
@@ -39,6 +40,19 @@ fn own_field(name: &str) -> Option<Own> {
         "gpu.stream" => Own::Stream,
         _ => return None,
     })
+}
+
+impl Own {
+    const fn takes(self) -> &'static str {
+        match self {
+            Self::Name => "a text or a number",
+            Self::Color => "a colour",
+            Self::Category => "a text or an integer from 0 to 2^32 - 1",
+            Self::Payload => "a number or a bool",
+            Self::Lifetime => "true or false",
+            Self::Stream => "what `stream_id` returned",
+        }
+    }
 }
 
 pub(crate) fn is_own_field(name: &str) -> bool {
@@ -71,6 +85,8 @@ pub(crate) struct FieldValues {
     pub(crate) payload: Option<Payload>,
     pub(crate) lifetime: bool,
     pub(crate) stream: Option<StreamId>,
+    /// The first field that was given something else than it takes, and where that is among the texts.
+    misread: Option<(Misread, ops::Range<usize>)>,
     with_others: bool,
     others: Fields,
 }
@@ -91,49 +107,68 @@ impl FieldValues {
         text.map(Category::Text).or(self.category_number.map(Category::Number))
     }
 
+    /// What was ignored, and its value.
+    pub(crate) fn misread(&self) -> Option<(Misread, &str)> {
+        let (misread, place) = self.misread.clone()?;
+        Some((misread, self.texts.get(place)?))
+    }
+
     /// What a span has that has no values yet, with the number of its category; and the memory of what was read.
     pub(crate) fn begin(self, category: u32) -> (Changing, Scratch) {
         let Self { color, payload, stream, texts, others, .. } = self;
         (Changing { category, color, payload, stream: stream.unwrap_or(0) }, Scratch { texts, others })
     }
 
-    /// Takes over a text that was put at the end of the texts.
-    fn text(&mut self, own: Own, from: usize) {
+    /// Takes over a text that was put at the end of the texts, from there on.
+    fn text(&mut self, field: &Field, own: Own, from: usize) {
         match own {
             Own::Name => self.name = Some(from..self.texts.len()),
             Own::Category => (self.category_name, self.category_number) = (Some(from..self.texts.len()), None),
-            Own::Color => self.color = self.texts.get(from..).and_then(|text| text.parse().ok()).or(self.color),
-            Own::Payload | Own::Lifetime | Own::Stream => {}
+            Own::Color => match self.texts.get(from..).and_then(|text| text.parse().ok()) {
+                Some(color) => self.color = Some(color),
+                None => self.ignored(field, own, from),
+            },
+            Own::Payload | Own::Lifetime | Own::Stream => self.ignored(field, own, from),
         }
     }
 
-    fn integer<T: Into<Payload> + Copy + fmt::Display>(&mut self, own: Own, value: T)
+    fn integer<T: Into<Payload> + Copy + fmt::Display>(&mut self, field: &Field, own: Own, value: T)
     where
         u32: TryFrom<T>,
     {
-        let small = || u32::try_from(value).ok();
-        match own {
-            Own::Name => self.formatted(own, format_args!("{value}")),
-            Own::Payload => self.payload = Some(value.into()),
-            Own::Color => {
-                // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
-                let argb = small().map(|value| if value >> 24 == 0 { value | 0xff00_0000 } else { value });
-                self.color = argb.map(Color::argb).or(self.color);
+        match (own, u32::try_from(value).ok()) {
+            (Own::Name, _) => self.formatted(field, own, format_args!("{value}")),
+            (Own::Payload, _) => self.payload = Some(value.into()),
+            // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
+            (Own::Color, Some(rgb)) if rgb >> 24 == 0 => self.color = Some(Color::argb(rgb | 0xff00_0000)),
+            (Own::Color, Some(argb)) => self.color = Some(Color::argb(argb)),
+            (Own::Stream, Some(stream)) => self.stream = Some(stream),
+            (Own::Category, Some(number)) => (self.category_name, self.category_number) = (None, Some(number)),
+            (Own::Color | Own::Stream | Own::Category, None) | (Own::Lifetime, _) => {
+                self.meaningless(field, own, value)
             }
-            Own::Stream => self.stream = small().or(self.stream),
-            Own::Category => {
-                if let Some(number) = small() {
-                    (self.category_name, self.category_number) = (None, Some(number));
-                }
-            }
-            Own::Lifetime => {}
         }
     }
 
-    fn formatted(&mut self, own: Own, value: fmt::Arguments<'_>) {
+    fn formatted(&mut self, field: &Field, own: Own, value: fmt::Arguments<'_>) {
         let from = self.texts.len();
         if self.texts.write_fmt(value).is_ok() {
-            self.text(own, from);
+            self.text(field, own, from);
+        }
+    }
+
+    fn meaningless(&mut self, field: &Field, own: Own, value: impl fmt::Display) {
+        let from = self.texts.len();
+        if self.misread.is_none() && write!(self.texts, "{value}").is_ok() {
+            self.ignored(field, own, from);
+        }
+    }
+
+    /// Remembers the text that was put at the end of the texts. Fields of NVIDIA's layer may be the program's own, and mean something else.
+    fn ignored(&mut self, field: &Field, own: Own, from: usize) {
+        let field = field.name();
+        if self.misread.is_none() && field.contains('.') {
+            self.misread = Some((Misread { field, takes: own.takes() }, from..self.texts.len()));
         }
     }
 
@@ -149,20 +184,20 @@ impl Visit for FieldValues {
         let Some(own) = own_field(field.name()) else { return self.other(field, Value::Text(value)) };
         let from = self.texts.len();
         self.texts.push_str(value);
-        self.text(own, from);
+        self.text(field, own, from);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
         match own_field(field.name()) {
             None => self.other(field, Value::Unsigned(value)),
-            Some(own) => self.integer(own, value),
+            Some(own) => self.integer(field, own, value),
         }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
         match own_field(field.name()) {
             None => self.other(field, Value::Integer(value)),
-            Some(own) => self.integer(own, value),
+            Some(own) => self.integer(field, own, value),
         }
     }
 
@@ -170,8 +205,8 @@ impl Visit for FieldValues {
         match own_field(field.name()) {
             None => self.other(field, Value::Float(value)),
             Some(Own::Payload) => self.payload = Some(Payload::F64(value)),
-            Some(Own::Name) => self.formatted(Own::Name, format_args!("{value}")),
-            Some(_) => {}
+            Some(Own::Name) => self.formatted(field, Own::Name, format_args!("{value}")),
+            Some(own) => self.meaningless(field, own, value),
         }
     }
 
@@ -180,7 +215,7 @@ impl Visit for FieldValues {
             None => self.other(field, Value::Bool(value)),
             Some(Own::Lifetime) => self.lifetime = value,
             Some(Own::Payload) => self.payload = Some(Payload::U32(u32::from(value))),
-            Some(_) => {}
+            Some(own) => self.meaningless(field, own, value),
         }
     }
 
@@ -189,7 +224,7 @@ impl Visit for FieldValues {
         match own_field(field.name()) {
             None if self.with_others => self.others.push_formatted(field.name(), value),
             None => {}
-            Some(own) => self.formatted(own, format_args!("{value:?}")),
+            Some(own) => self.formatted(field, own, format_args!("{value:?}")),
         }
     }
 }

@@ -9,30 +9,33 @@ use super::{RenderOptions, TableStyle};
 use crate::{GpuActivity, MemoryKind, Times};
 
 /// For a summary without [`GpuActivity`].
-pub(crate) const NO_ACTIVITY: &str =
-    "The GPU's work was not recorded. Build the profiler before the program starts CUDA, with `gpu=auto` or `gpu=cupti`,
-on a machine with a GPU and NVIDIA's CUPTI; what stood in the way is in the notes.
+pub(crate) const NO_ACTIVITY: &str = "The GPU's work was not recorded. Build the profiler before the program starts
+CUDA, with `gpu=auto` or `gpu=cupti`, on a machine with a GPU and NVIDIA's
+CUPTI; what stood in the way is in the notes.
 ";
 /// For a summary whose GPU ran no kernel.
-pub(crate) const NO_KERNEL: &str =
-    "No kernel was recorded. Check that kernels are launched while the profiler is alive, and waited for before the
-report is printed.
+pub(crate) const NO_KERNEL: &str = "No kernel was recorded. Check that kernels are launched while the profiler is
+alive, and waited for before the report is printed.
 ";
 /// For a summary whose GPU copied and set no memory.
 pub(crate) const NO_MEMORY: &str = "No copy and no set of GPU memory was recorded.\n";
 /// For a summary with neither.
-pub(crate) const NO_OPERATION: &str =
-    "No kernel, copy or set was recorded. Check that the GPU is given work while the profiler is alive, and waited for
-before the report is printed.
+pub(crate) const NO_OPERATION: &str = "No kernel, copy or set was recorded. Check that the GPU is given work while the
+profiler is alive, and waited for before the report is printed.
 ";
 /// For a summary without API calls, which are recorded where a report of them was asked for.
 pub(crate) const NO_CALL_RECORDED: &str =
-    "Calls of the CUDA API were not recorded. Ask for this report when the profiler is built, or in `TRACING_GPU`.\n";
+    "Calls of the CUDA API were not recorded. Ask for this report when the profiler
+is built, or in `TRACING_GPU`.
+";
 /// For a summary that has them, of a program that made none.
 pub(crate) const NO_CALL: &str = "No call of the CUDA API was recorded.\n";
 /// For a summary in which no range launched anything.
-pub(crate) const NO_LAUNCH: &str =
-    "No range launched work for the GPU. Enter a span on the thread that launches it, around the launch.\n";
+pub(crate) const NO_LAUNCH: &str = "No range launched work for the GPU. Enter a span on the thread that launches
+it, around the launch.
+";
+/// What more than one report may have to say instead of a table.
+pub(super) const ABSENT: &[&str] = &[NO_ACTIVITY, NO_MEMORY, NO_LAUNCH];
 
 /// All operations or calls of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]

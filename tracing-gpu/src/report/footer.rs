@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::number::{human_inline, integer};
-use super::table::{chars, clip};
+use super::table::clip;
+use super::wrap::wrapped;
 use super::{RenderOptions, Report, TableStyle, names, section, streams};
 use crate::{GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Summary, Times};
 
@@ -24,7 +25,7 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
         TableStyle::Current => " ** Notes:",
         TableStyle::Legacy => "Notes:",
     };
-    let body: String = lines.iter().map(|line| wrapped(line, options.columns())).collect();
+    let body: String = lines.iter().map(|line| wrapped(" -", line, options.columns())).collect();
     section(title, &body)
 }
 
@@ -276,24 +277,6 @@ fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &Ren
             Report::RangeKernels => in_gpu(&|gpu| gpu.range_kernels.iter().any(|row| approximate(&row.times))),
             Report::Tree | Report::Nvprof | Report::Torch | Report::MemSize | Report::Hot => false,
         })
-}
-
-/// ` - ` and the sentence, broken between words where it is longer than `width`.
-fn wrapped(sentence: &str, width: usize) -> String {
-    let mut out = String::from(" -");
-    let mut used = 2;
-    for word in sentence.split(' ') {
-        let length = chars(word) + 1;
-        if used + length > width && used > 3 {
-            out.push_str("\n  ");
-            used = 2;
-        }
-        out.push(' ');
-        out.push_str(word);
-        used += length;
-    }
-    out.push('\n');
-    out
 }
 
 #[cfg(test)]

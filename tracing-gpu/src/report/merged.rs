@@ -97,14 +97,13 @@ pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String 
             None => {}
         }
     }
-    let phases = Summary { tree: tree::nested(merged), ..Summary::default() };
-    if !phases.tree.is_empty() {
-        text += &phase_tree(&phases, &title("Phase Tree"), options);
+    let mut one = Summary { ranges: tree::ranges(merged), tree: tree::nested(merged), ..Summary::default() };
+    one.losses.clone_from(&merged.losses);
+    one.notes.clone_from(&merged.notes);
+    if !one.tree.is_empty() {
+        text += &phase_tree(&one, &title("Phase Tree"), options);
     }
-    let mut losses = Summary::default();
-    losses.losses.clone_from(&merged.losses);
-    losses.notes.clone_from(&merged.notes);
-    text + &footer::footer(&losses, &[], options)
+    text + &footer::footer(&one, &[], options)
 }
 
 /// One table for programs: names as they are, all figures, without separators.

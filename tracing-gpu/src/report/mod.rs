@@ -33,6 +33,7 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
+mod wrap;
 
 #[cfg(feature = "html")]
 pub(crate) use activity::{bracketed, nsys_call};
@@ -56,9 +57,10 @@ use std::str::FromStr;
 
 use crate::Summary;
 
-const NO_RANGE: &str =
-    "No range was recorded. Check that spans are entered and left before the report is printed, that the filter
-lets them through (by default INFO and above), and that `TRACING_GPU` does not say `off`.
+/// For a summary without ranges.
+const NO_RANGE: &str = "No range was recorded. Is the guard bound to a name (`let _profile = ...`, not
+`let _ = ...`)? Are spans entered and left? Are they let through: by the filter
+(TRACING_GPU_FILTER; else INFO) and the subscriber's (EnvFilter, RUST_LOG)?
 ";
 
 /// What can be printed.
@@ -255,7 +257,8 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does.
+/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does. Why there is nothing is said once, under the
+/// titles of all reports that lack the same.
 ///
 /// The text is written with a single call, so that threads which write to the same place do not cut through it.
 ///
@@ -281,7 +284,7 @@ pub fn render(
     options: &RenderOptions,
     out: &mut impl io::Write,
 ) -> io::Result<()> {
-    let mut text: String = reports.iter().map(|report| report_text(summary, *report, options)).collect();
+    let mut text = joined(reports.iter().map(|report| report_text(summary, *report, options)));
     text += &footer::footer(summary, reports, options);
     out.write_all(text.as_bytes())
 }
@@ -326,6 +329,21 @@ fn report_text(summary: &Summary, report: Report, options: &RenderOptions) -> St
         Report::RangeKernels => cuda::range_kernels(summary, options),
         Report::Hot => hot::hot(summary, options),
     }
+}
+
+/// One report behind the other. Why there is nothing in several is said once, under the titles of all of them.
+fn joined(reports: impl Iterator<Item = String>) -> String {
+    let mut parts: Vec<(String, Option<String>)> = Vec::new();
+    for text in reports {
+        let ends = [NO_RANGE].iter().chain(activity::ABSENT).map(|said| format!("\n\n{said}\n"));
+        let absent = ends.into_iter().find_map(|end| Some((text.strip_suffix(end.as_str())?.to_owned(), end)));
+        let (text, end) = absent.map_or((text, None), |(title, end)| (title, Some(end)));
+        match parts.iter_mut().find(|(_, of_another)| end.is_some() && *of_another == end) {
+            Some((titles, _)) => titles.push_str(&text),
+            None => parts.push((text, end)),
+        }
+    }
+    parts.into_iter().map(|(text, end)| text + &end.unwrap_or_default()).collect()
 }
 
 /// The envelope of a report. `body` ends in a line feed.

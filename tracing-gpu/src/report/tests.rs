@@ -247,6 +247,49 @@ fn rows_without_an_instance_are_left_out() {
     assert!(text(&summary, &[Report::Ranges], &RenderOptions::default()).contains("No range was recorded."));
 }
 
+/// Seven reports have one reason to be empty, and two have another.
+#[test]
+fn why_there_is_nothing_is_said_once() {
+    let reports = [Report::Kernels, Report::Ranges, Report::MemTime, Report::Tree, Report::MemSize, Report::Nvprof];
+    let expected = format!(
+        "
+ ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):
+ ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):
+ ** CUDA GPU MemOps Summary (by Size) (cuda_gpu_mem_size_sum):
+==0== Profiling application: 
+
+{}
+
+ ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
+ ** Phase Tree (tree):
+
+{NO_RANGE}
+",
+        activity::NO_ACTIVITY
+    );
+    assert_eq!(text(&Summary::default(), &reports, &RenderOptions::default()), expected);
+
+    // Where the GPU's work was recorded, each says what it misses, and a table stays where it is.
+    let mut summary = of_ranges([range("step", RangeStyle::PushPop, &[1_000])]);
+    summary.gpu = Some(GpuActivity::default());
+    let printed = text(&summary, &reports, &RenderOptions::default());
+    let one_by_one: Vec<String> =
+        reports.iter().map(|report| text(&summary, &[*report], &RenderOptions::default())).collect();
+    let [kernels, ranges, mem_time, tree, mem_size, nvprof] = &one_by_one[..] else { panic!("six reports") };
+    let (title, _) = mem_size.split_once("\n\n").unwrap();
+    let mem = mem_time.replacen("\n\n", &format!("{title}\n\n"), 1);
+    assert_eq!(printed, [kernels, ranges, &mem, tree, nvprof].map(String::as_str).concat());
+}
+
+#[test]
+fn why_there_is_nothing_fits_any_terminal() {
+    let (absent, calls) = (activity::ABSENT, [activity::NO_CALL, activity::NO_CALL_RECORDED]);
+    let others = [NO_RANGE, activity::NO_KERNEL, activity::NO_OPERATION];
+    for sentence in absent.iter().copied().chain(calls).chain(others) {
+        assert!(sentence.ends_with('\n') && sentence.lines().all(|line| line.len() <= 80), "{sentence}");
+    }
+}
+
 #[test]
 fn medians_of_the_gpu_say_how_sure_they_are() {
     let times = Times { median_exact: false, ..times(&[1_500]) };

@@ -1,8 +1,8 @@
 use crate::report::table::chars;
 use crate::{
     CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary, MergedTable,
-    NodeWork, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions, Sizes, StreamStats, Summary, TableStyle,
-    Times, TreeNode,
+    NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions, Sizes, StreamStats, Summary,
+    TableStyle, Times, TreeNode,
 };
 
 fn times(durations: &[u64]) -> Times {
@@ -341,4 +341,31 @@ fn categories_and_the_tree_are_printed() {
     let names: Vec<&str> = phases.collect();
     assert_eq!(names, ["last", "outer", "inner", "leaf", "next"], "by first entry, and then by name: {text}");
     assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms     75.0%")), "{text}");
+}
+
+#[test]
+fn what_is_said_below_the_tree_is_of_all_processes() {
+    let rank = |rank: u32| {
+        let mut summary = of(Some(rank), &[("request", &[40_000_000])]);
+        summary.ranges[0].style = RangeStyle::StartEnd;
+        let open = OpenRange {
+            label: "run".to_owned(),
+            thread: "main".to_owned(),
+            style: RangeStyle::PushPop,
+            cut: false,
+            count: 1,
+        };
+        summary.losses.open.push(open);
+        let (calls, instances) = (1, 3);
+        let request = TreeNode { calls, instances, total_ns: 90, self_ns: 90, ..TreeNode::default() };
+        let request = TreeNode { name: "request".to_owned(), ..request };
+        summary.tree = vec![TreeNode { name: "run".to_owned(), children: vec![request], ..TreeNode::default() }];
+        summary.elapsed_ns = 1_000;
+        summary
+    };
+    let text = printed(&Summary::merge([rank(0), rank(1)]), &RenderOptions::default().width(80));
+    assert!(text.contains("\n    longest lifetimes: request 40.00 ms (mean of 2)\n"), "{text}");
+    assert!(text.contains("after it, or\n    while it is still open\n"), "{text}");
+    // Of which process would it be?
+    assert!(!text.contains("wall time"), "{text}");
 }

@@ -1,6 +1,12 @@
 //! The tree of many processes, in the form that one is printed from.
 
-use crate::{MergedSummary, TreeNode};
+use crate::{MergedSummary, RangeLabel, RangeStats, TreeNode};
+
+/// The ranges, of which the tree names lifetimes.
+pub(super) fn ranges(merged: &MergedSummary) -> Vec<RangeStats> {
+    let ranges = merged.ranges.iter().map(|range| (range.key.clone(), range.all.clone()));
+    ranges.map(|(RangeLabel { domain, name, style }, times)| RangeStats { domain, name, style, times }).collect()
+}
 
 /// Roots, from the flat list in the order of printing.
 pub(super) fn nested(merged: &MergedSummary) -> Vec<TreeNode> {

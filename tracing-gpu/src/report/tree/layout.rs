@@ -11,10 +11,23 @@ pub(super) struct Line {
     pub(super) cells: [String; COLUMNS],
     /// Whether the share is marked.
     pub(super) beside: bool,
+    /// Whether the calls are.
+    pub(super) polled: bool,
     pub(super) depth: usize,
     pub(super) phase: String,
     pub(super) self_ns: u64,
     pub(super) whole: u128,
+}
+
+impl Line {
+    /// What stands behind the cell of a column.
+    fn mark(&self, column: usize) -> Option<char> {
+        match column {
+            SHARE_OF_PARENT if self.beside => Some('*'),
+            CALLS if self.polled => Some('+'),
+            _ => None,
+        }
+    }
 }
 
 /// Columns of figures.
@@ -30,8 +43,9 @@ const BUSY: [usize; 2] = [2, 3];
 /// Those that only a tree with stream times has, and their headers beside the others.
 const ON_STREAMS: [usize; 2] = [4, 5];
 const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
-/// The column whose cells may carry a `*`.
+/// The columns whose cells may carry a mark.
 const SHARE_OF_PARENT: usize = 6;
+const CALLS: usize = 7;
 /// The columns that make room for those on the GPU: first instances, which mostly are the calls, then what others imply.
 const DISPENSABLE: [usize; 2] = [9, 8];
 /// What a phase gets however narrow it is.
@@ -48,7 +62,8 @@ pub(super) struct Layout {
     headers: [&'static str; COLUMNS],
     widths: [usize; COLUMNS],
     shown: [bool; COLUMNS],
-    any_beside: bool,
+    /// Whether any line has a mark there.
+    marked: [bool; COLUMNS],
     /// Width of the phase column.
     phase: usize,
     /// Columns a level is indented by.
@@ -65,12 +80,11 @@ impl Layout {
         if busy {
             [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
         }
-        let any_beside = lines.iter().any(|line| line.beside);
+        let marked = std::array::from_fn(|column| lines.iter().any(|line| line.mark(column).is_some()));
         let mut widths = headers.map(chars);
         for line in lines {
             for (column, cell) in line.cells.iter().enumerate() {
-                let mark = usize::from(any_beside && column == SHARE_OF_PARENT);
-                widths[column] = widths[column].max(chars(cell) + mark);
+                widths[column] = widths[column].max(chars(cell) + usize::from(marked[column]));
             }
         }
         let mut shown = [true; COLUMNS];
@@ -94,7 +108,7 @@ impl Layout {
         let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);
         let step = if 2 * deepest <= room / 2 { 2 } else { 1 };
         let max_indent = room / 2;
-        let mut layout = Self { headers, widths, shown, any_beside, phase: room, step, max_indent, bar: 0 };
+        let mut layout = Self { headers, widths, shown, marked, phase: room, step, max_indent, bar: 0 };
 
         let needed = lines.iter().map(|line| chars(&layout.lead(line.depth)) + chars(&line.phase)).max().unwrap_or(0);
         layout.phase = needed.clamp("Phase".len(), room);
@@ -115,8 +129,8 @@ impl Layout {
         self.push(&mut out, "  ", &dashes, &"-".repeat(self.phase), &bar_dashes);
         for line in lines {
             let mut cells = line.cells.clone();
-            if self.any_beside {
-                cells[SHARE_OF_PARENT].push(if line.beside { '*' } else { ' ' });
+            for (column, cell) in cells.iter_mut().enumerate().filter(|(column, _)| self.marked[*column]) {
+                cell.push(line.mark(column).unwrap_or(' '));
             }
             self.push(&mut out, line.margin, &cells, &self.phase(line), &self.bar(line));
         }

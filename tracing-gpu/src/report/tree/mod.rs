@@ -4,23 +4,17 @@ mod layout;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use super::number::{human, human_bytes, human_inline, integer, percent};
-use super::table::{chars, shorten};
+use super::table::chars;
 use super::{NO_RANGE, RenderOptions, TableStyle, activity, names, section};
 use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
 use layout::{COLUMNS, Layout, Line};
 use shape::{Entry, Mark, Shape, Way};
 
-/// Phases named below the tree.
-const SLOWEST: usize = 3;
-/// Widest name there, and what the figures around one take: the first always fits.
-const MAX_NAME: usize = 40;
-const AROUND_NAME: usize = 24;
 /// A time that there is not, its dash below the digits of the others.
 const NO_TIME: &str = "-   ";
-/// What the `*` behind a share means.
-const BESIDE: &str = " *  together more than the parent: on other threads, in each other, after it\n";
 /// What `GPU busy` means.
 const BUSY: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
 /// The line of what was launched elsewhere.
@@ -41,12 +35,14 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
         return section(title, NO_RANGE);
     }
     let shape = Shape::of(&summary.tree);
-    let mut lines: Vec<Line> = shape.entries().iter().map(|entry| line(&shape, entry, options)).collect();
+    let entries = shape.entries();
+    let mut lines: Vec<Line> = entries.iter().map(|entry| line(&shape, entry, options)).collect();
     lines.extend(summary.gpu.as_ref().and_then(outside));
     let known = |way: Way| shape.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
     let mut body = Layout::fitting(&lines, busy, known(Way::Stream), options.columns()).render(&lines);
-    let mut below = explanation(&shape, &lines, summary.gpu.as_ref(), options);
+    let mut below = verdict::verdict(summary, &shape, &entries, options);
+    below += &verdict::marks(summary, &shape, &entries, options);
     below += if busy { BUSY } else { "" };
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
     if !below.is_empty() {
@@ -61,7 +57,7 @@ fn outside(gpu: &GpuActivity) -> Option<Line> {
     let mut cells: [String; COLUMNS] = Default::default();
     cells[2..4].fill(human(work.busy_ns));
     let (margin, phase) = (Mark::None.text(false), OUTSIDE.to_owned());
-    Some(Line { margin, cells, beside: false, depth: 0, phase, self_ns: 0, whole: 0 })
+    Some(Line { margin, cells, beside: false, polled: false, depth: 0, phase, self_ns: 0, whole: 0 })
 }
 
 /// One line for each direction that memory was copied in, and for sets.
@@ -123,6 +119,7 @@ fn line(shape: &Shape, entry: &Entry, options: &RenderOptions) -> Line {
             integer(figures.instances, options.thousands),
         ],
         beside: entry.beside,
+        polled: entry.is_polled(),
         depth: entry.depth,
         phase: match entry.folded {
             0 => label(shape.node(entry.index), options.raw_names),
@@ -144,42 +141,4 @@ fn share(part: u64, base: u128) -> String {
 fn label(node: &TreeNode, raw: bool) -> String {
     let label = names::label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
     if raw { label } else { names::escaped(&label).into_owned() }
-}
-
-/// The answer in words, and what a mark in the tree means.
-fn explanation(shape: &Shape, lines: &[Line], gpu: Option<&GpuActivity>, options: &RenderOptions) -> String {
-    let mut out = slowest(" >> most time of its own: ", &shape.slowest(SLOWEST), shape.whole(), options);
-    let busiest = match lines.iter().any(|line| line.margin.contains('G')) {
-        true => " G  most busy time of its own: ",
-        false => " GPU: most busy time of its own: ",
-    };
-    for (way, what) in [(Way::Busy, busiest), (Way::Stream, " GPU: most stream time of its own: ")] {
-        let Some(own) = shape.gpu_whole(way) else { continue };
-        // Of all that the GPU did, with what it did for no span.
-        let all = gpu.filter(|_| way == Way::Busy).map_or(0, |gpu| u128::from(gpu.total.busy_ns));
-        let whole = if all > 0 { all } else { own };
-        out += &slowest(what, &shape.slowest_on_gpu(way, SLOWEST), whole, options);
-    }
-    if lines.iter().any(|line| line.beside) {
-        out += BESIDE;
-    }
-    out
-}
-
-/// `what`, and as many of these phases as fit on the line, at least one; nothing where there is none.
-fn slowest(what: &str, phases: &[(&TreeNode, u64)], whole: u128, options: &RenderOptions) -> String {
-    let room = options.columns().saturating_sub(chars(what) + AROUND_NAME).min(MAX_NAME);
-    let mut answer = String::new();
-    for (node, own_ns) in phases {
-        let name = shorten(&label(node, options.raw_names), room, room / 2);
-        let phase = format!("{name} {} ({})", human_inline(*own_ns), share(*own_ns, whole));
-        if answer.is_empty() {
-            answer = format!("{what}{phase}");
-        } else if chars(&answer) + chars(&phase) + 2 <= options.columns() {
-            answer = format!("{answer}, {phase}");
-        } else {
-            break;
-        }
-    }
-    if answer.is_empty() { answer } else { answer + "\n" }
 }

@@ -112,6 +112,15 @@ pub(super) struct Entry {
     pub(super) busiest: bool,
     /// How many siblings this line stands for; 0 for a node of its own.
     pub(super) folded: usize,
+    /// These and all below them.
+    pub(super) hidden: usize,
+}
+
+impl Entry {
+    /// Whether spans were entered more than once: a future is at each poll.
+    pub(super) const fn is_polled(&self) -> bool {
+        self.figures.instances > self.figures.calls
+    }
 }
 
 /// The children of one node, on the way through the tree.
@@ -172,22 +181,37 @@ impl<'a> Shape<'a> {
         self.nodes[index].node
     }
 
+    pub(super) fn parent(&self, index: usize) -> Option<usize> {
+        self.nodes[index].parent
+    }
+
+    pub(super) fn same_name(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.node(a), self.node(b));
+        (&a.name, &a.domain) == (&b.name, &b.domain)
+    }
+
+    /// Whether another node is called the same.
+    pub(super) fn repeats(&self, index: usize) -> bool {
+        (0..self.nodes.len()).any(|other| other != index && self.same_name(index, other))
+    }
+
     /// Up to `count` nodes with the most self time, none below the bound for folding.
-    pub(super) fn slowest(&self, count: usize) -> Vec<(&'a TreeNode, u64)> {
+    pub(super) fn slowest(&self, count: usize) -> Vec<(usize, u64)> {
         self.most(count, self.whole, |flat| flat.node.self_ns)
     }
 
     /// The same for time on the GPU.
-    pub(super) fn slowest_on_gpu(&self, way: Way, count: usize) -> Vec<(&'a TreeNode, u64)> {
+    pub(super) fn slowest_on_gpu(&self, way: Way, count: usize) -> Vec<(usize, u64)> {
         let own = |flat: &Flat| flat.on_gpu[way as usize].self_ns.unwrap_or(0);
         self.most(count, self.gpu_whole(way).unwrap_or(0), own)
     }
 
-    fn most(&self, count: usize, whole: u128, own: impl Fn(&Flat) -> u64) -> Vec<(&'a TreeNode, u64)> {
-        let mut nodes: Vec<(&TreeNode, u64)> = self
+    fn most(&self, count: usize, whole: u128, own: impl Fn(&Flat) -> u64) -> Vec<(usize, u64)> {
+        let mut nodes: Vec<(usize, u64)> = self
             .nodes
             .iter()
-            .map(|flat| (flat.node, own(flat)))
+            .enumerate()
+            .map(|(index, flat)| (index, own(flat)))
             .filter(|(_, ns)| *ns > 0 && !is_below_bound(*ns, whole))
             .collect();
         nodes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
@@ -222,6 +246,7 @@ impl<'a> Shape<'a> {
                 mark: marks[index],
                 busiest: busiest == Some(index),
                 folded: 0,
+                hidden: 0,
             });
             levels.push(self.level(Some(index)));
         }
@@ -268,8 +293,10 @@ impl<'a> Shape<'a> {
             mark: Mark::None,
             busiest: false,
             folded: 0,
+            hidden: 0,
         });
         entry.folded += 1;
+        entry.hidden += flat.end - index;
         let saturated = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
         let mut figures = Figures { self_ns: saturated(flat.self_below), ..Figures::of(flat) };
         for (on_gpu, below) in figures.on_gpu.iter_mut().zip(flat.gpu_self_below) {

@@ -1,4 +1,5 @@
 mod any_tree;
+mod verdict;
 
 use super::*;
 use crate::{GpuWork, MemoryKind, NodeWork};
@@ -43,14 +44,16 @@ fn at_80_columns() {
 
       Total      Self   Parent  Calls  Avg/Call  Inst.  Phase
    --------  --------  -------  -----  --------  -----  ------------------------
- > 349.9 ms  1.880 ms   83.3%       1  349.9 ms      1  Load Module
->> 240.0 ms  240.0 ms   68.6%       3  80.00 ms      3    read
-   108.0 ms  107.9 ms   30.9%     152  710.5 us    152    decode
-   100.0 us  100.0 us    0.1%     304              304      (2 more under 0.1 %)
-   30.00 ms  30.00 ms    7.1%       0      -         0  Module running
-   40.00 ms  40.00 ms  133.3%*      2  20.00 ms  1,431    poll
+ > 349.9 ms  1.880 ms   83.3%      1   349.9 ms      1  Load Module
+>> 240.0 ms  240.0 ms   68.6%      3   80.00 ms      3    read
+   108.0 ms  107.9 ms   30.9%    152   710.5 us    152    decode
+   100.0 us  100.0 us    0.1%    304               304      (2 more under 0.1 %)
+   30.00 ms  30.00 ms    7.1%      0       -         0  Module running
+   40.00 ms  40.00 ms  133.3%*     2+  20.00 ms  1,431    poll
 
  >> most time of its own: read 240.0 ms (57.2%), decode 107.9 ms (25.7%)
+ +  more instances than calls, as futures have, one a poll: the time between
+    them, awaiting, is in no figure here; nvtx.lifetime = true shows it
  *  together more than the parent: on other threads, in each other, after it
 
 ";

@@ -80,7 +80,8 @@ fn stream_time_keeps_a_name_and_is_folded_with_it() {
     assert_eq!(entries[4].folded, 3);
     assert_eq!(stream(4), (Some(189), Some(189)));
     assert_eq!(stream(0), (None, None));
-    let most: Vec<&str> = shape.slowest_on_gpu(Way::Stream, 3).iter().map(|(node, _)| node.name.as_str()).collect();
+    let most: Vec<&str> =
+        shape.slowest_on_gpu(Way::Stream, 3).iter().map(|&(index, _)| shape.node(index).name.as_str()).collect();
     assert_eq!(most, ["kernel", "rest", "at the bound"]);
 }
 

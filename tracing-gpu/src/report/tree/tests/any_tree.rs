@@ -7,14 +7,15 @@ use super::*;
 fn any_tree() -> impl Strategy<Value = Vec<TreeNode>> {
     let stream = prop::option::weighted(0.7, (0_u64..2_000_000_000, 0_u64..2_000_000_000));
     let busy = prop::option::weighted(0.3, 0_u64..2_000_000_000);
-    let gpu = (stream, busy);
+    let gpu = (stream, busy, 0_u64..2);
     let figures = (0_u64..5, 0_u64..2_000_000_000, 0_u64..2_000_000_000, gpu, "[a-z]{0,3}|[a-z: é日]{0,60}");
-    type Gpu = (Option<(u64, u64)>, Option<u64>);
-    let any_node = |(calls, total, own, (stream, busy), name): (u64, u64, u64, Gpu, String), children| {
+    type Gpu = (Option<(u64, u64)>, Option<u64>, u64);
+    let any_node = |(calls, total, own, (stream, busy, again), name): (u64, u64, u64, Gpu, String), children| {
         let (stream_total_ns, stream_self_ns) = stream.unzip();
         let work = |busy_ns| GpuWork { operations: 1, busy_ns, ..GpuWork::default() };
         let gpu = busy.map(|ns| NodeWork { own: work(ns / 2), total: work(ns), calls: vec![] });
-        TreeNode { stream_total_ns, stream_self_ns, gpu, ..node(&name, calls, total, own, children) }
+        let instances = calls + again;
+        TreeNode { instances, stream_total_ns, stream_self_ns, gpu, ..node(&name, calls, total, own, children) }
     };
     let leaf = figures.clone().prop_map(move |figures| any_node(figures, vec![]));
     let nested = leaf.prop_recursive(5, 40, 6, move |inner| {
@@ -36,7 +37,10 @@ fn self_time(nodes: &[TreeNode], own: fn(&TreeNode) -> u64) -> u128 {
 proptest! {
     #[test]
     fn no_line_is_longer_than_the_width(roots in any_tree(), width in 76_usize..220) {
-        let text = tree(&summary(roots), &RenderOptions::default().width(width));
+        let lifetime = |root: &TreeNode| super::verdict::lifetime(&root.name, &[root.total_ns]);
+        let ranges = roots.iter().map(lifetime).collect();
+        let summary = Summary { elapsed_ns: 1, ranges, ..summary(roots) };
+        let text = tree(&summary, &RenderOptions::default().width(width));
         for line in text.lines() {
             prop_assert!(chars(line) <= width, "{}", text);
             prop_assert_eq!(line.trim_end_matches(' '), line);
