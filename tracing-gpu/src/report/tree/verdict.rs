@@ -141,12 +141,13 @@ fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &
     wrapped(lead, &sentence, options.columns())
 }
 
-/// How long the spans took, awaiting included, whose rows have more instances than calls, where that was recorded: the longest.
+/// How long the spans took, awaiting included, whose rows have more instances than calls, or none, where that was recorded: the longest.
 fn lifetimes(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
     const WHAT: &str = "    longest lifetimes: ";
     let polled: HashSet<(&str, Option<&str>)> = entries
         .iter()
-        .filter(|entry| entry.folded == 0 && entry.is_polled())
+        .filter(|entry| entry.folded == 0)
+        .filter(|entry| entry.is_polled() || shape.node(entry.index).instances == 0)
         .map(|entry| shape.node(entry.index))
         .map(|node| (node.name.as_str(), node.domain.as_deref()))
         .collect();

@@ -36,6 +36,12 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     ];
     let with = format!("{without}\n    longest lifetimes: request 134.0 ms (mean of 2)");
     assert_eq!(said(&summary, 80), with[1..]);
+    // That of a span that is never entered itself answers for those inside of it.
+    let mut never_entered = summary.clone();
+    never_entered.tree.push(TreeNode { instances: 0, ..node("whole", 1, 0, 0, vec![]) });
+    never_entered.ranges.push(lifetime("whole", &[600_000_000]));
+    let answer = "\n    longest lifetimes: whole 600.0 ms (mean of 1), request 134.0 ms (mean of 2)";
+    assert!(said(&never_entered, 80).contains(answer), "{}", said(&never_entered, 80));
     // The longest first, as many as fit.
     for (name, ns) in [("a", 7_000_000), ("b", 700_000_000), ("c", 70_000_000)] {
         summary.tree.push(polled(name, 1, 1_000));
