@@ -247,8 +247,8 @@ struct NodeTotals {
     nested: u128,
     /// Part of the total that was spent inside of the same node on the same thread.
     again: u128,
-    /// First entry of such a span in the window, or its creation before an entry has ended.
-    first: Option<u64>,
+    /// First entry of such a span in the window; before an entry has ended, which is said before it, its creation.
+    first: Option<(bool, u64)>,
     /// In nanoseconds, where any instance was timed on a stream.
     stream: Option<u128>,
 }
@@ -268,8 +268,10 @@ fn node_totals(
             node.instances += row.times.count;
             node.total += row.times.total;
             node.nested += u128::from(row.nested);
+            // Where a thread has entered one, what others have only created says nothing.
+            let first = (row.times.count == 0, row.first);
             if row.first > 0 {
-                node.first = Some(node.first.map_or(row.first, |first| first.min(row.first)));
+                node.first = Some(node.first.map_or(first, |before| before.min(first)));
             }
         }
     }
@@ -311,7 +313,7 @@ fn tree(
         below.sort_by_key(|child| child.first_ns);
         // A node that no span was entered of is as old as what is below it.
         let first_ns = match own.first {
-            Some(first) => rate.ns(u128::from(first.saturating_sub(window))),
+            Some((_, first)) => rate.ns(u128::from(first.saturating_sub(window))),
             None => below.first().map_or(0, |child| child.first_ns),
         };
         let below_stream =

@@ -16,6 +16,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("categories", categories),
     ("payloads", payloads),
     ("nvidia-fields", nvidia_fields),
+    ("values-as-texts", values_as_texts),
     ("ignored-values", ignored_values),
     ("many-ignored-values", many_ignored_values),
     ("record", record),
@@ -128,6 +129,16 @@ fn nvidia_fields(tier: Tier) -> Outcome {
         info_span!("hex", color = "#ff0000").in_scope(|| ());
         info_span!("display", category = %"cool").in_scope(|| ());
         info!(color = "blue", category = "ignored", payload = 1, "event");
+    })
+}
+
+/// With `%` and `?`, as people write who do not know the type.
+fn values_as_texts(tier: Tier) -> Outcome {
+    measure(tier, || {
+        let (integer, float, bool) = (-3, 0.25, true);
+        info_span!("integer", nvtx.payload = %integer).in_scope(|| ());
+        info_span!("float", nvtx.payload = ?float).in_scope(|| ());
+        info_span!("bool", nvtx.payload = %bool, nvtx.lifetime = ?bool).in_scope(|| ());
     })
 }
 

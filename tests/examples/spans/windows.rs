@@ -185,14 +185,16 @@ fn reset_losses(tier: Tier) -> Outcome {
     })
 }
 
-/// Created in one order and entered in another: one on another thread first, then two of which the inner one ends first.
+/// Created in one order and entered in another: one on another thread first, then two of which the inner one ends first, then one on another thread only.
 fn entry_order(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
+        let elsewhere = info_span!("span", nvtx.name = "elsewhere");
         let spans = ["a", "b", "c"].map(|name| info_span!("span", nvtx.name = name));
         let [a, b, c] = spans.clone();
         on_thread("first", move || c.in_scope(|| ()));
         b.in_scope(|| a.in_scope(|| ()));
         spans.iter().for_each(|span| span.in_scope(|| ()));
+        on_thread("last", move || elsewhere.in_scope(|| ()));
         Ok(())
     })
 }

@@ -163,6 +163,17 @@ fn the_fields_of_nvidias_layer_are_read_too() {
     }
 }
 
+#[test]
+fn values_are_understood_as_texts() {
+    for tier in BOTH {
+        let ran = recorded("values-as-texts", tier);
+        let pushed: Vec<String> = carried(&ran.calls).into_iter().filter(|call| call.starts_with("push")).collect();
+        assert_eq!(pushed, ["push integer payload=i64:-3", "push float payload=f64:0.25", "push bool payload=u32:1"]);
+        assert_eq!(ran.count("start"), 1, "{tier}");
+        assert_eq!(ran.summary().notes, [""; 0], "{tier}");
+    }
+}
+
 /// Once a call site and field; a span tells of its first one.
 #[test]
 fn values_that_mean_nothing_are_told() {

@@ -128,7 +128,18 @@ impl FieldValues {
                 Some(color) => self.color = Some(color),
                 None => self.ignored(field, own, from),
             },
-            Own::Payload | Own::Lifetime | Own::Stream => self.ignored(field, own, from),
+            // A number or a bool is a text where it comes with `%` or `?`.
+            Own::Payload | Own::Lifetime | Own::Stream => {
+                let text = self.texts.get(from..).unwrap_or_default();
+                match (own, text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
+                    (Own::Payload, Ok(number), ..) => self.payload = Some(number.into()),
+                    (Own::Payload, _, Ok(number), _) => self.payload = Some(number.into()),
+                    (Own::Payload, .., Ok(bool)) => self.payload = Some(u32::from(bool).into()),
+                    (Own::Lifetime, .., Ok(bool)) => self.lifetime = bool,
+                    (Own::Stream, Ok(number), ..) => self.stream = u32::try_from(number).ok().or(self.stream),
+                    _ => self.ignored(field, own, from),
+                }
+            }
         }
     }
 

@@ -196,7 +196,7 @@ impl Attribution {
 
     /// An operation that was over before the window. Its launch may have been noted in the window all the same, and waits for no more.
     pub fn passed(&mut self, op: &GpuOp) {
-        let _counted_nowhere = self.launches.came(op.correlation, true);
+        let _counted_nowhere = self.launches.came(op.correlation, false);
     }
 
     /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether there were any; where all
