@@ -306,6 +306,18 @@ impl Shard {
         ended.is_some()
     }
 
+    /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each ends when it is closed, and what
+    /// [`end_instances`](Self::end_instances) says afterwards is not of it.
+    pub(super) fn end_instance_at(&self, below: usize, end: Ticks) {
+        let open =
+            self.launches.open.get(below).filter(|open| below < self.stack.noted() && open.is_measured.load(Relaxed));
+        if let Some(open) = open {
+            let ended = Note::Ended { instance: open.id.load(Relaxed), end };
+            self.launches.notes.push_in_any_case(&ended, &self.core.note_room);
+            open.is_measured.store(false, Relaxed);
+        }
+    }
+
     /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they would be open for ever.
     pub(super) fn end_instances(&self, end: Ticks) {
         while self.has_left() {

@@ -383,6 +383,7 @@ impl Ranges for Shell<'_> {
     fn ended(&mut self, ended: Ended, end: Ticks, depth: usize) {
         self.shard.add(ended);
         self.shard.record_ended(ended, end, depth);
+        self.shard.end_instance_at(depth, end);
     }
 
     fn domain(&self, place: Place) -> u32 {

@@ -302,6 +302,19 @@ fn a_lifetime_is_as_long_as_the_window() {
 }
 
 #[test]
+fn what_an_exit_further_down_closes_is_as_long_as_in_the_table() {
+    let mut listener = Listener::new(true);
+    let core = listener.core;
+    listener.run(|| {
+        let open = [info_span!("outer").entered(), info_span!("inner").entered()];
+        call(core, 1);
+        open.into_iter().for_each(drop); // the outer one first
+    });
+    let outer = listener.totals([1]).projections[&(1, RangeStyle::PushPop)].range_total;
+    assert!(core.all_shards()[0].rows().any(|row| row.copy().times.total == outer));
+}
+
+#[test]
 fn lifetimes_cost_nothing_while_nobody_collects() {
     let mut listener = Listener::new(false);
     let core = listener.core;
