@@ -11,7 +11,7 @@ const MAX_NOTES: usize = 8;
 const MAX_VALUE: usize = 40;
 
 /// A field that was given something else than it takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Misread {
     pub(crate) field: &'static str,
     /// What its values are.
