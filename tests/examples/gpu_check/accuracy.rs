@@ -1,14 +1,51 @@
-//! Kernels of known length, behind queued work and on an idle stream.
+//! Kernels of known length, behind queued work and on an idle stream, in our spans and, in turn with these, between events recorded by hand.
 
 use std::path::Path;
 
+use cudarc::driver::{CudaStream, sys};
 use tracing::info_span;
 use tracing_gpu::with_stream;
 
-use super::device::{Device, profiler, us};
+use super::device::{Device, check, profiler, row, us};
 
 /// Instances a length.
 const INSTANCES: usize = 40;
+
+/// What a pair of events reads that a program records around the same work itself.
+struct ByHand([[sys::CUevent; 2]; INSTANCES]);
+
+#[allow(unsafe_code)]
+impl ByHand {
+    fn new() -> Self {
+        let mut events = [[std::ptr::null_mut(); 2]; INSTANCES];
+        for event in events.as_flattened_mut() {
+            // SAFETY: writes one handle.
+            unsafe { sys::cuEventCreate(event, 0) }.result().expect("an event");
+        }
+        Self(events)
+    }
+
+    fn around(&self, instance: usize, stream: &CudaStream, work: impl FnOnce()) {
+        let [start, end] = self.0[instance];
+        // SAFETY: live handles of one context.
+        let record = |event| unsafe { sys::cuEventRecord(event, stream.cu_stream()) }.result().expect("a record");
+        record(start);
+        work();
+        record(end);
+    }
+
+    /// The median in nanoseconds, once the stream is idle.
+    fn median(&self) -> f64 {
+        let mut all = self.0.map(|[start, end]| {
+            let mut ms = 0f32;
+            // SAFETY: both were recorded and have finished; writes one number.
+            unsafe { sys::cuEventElapsedTime_v2(&raw mut ms, start, end) }.result().expect("a reading");
+            f64::from(ms) * 1e6
+        });
+        all.sort_by(f64::total_cmp);
+        f64::midpoint(all[INSTANCES / 2 - 1], all[INSTANCES / 2])
+    }
+}
 
 pub(crate) fn run(summary_path: Option<&Path>) {
     let device = Device::open();
@@ -20,11 +57,13 @@ pub(crate) fn run(summary_path: Option<&Path>) {
     // is at work launches all the time: so does this one, into another stream, while this one is idle.
     let wait = || {
         stream.synchronize().expect("the device");
-        for _ in 0..3 {
+        for _ in 0..30 {
             device.spin(&other, us(1));
             other.synchronize().expect("the device");
         }
     };
+    let hand = ByHand::new();
+    let mut by_hand = Vec::new();
     let profiler = profiler();
     with_stream(&stream, || {
         // The first timed entry on a context measures the floor and takes its time.
@@ -35,7 +74,8 @@ pub(crate) fn run(summary_path: Option<&Path>) {
             ("queued 5 ms", "idle 5 ms", 5_000),
         ] {
             device.spin(&stream, us(3_000)); // all of the following is enqueued while this runs
-            for _ in 0..INSTANCES {
+            for instance in 0..INSTANCES {
+                hand.around(instance, &stream, || device.spin(&stream, us(length)));
                 match queued {
                     "queued 50 us" => info_span!("queued 50 us").in_scope(|| device.spin(&stream, us(length))),
                     "queued 500 us" => info_span!("queued 500 us").in_scope(|| device.spin(&stream, us(length))),
@@ -43,7 +83,11 @@ pub(crate) fn run(summary_path: Option<&Path>) {
                 };
             }
             stream.synchronize().expect("the device");
-            for _ in 0..INSTANCES {
+            by_hand.push((queued, hand.median()));
+            wait();
+            for instance in 0..INSTANCES {
+                hand.around(instance, &stream, || device.spin(&stream, us(length)));
+                wait();
                 match idle {
                     "idle 50 us" => info_span!("idle 50 us").in_scope(|| device.spin(&stream, us(length))),
                     "idle 500 us" => info_span!("idle 500 us").in_scope(|| device.spin(&stream, us(length))),
@@ -51,6 +95,7 @@ pub(crate) fn run(summary_path: Option<&Path>) {
                 };
                 wait();
             }
+            by_hand.push((idle, hand.median()));
         }
         info_span!("nothing").in_scope(|| ());
     });
@@ -64,5 +109,15 @@ pub(crate) fn run(summary_path: Option<&Path>) {
             "{:>14}  n {:>3}  median {median:>12.1}  min {min:>9}  max {:>9}  empty {}",
             row.name, row.times.instances, row.times.max_ns, row.empty
         );
+    }
+    for (name, by_hand) in by_hand {
+        let ours = row(&summary, name).times.median_ns.expect("a median");
+        let what = format!("{name}: {ours:.0} ns, by hand {by_hand:.0} ns ({:+.0} ns)", ours - by_hand);
+        // On an idle stream it is the host's pace that both read.
+        if name.starts_with("queued") {
+            check(&what, (ours - by_hand).abs() <= 150.0);
+        } else {
+            println!("       {what}");
+        }
     }
 }

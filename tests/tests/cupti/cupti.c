@@ -23,6 +23,7 @@ static size_t dropped;
 /* Buffers that hold records; the last one is written to. Launches and flushes may be of two threads. */
 static struct buffer { uint8_t *memory; size_t size, used; } held[MOST];
 static int holding;
+static size_t flushes;
 static pthread_mutex_t holds = PTHREAD_MUTEX_INITIALIZER;
 
 /* Where what comes next runs, and when; 0 for now. */
@@ -153,6 +154,7 @@ int cuptiActivityFlushAll(uint32_t forced) {
   flush->count = holding;
   memcpy(flush->buffers, held, sizeof held);
   holding = 0;
+  flushes++;
   pthread_mutex_unlock(&holds);
   if (!flush->after) return hand_over(flush), OK;
   pthread_create(&thread, 0, hand_over, flush);
@@ -185,6 +187,15 @@ static void put(uint32_t kind, const void *record, size_t bytes) {
 /* From here on what comes runs there, at that time. */
 void fake_place(uint32_t device, uint32_t context, uint32_t stream, uint64_t node, uint64_t at) {
   place.device = device, place.context = context, place.stream = stream, place.node = node, place.at = at;
+}
+
+/* How often all that was there was asked for. */
+size_t fake_flushes(void) {
+  size_t count;
+  pthread_mutex_lock(&holds);
+  count = flushes;
+  pthread_mutex_unlock(&holds);
+  return count;
 }
 
 /* Flushes of other threads wait until `fake_together`. */

@@ -98,6 +98,12 @@ impl Fake {
         unsafe { self.function::<unsafe extern "C" fn(usize)>(what)(number) };
     }
 
+    /// How often all that was there was asked for.
+    pub(crate) fn flushes(&self) -> usize {
+        // SAFETY: the type is right.
+        unsafe { self.function::<unsafe extern "C" fn() -> usize>("fake_flushes")() }
+    }
+
     /// How often a context was waited for.
     pub(crate) fn waited(&self, context: usize) -> c_int {
         // SAFETY: the signature of `fake_waited` in tests/cupti/cuda.c.

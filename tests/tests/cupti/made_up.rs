@@ -124,6 +124,11 @@ fn launches_that_could_not_be_noted_are_counted() {
 }
 
 #[test]
+fn many_calls_are_collected_before_any_is_forgotten() {
+    profiler("many", &[]);
+}
+
+#[test]
 fn what_was_not_waited_for_is_outstanding() {
     profiler("unfinished", &[("FAKE_WAIT", "719")]);
 }

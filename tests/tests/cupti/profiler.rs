@@ -1,6 +1,7 @@
 //! A whole profiler with the made-up driver and libcupti: what was launched in which span, in tables, trees and both timelines.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use tracing::{info_span, subscriber::set_global_default};
 use tracing_gpu::{
@@ -31,6 +32,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
         "no_threads" => no_threads(fake),
         "lifetime" => lifetime(fake, tier),
         "notes" => notes(fake, tier),
+        "many" => many(fake, tier),
         "unfinished" => unfinished(fake, tier),
         "unattended" => unattended(fake, tier),
         _ => panic!("{scenario}"),
@@ -290,6 +292,33 @@ fn notes(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 }
 
+/// Many times more calls than are remembered at once. They are collected sooner than ten times a second: before any of them is forgotten.
+fn many(fake: &Fake, tier: &str) {
+    const ROUNDS: u32 = 64;
+    /// Some 17,000 are remembered. At a fifth of that in notes, three for each of these, the collector comes.
+    const CALLS: u32 = 1_200;
+    let profiler = start(builder().gpu_memory(32 << 20).report([Report::Api]), tier);
+    fake.tell("fake_together", 0);
+    let (began, launch) = (Instant::now(), fake.launcher(HANDLE, c"spin", 10));
+    for round in 0..ROUNDS {
+        for number in 1..=CALLS {
+            info_span!("work").in_scope(|| launch(round * CALLS + number));
+        }
+        let flushes = fake.flushes();
+        while fake.flushes() == flushes {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing is collected");
+            std::thread::yield_now();
+        }
+    }
+    let periods = began.elapsed().as_millis() / 100 + 1;
+    assert!(periods < u128::from(ROUNDS), "{ROUNDS} rounds in {periods} times 100 ms");
+    let (summary, all) = (profiler.summary(), u64::from(ROUNDS * CALLS));
+    assert_eq!(summary.losses.activity, ActivityLosses::default());
+    let of_span = node(&summary.tree, "work").gpu.as_ref().expect("kernels");
+    assert_eq!((kernels(activity(&summary)), of_span.own.operations), (vec![(SPIN, all, 10 * all)], all));
+    finish(fake, profiler);
+}
+
 /// The driver fails to wait for what was launched: then it is missing at the end, and that is said.
 fn unfinished(fake: &Fake, tier: &str) {
     let files = Files::new();
@@ -308,9 +337,9 @@ fn unattended(fake: &Fake, tier: &str) {
     info_span!("work").in_scope(|| fake.call(LAUNCH, 11, HANDLE));
     fake.tell("fake_calls_itself", 12);
     fake.kernel(11, c"_Z5scaleIfEvPT_S0_i", 500);
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while !std::fs::read_to_string(files.trace()).is_ok_and(|text| text.contains(SCALE)) {
-        assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing is collected while the program runs");
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is collected while the program runs");
         std::thread::yield_now();
     }
     // What comes after the last summary and is only complete at the end.

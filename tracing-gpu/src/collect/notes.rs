@@ -6,7 +6,7 @@
 //! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go of and taken again is unmapped and mapped again, a
 //! page fault for every 43 launches and a wait for the allocator, which the thread that reads has just then. The room of the others is free again, by and by.
 
-use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -101,16 +101,48 @@ pub(crate) struct NoteRoom {
     all: AtomicIsize,
     /// In which the bound was set.
     process: AtomicU32,
+    /// Pages that were filled since the last round of the collector.
+    filled: AtomicUsize,
+    due: OnceCell<Due>,
+}
+
+/// When the collector is to come before its time: what is noted between two rounds is to be remembered until its records have come.
+#[derive(Debug)]
+struct Due {
+    pages: usize,
+    wake: fn(),
 }
 
 impl NoteRoom {
-    /// Sets the bound. Before anything is noted.
+    /// Sets the bound in bytes, and whom the thread is to wake that fills a page, with so many notes, or half of the room, since the last round. Before anything is noted.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn allow(&self, bytes: usize) {
-        let pieces = isize::try_from(bytes / PIECE_BYTES).unwrap_or(isize::MAX);
+    pub(crate) fn allow(&self, bytes: usize, notes: usize, wake: fn()) {
+        let all = bytes / PIECE_BYTES;
+        let pieces = isize::try_from(all).unwrap_or(isize::MAX);
         self.left.store(pieces, Relaxed);
         self.all.store(pieces, Relaxed);
         self.process.store(std::process::id(), Relaxed);
+        let _the_first_stays = self.due.set(Due { pages: (notes / PAGE).min(all / 2).max(1), wake });
+    }
+
+    /// A round of the collector begins.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn begin_round(&self) {
+        self.filled.store(0, Relaxed);
+    }
+
+    /// Whether the next round should not wait.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn is_due(&self) -> bool {
+        self.due.get().is_some_and(|due| self.filled.load(Relaxed) >= due.pages)
+    }
+
+    /// A page is full.
+    fn fill(&self) {
+        let filled = self.filled.fetch_add(1, Relaxed) + 1;
+        if let Some(due) = self.due.get().filter(|due| filled % due.pages == 0 && !self.is_forked()) {
+            (due.wake)();
+        }
     }
 
     /// Whether this process is a child of the one in which the bound was set.
@@ -223,6 +255,7 @@ impl Notes {
     #[cold]
     #[inline(never)]
     fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
+        room.fill();
         let thread = self.thread();
         let mut behind = match self.behind.try_lock() {
             Some(behind) => behind,

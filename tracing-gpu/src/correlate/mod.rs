@@ -269,10 +269,19 @@ impl Attribution {
     }
 
     /// A drain is over: what is over is folded, what is old forgotten. The second time after a driver call came, it counts unless a call of the runtime has its id.
+    #[cfg_attr(not(any(test, feature = "internals")), allow(dead_code))]
     pub fn drained(&mut self, context: &Context<'_>) {
+        self.round_over(context, true);
+    }
+
+    /// A drain is over that may have come early. A call of the runtime may last long after those that it makes of the driver: these are drains of which `period_over`
+    /// says that they took their time, or in which many came.
+    pub fn round_over(&mut self, context: &Context<'_>, period_over: bool) {
         self.lineage.drained();
-        for held in self.calls.drained() {
-            self.count_call(held.function, held.duration, held.node, context.keep);
+        if period_over || self.calls.is_crowded() {
+            for held in self.calls.drained() {
+                self.count_call(held.function, held.duration, held.node, context.keep);
+            }
         }
         self.launches.drained(|slot| self.instances.release(slot));
         self.instances.fold(context);

@@ -1,11 +1,11 @@
 //! Collects what CUPTI records and what threads noted of their launches, and has them attributed.
 //!
-//! A thread of its own does so ten times a second, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
+//! A thread of its own does so ten times a second, sooner where much is noted, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
 //! put aside.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
@@ -33,6 +33,9 @@ const LAUNCHES: usize = 3;
 const INSTANCES: usize = 3;
 const NOTES: usize = 1;
 const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
+/// A round comes sooner where so much of the launches that can be remembered is noted, as a part of them: what is noted is remembered for two rounds more, and there is more
+/// of it by the time that it is read.
+const EARLY: usize = 5;
 
 /// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per instance that is not in the totals: there may be two and a
 /// half times as many instances.
@@ -53,6 +56,14 @@ static LAST: Mutex<Option<&'static Collector>> = Mutex::new(None);
 pub(super) fn own_calls_begin() {
     if UNWATCHED.load(Relaxed) {
         watch_own_calls();
+    }
+}
+
+/// Has the collector come before its time.
+fn wake_last() {
+    let last = *LAST.lock();
+    if let Some(collector) = last {
+        collector.wake();
     }
 }
 
@@ -102,6 +113,8 @@ struct State {
     moments: Option<Moments>,
     notes: Taken,
     dropped_notes: u64,
+    /// When a round was over last that took its time.
+    period: Instant,
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
     losses: ActivityLosses,
@@ -171,6 +184,7 @@ impl Collector {
                 moments: None,
                 notes: Taken::default(),
                 dropped_notes: 0,
+                period: Instant::now(),
                 dropped_before: 0,
                 losses: ActivityLosses::default(),
             }),
@@ -182,7 +196,7 @@ impl Collector {
             thread: Mutex::default(),
         }));
         let _first = entry.0.set(collector);
-        core.note_room.allow(share(NOTES));
+        core.note_room.allow(share(NOTES), limits.launches / EARLY, wake_last);
         core.set_collecting(true);
         *LAST.lock() = Some(collector);
         UNWATCHED.store(options.calls, Relaxed);
@@ -202,13 +216,14 @@ impl Collector {
         own::whole_thread();
         let mut stop = self.stop.lock();
         while !*stop {
-            let _elapsed = self.stopped.wait_for(&mut stop, PERIOD);
+            if !self.core.note_room.is_due() {
+                let _elapsed = self.stopped.wait_for(&mut stop, PERIOD);
+            }
             if *stop {
                 return;
             }
             drop(stop);
-            self.session.flush(); // each time: launches are forgotten by the number of times
-            self.collect();
+            self.flush_and_collect();
             stop = self.stop.lock();
         }
     }
@@ -238,9 +253,20 @@ impl Collector {
         let _counted_if_not = self.strays.lock().push(&note, &self.core.note_room);
     }
 
+    /// A round. Each has a flush: launches are forgotten by the number of rounds.
+    fn flush_and_collect(&self) {
+        self.core.note_room.begin_round(); // what is noted during the flush counts for the next
+        self.session.flush();
+        self.collect();
+    }
+
     /// Attributes what has arrived.
     fn collect(&self) {
         let mut state = self.state.lock();
+        let period_over = state.period.elapsed() >= PERIOD;
+        if period_over {
+            state.period = Instant::now();
+        }
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, moments, notes, dropped_notes, losses, .. } = &mut *state;
@@ -280,10 +306,16 @@ impl Collector {
                 Recorded::Call(_) => {}
             });
         }
-        if let Some((recorder, _)) = self.recorder.get() {
+        if let Some((recorder, _)) = self.recorder.get().filter(|_| period_over) {
             recorder.add_gpu(|records| records.drained());
         }
-        attribution.drained(&context);
+        attribution.round_over(&context, period_over);
+    }
+
+    /// Has the next round come at once.
+    fn wake(&self) {
+        drop(self.stop.lock()); // whoever holds it either waits already or looks whether it is to
+        self.stopped.notify_all();
     }
 
     /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
@@ -316,8 +348,7 @@ impl Collector {
         if self.session.forked() {
             return ActivityTotals::default();
         }
-        own::during(|| self.session.flush());
-        self.collect();
+        own::during(|| self.flush_and_collect());
         let dropped = self.session.dropped();
         let state = self.state.lock();
         let totals: Totals = state.attribution.totals_written(now, &|start, end| written(&state.moments, start, end));
@@ -346,8 +377,7 @@ impl Collector {
         if self.session.forked() {
             return;
         }
-        own::during(|| self.session.flush());
-        self.collect();
+        own::during(|| self.flush_and_collect());
         let dropped = self.session.dropped();
         let mut state = self.state.lock();
         state.attribution.clear(self.core.window());

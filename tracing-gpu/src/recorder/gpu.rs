@@ -119,7 +119,8 @@ pub(super) struct GpuTracks {
     /// Launches by the drain in which an operation came: those that launch no graph, and those that do.
     came: [VecDeque<(u64, u32)>; 2],
     instances: Instances,
-    own: HashSet<u32>,
+    /// Calls of our own, and those before them.
+    own: [HashSet<u32>; 2],
     /// The operating system's numbers of threads by CUPTI's.
     threads: HashMap<u32, u32>,
     devices: HashSet<u32>,
@@ -139,7 +140,7 @@ impl GpuTracks {
             order: VecDeque::new(),
             came: [VecDeque::new(), VecDeque::new()],
             instances: Instances::new(most),
-            own: HashSet::new(),
+            own: [HashSet::new(), HashSet::new()],
             threads: HashMap::new(),
             devices: HashSet::new(),
             drain: 1,
@@ -164,7 +165,11 @@ impl GpuTracks {
             .collect();
         for (call, name) in &records.calls {
             let nested = call.api == Api::Driver && of_runtime.contains(&call.correlation);
-            if !nested && !self.own.contains(&call.correlation) && call.start > 0 && call.end >= call.start {
+            if !nested
+                && !self.own.iter().any(|own| own.contains(&call.correlation))
+                && call.start > 0
+                && call.end >= call.start
+            {
                 self.call(call, name, give);
             }
         }
@@ -183,8 +188,9 @@ impl GpuTracks {
                 self.forget(launch);
             }
         }
-        if self.own.len() > self.most {
-            self.own.clear(); // their records came long ago
+        let [own, before] = &mut self.own;
+        if own.len() > self.most / 2 {
+            *before = std::mem::take(own); // the records of those before came long ago
         }
     }
 
@@ -210,7 +216,7 @@ impl GpuTracks {
                     None => self.order.push_back(correlation),
                 }
             }
-            Note::Own { correlation } => _ = self.own.insert(correlation),
+            Note::Own { correlation } => _ = self.own[0].insert(correlation),
             Note::Within { .. } => {}
         }
     }

@@ -115,7 +115,7 @@ fn core_of(collecting: bool, nvtx: bool) -> &'static Core {
         tape_bytes: None,
         limits: Limits { nodes: 100, run_time_names: 100 },
     })));
-    core.note_room.allow(ROOM);
+    core.note_room.allow(ROOM, usize::MAX, || ());
     core.set_collecting(collecting);
     core
 }
@@ -215,7 +215,7 @@ fn no_two_instances_have_one_number() {
     const INSTANCES: u64 = 2 * super::NUMBERS + 10;
     let (listener, mut taken, mut numbers) = (Listener::new(true), Taken::default(), std::collections::HashSet::new());
     let core = listener.core;
-    core.note_room.allow(1 << 22);
+    core.note_room.allow(1 << 22, usize::MAX, || ());
     let program = || (0..INSTANCES).for_each(|_| info_span!("work").in_scope(|| call(core, 1)));
     std::thread::scope(|scope| {
         (0..2).for_each(|_| _ = scope.spawn(|| listener.run(program)));

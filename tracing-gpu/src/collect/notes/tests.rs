@@ -13,7 +13,7 @@ const fn own(correlation: u32) -> Note {
 
 fn room(pieces: usize) -> NoteRoom {
     let room = NoteRoom::default();
-    room.allow(pieces * PIECE_BYTES);
+    room.allow(pieces * PIECE_BYTES, usize::MAX, || ());
     room
 }
 
@@ -265,4 +265,25 @@ fn room_of_idle_threads(threads: usize, pieces: usize) -> isize {
         }
     }
     left(&room)
+}
+
+/// With so many notes, or half of the room, whichever is less; and once more with as many again.
+#[test]
+fn who_fills_a_page_in_time_wakes_the_collector() {
+    static WOKEN: AtomicUsize = AtomicUsize::new(0);
+    let wake = || _ = WOKEN.fetch_add(1, Relaxed);
+    for (pieces, notes, pages) in [(100, 3 * PAGE, 3), (8, 1_000 * PAGE, 4), (100, 0, 1)] {
+        let (room, one, other) = (NoteRoom::default(), Notes::default(), Notes::default());
+        room.allow(pieces * PIECE_BYTES, notes, wake);
+        WOKEN.store(0, Relaxed);
+        let woken = |count| {
+            [&one, &other].iter().for_each(|each| _ = push(each, &room, PAGE * count / 2));
+            (WOKEN.load(Relaxed), room.is_due())
+        };
+        // The first note begins a page, and so does each that finds one full.
+        assert_eq!(woken(2), (2 / pages, 2 >= pages));
+        assert_eq!(woken(2 * (pages - 1)), (2, true));
+        room.begin_round();
+        assert!(!room.is_due());
+    }
 }
