@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Compares stream times with the times of the kernels in them, as Nsight Systems saw them in the same run.
+"""Compares stream times with the times of the kernels in them, as Nsight Systems saw them.
 
-usage: compare_stream_time.py SUMMARY.json FOLDER
+usage: compare_stream_time.py RUN.json FOLDER ALONE.json
 
-The summary is what `gpu_check accuracy SUMMARY.json` wrote under Nsight Systems; FOLDER has nvtx_kern_sum.csv of that run, the output of `nsys
-stats --format csv`. Each range is around one kernel.
+RUN.json is what `gpu_check accuracy RUN.json` wrote under Nsight Systems, and FOLDER has nvtx_kern_sum.csv of that run, the output of `nsys stats
+--format csv`; ALONE.json is of a run without a tool. Each range is around one kernel, and as many more kernels of that length are between two
+events that the program recorded by hand.
 
-Prints both side by side, a line a range, `!!` before what must not be, and exits with 1 if there is any. Behind work that is queued, the median
-may be off by 3 % or 3 us. On an idle stream it is at most 10 us above, and the shortest no shorter than the shortest kernel by more than what
-two events resolve: the start is reached before the launch arrives.
+Prints the medians side by side, a line a range and run, `!!` before what must not be, and exits with 1 if there is any. Behind work that is
+queued, the median may be off by 3 % or 3 us. On an idle stream it is at most 10 us above, since the start is reached before the launch arrives.
+The shortest is no shorter than the shortest kernel by more than what two events resolve.
+
+A tool makes launches, events and ranges slower, and machines differ: where a median is beyond these bounds under Nsight Systems, the pair by hand is
+looked at. Behind queued work ours must be within 150 ns of that; on an idle stream the bound is that of the run without a tool.
 """
 
 import json
@@ -20,32 +24,52 @@ from compare_activity import line, number, rows_of, text, title
 
 INSTANCES = 40
 RESOLUTION_NS = 500
+LIKE_BY_HAND_NS = 150
+
+
+def read(path):
+    """Times of the ranges, and medians by hand."""
+    both = json.loads(Path(path).read_text())
+    rows = both["summary"]["stream_ranges"]
+    return {row["name"]: row["times"] for row in rows if row["name"].startswith(("queued ", "idle "))}, both["by_hand"]
+
+
+def compare(run, kernels, with_tool):
+    ours, by_hand = run
+    if len(ours) != 6:
+        line(False, "ranges", f"{len(ours)}, not 6", "")
+    beyond = 0
+    for name, times in ours.items():
+        kernel = kernels.get(name)
+        median, hand = times["median_ns"], by_hand[name]
+        mine = f"{times['instances']} / {times['min_ns']:,} / {median:,.0f}"
+        if kernel is None:
+            line(False, name, mine, "-", "not in Nsight's table")
+            continue
+        count, least, middle = int(number(kernel, "Kern Inst")), number(kernel, "Min"), number(kernel, "Med")
+        above = median - middle
+        is_queued = name.startswith("queued ")
+        near = abs(above) <= max(0.03 * middle, 3_000) if is_queued else above <= 10_000
+        note = f"{above / 1e3:+.2f} us, by hand {(hand - middle) / 1e3:+.2f}"
+        if not near and with_tool:
+            near = not is_queued or abs(median - hand) <= LIKE_BY_HAND_NS
+            beyond += near
+            note += ", beyond the bound"
+        good = times["instances"] == count == INSTANCES and times["min_ns"] >= least - RESOLUTION_NS and near
+        line(good, name, mine, f"{count} / {least:,.0f} / {middle:,.0f}", note)
+    return beyond
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    rows = json.loads(Path(sys.argv[1]).read_text())["stream_ranges"]
     kernels = {text(row, "NVTX Range").lstrip(":"): row for row in rows_of(Path(sys.argv[2]) / "nvtx_kern_sum.csv")}
-    ours = {row["name"]: row["times"] for row in rows if row["name"].startswith(("queued ", "idle "))}
-    title("Stream time and kernels (nvtx_kern_sum): instances, least, median in ns")
-    if len(ours) != 6:
-        line(False, "ranges", f"{len(ours)}, not 6", "")
-    for name, times in ours.items():
-        kernel = kernels.get(name)
-        mine = (times["instances"], times["min_ns"], times["median_ns"])
-        if kernel is None:
-            line(False, name, f"{mine[0]} / {mine[1]:,} / {mine[2]:,.1f}", "-", "not in Nsight's table")
-            continue
-        other = (int(number(kernel, "Kern Inst")), number(kernel, "Min"), number(kernel, "Med"))
-        above = mine[2] - other[2]
-        if name.startswith("queued "):
-            near = abs(above) <= max(0.03 * other[2], 3_000)
-        else:
-            near = mine[1] >= other[1] - RESOLUTION_NS and above <= 10_000
-        good = mine[0] == other[0] == INSTANCES and near
-        note = f"{above / 1e3:+.1f} us"
-        line(good, name, f"{mine[0]} / {mine[1]:,} / {mine[2]:,.1f}", f"{other[0]} / {other[1]:,.0f} / {other[2]:,.1f}", note)
+    title("Under Nsight Systems, and its kernels: instances, least, median in ns")
+    beyond = compare(read(sys.argv[1]), kernels, True)
+    title("Without a tool, and the same kernels")
+    compare(read(sys.argv[3]), kernels, False)
+    if beyond:
+        print(f"\n{beyond} medians are beyond the bound where Nsight Systems is there")
     print(f"\n{compare_activity.failures} rows differ" if compare_activity.failures else "\nall rows agree")
     sys.exit(compare_activity.failures > 0)
 
