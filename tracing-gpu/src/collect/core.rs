@@ -19,6 +19,7 @@ use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
 use super::stream_times::StreamTimes;
 use super::tape::TapeRoom;
+use super::values::is_unknown_field;
 use crate::clock::{Clock, Ticks};
 use crate::config::Domain as DomainChoice;
 use crate::record::RangeKey;
@@ -287,6 +288,11 @@ impl Core {
             own_values: declares_own_field(metadata) || self.tape_room.is_some() && !metadata.fields().is_empty(),
         };
         names.sites.insert(key, site);
+        drop(names);
+        if site.enabled && metadata.is_span() {
+            let unknown = metadata.fields().iter().map(|field| field.name()).filter(|name| is_unknown_field(name));
+            unknown.for_each(|field| self.misread.tell_unknown(key, metadata, field));
+        }
         site
     }
 

@@ -1,4 +1,4 @@
-//! Values of our own fields that mean nothing: the first of each call site and field, for a note.
+//! Values of our own fields that mean nothing, and fields that are called as ours and are none: the first of each call site and field, for a note.
 
 use std::fmt::Write as _;
 
@@ -9,6 +9,8 @@ use tracing_core::Metadata;
 const MAX_NOTES: usize = 8;
 /// What is shown of a value, in characters.
 const MAX_VALUE: usize = 40;
+
+const KNOWN: &str = "the fields are nvtx.name, nvtx.color, nvtx.category, nvtx.payload and nvtx.lifetime.";
 
 /// A field that was given something else than it takes.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +34,16 @@ struct Told {
 impl MisreadValues {
     /// Takes down what one span had, unless its call site and field are there.
     pub(crate) fn tell(&self, site: u64, metadata: &Metadata<'_>, misread: Misread, value: &str) {
+        self.note((site, misread.field), || sentence(metadata, misread, value));
+    }
+
+    /// Takes down a field that is misspelt.
+    pub(crate) fn tell_unknown(&self, site: u64, metadata: &Metadata<'_>, field: &'static str) {
+        self.note((site, field), || subject(metadata, field) + " was ignored: " + KNOWN);
+    }
+
+    fn note(&self, key: (u64, &'static str), sentence: impl FnOnce() -> String) {
         let mut told = self.0.lock();
-        let key = (site, misread.field);
         if told.first.iter().any(|(known, _)| *known == key) {
             return;
         }
@@ -41,14 +51,17 @@ impl MisreadValues {
             told.more = true;
             return;
         }
-        told.first.push((key, sentence(metadata, misread, value)));
+        told.first.push((key, sentence()));
     }
 
     pub(crate) fn notes(&self) -> Vec<String> {
         let told = self.0.lock();
         let mut notes: Vec<String> = told.first.iter().map(|(_, note)| note.clone()).collect();
         if told.more {
-            notes.push("Fields of further call sites have values that mean nothing; they were ignored.".to_owned());
+            notes.push(
+                "Fields of further call sites are unknown or have values that mean nothing; they were ignored."
+                    .to_owned(),
+            );
         }
         notes
     }
@@ -56,12 +69,50 @@ impl MisreadValues {
 
 fn sentence(metadata: &Metadata<'_>, misread: Misread, value: &str) -> String {
     let Misread { field, takes } = misread;
-    let mut note = format!("{field} of `{}`", metadata.name());
-    if let (Some(file), Some(line)) = (metadata.file(), metadata.line()) {
-        let _infallible = write!(note, " ({file}:{line})");
-    }
+    let mut note = subject(metadata, field);
     let shown: String = value.chars().take(MAX_VALUE).collect();
     let rest = if shown.len() < value.len() { "…" } else { "" };
     let _infallible = write!(note, " was ignored: \"{shown}{rest}\" is not {takes}.");
     note
+}
+
+/// The field, and where it is.
+fn subject(metadata: &Metadata<'_>, field: &str) -> String {
+    let mut text = format!("{field} of `{}`", metadata.name());
+    if let (Some(file), Some(line)) = (metadata.file(), metadata.line()) {
+        let _infallible = write!(text, " ({file}:{line})");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::info_span;
+    use tracing_subscriber::prelude::*;
+
+    use crate::{Output, Profiler};
+
+    #[test]
+    fn fields_that_are_misspelt_are_told_once_a_call_site() {
+        for with_layer in [false, true] {
+            let profiler = Profiler::builder().output(Output::None).build().expect("a profiler");
+            let work = || {
+                for _ in 0..3 {
+                    info_span!("red", nvtx.colour = "red", nvtx.payload = 1, colour = "red").in_scope(|| ());
+                }
+                tracing::info!(nvtx.colour = "red", "an event has what fields it likes");
+                tracing::debug_span!("hidden", nvtx.colour = "red").in_scope(|| ());
+            };
+            if with_layer {
+                tracing::subscriber::with_default(tracing_subscriber::registry().with(profiler.layer()), work);
+            } else {
+                tracing::subscriber::with_default(profiler.subscriber(), work);
+            }
+            let notes: Vec<String> =
+                profiler.summary().notes.into_iter().filter(|note| note.contains("nvtx.colour")).collect();
+            let [note] = notes.as_slice() else { panic!("{notes:#?}") };
+            assert!(note.starts_with("nvtx.colour of `red` ("), "{note}");
+            assert!(note.ends_with(&format!(" was ignored: {}", super::KNOWN)), "{note}");
+        }
+    }
 }

@@ -59,6 +59,11 @@ pub(crate) fn is_own_field(name: &str) -> bool {
     own_field(name).is_some()
 }
 
+/// Whether a field is called as ours are, and is none of them.
+pub(crate) fn is_unknown_field(name: &str) -> bool {
+    name.starts_with("nvtx.") && own_field(name).is_none()
+}
+
 /// A category as a span has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Category<'a> {

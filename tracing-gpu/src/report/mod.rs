@@ -59,8 +59,9 @@ use crate::Summary;
 
 /// For a summary without ranges.
 const NO_RANGE: &str = "No range was recorded. Is the guard bound to a name (`let _profile = ...`, not
-`let _ = ...`)? Are spans entered and left? Are they let through: by the filter
-(TRACING_GPU_FILTER; else INFO) and the subscriber's (EnvFilter, RUST_LOG)?
+`let _ = ...`)? Is the profiler's layer or subscriber installed? Are spans
+entered and left? Are they let through: by the filter (TRACING_GPU_FILTER; else
+INFO) and the subscriber's (EnvFilter, RUST_LOG)?
 ";
 
 /// What can be printed.

@@ -16,7 +16,6 @@ const SLOWEST: usize = 3;
 /// Widest name there, and what the figures around one take: the first always fits.
 const MAX_NAME: usize = 40;
 const AROUND_NAME: usize = 24;
-const AROUND_LIFETIME: usize = 36;
 /// Where there is less room for a name it is not told where it stands.
 const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
@@ -159,12 +158,13 @@ fn lifetimes(summary: &Summary, shape: &Shape, entries: &[Entry], options: &Rend
         .filter_map(|range| Some((range, range.times.total_ns.checked_div(range.times.instances)?)))
         .collect();
     rows.sort_by_key(|(_, mean)| Reverse(*mean));
-    let room = options.columns().saturating_sub(chars(WHAT) + AROUND_LIFETIME).min(MAX_NAME);
     let rows = rows.iter().take(SLOWEST).map(|(range, mean)| {
         let name = names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned());
         let name = if options.raw_names { name } else { names::escaped(&name).into_owned() };
-        let count = integer(range.times.instances, options.thousands);
-        format!("{} {} (mean of {count})", shorten(&name, room, room / 2), human_inline(*mean))
+        let figures =
+            format!(" {} (mean of {})", human_inline(*mean), integer(range.times.instances, options.thousands));
+        let room = options.columns().saturating_sub(chars(WHAT) + chars(&figures)).min(MAX_NAME);
+        shorten(&name, room, room / 2) + &figures
     });
     listed(WHAT, rows, options)
 }

@@ -36,6 +36,12 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     ];
     let with = format!("{without}\n    longest lifetimes: request 134.0 ms (mean of 2)");
     assert_eq!(said(&summary, 80), with[1..]);
+    // A name is cut only where the line is full.
+    assert!(
+        said(&summary, 60).ends_with("\n    longest lifetimes: request 134.0 ms (mean of 2)"),
+        "{}",
+        said(&summary, 60)
+    );
     // That of a span that is never entered itself answers for those inside of it.
     let mut never_entered = summary.clone();
     never_entered.tree.push(TreeNode { instances: 0, ..node("whole", 1, 0, 0, vec![]) });
