@@ -6,7 +6,8 @@
 //! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go of and taken again is unmapped and mapped again, a
 //! page fault for every 43 launches and a wait for the allocator, which the thread that reads has just then. The room of the others is free again, by and by.
 
-use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::thread::Thread;
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -101,6 +102,10 @@ pub(crate) struct NoteRoom {
     all: AtomicIsize,
     /// In which the bound was set.
     process: AtomicU32,
+    /// Pages that were begun anew since the last collection.
+    turned: AtomicUsize,
+    /// Whom to wake, and after how many of these.
+    waker: OnceCell<(Thread, usize)>,
 }
 
 impl NoteRoom {
@@ -111,6 +116,29 @@ impl NoteRoom {
         self.left.store(pieces, Relaxed);
         self.all.store(pieces, Relaxed);
         self.process.store(std::process::id(), Relaxed);
+    }
+
+    /// From now on this thread is unparked where so many notes wait, or half of what there is room for.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn wake(&self, thread: Thread, notes: usize) {
+        let half = usize::try_from(self.all.load(Relaxed) / 2).unwrap_or(0);
+        let _once = self.waker.set((thread, half.min(notes / PAGE).max(1)));
+    }
+
+    /// What was noted up to now is about to be taken.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn begin_collecting(&self) {
+        self.turned.store(0, Relaxed);
+    }
+
+    /// A thread begins its page anew.
+    fn turns(&self) {
+        let Some((thread, most)) = self.waker.get() else { return };
+        let turned = self.turned.fetch_add(1, Relaxed) + 1;
+        // Again after as many more: the first time it may have been about to park.
+        if turned % most == 0 {
+            thread.unpark();
+        }
     }
 
     /// Whether this process is a child of the one in which the bound was set.
@@ -223,6 +251,7 @@ impl Notes {
     #[cold]
     #[inline(never)]
     fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
+        room.turns();
         let thread = self.thread();
         let mut behind = match self.behind.try_lock() {
             Some(behind) => behind,

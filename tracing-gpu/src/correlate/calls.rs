@@ -62,17 +62,19 @@ impl Calls {
         true
     }
 
-    /// A drain is over: the driver calls that have waited long enough.
-    pub(super) fn drained(&mut self) -> Vec<Held> {
-        let mut over = Vec::new();
+    /// A drain that counts is over: the driver calls that have waited long enough. One waits on while the last call of its thread has its id: the call of the runtime that it may
+    /// be of is not over then.
+    pub(super) fn drained(&mut self, running: &Correlations) -> Vec<Held> {
+        let (mut over, mut waiting) = (Vec::new(), Vec::new());
         if self.held.len() >= DRAINS {
             over = self.held.pop_front().unwrap_or_default();
             over.retain(|held| !self.is_nested(held.correlation));
+            (waiting, over) = over.into_iter().partition(|held| running.contains(&held.correlation));
         }
         if self.runtime.len() > DRAINS {
             self.runtime.pop_front();
         }
-        self.held.push_back(Vec::new());
+        self.held.push_back(waiting);
         self.runtime.push_back(Correlations::default());
         over
     }

@@ -1,14 +1,14 @@
 //! Collects what CUPTI records and what threads noted of their launches, and has them attributed.
 //!
-//! A thread of its own does so ten times a second, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
+//! A thread of its own does so ten times a second, sooner where much is noted, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
 //! put aside.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::cupti::{self, Filled, Lost, Recorded, Session, Sink};
 use super::own;
@@ -79,8 +79,7 @@ pub(crate) struct Collector {
     hooked: AtomicBool,
     /// Whether everything that was launched has been delivered.
     is_over: AtomicBool,
-    stop: Mutex<bool>,
-    stopped: Condvar,
+    stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -102,6 +101,8 @@ struct State {
     moments: Option<Moments>,
     notes: Taken,
     dropped_notes: u64,
+    /// When the last drain was that counts for what is old.
+    counted: Instant,
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
     losses: ActivityLosses,
@@ -157,7 +158,11 @@ impl Collector {
         let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
         let launch_bytes = LAUNCH_BYTES + if options.calls { CALL_BYTES } else { 0 };
-        let limits = Limits { launches: share(LAUNCHES) / launch_bytes, instances: share(INSTANCES) / INSTANCE_BYTES };
+        let limits = Limits {
+            launches: share(LAUNCHES) / launch_bytes,
+            has_calls: options.calls,
+            instances: share(INSTANCES) / INSTANCE_BYTES,
+        };
         let collector: &'static Self = Box::leak(Box::new(Self {
             core,
             session,
@@ -171,14 +176,14 @@ impl Collector {
                 moments: None,
                 notes: Taken::default(),
                 dropped_notes: 0,
+                counted: Instant::now(),
                 dropped_before: 0,
                 losses: ActivityLosses::default(),
             }),
             recorder: OnceCell::new(),
             hooked: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            stop: Mutex::new(false),
-            stopped: Condvar::new(),
+            stop: AtomicBool::new(false),
             thread: Mutex::default(),
         }));
         let _first = entry.0.set(collector);
@@ -188,7 +193,10 @@ impl Collector {
         UNWATCHED.store(options.calls, Relaxed);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
-            Ok(thread) => *collector.thread.lock() = Some(thread),
+            Ok(thread) => {
+                core.note_room.wake(thread.thread().clone(), limits.launches / 2);
+                *collector.thread.lock() = Some(thread);
+            }
             Err(error) => {
                 core.set_collecting(false);
                 own::during(|| session.finish(true)); // the other end takes threads
@@ -200,16 +208,13 @@ impl Collector {
 
     fn run(&'static self) {
         own::whole_thread();
-        let mut stop = self.stop.lock();
-        while !*stop {
-            let _elapsed = self.stopped.wait_for(&mut stop, PERIOD);
-            if *stop {
+        while !self.stop.load(Acquire) {
+            std::thread::park_timeout(PERIOD); // less where much is noted; and now and then for nothing
+            if self.stop.load(Acquire) {
                 return;
             }
-            drop(stop);
             self.session.flush(); // each time: launches are forgotten by the number of times
             self.collect();
-            stop = self.stop.lock();
         }
     }
 
@@ -241,6 +246,12 @@ impl Collector {
     /// Attributes what has arrived.
     fn collect(&self) {
         let mut state = self.state.lock();
+        // Sooner than this CUPTI may not have delivered what belongs together; a drain may be asked for at any time.
+        let counts = state.counted.elapsed() >= PERIOD;
+        if counts {
+            state.counted = Instant::now();
+        }
+        self.core.note_room.begin_collecting();
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, moments, notes, dropped_notes, losses, .. } = &mut *state;
@@ -277,13 +288,13 @@ impl Collector {
                 Recorded::Op(op) if of_window(op.end) => attribution.operation(&op, &context),
                 Recorded::Call(call) if of_window(call.start) => attribution.call(&call, &context),
                 Recorded::Op(op) => attribution.passed(&op),
-                Recorded::Call(_) => {}
+                Recorded::Call(call) => attribution.passed_call(&call),
             });
         }
         if let Some((recorder, _)) = self.recorder.get() {
             recorder.add_gpu(|records| records.drained());
         }
-        attribution.drained(&context);
+        attribution.drained(&context, counts);
     }
 
     /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
@@ -329,6 +340,7 @@ impl Collector {
             // What is outstanding after the end is calls that nothing comes of: captured into a graph, or of no bytes.
             outstanding: if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding },
             forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes,
+            forgotten_calls: totals.losses.forgotten_calls,
             ..state.losses
         };
         let kernels =
@@ -362,10 +374,12 @@ impl Collector {
     pub(crate) fn finish(&self, orderly: bool) {
         own_calls_begin();
         self.core.set_collecting(false);
-        *self.stop.lock() = true;
-        self.stopped.notify_all();
-        if let Some(thread) = self.thread.lock().take().filter(|_| orderly) {
-            let _panicked = thread.join();
+        self.stop.store(true, Release); // pairs with `run`
+        if let Some(thread) = self.thread.lock().take() {
+            thread.thread().unpark();
+            if orderly {
+                let _panicked = thread.join();
+            }
         }
         let all_came = own::during(|| self.session.finish(orderly));
         self.collect(); // what came last belongs into timelines before they are closed

@@ -164,7 +164,8 @@ impl GpuTracks {
             .collect();
         for (call, name) in &records.calls {
             let nested = call.api == Api::Driver && of_runtime.contains(&call.correlation);
-            if !nested && !self.own.contains(&call.correlation) && call.start > 0 && call.end >= call.start {
+            let own = self.own.remove(&call.correlation); // nothing else comes of it
+            if !nested && !own && call.start > 0 && call.end >= call.start {
                 self.call(call, name, give);
             }
         }
@@ -184,7 +185,7 @@ impl GpuTracks {
             }
         }
         if self.own.len() > self.most {
-            self.own.clear(); // their records came long ago
+            self.own.clear(); // of most no record will come
         }
     }
 

@@ -162,6 +162,12 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
         "launches were forgotten by the bound on memory before their GPU operations came; these are in no span.",
     );
     counted(
+        losses.forgotten_calls,
+        "API call was forgotten by the bound on memory before its record came; it is in no span, and may be the profiler's own.",
+        "API calls were forgotten by the bound on memory before their records came; they are in no span, and some may be the \
+         profiler's own.",
+    );
+    counted(
         losses.late,
         "GPU operation came after its range was settled, whose projection is without it.",
         "GPU operations came after their ranges were settled, whose projections are without them.",

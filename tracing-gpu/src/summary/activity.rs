@@ -237,6 +237,10 @@ pub struct ActivityLosses {
     pub outstanding: u64,
     /// Launches forgotten by the bound on memory before their operations came.
     pub forgotten_launches: u64,
+    /// API calls forgotten by the bound on memory before their records came: these are in the table of API calls, and in no span. Among them may be calls that the profiler
+    /// made itself.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub forgotten_calls: u64,
     /// Records of a layout that is not known, skipped.
     pub unreadable_records: u64,
 }

@@ -38,7 +38,7 @@ impl Listener {
 
     fn on(core: &'static Core, dispatch: Dispatch) -> Self {
         assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
-        let attribution = Attribution::new(correlate::Limits { launches: 1_000, instances: 1_000 });
+        let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
         Self { core, dispatch, instances: Vec::new(), attribution }
     }
 
@@ -94,7 +94,7 @@ impl Listener {
                 GpuOp { start, end: start + 10, correlation, device: 0, context: 0, stream: 0, graph_node: 0, work };
             self.attribution.operation(&place, &context);
         }
-        self.attribution.drained(&context);
+        self.attribution.drained(&context, true);
         self.attribution.totals(self.core.clock.now())
     }
 }
@@ -412,7 +412,7 @@ fn child_with_a_tool_that_calls() {
     nvtx_rs::tool::attach(Box::new(tool)).unwrap();
     let core = core_of(true, true);
     CORE.set(core).unwrap();
-    let attribution = Attribution::new(correlate::Limits { launches: 1_000, instances: 1_000 });
+    let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
     let dispatch = Dispatch::new(GpuSubscriber::new(core));
     let mut listener = Listener { core, dispatch, instances: Vec::new(), attribution };
     listener.run(|| info_span!("a").in_scope(|| call(core, 2)));
