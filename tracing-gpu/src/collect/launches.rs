@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::chunked::Chunked;
-use super::notes::{Notes, Taken, line_of};
+use super::notes::{Dropped, Notes, Taken, line_of};
 use super::shard::Shard;
 use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
@@ -330,8 +330,8 @@ impl Shard {
         }
     }
 
-    /// Hands over what was noted since the last time. Any thread. Returns the number of notes that were dropped since then.
-    pub(crate) fn take_notes(&self, into: &mut Taken) -> u64 {
+    /// Hands over what was noted since the last time. Any thread. Returns which notes were dropped since then.
+    pub(crate) fn take_notes(&self, into: &mut Taken) -> Dropped {
         self.launches.notes.take(into, &self.core.note_room)
     }
 

@@ -6,12 +6,13 @@
 //! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go of and taken again is unmapped and mapped again, a
 //! page fault for every 43 launches and a wait for the allocator, which the thread that reads has just then. The room of the others is free again, by and by.
 
-use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::thread::Thread;
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::note_room::NoteRoom;
 use super::page::{Line, PAGE, Page};
 use crate::activity::{Instance, Note};
 use crate::summary::RangeStyle;
@@ -45,7 +46,7 @@ impl Piece {
 }
 
 /// Memory of a piece, and of its place in a list.
-const PIECE_BYTES: usize = PAGE * size_of::<Line>() + 2 * size_of::<Piece>();
+pub(super) const PIECE_BYTES: usize = PAGE * size_of::<Line>() + 2 * size_of::<Piece>();
 
 /// What a line is, in the lowest bits of its last word, and what is beside.
 const BEGAN: u64 = 1;
@@ -95,82 +96,6 @@ fn note_of(&[first, second, third, bits]: &Line) -> Note {
     }
 }
 
-/// Room for pieces that are not there yet. Without [`allow`](Self::allow) there is none.
-#[derive(Debug, Default)]
-pub(crate) struct NoteRoom {
-    left: AtomicIsize,
-    all: AtomicIsize,
-    /// In which the bound was set.
-    process: AtomicU32,
-    /// Pages that were begun anew since the last collection.
-    turned: AtomicUsize,
-    /// Whom to wake, and after how many of these.
-    waker: OnceCell<(Thread, usize)>,
-}
-
-impl NoteRoom {
-    /// Sets the bound. Before anything is noted.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn allow(&self, bytes: usize) {
-        let pieces = isize::try_from(bytes / PIECE_BYTES).unwrap_or(isize::MAX);
-        self.left.store(pieces, Relaxed);
-        self.all.store(pieces, Relaxed);
-        self.process.store(std::process::id(), Relaxed);
-    }
-
-    /// From now on this thread is unparked where so many notes wait, or half of what there is room for.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn wake(&self, thread: Thread, notes: usize) {
-        let half = usize::try_from(self.all.load(Relaxed) / 2).unwrap_or(0);
-        let _once = self.waker.set((thread, half.min(notes / PAGE).max(1)));
-    }
-
-    /// What was noted up to now is about to be taken.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn begin_collecting(&self) {
-        self.turned.store(0, Relaxed);
-    }
-
-    /// A thread begins its page anew.
-    fn turns(&self) {
-        let Some((thread, most)) = self.waker.get() else { return };
-        let turned = self.turned.fetch_add(1, Relaxed) + 1;
-        // Again after as many more: the first time it may have been about to park.
-        if turned % most == 0 {
-            thread.unpark();
-        }
-    }
-
-    /// Whether this process is a child of the one in which the bound was set.
-    fn is_forked(&self) -> bool {
-        ![0, std::process::id()].contains(&self.process.load(Relaxed))
-    }
-
-    fn take(&self) -> bool {
-        if self.left.load(Relaxed) <= 0 {
-            return false; // without a write, which all threads would wait for
-        }
-        let taken = self.left.fetch_sub(1, Relaxed) > 0;
-        if !taken {
-            self.give_back(1);
-        }
-        taken
-    }
-
-    fn take_in_any_case(&self) {
-        self.left.fetch_sub(1, Relaxed);
-    }
-
-    fn give_back(&self, pieces: usize) {
-        self.left.fetch_add(isize::try_from(pieces).unwrap_or(0), Relaxed);
-    }
-
-    /// Whether so much is taken that threads should keep nothing that they do not use.
-    fn is_scarce(&self) -> bool {
-        self.left.load(Relaxed).saturating_mul(2) < self.all.load(Relaxed)
-    }
-}
-
 /// The notes of one thread that were not taken yet. Those that [`push`](Self::push) them come one after another.
 #[derive(Debug, Default)]
 #[repr(C)] // the page first: see `Launches`
@@ -180,6 +105,35 @@ pub(crate) struct Notes {
     /// The operating system's number of the thread.
     thread: AtomicU32,
     behind: Mutex<Behind>,
+}
+
+/// Notes that there was no room for, by what is missing for want of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// In no span.
+    pub(crate) launches: u64,
+    /// The program's, in no span; and our own, which look like the program's.
+    pub(crate) calls: u64,
+    /// Ranges, and calls in lifetimes.
+    pub(crate) ranges: u64,
+}
+
+impl Dropped {
+    fn count(&mut self, note: &Note) {
+        match note {
+            Note::Called { enqueues: true, .. } => self.launches += 1,
+            Note::Called { .. } | Note::Own { .. } => self.calls += 1,
+            _ => self.ranges += 1,
+        }
+    }
+}
+
+impl AddAssign for Dropped {
+    fn add_assign(&mut self, more: Self) {
+        self.launches += more.launches;
+        self.calls += more.calls;
+        self.ranges += more.ranges;
+    }
 }
 
 /// What was on the page, and the memory for what is on it now.
@@ -192,7 +146,7 @@ struct Behind {
     spare: Vec<Piece>,
     /// How many lines of the page were taken over.
     taken: usize,
-    dropped: u64,
+    dropped: Dropped,
 }
 
 impl Notes {
@@ -270,14 +224,14 @@ impl Notes {
         if in_any_case {
             behind.add(thread, line, room);
         } else {
-            behind.dropped += 1;
+            behind.dropped.count(&note_of(&line));
         }
         in_any_case
     }
 
-    /// Hands over what there is. Any thread. Returns the number of notes that were dropped since the last time. With them go half of the pieces that were kept and not needed,
+    /// Hands over what there is. Any thread. Returns which notes were dropped since the last time. With them go half of the pieces that were kept and not needed,
     /// and all from a thread that noted nothing.
-    pub(crate) fn take(&self, into: &mut Taken, room: &NoteRoom) -> u64 {
+    pub(crate) fn take(&self, into: &mut Taken, room: &NoteRoom) -> Dropped {
         let mut behind = self.behind.lock();
         into.pieces.append(&mut behind.full);
         if !behind.current.lines.is_empty() {

@@ -15,7 +15,7 @@ use super::own;
 use crate::activity::{ApiCall, GpuOp, Note};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
-use crate::collect::notes::{Notes, Taken};
+use crate::collect::notes::{Dropped, Notes, Taken};
 use crate::collect::samples::KEPT;
 use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
@@ -100,7 +100,7 @@ struct State {
     /// Where a database is written: what it makes nanoseconds of ticks by.
     moments: Option<Moments>,
     notes: Taken,
-    dropped_notes: u64,
+    dropped_notes: Dropped,
     /// When the last drain was that counts for what is old.
     counted: Instant,
     /// CUPTI's count of dropped records at the start of the window.
@@ -175,7 +175,7 @@ impl Collector {
                 window: 0,
                 moments: None,
                 notes: Taken::default(),
-                dropped_notes: 0,
+                dropped_notes: Dropped::default(),
                 counted: Instant::now(),
                 dropped_before: 0,
                 losses: ActivityLosses::default(),
@@ -336,11 +336,11 @@ impl Collector {
             dropped_records: dropped.saturating_sub(state.dropped_before),
             without_time: totals.losses.without_time,
             unmatched: totals.losses.unmatched,
-            late: totals.losses.late,
+            late: totals.losses.late + state.dropped_notes.ranges,
             // What is outstanding after the end is calls that nothing comes of: captured into a graph, or of no bytes.
             outstanding: if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding },
-            forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes,
-            forgotten_calls: totals.losses.forgotten_calls,
+            forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes.launches,
+            forgotten_calls: totals.losses.forgotten_calls + state.dropped_notes.calls,
             ..state.losses
         };
         let kernels =
@@ -365,7 +365,7 @@ impl Collector {
         state.attribution.clear(self.core.window());
         state.window = cupti::now();
         state.losses = ActivityLosses::default();
-        state.dropped_notes = 0;
+        state.dropped_notes = Dropped::default();
         state.dropped_before = dropped;
     }
 

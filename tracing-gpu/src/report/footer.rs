@@ -169,8 +169,8 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
     );
     counted(
         losses.late,
-        "GPU operation came after its range was settled, whose projection is without it.",
-        "GPU operations came after their ranges were settled, whose projections are without them.",
+        "GPU operation is missing in the projection of a range, for want of memory.",
+        "GPU operations are missing in projections of ranges, for want of memory; each counts once a range.",
     );
     let busy = |work: Option<&GpuWork>| match work {
         Some(work) if work.busy_ns > 0 => format!(" ({} busy)", human_inline(work.busy_ns)),
