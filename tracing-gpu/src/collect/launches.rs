@@ -181,8 +181,11 @@ impl Shard {
         self.begin_instances(|start| self.begin_lifetimes(&mut lifetimes, start));
         self.begin_lifetimes(&mut lifetimes, Ticks::MAX);
         self.note_called(correlation, graph, enqueues);
-        for instance in lifetimes.iter().filter(|lifetime| lifetime.is_noted).map(|lifetime| lifetime.id) {
-            self.note(&Note::Within { correlation, instance });
+        let within = lifetimes.iter().filter(|lifetime| lifetime.is_noted).map(|lifetime| lifetime.id);
+        if self.core.note_room.is_scarce() {
+            self.launches.notes.leave_out(within.count()); // of many lifetimes there are many for each call: room is left for calls
+        } else {
+            within.for_each(|instance| _ = self.note(&Note::Within { correlation, instance }));
         }
     }
 

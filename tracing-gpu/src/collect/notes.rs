@@ -201,6 +201,12 @@ impl Notes {
         behind.add(self.thread(), line_of(note), room);
     }
 
+    /// Counts calls in lifetimes that are not noted, as if there were no room.
+    #[cold]
+    pub(crate) fn leave_out(&self, within: usize) {
+        self.behind.lock().dropped.ranges += within as u64;
+    }
+
     /// Begins the page anew, if there is room for what is to come.
     #[cold]
     #[inline(never)]

@@ -352,6 +352,28 @@ fn an_end_has_room_where_nothing_else_has() {
     assert!(room * 32 <= ROOM && (room + 128) * 32 > ROOM - 2_048, "{room} notes");
 }
 
+/// Each call is in all lifetimes of its thread: what says so takes half of the room, and calls are noted still.
+#[test]
+fn many_lifetimes_leave_room_for_calls() {
+    const CALLS: u64 = 200;
+    let listener = Listener::new(true);
+    let core = listener.core;
+    let mut taken = Taken::default();
+    let dropped = listener.run(|| {
+        let shard = core.shard().unwrap();
+        let requests: Vec<Span> = (0..100).map(|_| lifetime("request")).collect();
+        (1..=CALLS).for_each(|correlation| call(core, correlation as u32));
+        let dropped = shard.take_notes(&mut taken);
+        drop(requests);
+        dropped
+    });
+    let count = |is: fn(&Note) -> bool| taken.iter().filter(|(_, note)| is(note)).count() as u64;
+    assert_eq!(count(|note| matches!(note, Note::Called { .. })), CALLS);
+    let within = count(|note| matches!(note, Note::Within { .. }));
+    assert_eq!(dropped, Dropped { ranges: 100 * CALLS - within, ..Dropped::default() });
+    assert!(within * 32 > ROOM as u64 / 4 && within * 32 < ROOM as u64 * 3 / 4, "{within} of {}", 100 * CALLS);
+}
+
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.
 #[test]
 fn a_request_is_projected_and_what_was_handed_over_is_not() {
