@@ -146,7 +146,8 @@ struct Behind {
     spare: Vec<Piece>,
     /// How many lines of the page were taken over.
     taken: usize,
-    dropped: Dropped,
+    /// Elsewhere: this is among what each launch touches.
+    dropped: Box<Dropped>,
 }
 
 impl Notes {
@@ -261,7 +262,7 @@ impl Notes {
         }
         let unneeded = behind.spare.len() / 2;
         into.pieces.extend(behind.spare.drain(..unneeded));
-        std::mem::take(&mut behind.dropped)
+        std::mem::take(&mut *behind.dropped)
     }
 
     /// Takes pieces that were read for its own.
