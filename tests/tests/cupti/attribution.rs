@@ -130,6 +130,7 @@ const LOSSES: ActivityLosses = ActivityLosses {
     late: 0,
     outstanding: 0,
     forgotten_launches: 0,
+    forgotten_calls: 0,
     unreadable_records: 0,
 };
 

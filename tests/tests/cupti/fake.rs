@@ -52,6 +52,13 @@ impl Fake {
         unsafe { self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call")(number, correlation, context) };
     }
 
+    /// What calls this function of the driver, given an id. The function of the test is looked up once.
+    pub(crate) fn caller(&self, number: u32, context: usize) -> impl Fn(u32) + '_ {
+        let call = self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call");
+        // SAFETY: the type is right.
+        move |correlation| unsafe { call(number, correlation, context) }
+    }
+
     /// What launches a kernel, of so many ns, in this context, given an id. The functions are looked up once.
     pub(crate) fn launcher(&self, context: usize, name: &'static CStr, ns: u64) -> impl Fn(u32) + '_ {
         let call = self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call");

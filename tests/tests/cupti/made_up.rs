@@ -103,6 +103,11 @@ fn calls_are_those_of_the_program() {
 }
 
 #[test]
+fn many_calls_push_out_no_launch() {
+    profiler("flood", &[]);
+}
+
+#[test]
 fn losses_are_counted_in_their_window() {
     profiler("losses", &[]);
 }

@@ -28,6 +28,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
     match scenario {
         "attribution" => crate::attribution::attribution(fake, tier),
         "calls" => calls(fake, tier),
+        "flood" => flood(fake, tier),
         "losses" => losses(fake, tier),
         "no_threads" => no_threads(fake),
         "lifetime" => lifetime(fake, tier),
@@ -188,6 +189,32 @@ fn calls(fake: &Fake, tier: &str) {
         format!("{id}|{name}|{}|{result}|{main}|1", u32::from(kind == driver))
     });
     assert_eq!(rows(&files.database(), select), expected);
+}
+
+/// Many more calls than are remembered, in one drain: launches are still told to their spans, the profiler's own calls are in no table, and of others it is said.
+fn flood(fake: &Fake, tier: &str) {
+    const MEMORY: usize = 32 << 20;
+    const LAUNCHES: u64 = 5_000;
+    const CALLS: u64 = 50_000;
+    let profiler = start(builder().gpu_memory(MEMORY).report([Report::Api]), tier);
+    fake.tell("fake_calls_itself", 1_000_000);
+    fake.tell("fake_keep_back", 1);
+    assert_eq!(activity(&profiler.summary()).calls.as_deref(), Some(&[][..])); // its own call is noted, and comes later
+    let (launch, call) = (fake.caller(LAUNCH, HANDLE), fake.caller(SYNCHRONIZE, HANDLE));
+    info_span!("launches").in_scope(|| (1..=LAUNCHES).for_each(|id| launch(id as u32)));
+    info_span!("calls").in_scope(|| (1..=CALLS).for_each(|id| call((LAUNCHES + id) as u32)));
+    (1..=LAUNCHES).for_each(|id| fake.kernel(id as u32, c"spin", 10));
+    fake.tell("fake_keep_back", 0);
+    let summary = profiler.summary();
+    let (all, losses) = (activity(&summary), summary.losses.activity);
+    let launches = node(&summary.tree, "launches").gpu.as_ref().expect("work");
+    assert_eq!((launches.own.operations, all.unmatched.operations), (LAUNCHES, 0), "{losses:?}");
+    let calls: Vec<_> = all.calls.iter().flatten().map(|row| (row.name.as_str(), row.times.instances)).collect();
+    assert_eq!(calls.iter().map(|row| row.1).sum::<u64>(), LAUNCHES + CALLS, "{calls:?}");
+    let of_span = node(&summary.tree, "calls").gpu.as_ref().expect("calls").calls[0].calls;
+    assert_eq!(losses, ActivityLosses { forgotten_calls: CALLS - of_span, ..ActivityLosses::default() });
+    assert!(of_span > 5_000 && of_span < CALLS, "{of_span}");
+    finish(fake, profiler);
 }
 
 /// Whatever is lost is counted, in the window in which it was.

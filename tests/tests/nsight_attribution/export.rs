@@ -81,7 +81,7 @@ impl Recording {
         let called: HashMap<u32, u64> = self.calls.iter().map(|call| (call.correlation, call.end)).collect();
         let known = |op: &GpuOp| op.end.max(called.get(&op.correlation).copied().unwrap_or(0));
         let context = Context { parents: &[0], keep: &|_| true, written: &|_, _| 0 };
-        let mut all = Attribution::new(Limits { launches: 1 << 24, instances: 1 << 24 });
+        let mut all = Attribution::new(Limits { launches: 1 << 24, has_calls: false, instances: 1 << 24 });
         for drain in 0..DRAINS {
             let (from, to) =
                 (last / DRAINS * drain, if drain + 1 == DRAINS { last + 1 } else { last / DRAINS * (drain + 1) });
@@ -91,7 +91,7 @@ impl Recording {
             for op in self.operations.iter().filter(|op| (from..to).contains(&known(op))) {
                 all.operation(op, &context);
             }
-            all.drained(&context);
+            all.drained(&context, true);
         }
         let totals = all.totals(last);
         let range = |(label, style): (u32, RangeStyle)| (labels[label as usize].clone(), style);

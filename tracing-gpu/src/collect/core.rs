@@ -12,7 +12,7 @@ use tracing_subscriber::filter::Targets;
 use super::catalog::{Catalog, CategoryName, Limits};
 use super::chunked::Chunked;
 use super::misread::MisreadValues;
-use super::notes::NoteRoom;
+use super::note_room::NoteRoom;
 use super::row::NvtxRange;
 use super::samples::Budget;
 use super::shard::Shard;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::chunked::Chunked;
-use super::notes::{Notes, Taken, line_of};
+use super::notes::{Dropped, Notes, Taken, line_of};
 use super::shard::Shard;
 use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
@@ -181,8 +181,11 @@ impl Shard {
         self.begin_instances(|start| self.begin_lifetimes(&mut lifetimes, start));
         self.begin_lifetimes(&mut lifetimes, Ticks::MAX);
         self.note_called(correlation, graph, enqueues);
-        for instance in lifetimes.iter().filter(|lifetime| lifetime.is_noted).map(|lifetime| lifetime.id) {
-            self.note(&Note::Within { correlation, instance });
+        let within = lifetimes.iter().filter(|lifetime| lifetime.is_noted).map(|lifetime| lifetime.id);
+        if self.core.note_room.is_scarce() {
+            self.launches.notes.leave_out(within.count()); // of many lifetimes there are many for each call: room is left for calls
+        } else {
+            within.for_each(|instance| _ = self.note(&Note::Within { correlation, instance }));
         }
     }
 
@@ -330,8 +333,8 @@ impl Shard {
         }
     }
 
-    /// Hands over what was noted since the last time. Any thread. Returns the number of notes that were dropped since then.
-    pub(crate) fn take_notes(&self, into: &mut Taken) -> u64 {
+    /// Hands over what was noted since the last time. Any thread. Returns which notes were dropped since then.
+    pub(crate) fn take_notes(&self, into: &mut Taken) -> Dropped {
         self.launches.notes.take(into, &self.core.note_room)
     }
 

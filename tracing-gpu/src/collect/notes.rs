@@ -6,11 +6,13 @@
 //! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go of and taken again is unmapped and mapped again, a
 //! page fault for every 43 launches and a wait for the allocator, which the thread that reads has just then. The room of the others is free again, by and by.
 
-use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::note_room::NoteRoom;
 use super::page::{Line, PAGE, Page};
 use crate::activity::{Instance, Note};
 use crate::summary::RangeStyle;
@@ -44,7 +46,7 @@ impl Piece {
 }
 
 /// Memory of a piece, and of its place in a list.
-const PIECE_BYTES: usize = PAGE * size_of::<Line>() + 2 * size_of::<Piece>();
+pub(super) const PIECE_BYTES: usize = PAGE * size_of::<Line>() + 2 * size_of::<Piece>();
 
 /// What a line is, in the lowest bits of its last word, and what is beside.
 const BEGAN: u64 = 1;
@@ -94,87 +96,6 @@ fn note_of(&[first, second, third, bits]: &Line) -> Note {
     }
 }
 
-/// Room for pieces that are not there yet. Without [`allow`](Self::allow) there is none.
-#[derive(Debug, Default)]
-pub(crate) struct NoteRoom {
-    left: AtomicIsize,
-    all: AtomicIsize,
-    /// In which the bound was set.
-    process: AtomicU32,
-    /// Pages that were filled since the last round of the collector.
-    filled: AtomicUsize,
-    due: OnceCell<Due>,
-}
-
-/// When the collector is to come before its time: what is noted between two rounds is to be remembered until its records have come.
-#[derive(Debug)]
-struct Due {
-    pages: usize,
-    wake: fn(),
-}
-
-impl NoteRoom {
-    /// Sets the bound in bytes, and whom the thread is to wake that fills a page, with so many notes, or half of the room, since the last round. Before anything is noted.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn allow(&self, bytes: usize, notes: usize, wake: fn()) {
-        let all = bytes / PIECE_BYTES;
-        let pieces = isize::try_from(all).unwrap_or(isize::MAX);
-        self.left.store(pieces, Relaxed);
-        self.all.store(pieces, Relaxed);
-        self.process.store(std::process::id(), Relaxed);
-        let _the_first_stays = self.due.set(Due { pages: (notes / PAGE).min(all / 2).max(1), wake });
-    }
-
-    /// A round of the collector begins.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn begin_round(&self) {
-        self.filled.store(0, Relaxed);
-    }
-
-    /// Whether the next round should not wait.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn is_due(&self) -> bool {
-        self.due.get().is_some_and(|due| self.filled.load(Relaxed) >= due.pages)
-    }
-
-    /// A page is full.
-    fn fill(&self) {
-        let filled = self.filled.fetch_add(1, Relaxed) + 1;
-        if let Some(due) = self.due.get().filter(|due| filled % due.pages == 0 && !self.is_forked()) {
-            (due.wake)();
-        }
-    }
-
-    /// Whether this process is a child of the one in which the bound was set.
-    fn is_forked(&self) -> bool {
-        ![0, std::process::id()].contains(&self.process.load(Relaxed))
-    }
-
-    fn take(&self) -> bool {
-        if self.left.load(Relaxed) <= 0 {
-            return false; // without a write, which all threads would wait for
-        }
-        let taken = self.left.fetch_sub(1, Relaxed) > 0;
-        if !taken {
-            self.give_back(1);
-        }
-        taken
-    }
-
-    fn take_in_any_case(&self) {
-        self.left.fetch_sub(1, Relaxed);
-    }
-
-    fn give_back(&self, pieces: usize) {
-        self.left.fetch_add(isize::try_from(pieces).unwrap_or(0), Relaxed);
-    }
-
-    /// Whether so much is taken that threads should keep nothing that they do not use.
-    fn is_scarce(&self) -> bool {
-        self.left.load(Relaxed).saturating_mul(2) < self.all.load(Relaxed)
-    }
-}
-
 /// The notes of one thread that were not taken yet. Those that [`push`](Self::push) them come one after another.
 #[derive(Debug, Default)]
 #[repr(C)] // the page first: see `Launches`
@@ -184,6 +105,35 @@ pub(crate) struct Notes {
     /// The operating system's number of the thread.
     thread: AtomicU32,
     behind: Mutex<Behind>,
+}
+
+/// Notes that there was no room for, by what is missing for want of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// In no span.
+    pub(crate) launches: u64,
+    /// The program's, in no span; and our own, which look like the program's.
+    pub(crate) calls: u64,
+    /// Ranges, and calls in lifetimes.
+    pub(crate) ranges: u64,
+}
+
+impl Dropped {
+    fn count(&mut self, note: &Note) {
+        match note {
+            Note::Called { enqueues: true, .. } => self.launches += 1,
+            Note::Called { .. } | Note::Own { .. } => self.calls += 1,
+            _ => self.ranges += 1,
+        }
+    }
+}
+
+impl AddAssign for Dropped {
+    fn add_assign(&mut self, more: Self) {
+        self.launches += more.launches;
+        self.calls += more.calls;
+        self.ranges += more.ranges;
+    }
 }
 
 /// What was on the page, and the memory for what is on it now.
@@ -196,7 +146,8 @@ struct Behind {
     spare: Vec<Piece>,
     /// How many lines of the page were taken over.
     taken: usize,
-    dropped: u64,
+    /// Elsewhere: this is among what each launch touches.
+    dropped: Box<Dropped>,
 }
 
 impl Notes {
@@ -251,11 +202,17 @@ impl Notes {
         behind.add(self.thread(), line_of(note), room);
     }
 
+    /// Counts calls in lifetimes that are not noted, as if there were no room.
+    #[cold]
+    pub(crate) fn leave_out(&self, within: usize) {
+        self.behind.lock().dropped.ranges += within as u64;
+    }
+
     /// Begins the page anew, if there is room for what is to come.
     #[cold]
     #[inline(never)]
     fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
-        room.fill();
+        room.turns();
         let thread = self.thread();
         let mut behind = match self.behind.try_lock() {
             Some(behind) => behind,
@@ -274,14 +231,14 @@ impl Notes {
         if in_any_case {
             behind.add(thread, line, room);
         } else {
-            behind.dropped += 1;
+            behind.dropped.count(&note_of(&line));
         }
         in_any_case
     }
 
-    /// Hands over what there is. Any thread. Returns the number of notes that were dropped since the last time. With them go half of the pieces that were kept and not needed,
+    /// Hands over what there is. Any thread. Returns which notes were dropped since the last time. With them go half of the pieces that were kept and not needed,
     /// and all from a thread that noted nothing.
-    pub(crate) fn take(&self, into: &mut Taken, room: &NoteRoom) -> u64 {
+    pub(crate) fn take(&self, into: &mut Taken, room: &NoteRoom) -> Dropped {
         let mut behind = self.behind.lock();
         into.pieces.append(&mut behind.full);
         if !behind.current.lines.is_empty() {
@@ -305,7 +262,7 @@ impl Notes {
         }
         let unneeded = behind.spare.len() / 2;
         into.pieces.extend(behind.spare.drain(..unneeded));
-        std::mem::take(&mut behind.dropped)
+        std::mem::take(&mut *behind.dropped)
     }
 
     /// Takes pieces that were read for its own.

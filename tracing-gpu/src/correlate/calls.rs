@@ -62,24 +62,19 @@ impl Calls {
         true
     }
 
-    /// Whether so many came in this drain that it should be over soon.
-    pub(super) fn is_crowded(&self) -> bool {
-        let crowded = |count: usize| count > self.limit / 2;
-        self.held.back().is_some_and(|now| crowded(now.len()))
-            || self.runtime.back().is_some_and(|now| crowded(now.len()))
-    }
-
-    /// A drain is over: the driver calls that have waited long enough.
-    pub(super) fn drained(&mut self) -> Vec<Held> {
-        let mut over = Vec::new();
+    /// A drain that counts is over: the driver calls that have waited long enough. One waits on while the last call of its thread has its id: the call of the runtime that it may
+    /// be of is not over then.
+    pub(super) fn drained(&mut self, running: &Correlations) -> Vec<Held> {
+        let (mut over, mut waiting) = (Vec::new(), Vec::new());
         if self.held.len() >= DRAINS {
             over = self.held.pop_front().unwrap_or_default();
             over.retain(|held| !self.is_nested(held.correlation));
+            (waiting, over) = over.into_iter().partition(|held| running.contains(&held.correlation));
         }
         if self.runtime.len() > DRAINS {
             self.runtime.pop_front();
         }
-        self.held.push_back(Vec::new());
+        self.held.push_back(waiting);
         self.runtime.push_back(Correlations::default());
         over
     }
@@ -93,36 +88,5 @@ impl Calls {
     pub(super) fn clear(&mut self) {
         self.table.clear();
         self.held.iter_mut().for_each(Vec::clear);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::correlate::tests::{KEEP, api, attribution, called};
-
-    /// A call of the runtime that lasts long, while another thread makes so many that rounds come early.
-    #[test]
-    fn a_driver_call_waits_for_its_runtime_call_as_long_in_rounds_that_come_early() {
-        let mut all = attribution(100, 100);
-        all.notes(&[called(1, 2, 0)]);
-        all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
-        (0..10).for_each(|_| all.round_over(&KEEP, false));
-        all.call(&api(Api::Runtime, 1, 10, 20), &KEEP);
-        (0..4).for_each(|_| all.round_over(&KEEP, true));
-        let counted: Vec<_> = all.totals(100).calls.into_iter().collect();
-        assert_eq!(counted, [((Api::Runtime, 1), Distribution::of([10]))]);
-    }
-
-    #[test]
-    fn rounds_in_which_many_came_are_enough() {
-        let mut all = attribution(10, 100);
-        for id in 0..30 {
-            all.call(&api(Api::Driver, id, 12, 18), &KEEP);
-            if id % 6 == 5 {
-                all.round_over(&KEEP, false);
-            }
-        }
-        assert_eq!(all.calls.table[&(Api::Driver, 1)].count, 24, "those of the last round wait");
     }
 }

@@ -13,7 +13,7 @@ use super::totals::Range;
 use crate::summary::RangeStyle;
 
 /// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
-const MOST_THREADS: usize = 1 << 12;
+pub(super) const MOST_THREADS: usize = 1 << 12;
 
 /// What is inside of a start/end range, and in the totals before it is known whether the range counts.
 #[derive(Debug, Default)]

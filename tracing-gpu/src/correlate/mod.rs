@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use self::calls::Calls;
 use self::hash::Map;
 use self::kernels::{Execution, RangeKernels};
-use self::launches::{Came, Expected, Launch, Launches};
+use self::launches::{Came, Expected, Joins, Launch, Launches};
 use self::lineage::{Lineage, UNMATCHED};
 use self::projection::{Instances, NO_SLOT, REFUSED, Timed};
 pub use self::totals::{AttributionLosses, Function, Projection, Totals};
@@ -54,6 +54,8 @@ pub(crate) const OUTSIDE: u32 = 0;
 pub struct Limits {
     /// Calls remembered until what they launched has come: at most 122 bytes each. Where API calls are recorded, in each of three drains as many of these, at most 80 bytes each.
     pub launches: usize,
+    /// Whether API calls are recorded.
+    pub has_calls: bool,
     /// Instances not in the totals yet: some 250 bytes each, 16 for each kernel launched in it, and 4 for each lifetime around it. In a drain there may be more, and
     /// one that is in the totals early stays as long as a launch in it is remembered: 64 and two and a half times as many at most. What runs in others counts as
     /// late.
@@ -93,7 +95,7 @@ pub struct Attribution {
 impl Attribution {
     pub fn new(limits: Limits) -> Self {
         Self {
-            launches: Launches::new(limits.launches),
+            launches: Launches::new(limits.launches, limits.has_calls),
             instances: Instances::new(limits.instances),
             lineage: Lineage::default(),
             range_kernels: RangeKernels::default(),
@@ -133,8 +135,11 @@ impl Attribution {
                 };
                 let launch = Launch::new(tid, node, slot, expected);
                 instances.called(tid, correlation, launch.instance);
-                if !launches.joins(correlation, &launch) {
+                let joins = launches.joins(correlation, &launch);
+                if joins != Joins::Yes {
                     instances.hold(launch.instance);
+                }
+                if joins == Joins::No {
                     launches.insert(correlation, launch, |slot| instances.release(slot));
                 }
             }
@@ -155,7 +160,7 @@ impl Attribution {
     pub fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
         let timed = op.start != 0 && op.end >= op.start;
         let launch = self.launches.came(op.correlation, timed);
-        if launch.is_some_and(|launch| launch.dropped) {
+        if launch.is_some_and(|launch| launch.is_dropped()) {
             return;
         }
         if !timed {
@@ -231,9 +236,7 @@ impl Attribution {
             count(instances, slot);
             slot = instances.parent(slot);
         }
-        if launch.within {
-            launches.within(correlation).iter().for_each(|&slot| count(instances, slot));
-        }
+        launches.within(correlation).iter().for_each(|&slot| count(instances, slot));
         self.losses.late += u64::from(late || launch.instance == REFUSED);
         if let Some(execution) = execution.filter(|_| !undecided.is_empty()) {
             let ranges = undecided.iter().filter_map(|&slot| Some((instances.range(slot)?, slot))).collect();
@@ -245,8 +248,8 @@ impl Attribution {
     /// A call of the API that is over.
     pub fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
         self.calls.remember(call);
-        let known = self.launches.get(call.correlation).copied();
-        if known.is_some_and(|known| known.dropped) || self.calls.leaves_out(call) {
+        let known = self.launches.recorded(call.correlation);
+        if known.is_some_and(|known| known.is_dropped()) || self.calls.leaves_out(call) {
             return;
         }
         if call.start == 0 || call.end < call.start {
@@ -261,6 +264,11 @@ impl Attribution {
         self.count_call(function, duration, node, context.keep);
     }
 
+    /// A call that began before the window.
+    pub fn passed_call(&mut self, call: &ApiCall) {
+        let _counted_nowhere = self.launches.recorded(call.correlation);
+    }
+
     fn count_call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
         self.calls.table.entry(function).or_default().add(duration, keep);
         if let Some(node) = node {
@@ -268,22 +276,16 @@ impl Attribution {
         }
     }
 
-    /// A drain is over: what is over is folded, what is old forgotten. The second time after a driver call came, it counts unless a call of the runtime has its id.
-    #[cfg_attr(not(any(test, feature = "internals")), allow(dead_code))]
-    pub fn drained(&mut self, context: &Context<'_>) {
-        self.round_over(context, true);
-    }
-
-    /// A drain is over that may have come early. A call of the runtime may last long after those that it makes of the driver: these are drains of which `period_over`
-    /// says that they took their time, or in which many came.
-    pub fn round_over(&mut self, context: &Context<'_>, period_over: bool) {
+    /// A drain is over: what is over is folded. Where it `counts`, what is old is forgotten; the second of these after a driver call came, it counts unless a call of the runtime
+    /// has its id. Drains that follow on one another sooner than CUPTI delivers what belongs together do not count.
+    pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
         self.lineage.drained();
-        if period_over || self.calls.is_crowded() {
-            for held in self.calls.drained() {
+        if counts {
+            for held in self.calls.drained(&self.launches.running()) {
                 self.count_call(held.function, held.duration, held.node, context.keep);
             }
+            self.launches.drained(|slot| self.instances.release(slot));
         }
-        self.launches.drained(|slot| self.instances.release(slot));
         self.instances.fold(context);
         while self.instances.is_crowded() && self.launches.forget_oldest(|slot| self.instances.release(slot)) {
             self.instances.fold(context);
@@ -308,7 +310,12 @@ impl Attribution {
                 *calls = (calls.0.saturating_add(1), calls.1.saturating_add(held.duration));
             }
         }
-        let (outstanding, forgotten_launches) = (self.launches.awaited(), self.launches.forgotten);
+        let losses = AttributionLosses {
+            outstanding: self.launches.awaited(),
+            forgotten_launches: self.launches.forgotten,
+            forgotten_calls: self.launches.forgotten_calls,
+            ..self.losses
+        };
         Totals {
             kernels: self.kernels.iter().map(|(&name, times)| (name, times.clone())).collect(),
             memory: self.memory.clone(),
@@ -318,7 +325,7 @@ impl Attribution {
             unmatched,
             projections: self.instances.totals(now, written),
             range_kernels: self.range_kernels.totals(self.instances.undecided()),
-            losses: AttributionLosses { outstanding, forgotten_launches, ..self.losses },
+            losses,
         }
     }
 

@@ -9,7 +9,12 @@ use proptest::prelude::*;
 pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true, written: &|_, _| 0 };
 
 pub(super) fn attribution(launches: usize, instances: usize) -> Attribution {
-    Attribution::new(Limits { launches, instances })
+    Attribution::new(Limits { launches, has_calls: false, instances })
+}
+
+/// Where calls are recorded.
+fn with_calls(launches: usize) -> Attribution {
+    Attribution::new(Limits { launches, has_calls: true, instances: 100 })
 }
 
 pub(super) fn called(correlation: u32, node: u32, instance: u64) -> Note {
@@ -45,7 +50,7 @@ impl Attribution {
         self.operation(&kernel(correlation, start, end), &KEEP);
     }
     pub(super) fn drain(&mut self, times: usize) {
-        (0..times).for_each(|_| self.drained(&KEEP));
+        (0..times).for_each(|_| self.drained(&KEEP, true));
     }
     pub(super) fn own(&self, node: u32) -> u64 {
         self.totals(100).nodes.get(&node).map_or(0, |node| node.own.operations)
@@ -98,19 +103,72 @@ fn beyond_the_bound_the_oldest_launches_go() {
 }
 
 #[test]
-fn a_call_that_enqueues_nothing_is_forgotten_after_it() {
-    let mut all = attribution(100, 100);
+fn a_call_is_remembered_until_its_record_has_come() {
+    let mut all = with_calls(100);
     all.notes(&[waits(1, 2)]);
     all.drain(10); // it waits for long
-    all.notes(&[waits(2, 2)]);
-    all.drain(2);
+    all.notes(&[waits(2, 2), called(3, 3, 0)]);
+    all.drain(10); // and CUPTI keeps it back, with something that still runs
     all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
-    assert_eq!(all.launches.remembered(), 1, "the second may still run");
-    all.notes(&[waits(3, 2), waits(4, 2)]);
+    assert_eq!(all.launches.remembered(), 2);
+    all.ran(3, 20, 30);
     all.drain(3);
-    assert_eq!((all.launches.remembered(), all.losses()), (1, AttributionLosses::default()));
+    all.call(&api(Api::Driver, 2, 10, 90), &KEEP);
+    all.call(&api(Api::Driver, 3, 10, 15), &KEEP);
+    all.drain(3);
+    assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)], (1, 5), "its operation had come long before");
+    assert_eq!((all.launches.remembered(), all.losses()), (0, AttributionLosses::default()));
+}
+
+/// Calls that nothing but their records come of are many more than launches; they must not push out these, nor the profiler's own.
+#[test]
+fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
+    let mut all = with_calls(100);
+    for id in 0..40 {
+        all.notes(&[called(id, 2, 0), Note::Own { correlation: 100 + id }]);
+    }
+    (1_000..2_000).for_each(|id| all.notes(&[waits(id, 3)]));
+    assert_eq!(all.launches.remembered(), 100);
+    let losses = AttributionLosses { outstanding: 40, forgotten_calls: 1_000 - 20, ..AttributionLosses::default() };
+    assert_eq!(all.losses(), losses);
+    for id in 0..40 {
+        all.ran(id, 20, 30);
+        all.call(&api(Api::Driver, 100 + id, 10, 90), &KEEP);
+    }
+    (1_000..2_000).for_each(|id| all.call(&api(Api::Driver, id, 10, 11), &KEEP));
+    let totals = all.totals(100);
+    assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (40, 0));
+    assert_eq!(totals.calls[&(Api::Driver, 1)].count, 1_000, "and none of our own");
+    assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (20, 20));
+    // What has been answered makes no difference, and a launch is counted as one.
+    (0..200).for_each(|id| all.notes(&[called(3_000 + id, 2, 0)]));
+    let losses = AttributionLosses {
+        outstanding: 100,
+        forgotten_launches: 100,
+        forgotten_calls: 980 + 40, // the records of those 40 launches have not come
+        ..AttributionLosses::default()
+    };
+    assert_eq!(all.losses(), losses);
+    all.clear(100);
+    assert_eq!(all.losses(), AttributionLosses::default());
+}
+
+/// A summary may be asked for at any time: what CUPTI has not delivered by then is not old for that.
+#[test]
+fn only_drains_that_count_make_things_old() {
+    let mut all = with_calls(100);
+    all.notes(&[called(1, 2, 0)]);
+    all.ran(1, 10, 20);
+    all.call(&api(Api::Driver, 1, 10, 12), &KEEP);
+    (0..50).for_each(|_| all.drained(&KEEP, false));
+    all.call(&api(Api::Runtime, 1, 8, 14), &KEEP);
+    all.ran(1, 20, 30);
+    let totals = all.totals(100);
+    assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (2, 0));
+    assert_eq!(totals.nodes[&2].calls, BTreeMap::from([((Api::Runtime, 1), (1, 6))]));
+    assert_eq!(totals.calls.len(), 1);
 }
 
 #[test]
@@ -267,14 +325,58 @@ fn launches_and_instances_are_as_large_as_is_said() {
 
 #[test]
 fn calls_of_the_profiler_are_in_no_table() {
+    let mut all = with_calls(100);
+    all.notes(&[Note::Own { correlation: 5 }, Note::Own { correlation: 6 }, Note::Own { correlation: 7 }]);
+    all.call(&api(Api::Driver, 5, 10, 90), &KEEP);
+    all.ran(6, 10, 20);
+    all.drain(10); // the record of another is kept back, over the end of the window too
+    all.call(&api(Api::Driver, 6, 10, 90), &KEEP);
+    all.clear(50);
+    all.call(&api(Api::Driver, 7, 10, 90), &KEEP);
+    assert_eq!((all.launches.remembered(), all.totals(100)), (0, Totals::default()));
+    // Without records of calls nothing comes of them.
     let mut all = attribution(100, 100);
     all.notes(&[Note::Own { correlation: 5 }]);
-    all.call(&api(Api::Driver, 5, 10, 90), &KEEP);
-    all.call(&api(Api::Runtime, 5, 10, 90), &KEEP);
-    all.ran(5, 10, 20);
-    assert_eq!(all.totals(100), Totals::default());
     all.drain(3);
     assert_eq!((all.launches.remembered(), all.totals(100)), (0, Totals::default()));
+}
+
+/// Of a thread that has ended nothing is heard any more.
+#[test]
+fn last_calls_of_threads_do_not_stay_for_ever() {
+    let mut all = with_calls(1 << 20);
+    for thread in 0..20_000 {
+        all.note(thread, &waits(thread, 2));
+        all.call(&api(Api::Driver, thread, 10, 20), &KEEP);
+    }
+    all.drain(6);
+    assert_eq!((all.launches.running().len(), all.launches.remembered()), (0, 0));
+    assert_eq!(all.calls.waiting().count(), 0);
+    assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
+}
+
+/// The first call of all may take seconds, in which it makes many of the driver.
+#[test]
+fn a_call_of_the_runtime_may_last_for_long() {
+    let mut all = with_calls(100);
+    all.notes(&[waits(1, 2)]);
+    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
+    all.drain(10);
+    all.notes(&[called(1, 2, 0)]);
+    all.call(&api(Api::Driver, 1, 20, 30), &KEEP);
+    all.drain(10);
+    all.call(&api(Api::Runtime, 1, 10, 40), &KEEP);
+    all.notes(&[called(2, 2, 0)]);
+    all.drain(3);
+    let totals = all.totals(100);
+    assert_eq!(totals.calls, BTreeMap::from([((Api::Runtime, 1), Distribution::of([30]))]));
+    assert_eq!(totals.nodes[&2].calls, BTreeMap::from([((Api::Runtime, 1), (1, 30))]));
+    // A call that was not nested counts when the thread has gone on.
+    all.call(&api(Api::Driver, 2, 50, 60), &KEEP);
+    all.drain(10);
+    all.notes(&[waits(3, 2)]);
+    all.drain(4);
+    assert_eq!(all.calls.table[&(Api::Driver, 1)].count, 1);
 }
 
 #[test]
@@ -370,9 +472,9 @@ proptest! {
     #[test]
     fn hostile_input_does_no_harm(
         steps in prop::collection::vec((0u8..9, any_note(), 0u32..6, prop_oneof![0u64..50, any::<u64>()], prop_oneof![0u64..50, any::<u64>()]), 0..120),
-        launches in 0usize..8, instances in 0usize..6,
+        launches in 0usize..8, instances in 0usize..6, has_calls in any::<bool>(),
     ) {
-        let mut all = attribution(launches, instances);
+        let mut all = Attribution::new(Limits { launches, has_calls, instances });
         for (kind, note, id, start, end) in steps {
             match kind {
                 0..=3 => all.note(id, &note),
@@ -382,7 +484,7 @@ proptest! {
                     all.operation(&GpuOp { work: Work::Memory(memory), device: id.wrapping_neg(), ..kernel(id, start, end) }, &KEEP);
                 }
                 6 => all.call(&api(if start % 2 == 0 { Api::Driver } else { Api::Runtime }, id, start, end), &KEEP),
-                7 => all.drain(1),
+                7 => all.drained(&KEEP, id > 1),
                 _ if start % 4 == 0 => all.clear(end),
                 _ => drop(all.totals(end)),
             }

@@ -82,6 +82,8 @@ pub struct AttributionLosses {
     pub outstanding: u64,
     /// Launches that were forgotten by the bound on them before anything of them had come.
     pub forgotten_launches: u64,
+    /// API calls that were forgotten by the bound on them before their record had come: it is in no span, and where the call was the profiler's own, in the table.
+    pub forgotten_calls: u64,
     /// Operations that came after an instance around them had been folded by the bound on instances: its projection is without them.
     pub late: u64,
 }

@@ -8,14 +8,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::cupti::{self, Filled, Lost, Recorded, Session, Sink};
 use super::own;
 use crate::activity::{ApiCall, GpuOp, Note};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
-use crate::collect::notes::{Notes, Taken};
+use crate::collect::notes::{Dropped, Notes, Taken};
 use crate::collect::samples::KEPT;
 use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
@@ -33,8 +33,7 @@ const LAUNCHES: usize = 3;
 const INSTANCES: usize = 3;
 const NOTES: usize = 1;
 const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
-/// A round comes sooner where so much of the launches that can be remembered is noted, as a part of them: what is noted is remembered for two rounds more, and there is more
-/// of it by the time that it is read.
+/// A round comes early where so much of the calls that can be remembered is noted, as a part of them: more is, by the time that these are read.
 const EARLY: usize = 5;
 
 /// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per instance that is not in the totals: there may be two and a
@@ -56,14 +55,6 @@ static LAST: Mutex<Option<&'static Collector>> = Mutex::new(None);
 pub(super) fn own_calls_begin() {
     if UNWATCHED.load(Relaxed) {
         watch_own_calls();
-    }
-}
-
-/// Has the collector come before its time.
-fn wake_last() {
-    let last = *LAST.lock();
-    if let Some(collector) = last {
-        collector.wake();
     }
 }
 
@@ -90,8 +81,7 @@ pub(crate) struct Collector {
     hooked: AtomicBool,
     /// Whether everything that was launched has been delivered.
     is_over: AtomicBool,
-    stop: Mutex<bool>,
-    stopped: Condvar,
+    stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -112,9 +102,9 @@ struct State {
     /// Where a database is written: what it makes nanoseconds of ticks by.
     moments: Option<Moments>,
     notes: Taken,
-    dropped_notes: u64,
-    /// When a round was over last that took its time.
-    period: Instant,
+    dropped_notes: Dropped,
+    /// When the last drain was that counts for what is old.
+    counted: Instant,
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
     losses: ActivityLosses,
@@ -170,7 +160,11 @@ impl Collector {
         let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
         let launch_bytes = LAUNCH_BYTES + if options.calls { CALL_BYTES } else { 0 };
-        let limits = Limits { launches: share(LAUNCHES) / launch_bytes, instances: share(INSTANCES) / INSTANCE_BYTES };
+        let limits = Limits {
+            launches: share(LAUNCHES) / launch_bytes,
+            has_calls: options.calls,
+            instances: share(INSTANCES) / INSTANCE_BYTES,
+        };
         let collector: &'static Self = Box::leak(Box::new(Self {
             core,
             session,
@@ -183,26 +177,28 @@ impl Collector {
                 window: 0,
                 moments: None,
                 notes: Taken::default(),
-                dropped_notes: 0,
-                period: Instant::now(),
+                dropped_notes: Dropped::default(),
+                counted: Instant::now(),
                 dropped_before: 0,
                 losses: ActivityLosses::default(),
             }),
             recorder: OnceCell::new(),
             hooked: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            stop: Mutex::new(false),
-            stopped: Condvar::new(),
+            stop: AtomicBool::new(false),
             thread: Mutex::default(),
         }));
         let _first = entry.0.set(collector);
-        core.note_room.allow(share(NOTES), limits.launches / EARLY, wake_last);
+        core.note_room.allow(share(NOTES));
         core.set_collecting(true);
         *LAST.lock() = Some(collector);
         UNWATCHED.store(options.calls, Relaxed);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
-            Ok(thread) => *collector.thread.lock() = Some(thread),
+            Ok(thread) => {
+                core.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
+                *collector.thread.lock() = Some(thread);
+            }
             Err(error) => {
                 core.set_collecting(false);
                 own::during(|| session.finish(true)); // the other end takes threads
@@ -214,17 +210,12 @@ impl Collector {
 
     fn run(&'static self) {
         own::whole_thread();
-        let mut stop = self.stop.lock();
-        while !*stop {
-            if !self.core.note_room.is_due() {
-                let _elapsed = self.stopped.wait_for(&mut stop, PERIOD);
-            }
-            if *stop {
+        while !self.stop.load(Acquire) {
+            std::thread::park_timeout(PERIOD); // less where much is noted; and now and then for nothing
+            if self.stop.load(Acquire) {
                 return;
             }
-            drop(stop);
             self.flush_and_collect();
-            stop = self.stop.lock();
         }
     }
 
@@ -253,9 +244,9 @@ impl Collector {
         let _counted_if_not = self.strays.lock().push(&note, &self.core.note_room);
     }
 
-    /// A round. Each has a flush: launches are forgotten by the number of rounds.
+    /// A round. Each has a flush: calls are forgotten by the number of rounds that count.
     fn flush_and_collect(&self) {
-        self.core.note_room.begin_round(); // what is noted during the flush counts for the next
+        self.core.note_room.begin_collecting(); // what is noted during the flush may be left for the next
         self.session.flush();
         self.collect();
     }
@@ -263,9 +254,10 @@ impl Collector {
     /// Attributes what has arrived.
     fn collect(&self) {
         let mut state = self.state.lock();
-        let period_over = state.period.elapsed() >= PERIOD;
-        if period_over {
-            state.period = Instant::now();
+        // Sooner than this CUPTI may not have delivered what belongs together; a drain may be asked for at any time.
+        let counts = state.counted.elapsed() >= PERIOD;
+        if counts {
+            state.counted = Instant::now();
         }
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
@@ -303,19 +295,13 @@ impl Collector {
                 Recorded::Op(op) if of_window(op.end) => attribution.operation(&op, &context),
                 Recorded::Call(call) if of_window(call.start) => attribution.call(&call, &context),
                 Recorded::Op(op) => attribution.passed(&op),
-                Recorded::Call(_) => {}
+                Recorded::Call(call) => attribution.passed_call(&call),
             });
         }
-        if let Some((recorder, _)) = self.recorder.get().filter(|_| period_over) {
+        if let Some((recorder, _)) = self.recorder.get().filter(|_| counts) {
             recorder.add_gpu(|records| records.drained());
         }
-        attribution.round_over(&context, period_over);
-    }
-
-    /// Has the next round come at once.
-    fn wake(&self) {
-        drop(self.stop.lock()); // whoever holds it either waits already or looks whether it is to
-        self.stopped.notify_all();
+        attribution.drained(&context, counts);
     }
 
     /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
@@ -356,10 +342,11 @@ impl Collector {
             dropped_records: dropped.saturating_sub(state.dropped_before),
             without_time: totals.losses.without_time,
             unmatched: totals.losses.unmatched,
-            late: totals.losses.late,
+            late: totals.losses.late + state.dropped_notes.ranges,
             // What is outstanding after the end is calls that nothing comes of: captured into a graph, or of no bytes.
             outstanding: if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding },
-            forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes,
+            forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes.launches,
+            forgotten_calls: totals.losses.forgotten_calls + state.dropped_notes.calls,
             ..state.losses
         };
         let kernels =
@@ -383,7 +370,7 @@ impl Collector {
         state.attribution.clear(self.core.window());
         state.window = cupti::now();
         state.losses = ActivityLosses::default();
-        state.dropped_notes = 0;
+        state.dropped_notes = Dropped::default();
         state.dropped_before = dropped;
     }
 
@@ -392,10 +379,12 @@ impl Collector {
     pub(crate) fn finish(&self, orderly: bool) {
         own_calls_begin();
         self.core.set_collecting(false);
-        *self.stop.lock() = true;
-        self.stopped.notify_all();
-        if let Some(thread) = self.thread.lock().take().filter(|_| orderly) {
-            let _panicked = thread.join();
+        self.stop.store(true, Release); // pairs with `run`
+        if let Some(thread) = self.thread.lock().take() {
+            thread.thread().unpark();
+            if orderly {
+                let _panicked = thread.join();
+            }
         }
         let all_came = own::during(|| self.session.finish(orderly));
         self.collect(); // what came last belongs into timelines before they are closed

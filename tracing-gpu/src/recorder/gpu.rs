@@ -119,8 +119,7 @@ pub(super) struct GpuTracks {
     /// Launches by the drain in which an operation came: those that launch no graph, and those that do.
     came: [VecDeque<(u64, u32)>; 2],
     instances: Instances,
-    /// Calls of our own, and those before them.
-    own: [HashSet<u32>; 2],
+    own: HashSet<u32>,
     /// The operating system's numbers of threads by CUPTI's.
     threads: HashMap<u32, u32>,
     devices: HashSet<u32>,
@@ -140,7 +139,7 @@ impl GpuTracks {
             order: VecDeque::new(),
             came: [VecDeque::new(), VecDeque::new()],
             instances: Instances::new(most),
-            own: [HashSet::new(), HashSet::new()],
+            own: HashSet::new(),
             threads: HashMap::new(),
             devices: HashSet::new(),
             drain: 1,
@@ -165,11 +164,8 @@ impl GpuTracks {
             .collect();
         for (call, name) in &records.calls {
             let nested = call.api == Api::Driver && of_runtime.contains(&call.correlation);
-            if !nested
-                && !self.own.iter().any(|own| own.contains(&call.correlation))
-                && call.start > 0
-                && call.end >= call.start
-            {
+            let own = self.own.remove(&call.correlation); // nothing else comes of it
+            if !nested && !own && call.start > 0 && call.end >= call.start {
                 self.call(call, name, give);
             }
         }
@@ -188,9 +184,8 @@ impl GpuTracks {
                 self.forget(launch);
             }
         }
-        let [own, before] = &mut self.own;
-        if own.len() > self.most / 2 {
-            *before = std::mem::take(own); // the records of those before came long ago
+        if self.own.len() > self.most {
+            self.own.clear(); // of most no record will come
         }
     }
 
@@ -216,7 +211,7 @@ impl GpuTracks {
                     None => self.order.push_back(correlation),
                 }
             }
-            Note::Own { correlation } => _ = self.own[0].insert(correlation),
+            Note::Own { correlation } => _ = self.own.insert(correlation),
             Note::Within { .. } => {}
         }
     }

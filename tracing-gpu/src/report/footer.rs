@@ -162,9 +162,15 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
         "launches were forgotten by the bound on memory before their GPU operations came; these are in no span.",
     );
     counted(
+        losses.forgotten_calls,
+        "API call was forgotten by the bound on memory before its record came; it is in no span, and may be the profiler's own.",
+        "API calls were forgotten by the bound on memory before their records came; they are in no span, and some may be the \
+         profiler's own.",
+    );
+    counted(
         losses.late,
-        "GPU operation came after its range was settled, whose projection is without it.",
-        "GPU operations came after their ranges were settled, whose projections are without them.",
+        "GPU operation is missing in the projection of a range, for want of memory.",
+        "GPU operations are missing in projections of ranges, for want of memory; each counts once a range.",
     );
     let busy = |work: Option<&GpuWork>| match work {
         Some(work) if work.busy_ns > 0 => format!(" ({} busy)", human_inline(work.busy_ns)),

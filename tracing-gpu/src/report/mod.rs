@@ -87,7 +87,8 @@ pub enum Report {
     /// the version of their interface (`cuMemAlloc` for `cuMemAlloc_v2`). Needs CUPTI.
     Nvprof,
     /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` is without the calls made in it, which have rows of
-    /// their own; its `Self CUDA` is the sum of what was launched directly in it. `Self CUDA %` is of the sum over all operations. A copy is `Memcpy HtoD`,
+    /// their own; but the time of those that only ask the driver for something, as `cuCtxGetCurrent` does, is in both where no stream is timed, since nobody is told in which span
+    /// they were made. Its `Self CUDA` is the sum of what was launched directly in it. `Self CUDA %` is of the sum over all operations. A copy is `Memcpy HtoD`,
     /// without the `(Pageable -> Device)` that torch adds: the kinds of memory are not in the summary. Needs CUPTI.
     Torch,
     /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare names, as in [`Ranges`](Self::Ranges);

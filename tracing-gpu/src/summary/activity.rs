@@ -231,12 +231,17 @@ pub struct ActivityLosses {
     pub without_time: u64,
     /// Operations whose launch is not known, because it was before the window or beyond the bound on remembered launches.
     pub unmatched: u64,
-    /// Operations that came after the bound on memory had closed a range that they were launched in: its projection is without them.
+    /// Operations that came after the bound on memory had closed a range that they were launched in, and notes of ranges and of launches in lifetimes that it left no room for: these
+    /// projections are without them.
     pub late: u64,
     /// Launches whose operations had not been delivered.
     pub outstanding: u64,
     /// Launches forgotten by the bound on memory before their operations came.
     pub forgotten_launches: u64,
+    /// API calls forgotten by the bound on memory before their records came: these are in the table of API calls, and in no span. Among them may be calls that the profiler
+    /// made itself.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub forgotten_calls: u64,
     /// Records of a layout that is not known, skipped.
     pub unreadable_records: u64,
 }

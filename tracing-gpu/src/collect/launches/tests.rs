@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::activity::{GpuOp, Kernel, Note, Work};
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
-use crate::collect::notes::Taken;
+use crate::collect::notes::{Dropped, Taken};
 use crate::correlate::{self, Attribution, Context, Totals};
 use crate::summary::RangeStyle;
 use crate::{GpuLayer, GpuSubscriber};
@@ -38,7 +38,7 @@ impl Listener {
 
     fn on(core: &'static Core, dispatch: Dispatch) -> Self {
         assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
-        let attribution = Attribution::new(correlate::Limits { launches: 1_000, instances: 1_000 });
+        let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
         Self { core, dispatch, instances: Vec::new(), attribution }
     }
 
@@ -50,7 +50,7 @@ impl Listener {
     fn notes(&mut self) -> Vec<String> {
         let (mut all, mut taken) = (Vec::new(), Taken::default());
         for shard in self.core.all_shards() {
-            assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
+            assert_eq!(shard.take_notes(&mut taken), Dropped::default(), "all had room");
             all.extend(taken.iter());
             shard.give_back(&mut taken);
         }
@@ -94,7 +94,7 @@ impl Listener {
                 GpuOp { start, end: start + 10, correlation, device: 0, context: 0, stream: 0, graph_node: 0, work };
             self.attribution.operation(&place, &context);
         }
-        self.attribution.drained(&context);
+        self.attribution.drained(&context, true);
         self.attribution.totals(self.core.clock.now())
     }
 }
@@ -115,7 +115,7 @@ fn core_of(collecting: bool, nvtx: bool) -> &'static Core {
         tape_bytes: None,
         limits: Limits { nodes: 100, run_time_names: 100 },
     })));
-    core.note_room.allow(ROOM, usize::MAX, || ());
+    core.note_room.allow(ROOM);
     core.set_collecting(collecting);
     core
 }
@@ -215,13 +215,13 @@ fn no_two_instances_have_one_number() {
     const INSTANCES: u64 = 2 * super::NUMBERS + 10;
     let (listener, mut taken, mut numbers) = (Listener::new(true), Taken::default(), std::collections::HashSet::new());
     let core = listener.core;
-    core.note_room.allow(1 << 22, usize::MAX, || ());
+    core.note_room.allow(1 << 22);
     let program = || (0..INSTANCES).for_each(|_| info_span!("work").in_scope(|| call(core, 1)));
     std::thread::scope(|scope| {
         (0..2).for_each(|_| _ = scope.spawn(|| listener.run(program)));
     });
     for shard in core.all_shards() {
-        assert_eq!(shard.take_notes(&mut taken), 0, "all had room");
+        assert_eq!(shard.take_notes(&mut taken), Dropped::default(), "all had room");
         numbers.extend(taken.iter().filter_map(|(_, note)| match note {
             Note::Began(instance) => Some(instance.id),
             _ => None,
@@ -347,8 +347,31 @@ fn an_end_has_room_where_nothing_else_has() {
     let all: Vec<_> = taken.iter().collect();
     let ends = all.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
     assert_eq!((all.len(), ends), (room + 2, 2), "of those that were noted to begin");
-    assert_eq!(dropped, 1 + 3 + 2, "of our own; two that began, one noted in vain twice; and a call in a lifetime");
+    // Our own; two that began, one noted in vain twice; a call in a lifetime, and that it was in that.
+    assert_eq!(dropped, Dropped { calls: 1, ranges: 3 + 1, launches: 1 });
     assert!(room * 32 <= ROOM && (room + 128) * 32 > ROOM - 2_048, "{room} notes");
+}
+
+/// Each call is in all lifetimes of its thread: what says so takes half of the room, and calls are noted still.
+#[test]
+fn many_lifetimes_leave_room_for_calls() {
+    const CALLS: u64 = 200;
+    let listener = Listener::new(true);
+    let core = listener.core;
+    let mut taken = Taken::default();
+    let dropped = listener.run(|| {
+        let shard = core.shard().unwrap();
+        let requests: Vec<Span> = (0..100).map(|_| lifetime("request")).collect();
+        (1..=CALLS).for_each(|correlation| call(core, correlation as u32));
+        let dropped = shard.take_notes(&mut taken);
+        drop(requests);
+        dropped
+    });
+    let count = |is: fn(&Note) -> bool| taken.iter().filter(|(_, note)| is(note)).count() as u64;
+    assert_eq!(count(|note| matches!(note, Note::Called { .. })), CALLS);
+    let within = count(|note| matches!(note, Note::Within { .. }));
+    assert_eq!(dropped, Dropped { ranges: 100 * CALLS - within, ..Dropped::default() });
+    assert!(within * 32 > ROOM as u64 / 4 && within * 32 < ROOM as u64 * 3 / 4, "{within} of {}", 100 * CALLS);
 }
 
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.
@@ -412,7 +435,7 @@ fn child_with_a_tool_that_calls() {
     nvtx_rs::tool::attach(Box::new(tool)).unwrap();
     let core = core_of(true, true);
     CORE.set(core).unwrap();
-    let attribution = Attribution::new(correlate::Limits { launches: 1_000, instances: 1_000 });
+    let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
     let dispatch = Dispatch::new(GpuSubscriber::new(core));
     let mut listener = Listener { core, dispatch, instances: Vec::new(), attribution };
     listener.run(|| info_span!("a").in_scope(|| call(core, 2)));

@@ -13,7 +13,7 @@ const fn own(correlation: u32) -> Note {
 
 fn room(pieces: usize) -> NoteRoom {
     let room = NoteRoom::default();
-    room.allow(pieces * PIECE_BYTES, usize::MAX, || ());
+    room.allow(pieces * PIECE_BYTES);
     room
 }
 
@@ -28,7 +28,9 @@ fn push(notes: &Notes, room: &NoteRoom, count: usize) -> usize {
 
 /// Takes and reads: notes taken and dropped.
 fn collect(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> (usize, u64) {
-    let dropped = notes.take(taken, room);
+    let Dropped { launches: 0, calls: dropped, ranges: 0 } = notes.take(taken, room) else {
+        panic!("they are all our own")
+    };
     let count = taken.iter().count();
     notes.keep(taken.clear(room));
     (count, dropped)
@@ -45,6 +47,30 @@ fn numbers(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> Vec<u32> {
     let numbers = numbers.collect();
     notes.keep(taken.clear(room));
     numbers
+}
+
+/// Long before there is no more room.
+#[test]
+fn whoever_collects_is_woken_where_much_is_noted() {
+    const LONG: std::time::Duration = std::time::Duration::from_secs(20);
+    for (pieces, notes) in [(1 << 20, 10 * PAGE), (20, 1 << 20)] {
+        let (room, noted) = (room(pieces), Notes::default());
+        std::thread::scope(|scope| {
+            let collector = scope.spawn(|| {
+                let began = std::time::Instant::now();
+                std::thread::park_timeout(LONG);
+                began.elapsed() < LONG
+            });
+            room.wake(collector.thread().clone(), notes);
+            assert_eq!(push(&noted, &room, 9 * PAGE), 9 * PAGE);
+            assert_eq!(room.turned.load(Relaxed), 9);
+            assert!(!collector.is_finished(), "there is not that much yet");
+            assert_eq!(push(&noted, &room, 1), 1);
+            assert!(collector.join().expect("no panic"), "woken");
+        });
+        room.begin_collecting();
+        assert_eq!(room.turned.load(Relaxed), 0);
+    }
 }
 
 fn memory(notes: &Notes) -> Vec<*const Line> {
@@ -90,7 +116,7 @@ fn notes_are_what_they_were() {
             notes.set_thread(thread, &room);
             assert!(all.iter().all(|note| notes.push(note, &room)));
         }
-        assert_eq!((notes.take(&mut taken, &room), notes.thread()), (0, most));
+        assert_eq!((notes.take(&mut taken, &room), notes.thread()), (Dropped::default(), most));
         assert_eq!(taken.iter().collect::<Vec<_>>(), expected);
         notes.keep(taken.clear(&room));
     }
@@ -149,13 +175,13 @@ fn each_note_is_seen_once_and_in_its_order() {
                 }
             });
             while !is_over.load(Acquire) {
-                dropped += notes.take(&mut taken, &room);
+                dropped += notes.take(&mut taken, &room).calls;
                 seen.extend(taken.iter().map(|(_, note)| note));
                 notes.keep(taken.clear(&room));
             }
             writer.join().expect("the writer")
         });
-        dropped += notes.take(&mut taken, &room);
+        dropped += notes.take(&mut taken, &room).calls;
         seen.extend(taken.iter().map(|(_, note)| note));
         let of = |others: bool| {
             seen.iter().filter_map(move |note| match *note {
@@ -265,25 +291,4 @@ fn room_of_idle_threads(threads: usize, pieces: usize) -> isize {
         }
     }
     left(&room)
-}
-
-/// With so many notes, or half of the room, whichever is less; and once more with as many again.
-#[test]
-fn who_fills_a_page_in_time_wakes_the_collector() {
-    static WOKEN: AtomicUsize = AtomicUsize::new(0);
-    let wake = || _ = WOKEN.fetch_add(1, Relaxed);
-    for (pieces, notes, pages) in [(100, 3 * PAGE, 3), (8, 1_000 * PAGE, 4), (100, 0, 1)] {
-        let (room, one, other) = (NoteRoom::default(), Notes::default(), Notes::default());
-        room.allow(pieces * PIECE_BYTES, notes, wake);
-        WOKEN.store(0, Relaxed);
-        let woken = |count| {
-            [&one, &other].iter().for_each(|each| _ = push(each, &room, PAGE * count / 2));
-            (WOKEN.load(Relaxed), room.is_due())
-        };
-        // The first note begins a page, and so does each that finds one full.
-        assert_eq!(woken(2), (2 / pages, 2 >= pages));
-        assert_eq!(woken(2 * (pages - 1)), (2, true));
-        room.begin_round();
-        assert!(!room.is_due());
-    }
 }

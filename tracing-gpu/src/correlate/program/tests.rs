@@ -144,7 +144,7 @@ impl Program {
                 self.notes.push((thread, Note::Within { correlation, instance: self.spans[span].id }));
             }
         }
-        let count = if !enqueues {
+        let count = if !enqueues || own {
             0
         } else if graph {
             1 + c % 4
@@ -156,7 +156,7 @@ impl Program {
         self.launched.push(Launched { thread, node, start, end, enqueues, own: own && is_noted, ops });
         let record = ApiCall { api: Api::Driver, function: b % 4, start, end, thread, correlation, result: 0 };
         self.records.push((of, record));
-        if d % 3 == 0 {
+        if d % 3 == 0 && !own {
             self.records.push((of, ApiCall { api: Api::Runtime, function: 100 + b % 2, end: end + 1, ..record }));
         }
     }
@@ -212,7 +212,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
     for (of, call) in &program.records {
         let noted = noted_in.get(&call.correlation).copied().unwrap_or(0);
         let drain = match driver_in.get(of) {
-            None => noted + roll(2),
+            None => noted + roll(8),
             Some(driver) => driver + roll(2),
         };
         driver_in.insert(*of, drain);
@@ -222,14 +222,14 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
         let mut drain = None;
         for op in &launched.ops {
             let noted = noted_in.get(&op.correlation).copied().unwrap_or(0);
-            let own = u32::from(!launched.own) * roll(4);
-            let drain = drain.insert(drain.map_or(noted + own, |last: u32| last + roll(3)));
-            events.push((if launched.own { noted + 1 } else { *drain }, roll(255), Event::Op(op)));
+            let (earliest, spread) = drain.map_or((noted, 4), |last: u32| (last, 3));
+            let drain = drain.insert(earliest + roll(spread));
+            events.push((*drain, roll(255), Event::Op(op)));
         }
     }
     events.sort_by_key(|&(drain, order, _)| (drain, order));
     let context = Context { parents: &program.parents, keep: &|_| true, written: &|_, _| 0 };
-    let mut attribution = Attribution::new(Limits { launches: 10_000, instances: 10_000 });
+    let mut attribution = Attribution::new(Limits { launches: 10_000, has_calls: true, instances: 10_000 });
     let last = events.last().map_or(0, |last| last.0).max(notes.keys().copied().max().unwrap_or(0));
     let mut events = events.into_iter().peekable();
     for drain in 0..=last {
@@ -246,11 +246,11 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
             attribution.totals(program.now); // changes nothing
         }
         if drain < last || !peek {
-            attribution.drained(&context);
+            attribution.drained(&context, roll(3) > 0);
         }
     }
     for _ in 0..if peek { 0 } else { roll(6) } {
-        attribution.drained(&context);
+        attribution.drained(&context, true);
     }
     sorted(attribution.totals(program.now))
 }

@@ -252,3 +252,21 @@ fn what_is_nested_in_a_call_or_our_own_is_left_out() {
     });
     assert_eq!(written, ["call 11 on 0", "call 13 on 0"]);
 }
+
+/// However many calls of our own there were.
+#[test]
+fn a_call_of_our_own_is_left_out_when_its_record_comes_late() {
+    let mut tracks = GpuTracks::new(10 * REMEMBERED_BYTES);
+    let own = |records: &mut GpuRecords, correlation| records.note(42, &Note::Own { correlation });
+    assert_eq!(given(&mut tracks, |records| own(records, 1_000)), [""; 0]);
+    for round in 0..10 {
+        let written = given(&mut tracks, |records| {
+            for correlation in round * 5..round * 5 + 5 {
+                own(records, correlation);
+                records.call(&call(Api::Driver, 700, correlation), "".into());
+            }
+        });
+        assert_eq!(written, [""; 0]);
+    }
+    assert_eq!(given(&mut tracks, |records| records.call(&call(Api::Driver, 700, 1_000), "".into())), [""; 0]);
+}

@@ -102,6 +102,7 @@ fn the_footer_names_every_loss_of_gpu_records() {
         unmatched: 4,
         outstanding: 5,
         forgotten_launches: 6,
+        forgotten_calls: 10,
         unreadable_records: 7,
         late: 9,
     };
@@ -117,7 +118,8 @@ fn the_footer_names_every_loss_of_gpu_records() {
  - 3 GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they are in no table.
  - 5 launches had not been answered with their GPU operations; these are in no table.
  - 6 launches were forgotten by the bound on memory before their GPU operations came; these are in no span.
- - 9 GPU operations came after their ranges were settled, whose projections are without them.
+ - 10 API calls were forgotten by the bound on memory before their records came; they are in no span, and some may be the profiler's own.
+ - 9 GPU operations are missing in projections of ranges, for want of memory; each counts once a range.
  - 4 GPU operations (12.00 us busy) could not be matched with their launches; they are in no span.
 ";
     let options = RenderOptions::default().width(200);

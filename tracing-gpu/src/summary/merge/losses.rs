@@ -23,6 +23,7 @@ pub(super) fn add(all: &mut Losses, more: Losses) {
                 late,
                 outstanding,
                 forgotten_launches,
+                forgotten_calls,
                 unreadable_records,
             },
         spans_dropped,
@@ -50,6 +51,7 @@ pub(super) fn add(all: &mut Losses, more: Losses) {
         (&mut activity.late, late),
         (&mut activity.outstanding, outstanding),
         (&mut activity.forgotten_launches, forgotten_launches),
+        (&mut activity.forgotten_calls, forgotten_calls),
         (&mut activity.unreadable_records, unreadable_records),
     ] {
         *sum = sum.saturating_add(count);
