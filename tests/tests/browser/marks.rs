@@ -1,8 +1,8 @@
-//! What stands beside and below the phase tree: as the text has it.
+//! What stands beside and below the phase tree, as the text has it; and what a comparison shows first.
 
 use serde_json::json;
 use tracing_gpu::internals::{HtmlSink, timeline::Sink};
-use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, TreeNode};
+use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, TreeNode};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};
@@ -73,5 +73,47 @@ fn the_tree_has_the_marks_and_the_words_of_the_text() {
     );
     assert!(edges[0] == edges[1] && edges[1] == edges[2], "{edges}");
     browser.screenshot(&folder().join("marks.png"));
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// What became slower itself is what one sees first; what contains it is in the table.
+#[test]
+fn the_bars_of_a_comparison_are_of_the_cause() {
+    let run = |own: u64| {
+        let mut summary = Summary::default();
+        let node = |name: &str, total_ns, self_ns, children| TreeNode {
+            name: name.to_owned(),
+            total_ns,
+            self_ns,
+            calls: 1,
+            instances: 1,
+            children,
+            ..TreeNode::default()
+        };
+        summary.tree = vec![node("outer", 40_000 + own, 40_000, vec![node("inner", own, own, vec![])])];
+        summary.ranges = [("outer", RangeStyle::PushPop, 40_000 + own), ("inner", RangeStyle::PushPop, own)]
+            .into_iter()
+            .chain([("outer", RangeStyle::StartEnd, 300_000 + 2 * own)])
+            .map(|(name, style, total_ns)| RangeStats {
+                domain: None,
+                name: name.to_owned(),
+                style,
+                times: Times { instances: 1, total_ns, ..Times::default() },
+            })
+            .collect();
+        summary
+    };
+    let (old, new) = (run(60_000), run(150_000));
+    let mut page = Vec::new();
+    Comparison::of(&[("old", &old), ("new", &new)]).html(&mut page).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written("cause.html", &page));
+    let card = browser.text("document.querySelector('#changes section').innerText");
+    let lines: Vec<&str> = card.lines().filter(|line| !line.trim().is_empty()).collect();
+    let verdict = "slower itself in new: inner +90.00 us (x2.50); slower in new: outer (start/end) +180.0 us (x1.43), \
+                   outer +90.00 us (x1.90), inner +90.00 us (x2.50)";
+    assert_eq!(lines, ["new", verdict, "Changes of own times:", "inner", "+90.00 us", "x2.50"], "{card}");
+    browser.screenshot(&folder().join("cause.png"));
     assert_eq!(browser.complaints(), NOTHING);
 }

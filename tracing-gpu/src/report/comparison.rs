@@ -28,15 +28,15 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
         return section(&title, NO_RANGE);
     }
     let sentences = said(comparison, SLOWER, options) + &added(comparison, options);
-    let mut text = section(&title, &body(comparison, &sentences, options));
-    if let Some(own) = by_self_time(comparison) {
+    // What became slower itself, before what contains it.
+    let own = by_self_time(comparison).map_or_else(String::new, |own| {
         let title = match options.style {
             TableStyle::Current => format!(" ** Self Time Comparison (base: {}):", shown(base, options)),
             TableStyle::Legacy => format!("Self Time Comparison (base: {}):", shown(base, options)),
         };
-        text += &section(&title, &body(&own, &said(&own, SLOWER_ITSELF, options), options));
-    }
-    text
+        section(&title, &body(&own, &said(&own, SLOWER_ITSELF, options), options))
+    });
+    own + &section(&title, &body(comparison, &sentences, options))
 }
 
 fn body(comparison: &Comparison, sentences: &str, options: &RenderOptions) -> String {
