@@ -231,7 +231,7 @@ fn own_times_say_which_range_became_slower_itself() {
 
                 old                          new
           ----------------  -------------------------------------
-   Range   Total     Share   Total     Share  Difference   Ratio
+   Range    Self     Share    Self     Share  Difference   Ratio
    -----  --------  ------  --------  ------  ----------  -------
 >> sort   40.00 ms   53.3%  90.00 ms   73.2%   +50.00 ms    x2.25
    load   20.00 ms   26.7%  18.00 ms   14.6%   -2.000 ms    x0.90
