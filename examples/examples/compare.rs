@@ -48,7 +48,7 @@ enum Form {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let compared = if arguments.iter().any(|word| word == "--help") {
+    let compared = if arguments.iter().any(|word| word == "--help" || word == "-h") {
         stdout().write_all(USAGE.as_bytes()).map(|()| true).map_err(Into::into)
     } else if arguments.is_empty() {
         demonstrate()

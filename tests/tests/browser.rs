@@ -11,6 +11,8 @@ mod compared;
 mod drawn;
 #[path = "browser/invented.rs"]
 mod invented;
+#[path = "browser/marks.rs"]
+mod marks;
 #[path = "browser/odd.rs"]
 mod odd;
 #[path = "browser/reader.rs"]

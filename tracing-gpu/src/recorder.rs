@@ -32,6 +32,7 @@ use values::{OpenRanges, OpenValues};
 
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
+use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 use crate::outputs::cannot_write;
 use crate::summary::{Process, RangeStyle, Summary};
@@ -216,18 +217,12 @@ impl Recorder {
         let mut state = self.state.lock();
         let state = &mut *state;
         for shard in self.core.all_shards() {
-            let mut records = std::mem::take(&mut state.records);
-            self.lost.fetch_add(shard.take_records(&mut records), Relaxed);
-            if !records.is_empty() {
-                state.moments.add(|| self.core.clock.anchor()); // after what is converted by it
-                state.labels.update(self.core);
-                write_records(state, &records);
-                if let Some(room) = &self.core.tape_room {
-                    room.give_back(records.room());
-                }
-                records.clear();
+            // What is there now: a thread that is faster than the files must not keep the others waiting.
+            let mut left = self.write_piece(state, shard);
+            while left > 0 {
+                self.write_piece(state, shard);
+                left -= 1;
             }
-            state.records = records;
         }
         let gpu = self.gpu.lock().take();
         if !gpu.is_empty() {
@@ -239,6 +234,24 @@ impl Recorder {
         tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
         self.lost.fetch_add(lost + tracks.take_lost() + open.take_lost(), Relaxed);
         give(&mut state.files, &mut state.errors, |sink| sink.flush());
+    }
+
+    /// Writes the next piece of what a thread has recorded. Returns the number of those that are left.
+    fn write_piece(&self, state: &mut State, shard: &Shard) -> usize {
+        let mut records = std::mem::take(&mut state.records);
+        let (lost, left) = shard.take_records(&mut records);
+        self.lost.fetch_add(lost, Relaxed);
+        if !records.is_empty() {
+            state.moments.add(|| self.core.clock.anchor()); // after what is converted by it
+            state.labels.update(self.core);
+            write_records(state, &records);
+            if let Some(room) = &self.core.tape_room {
+                room.give_back(records.room());
+            }
+            records.clear();
+        }
+        state.records = records;
+        left
     }
 
     fn stop(&self) {

@@ -5,6 +5,7 @@
 //! neither, go to the list at once, texts into one string. Whoever writes the files takes
 //! the list away, with what is in the page so far. All lists of a profiler share one bound; what does not fit is counted.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use nvtx_rs::{Color, Payload};
@@ -127,6 +128,8 @@ pub(crate) struct Records {
 
 /// Lines that a list keeps the memory of: 2 MiB, and as much for other records, for fields and for the texts of these.
 const KEPT: usize = 1 << 16;
+/// Room of what is taken away at once, about: its room comes back when it is written, and a burst takes seconds.
+const PIECE: usize = KEPT;
 
 /// Room of what a record has elsewhere, in lines.
 fn lines_of_text(record: &Record) -> usize {
@@ -212,6 +215,8 @@ pub(crate) struct Tape {
 
 #[derive(Debug, Default)]
 struct Log {
+    /// Pieces that are complete, of what came before `records`.
+    before: VecDeque<Records>,
     records: Records,
     /// How much of the page is in `records`.
     taken: usize,
@@ -277,6 +282,9 @@ impl Log {
         let lines = page.since(self.taken);
         self.taken += lines.len();
         self.records.lines.extend(lines);
+        if self.records.room() >= PIECE {
+            self.before.push_back(std::mem::take(&mut self.records));
+        }
     }
 }
 
@@ -371,8 +379,9 @@ impl Shard {
         }
     }
 
-    /// Hands over what was recorded since the last time, in place of the empty `into`. Any thread. Returns the number of records that were lost since then.
-    pub(crate) fn take_records(&self, into: &mut Records) -> u64 {
+    /// Hands over the next piece of what was recorded, in place of the empty `into`. Any thread. Returns the number of records that were lost since the last time, and
+    /// that of the pieces that are left.
+    pub(crate) fn take_records(&self, into: &mut Records) -> (u64, usize) {
         let mut log = self.tape.log.lock();
         if let Some(page) = &self.tape.page {
             log.take_over(page);
@@ -380,9 +389,11 @@ impl Shard {
         if let Some(room) = self.core.tape_room.as_ref().filter(|_| log.ahead > 0) {
             room.give_back(std::mem::take(&mut log.ahead));
         }
-        if !log.records.is_empty() {
-            std::mem::swap(&mut log.records, into);
+        match log.before.pop_front() {
+            Some(piece) => *into = piece,
+            None if !log.records.is_empty() => std::mem::swap(&mut log.records, into),
+            None => {}
         }
-        std::mem::take(&mut log.lost)
+        (std::mem::take(&mut log.lost), log.before.len() + usize::from(!log.records.is_empty()))
     }
 }

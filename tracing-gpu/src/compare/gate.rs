@@ -1,10 +1,11 @@
 //! What became slower: a gate for continuous integration.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use super::{ComparedRange, Comparison, InRun};
 use crate::RangeStyle;
-use crate::report::{escaped, human_inline, ratio};
+use crate::report::{escaped, human_inline, label, ratio};
 
 /// Time below which a difference is never a regression, if nothing else is said: 0.1 ms.
 const LEAST_NS: u64 = 100_000;
@@ -57,20 +58,31 @@ impl Gate {
         Self { threshold, basis: Basis::Total, least_ns: LEAST_NS, least_instances: 1 }
     }
 
-    /// By how much a range grew, in nanoseconds and as a ratio, if that is too much.
-    fn judge(&self, base: &InRun, new: &InRun) -> Option<(u64, f64)> {
+    /// By how much a range grew, in nanoseconds, itself (if that is known), and as a ratio, if that is too much.
+    fn judge(&self, base: &InRun, new: &InRun) -> Option<(u64, Option<i64>, f64)> {
         let (old, now) = (&base.times, &new.times);
         if old.instances.min(now.instances) < self.least_instances.max(1) {
             return None;
         }
-        let expected = match self.basis {
-            Basis::Total => old.total_ns as f64,
-            Basis::Average => old.total_ns as f64 / old.instances as f64 * now.instances as f64,
+        let as_many = |ns: u64| match self.basis {
+            Basis::Total => ns as f64,
+            Basis::Average => ns as f64 / old.instances as f64 * now.instances as f64,
         };
+        let expected = as_many(old.total_ns);
         let grown = now.total_ns as f64 - expected;
         let bound = expected * self.threshold.max(0.0); // the maximum of no number and 0 is 0
         let too_much = grown > bound && grown >= self.least_ns.max(1) as f64;
-        too_much.then_some((grown as u64, now.total_ns as f64 / expected))
+        let own = base.self_ns.zip(new.self_ns).map(|(old, now)| (now as f64 - as_many(old)) as i64);
+        too_much.then_some((grown as u64, own, now.total_ns as f64 / expected))
+    }
+
+    /// What comes first: ranges that lost time themselves; those of which that is not known; those through others inside of them alone.
+    fn place(&self, regression: &Regression) -> (u8, Reverse<u64>) {
+        match regression.self_grown_ns {
+            Some(own) if own > 0 && own.unsigned_abs() >= self.least_ns => (0, Reverse(own.unsigned_abs())),
+            None => (1, Reverse(regression.grown_ns)),
+            Some(_) => (2, Reverse(regression.grown_ns)),
+        }
     }
 }
 
@@ -99,6 +111,9 @@ pub struct Regression {
     pub instances: u64,
     /// Time lost, in nanoseconds: beyond the total of the first run, or, where averages were compared, beyond what as many instances took there.
     pub grown_ns: u64,
+    /// The same of its own time ([`InRun::self_ns`]), negative where that shrank: nothing or little where a range became slower through others inside of it. `None`
+    /// where own times are not known.
+    pub self_grown_ns: Option<i64>,
     /// What was compared, by the same of the first run. Infinite where the first run spent no time.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_infinite"))]
     pub ratio: f64,
@@ -112,15 +127,11 @@ fn is_infinite(ratio: &f64) -> bool {
 
 impl fmt::Display for Regression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let label = match &self.domain {
-            Some(domain) => format!("{domain}:{}", self.name),
-            None => self.name.clone(),
-        };
         write!(
             f,
             "{}: {} took {}, {} in {} ({})",
             escaped(&self.run),
-            if label.is_empty() { "None".into() } else { escaped(&label) },
+            named(self.domain.as_deref(), &self.name, self.style),
             human_inline(self.total_ns),
             human_inline(self.base_total_ns),
             escaped(&self.base),
@@ -129,8 +140,20 @@ impl fmt::Display for Regression {
         if self.instances != self.base_instances {
             write!(f, ", in {} instances instead of {}", self.instances, self.base_instances)?;
         }
-        Ok(())
+        match self.self_grown_ns {
+            Some(own) if own.unsigned_abs() != self.grown_ns => {
+                write!(f, ", itself {} {}", human_inline(own.unsigned_abs()), if own < 0 { "less" } else { "more" })
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+/// The name of a range in a line: a lifetime is told from the entries of the same name, as in the table.
+fn named(domain: Option<&str>, name: &str, style: RangeStyle) -> String {
+    let label = label(domain, name).unwrap_or_else(|| "None".to_owned());
+    let lifetime = if style == RangeStyle::StartEnd { " (start/end)" } else { "" };
+    format!("{}{lifetime}", escaped(&label))
 }
 
 /// A range that a run has and the first one has not. Its text is one line.
@@ -156,15 +179,11 @@ pub struct Added {
 
 impl fmt::Display for Added {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let label = match &self.domain {
-            Some(domain) => format!("{domain}:{}", self.name),
-            None => self.name.clone(),
-        };
         write!(
             f,
             "{}: {} took {}, and is not in {}",
             escaped(&self.run),
-            if label.is_empty() { "None".into() } else { escaped(&label) },
+            named(self.domain.as_deref(), &self.name, self.style),
             human_inline(self.total_ns),
             escaped(&self.base),
         )
@@ -212,17 +231,18 @@ impl Comparison {
     }
 
     /// What became slower by more than `threshold` (0.1 is 10 %), with the defaults of [`Gate`]: totals are compared, and differences below 0.1 ms do not count.
-    /// Ranges that the first run does not have are in [`added`](Self::added) alone. The most time lost comes first.
+    /// Ranges that the first run does not have are in [`added`](Self::added) alone. In the order of [`check`](Self::check).
     #[must_use]
     pub fn regressions(&self, threshold: f64) -> Vec<Regression> {
         self.check(&Gate::new(threshold))
     }
 
-    /// What became slower by more than the gate allows, in any run. The most time lost comes first.
+    /// What became slower by more than the gate allows, in any run. The cause comes first: ranges whose own time grew by [`Gate::least_ns`] or more, by that; then those whose
+    /// own time is not known, and those that became slower through others inside of them, by the time lost.
     #[must_use]
     pub fn check(&self, gate: &Gate) -> Vec<Regression> {
         let mut found: Vec<Regression> = self.ranges.iter().flat_map(|range| self.check_range(range, gate)).collect();
-        found.sort_by_key(|regression| std::cmp::Reverse(regression.grown_ns)); // stable
+        found.sort_by_key(|regression| gate.place(regression)); // stable
         found
     }
 
@@ -232,7 +252,7 @@ impl Comparison {
         others
             .filter_map(|(new, run)| {
                 let new = new.as_ref()?;
-                let (grown_ns, ratio) = gate.judge(base, new)?;
+                let (grown_ns, self_grown_ns, ratio) = gate.judge(base, new)?;
                 Some(Regression {
                     run: run.clone(),
                     base: base_name.clone(),
@@ -244,6 +264,7 @@ impl Comparison {
                     base_instances: base.times.instances,
                     instances: new.times.instances,
                     grown_ns,
+                    self_grown_ns,
                     ratio,
                 })
             })

@@ -208,8 +208,8 @@ impl Comparison {
     /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below, what is slower, in words.
     ///
     /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that did not occur is `-`, and its ratio is
-    /// `new` or `gone`. `>>` marks where a run lost most time. Where the trees of the runs tell own times, these follow in a second table: a range that is only slower
-    /// through one inside of it leads the first, and the one that is slower itself the second.
+    /// `new` or `gone`. `>>` marks where a run lost most time. Where the trees of the runs tell own times, a table of these comes first: it is led by the range that is slower
+    /// itself, and the other by one that contains it.
     ///
     /// # Errors
     ///
@@ -286,11 +286,16 @@ fn nowhere(range: &RangeStats, runs: usize) -> ComparedRange {
     ComparedRange { domain, name, style: range.style, in_runs: vec![None; runs] }
 }
 
-/// The same ranges by their own times in place of totals, the largest difference first; `None` where these are not known, or are the totals.
+/// The same ranges by their own times in place of totals, the largest difference first; `None` where these are not known in all runs, or are the totals.
 pub(crate) fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
     let places = || comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
     let differs = |place: &InRun| place.self_ns.is_some_and(|own| own != place.times.total_ns);
-    if !places().any(differs) {
+    let has_none = |run: usize| {
+        let own = comparison.ranges.iter().filter(|range| range.style == RangeStyle::PushPop);
+        let mut own = own.filter_map(|range| range.in_runs.get(run)?.as_ref()).map(|place| place.self_ns).peekable();
+        own.peek().is_some() && own.all(|own| own.is_none())
+    };
+    if !places().any(differs) || (0..comparison.runs.len()).any(has_none) {
         return None;
     }
     let known = |range: &&ComparedRange| range.in_runs.iter().flatten().all(|place| place.self_ns.is_some());

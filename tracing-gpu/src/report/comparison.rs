@@ -8,6 +8,9 @@ use crate::{ComparedRange, Comparison, RangeStyle};
 
 /// Widths of a run's columns: total, share, difference, ratio.
 const WIDTHS: [usize; 4] = [8, 6, 10, 7];
+/// What times are of, as wide as they.
+const TOTAL: &str = " Total  ";
+const SELF: &str = "  Self  ";
 /// Below this a name is no longer told from another: the runs then stand below each other.
 const LEAST_NAME: usize = 20;
 /// Widest name of a range or run in a sentence, and of a run in a table.
@@ -28,19 +31,19 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
         return section(&title, NO_RANGE);
     }
     let sentences = said(comparison, SLOWER, options) + &added(comparison, options);
-    let mut text = section(&title, &body(comparison, &sentences, options));
-    if let Some(own) = by_self_time(comparison) {
+    // What became slower itself, before what contains it.
+    let own = by_self_time(comparison).map_or_else(String::new, |own| {
         let title = match options.style {
             TableStyle::Current => format!(" ** Self Time Comparison (base: {}):", shown(base, options)),
             TableStyle::Legacy => format!("Self Time Comparison (base: {}):", shown(base, options)),
         };
-        text += &section(&title, &body(&own, &said(&own, SLOWER_ITSELF, options), options));
-    }
-    text
+        section(&title, &body(&own, SELF, &said(&own, SLOWER_ITSELF, options), options))
+    });
+    own + &section(&title, &body(comparison, TOTAL, &sentences, options))
 }
 
-fn body(comparison: &Comparison, sentences: &str, options: &RenderOptions) -> String {
-    let lines = Lines::of(comparison, options);
+fn body(comparison: &Comparison, time: &'static str, sentences: &str, options: &RenderOptions) -> String {
+    let lines = Lines::of(comparison, time, options);
     let table = match lines.name_width(options.columns()) {
         Some(width) => lines.beside(width),
         None => lines.below(options.columns()),
@@ -214,6 +217,8 @@ fn difference(ns: i64, inline: bool) -> String {
 
 /// The cells of all ranges and runs as texts.
 struct Lines {
+    /// The header of the times.
+    time: &'static str,
     runs: Vec<String>,
     names: Vec<String>,
     /// By range and run: total, share, difference, ratio. The base run has two of them.
@@ -223,13 +228,14 @@ struct Lines {
 }
 
 impl Lines {
-    fn of(comparison: &Comparison, options: &RenderOptions) -> Self {
+    fn of(comparison: &Comparison, time: &'static str, options: &RenderOptions) -> Self {
         let wholes = wholes(comparison);
         let cells = comparison.ranges.iter().map(|range| {
             let runs = wholes.iter().enumerate();
             runs.map(|(run, &whole)| cells(range, run, whole)).collect()
         });
         Self {
+            time,
             runs: comparison.runs.iter().map(|run| shown(run, options)).collect(),
             names: comparison.ranges.iter().map(|range| label(range, options)).collect(),
             cells: cells.collect(),
@@ -261,7 +267,7 @@ impl Lines {
         let centred = |run: usize| format!("{:^1$}", self.runs[run], self.group(run));
         push(&mut out, &format!("   {:width$}{}", "", groups(&centred)));
         push(&mut out, &format!("   {:width$}{}", "", groups(&|run| "-".repeat(self.group(run)))));
-        push(&mut out, &format!("   {:width$}{}", "Range", groups(&|run| headers(run))));
+        push(&mut out, &format!("   {:width$}{}", "Range", groups(&|run| headers(self.time, run))));
         push(&mut out, &format!("   {}{}", "-".repeat(width), groups(&|run| dashes(run))));
         for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
             let mark = if self.worst.contains(&Some(at)) { ">>" } else { "  " };
@@ -278,7 +284,7 @@ impl Lines {
         let longest = self.runs.iter().map(|run| chars(run)).max().unwrap_or(0);
         let width = longest.min(columns.saturating_sub(fixed)).max(3);
         let mut out = String::new();
-        push(&mut out, &format!("   {:2$}  {}", "Range", headers(1), width + 2));
+        push(&mut out, &format!("   {:2$}  {}", "Range", headers(self.time, 1), width + 2));
         push(&mut out, &format!("   {}  {}", "-".repeat(width + 2), dashes(1)));
         for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
             push(&mut out, &format!("   {}", shorten(name, columns - 3, columns / 2)));
@@ -298,8 +304,8 @@ fn push(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-fn headers(run: usize) -> String {
-    let all = [" Total  ", " Share", "Difference", " Ratio "];
+fn headers(time: &str, run: usize) -> String {
+    let all = [time, " Share", "Difference", " Ratio "];
     all[..if run == 0 { 2 } else { 4 }].join("  ")
 }
 

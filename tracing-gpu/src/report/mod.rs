@@ -50,6 +50,8 @@ pub(crate) use nsys::style_name;
 pub(crate) use number::human_inline;
 pub use options::RenderOptions;
 pub(crate) use tables::{stream_table, table};
+#[cfg(feature = "html")]
+pub(crate) use tree::{Explained, Marked, explained};
 
 use std::fmt;
 use std::io;

@@ -84,7 +84,7 @@ fn a_range_that_ended_elsewhere_comes_through() {
     let elsewhere = RangeRecord { began_on: Some(17), ..range(5) };
     shard.record(|| Record::Range(elsewhere));
     let mut records = Records::default();
-    assert_eq!(shard.take_records(&mut records), 0);
+    assert_eq!(shard.take_records(&mut records), (0, 0));
     assert_eq!(records.iter().collect::<Vec<_>>(), [(THREAD, Recorded::Range(elsewhere))]);
 }
 
@@ -102,11 +102,12 @@ fn records_are_in_order_whenever_they_are_taken() {
         let mut records = Records::default();
         loop {
             let last = done.load(Acquire);
-            assert_eq!(shard.take_records(&mut records), 0);
+            let (lost, more) = shard.take_records(&mut records);
+            assert_eq!(lost, 0);
             taken.extend(numbers(&records));
             shard.core.tape_room.as_ref().unwrap().give_back(records.room());
             records.clear();
-            if last {
+            if last && more == 0 {
                 break;
             }
         }
@@ -127,7 +128,7 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
             record(shard, next);
             next += 1;
         });
-        let lost = shard.take_records(&mut records);
+        let (lost, _) = shard.take_records(&mut records);
         let kept = numbers(&records);
         assert!(records.room() <= LINES && records.room() > LINES - 2 * PAGE, "{}", records.room());
         assert_eq!(kept.len() as u64 + lost, 3_000);
@@ -138,6 +139,34 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
     // All of it, but for the page that is begun.
     let left = room.left.load(Relaxed);
     assert!((LINES - PAGE..=LINES).contains(&left), "{left}");
+}
+
+/// Writing a burst takes seconds: what comes meanwhile, as the ends of the ranges around it, finds room as soon as a part is written.
+#[test]
+fn a_burst_is_taken_away_in_pieces() {
+    let shard = shard(4 * PIECE);
+    let room = shard.core.tape_room.as_ref().unwrap();
+    let all = 5 * PIECE as u64;
+    (0..all).for_each(|number| shard.record_range(shard.tape.page.as_ref().unwrap(), &range(number)));
+    let mut records = Records::default();
+    let (lost, more) = shard.take_records(&mut records);
+    assert!(records.room() <= PIECE + PAGE && more >= 3, "{} lines, {more} more", records.room());
+    let mut kept = numbers(&records);
+    room.give_back(records.room());
+    records.clear();
+    let late = all + 7;
+    shard.record_range(shard.tape.page.as_ref().unwrap(), &range(late));
+    for left in (0..=more).rev() {
+        // What came later is not lost.
+        assert_eq!(shard.take_records(&mut records), (0, left));
+        kept.extend(numbers(&records));
+        room.give_back(records.room());
+        records.clear();
+    }
+    assert_eq!((kept.len() as u64 + lost, kept.last()), (all + 1, Some(&late)));
+    assert!(kept.is_sorted());
+    let left = room.left.load(Relaxed);
+    assert!((4 * PIECE - PAGE..=4 * PIECE).contains(&left), "{left}");
 }
 
 #[test]
@@ -172,7 +201,7 @@ fn values_come_before_their_range_with_their_fields() {
         expected.push((number as u64, color, payload, format!("{fields:?}")));
     }
     let mut records = Records::default();
-    assert_eq!(shard.take_records(&mut records), 0);
+    assert_eq!(shard.take_records(&mut records), (0, 0));
     let (mut found, mut events) = (Vec::new(), 0);
     for (thread, record) in records.iter() {
         assert_eq!(thread, THREAD);

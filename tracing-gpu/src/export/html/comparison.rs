@@ -1,11 +1,14 @@
 //! Runs side by side, for the page: what is slower in words, and the table that it sorts and draws bars from.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use super::data::{LONGEST_COMMAND, identity};
 use super::tables::{Cell, Column, Kind, MOST_ROWS, Table, name, number, style};
-use super::texts::presentable;
-use crate::report::{RenderOptions, change, verdicts, verdicts_on_self_time};
+use super::texts::{LONGEST, presentable};
+use crate::compare::by_self_time;
+use crate::report::{RenderOptions, change, label, verdicts, verdicts_on_self_time};
 use crate::summary::{Process, RangeStyle};
 use crate::{ComparedRange, Comparison};
 
@@ -32,10 +35,27 @@ struct Run {
     command: String,
     /// Milliseconds since 1970 in UTC; 0 where it is not known.
     started_ms: u64,
-    /// Whether something is slower than in the first run, and what. Nothing of the first.
+    /// Whether something is slower than in the first run, and what: itself, then with what is inside. Nothing of the first.
     slower: bool,
     verdict: String,
+    /// What changed most, ranges that became slower before those that became faster; and how many more changed. By own times, where these are known.
+    by_own: bool,
+    changes: Vec<Change>,
+    more_changes: usize,
 }
+
+/// A bar.
+#[derive(Debug, Serialize)]
+struct Change {
+    name: String,
+    lifetime: bool,
+    ns: i64,
+    ratio: String,
+}
+
+/// Bars of ranges that became slower, and of ranges that became faster.
+const SLOWER_BARS: usize = 5;
+const FASTER_BARS: usize = 3;
 
 /// What a page of nothing else is called.
 pub(super) fn title(comparison: &Comparison) -> String {
@@ -51,18 +71,23 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
     let mut said_of_own = verdicts_on_self_time(comparison, COLUMNS, &RenderOptions::default()).into_iter();
     let any_own =
         comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten()).any(|place| place.self_ns.is_some());
+    let own = by_self_time(comparison);
     let mut runs = Vec::new();
     for (at, (name, process)) in comparison.runs.iter().zip(&comparison.processes).enumerate() {
         let verdict = (at > 0).then(|| said.next()).flatten();
         let of_own = (at > 0).then(|| said_of_own.next()).flatten();
+        let (changes, more_changes) = changes(own.as_ref().unwrap_or(comparison), at);
         runs.push(Run {
             name: run_name(name),
             first: columns.len(),
             identity: if *process == Process::default() { Vec::new() } else { identity(process) },
             command: presentable(&process.command, LONGEST_COMMAND).into_owned(),
             started_ms: process.started_unix_ns / 1_000_000,
-            slower: verdict.as_ref().is_some_and(|verdict| verdict.slower),
-            verdict: [verdict, of_own].into_iter().flatten().map(|verdict| verdict.text).collect::<Vec<_>>().join("; "),
+            slower: verdict.iter().chain(&of_own).any(|verdict| verdict.slower),
+            verdict: [of_own, verdict].into_iter().flatten().map(|verdict| verdict.text).collect::<Vec<_>>().join("; "),
+            by_own: own.is_some(),
+            changes,
+            more_changes,
         });
         columns.extend([Column("Total", Kind::Ns), Column("Share", Kind::Percent)]);
         if at > 0 {
@@ -81,6 +106,35 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
         rows_left_out: comparison.ranges.len().saturating_sub(most),
     };
     Compared { runs, table }
+}
+
+fn changes(comparison: &Comparison, run: usize) -> (Vec<Change>, usize) {
+    let changed = comparison.ranges.iter().filter_map(|range| {
+        let ns = range.difference_ns(run).filter(|&ns| run > 0 && ns != 0)?;
+        Some((range, ns))
+    });
+    let (mut slower, mut faster): (Vec<_>, Vec<_>) = changed.partition(|(_, ns)| *ns > 0);
+    let all = slower.len() + faster.len();
+    for (ranges, most) in [(&mut slower, SLOWER_BARS), (&mut faster, FASTER_BARS)] {
+        ranges.sort_by_key(|(_, ns)| Reverse(ns.unsigned_abs())); // stable
+        ranges.truncate(most);
+    }
+    let shown: Vec<Change> = slower
+        .into_iter()
+        .chain(faster)
+        .map(|(range, ns)| Change {
+            name: presentable(
+                &label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned()),
+                LONGEST,
+            )
+            .into_owned(),
+            lifetime: range.style == RangeStyle::StartEnd,
+            ns,
+            ratio: change(range, run),
+        })
+        .collect();
+    let more = all - shown.len();
+    (shown, more)
 }
 
 fn run_name(name: &str) -> String {
@@ -185,8 +239,12 @@ mod tests {
         assert_eq!(row(0), [json!("outer"), json!(40), json!(90), json!(40), json!(0)]);
         assert_eq!(row(1), [json!("inner"), json!(60), json!(90), json!(150), json!(90)]);
         let verdict =
-            "slower in new: outer +90 ns (x1.90), inner +90 ns (x2.50); slower itself in new: inner +90 ns (x2.50)";
+            "slower itself in new: inner +90 ns (x2.50); slower in new: outer +90 ns (x1.90), inner +90 ns (x2.50)";
         assert_eq!((&data["runs"][1]["first"], &data["runs"][1]["verdict"]), (&json!(4), &json!(verdict)));
+        // The bars are of the cause alone.
+        let inner = json!({ "name": "inner", "lifetime": false, "ns": 90, "ratio": "x2.50" });
+        assert_eq!((&data["runs"][1]["by_own"], &data["runs"][1]["changes"]), (&json!(true), &json!([inner])));
+        assert_eq!((&data["runs"][0]["changes"], &data["runs"][1]["more_changes"]), (&json!([]), &json!(0)));
     }
 
     #[test]

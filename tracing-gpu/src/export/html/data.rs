@@ -12,7 +12,7 @@ use super::tables::{Table, tables};
 use super::texts::presentable;
 use super::tree::{Node, nodes};
 use crate::Comparison;
-use crate::report::{RenderOptions, Report, notes};
+use crate::report::{Explained, RenderOptions, Report, explained, notes};
 use crate::summary::{Process, Summary};
 
 /// Bytes of a command line that are kept.
@@ -41,6 +41,10 @@ pub(super) struct Shown<'a> {
     #[serde(serialize_with = "each")]
     texts: Vec<Arc<str>>,
     tree: Vec<Node>,
+    /// What 100 % of the tree is, and what its marks mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree_whole: Option<String>,
+    tree_marks: Vec<String>,
     tables: Vec<Table<'a>>,
     comparison: Option<Compared<'a>>,
     gpu: Option<Gpu>,
@@ -145,7 +149,8 @@ pub(super) fn shown<'a>(
     let (colors, bar_colors) = colors(&laid.bars);
     let launches = in_order_of(&laid.bars, &launches);
     let texts_left_out = texts.left_out;
-    let (tree, nodes_left_out) = nodes(summary);
+    let Explained { whole, marked, marks } = explained(summary);
+    let (tree, nodes_left_out) = nodes(summary, &marked);
     let rows: Vec<u32> = laid.rows.iter().flatten().map(|(_, length)| *length).collect();
     Shown {
         title: title(&summary.process),
@@ -168,6 +173,8 @@ pub(super) fn shown<'a>(
         colors,
         texts: texts.into_list(),
         tree,
+        tree_whole: whole,
+        tree_marks: marks,
         tables: tables(summary),
         comparison: comparison.map(compared),
         gpu: summary.gpu.as_ref().map(|gpu| Gpu {

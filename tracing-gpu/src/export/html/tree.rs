@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::texts::{LONGEST, presentable};
-use crate::report::label;
+use crate::report::{Marked, label};
 use crate::summary::{GpuWork, Summary, TreeNode};
 
 /// Nodes that are kept. What is beyond is counted.
@@ -18,6 +18,11 @@ pub(super) struct Node {
     instances: u64,
     total: u64,
     own: u64,
+    /// Whether the calls are marked, and the share of the parent.
+    #[serde(skip_serializing_if = "is_not")]
+    polled: bool,
+    #[serde(skip_serializing_if = "is_not")]
+    beside: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,15 +39,22 @@ struct Work {
     operations: u64,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands over a reference
+fn is_not(marked: &bool) -> bool {
+    !marked
+}
+
 /// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any span comes last, with nothing on the CPU.
-pub(super) fn nodes(summary: &Summary) -> (Vec<Node>, usize) {
+/// `marked` has the marks of the former, in this order.
+pub(super) fn nodes(summary: &Summary, marked: &[Marked]) -> (Vec<Node>, usize) {
     let mut nodes = Vec::new();
     let mut left_out = 0;
     let mut waiting: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
     while let Some((depth, node)) = waiting.pop() {
         waiting.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
         if nodes.len() < MOST_NODES {
-            nodes.push(of(depth, node));
+            let marked = marked.get(nodes.len()).copied().unwrap_or_default();
+            nodes.push(of(depth, node, marked));
         } else {
             left_out += 1;
         }
@@ -54,7 +66,7 @@ pub(super) fn nodes(summary: &Summary) -> (Vec<Node>, usize) {
     (nodes, left_out)
 }
 
-fn of(depth: usize, node: &TreeNode) -> Node {
+fn of(depth: usize, node: &TreeNode, marked: Marked) -> Node {
     let name = label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
     Node {
         depth,
@@ -63,6 +75,8 @@ fn of(depth: usize, node: &TreeNode) -> Node {
         instances: node.instances,
         total: node.total_ns,
         own: node.self_ns,
+        polled: marked.polled,
+        beside: marked.beside,
         stream_total: node.stream_total_ns,
         stream_own: node.stream_self_ns,
         gpu: node.gpu.as_ref().map(|work| Work {
@@ -82,6 +96,8 @@ fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
         instances: 0,
         total: 0,
         own: 0,
+        polled: false,
+        beside: false,
         stream_total: None,
         stream_own: None,
         gpu: Some(Work { busy: work.busy_ns, busy_own: work.busy_ns, sum: work.sum_ns, operations: work.operations }),
@@ -96,7 +112,7 @@ mod tests {
     fn parents_come_before_their_children() {
         let node = |name: &str, children| TreeNode { name: name.to_owned(), children, ..TreeNode::default() };
         let tree = vec![node("a", vec![node("b", vec![node("c", vec![])]), node("d", vec![])]), node("", vec![])];
-        let (nodes, left_out) = nodes(&Summary { tree, ..Summary::default() });
+        let (nodes, left_out) = nodes(&Summary { tree, ..Summary::default() }, &[]);
         let seen: Vec<(usize, &str)> = nodes.iter().map(|node| (node.depth, node.name.as_str())).collect();
         assert_eq!(seen, [(0, "a"), (1, "b"), (2, "c"), (1, "d"), (0, "None")]);
         assert_eq!(left_out, 0);
@@ -109,6 +125,6 @@ mod tests {
             tree = TreeNode { children: vec![tree], ..TreeNode::default() };
         }
         let summary = Summary { tree: vec![tree], ..Summary::default() };
-        assert_eq!(nodes(&summary).0.len(), 5_001);
+        assert_eq!(nodes(&summary, &[]).0.len(), 5_001);
     }
 }

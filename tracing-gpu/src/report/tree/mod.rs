@@ -51,6 +51,30 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     section(title, &body)
 }
 
+/// What the marks of a tree are and mean, for a page.
+#[cfg(feature = "html")]
+pub(crate) struct Explained {
+    /// What 100 % is, beside the wall time where that is known.
+    pub(crate) whole: Option<String>,
+    /// By node, in the order of printing.
+    pub(crate) marked: Vec<Marked>,
+    /// What the marks that are there mean, a sentence each.
+    pub(crate) marks: Vec<String>,
+}
+
+/// Whether the calls of a node are marked, and its share of the parent.
+#[cfg(feature = "html")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marked {
+    pub(crate) polled: bool,
+    pub(crate) beside: bool,
+}
+
+#[cfg(feature = "html")]
+pub(crate) fn explained(summary: &Summary) -> Explained {
+    verdict::explained(summary, &Shape::of(&summary.tree))
+}
+
 /// The GPU's time for what no span launched; what the CPU did there is not known.
 fn outside(gpu: &GpuActivity) -> Option<Line> {
     let work = Some(&gpu.outside).filter(|work| work.operations > 0)?;

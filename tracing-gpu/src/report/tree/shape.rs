@@ -23,6 +23,8 @@ struct Flat<'a> {
     depth: usize,
     /// One past the last node of the subtree.
     end: usize,
+    /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what a total holds twice, or of other threads.
+    beside: bool,
     /// Self time of the whole subtree.
     self_below: u128,
     /// Longest total in the subtree. A child on another thread may be longer than its parent.
@@ -105,7 +107,7 @@ pub(super) struct Entry {
     pub(super) figures: Figures,
     /// What `% Parent` is a share of: the parent's total; for a root, the whole.
     pub(super) base: u128,
-    /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what a total holds twice, or of other threads.
+    /// Whether its share of the parent is marked: what it and its siblings took is together more.
     pub(super) beside: bool,
     pub(super) mark: Mark,
     /// Whether no phase kept the GPU busier with what it launched itself.
@@ -129,7 +131,6 @@ struct Level {
     end: usize,
     depth: usize,
     base: u128,
-    beside: bool,
     folds: bool,
     folded: Option<Entry>,
 }
@@ -164,7 +165,14 @@ impl<'a> Shape<'a> {
         let slowest = (0..nodes.len())
             .filter(|&i| nodes[i].node.self_ns > 0)
             .max_by_key(|&i| (nodes[i].node.self_ns, std::cmp::Reverse(i)));
+        mark_beside(&mut nodes, whole);
         Self { nodes, whole, gpu_whole, slowest }
+    }
+
+    /// The nodes in order of printing, and whether the share of each is marked.
+    #[cfg(feature = "html")]
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&'a TreeNode, bool)> {
+        self.nodes.iter().map(|flat| (flat.node, flat.beside))
     }
 
     /// The time that shares are of: what all threads spent inside spans.
@@ -242,7 +250,7 @@ impl<'a> Shape<'a> {
                 depth: level.depth,
                 figures: Figures::of(flat),
                 base: level.base,
-                beside: level.beside || self.is_more_than_all(flat),
+                beside: flat.beside,
                 mark: marks[index],
                 busiest: busiest == Some(index),
                 folded: 0,
@@ -265,19 +273,17 @@ impl<'a> Shape<'a> {
             }
             None => (0, self.nodes.len(), 0, self.whole),
         };
-        let mut level = Level { next: first, end, depth, base, beside: false, folds: false, folded: None };
-        let (mut sum, mut small, mut small_with_children) = (0_u128, 0, false);
+        let mut level = Level { next: first, end, depth, base, folds: false, folded: None };
+        let (mut small, mut small_with_children) = (0, false);
         let mut child = first;
         while child < end {
             let flat = &self.nodes[child];
-            sum += u128::from(flat.node.total_ns);
             if self.is_small(child) {
                 small += 1;
                 small_with_children |= flat.end > child + 1;
             }
             child = flat.end;
         }
-        level.beside = parent.is_some() && sum > base;
         level.folds = small > 1 || small_with_children; // a single leaf takes one line in any case
         level
     }
@@ -289,7 +295,7 @@ impl<'a> Shape<'a> {
             depth: level.depth,
             figures: Figures::default(),
             base: level.base,
-            beside: level.beside,
+            beside: flat.beside,
             mark: Mark::None,
             busiest: false,
             folded: 0,
@@ -313,11 +319,6 @@ impl<'a> Shape<'a> {
             && on_gpu.all(|(&peak, whole)| peak == 0 || whole.is_none_or(|whole| is_below_bound(peak, whole)))
     }
 
-    /// A root by more than rounding: it was entered inside of itself.
-    fn is_more_than_all(&self, flat: &Flat) -> bool {
-        flat.parent.is_none() && u128::from(flat.node.total_ns) > self.whole + self.whole.div_ceil(FOLD_BELOW)
-    }
-
     fn busiest(&self) -> Option<usize> {
         let own = |i: usize| self.nodes[i].on_gpu[Way::Busy as usize].self_ns.unwrap_or(0);
         (0..self.nodes.len()).filter(|&i| own(i) > 0).max_by_key(|&i| (own(i), std::cmp::Reverse(i)))
@@ -333,6 +334,22 @@ impl<'a> Shape<'a> {
             at = self.nodes[index].parent;
         }
         marks
+    }
+}
+
+fn mark_beside(nodes: &mut [Flat], whole: u128) {
+    let mut together = vec![0_u128; nodes.len()];
+    for flat in nodes.iter() {
+        if let Some(parent) = flat.parent {
+            together[parent] += u128::from(flat.node.total_ns);
+        }
+    }
+    for i in 0..nodes.len() {
+        nodes[i].beside = match nodes[i].parent {
+            Some(parent) => together[parent] > u128::from(nodes[parent].node.total_ns),
+            // A root by more than rounding: it was entered inside of itself.
+            None => u128::from(nodes[i].node.total_ns) > whole + whole.div_ceil(FOLD_BELOW),
+        };
     }
 }
 
@@ -381,6 +398,7 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
             parent,
             depth,
             end: index + 1,
+            beside: false,
             self_below: u128::from(node.self_ns),
             peak: node.total_ns,
             on_gpu,

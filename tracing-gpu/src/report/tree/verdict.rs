@@ -4,12 +4,14 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::shape::{Entry, Shape, Way};
+#[cfg(feature = "html")]
+use super::{Explained, Marked};
 use super::{label, share};
 use crate::report::number::{human_inline, integer};
 use crate::report::table::{chars, shorten};
 use crate::report::wrap::wrapped;
 use crate::report::{RenderOptions, names};
-use crate::{RangeStats, RangeStyle, Summary};
+use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
 /// Phases named in a line.
 const SLOWEST: usize = 3;
@@ -29,10 +31,7 @@ pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], optio
     let slowest = shape.slowest(SLOWEST);
     let mut out = line(" >> most time of its own: ", shape, &slowest, shape.whole(), options);
     out += &hidden(shape, entries, &slowest, options);
-    if !out.is_empty() && summary.elapsed_ns > 0 {
-        let whole = human_inline(u64::try_from(shape.whole()).unwrap_or(u64::MAX));
-        let wall = human_inline(summary.elapsed_ns);
-        let sentence = format!("100% is {whole} in spans, on all threads, in {wall} of wall time");
+    if let Some(sentence) = whole_beside_wall(summary, shape).filter(|_| !out.is_empty()) {
         out += &wrapped("   ", &sentence, options.columns());
     }
     let busiest = match entries.iter().any(|entry| entry.mark.text(entry.busiest).contains('G')) {
@@ -50,20 +49,53 @@ pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], optio
     out
 }
 
+/// What all shares are of; nothing where it is not known how long all of it took.
+fn whole_beside_wall(summary: &Summary, shape: &Shape) -> Option<String> {
+    let whole = human_inline(u64::try_from(shape.whole()).unwrap_or(u64::MAX));
+    let wall = human_inline(summary.elapsed_ns);
+    (summary.elapsed_ns > 0).then(|| format!("100% is {whole} in spans, on all threads, in {wall} of wall time"))
+}
+
 /// What the marks behind figures mean, of those that are there.
 pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
     let mut out = String::new();
     if entries.iter().any(Entry::is_polled) {
         out += &wrapped(" + ", POLLED, options.columns());
-        out += &lifetimes(summary, shape, entries, options);
+        let shown = entries.iter().filter(|entry| entry.folded == 0);
+        out += &lifetimes(summary, shown.map(|entry| shape.node(entry.index)), options);
     }
     if entries.iter().any(|entry| entry.beside) {
-        // An instance counts when it ends, those inside of it before.
-        let open = summary.losses.open.iter().any(|range| range.style == RangeStyle::PushPop && !range.cut);
-        let open = if open { ", or while it is still open" } else { "" };
-        out += &wrapped(" * ", &format!("{BESIDE}{open}"), options.columns());
+        out += &wrapped(" * ", &beside(summary), options.columns());
     }
     out
+}
+
+fn beside(summary: &Summary) -> String {
+    // An instance counts when it ends, those inside of it before.
+    let open = summary.losses.open.iter().any(|range| range.style == RangeStyle::PushPop && !range.cut);
+    format!("{BESIDE}{}", if open { ", or while it is still open" } else { "" })
+}
+
+/// What stands beside and below the tree, for a page: which shows all nodes, has lines of any length, and says by itself what is slowest.
+#[cfg(feature = "html")]
+pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
+    let marked: Vec<Marked> = shape.nodes().map(|(node, beside)| Marked { polled: is_polled(node), beside }).collect();
+    let mut marks = Vec::new();
+    if marked.iter().any(|node| node.polled) {
+        let nodes = shape.nodes().map(|(node, _)| node);
+        let longest = lifetimes(summary, nodes, &RenderOptions::default().width(1_000));
+        marks.extend([format!("+ {POLLED}"), longest.trim().to_owned()]);
+    }
+    if marked.iter().any(|node| node.beside) {
+        marks.push(format!("* {}", beside(summary)));
+    }
+    marks.retain(|sentence| !sentence.is_empty());
+    let whole = whole_beside_wall(summary, shape).filter(|_| shape.whole() > 0);
+    Explained { whole, marked, marks }
+}
+
+fn is_polled(node: &TreeNode) -> bool {
+    node.instances > node.calls
 }
 
 /// `what`, and as many of these phases as fit on the line, at least one; nothing where there is none.
@@ -140,14 +172,11 @@ fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &
     wrapped(lead, &sentence, options.columns())
 }
 
-/// How long the spans took, awaiting included, whose rows have more instances than calls, or none, where that was recorded: the longest.
-fn lifetimes(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
+/// How long the spans of these took, awaiting included, whose rows have more instances than calls, or none, where that was recorded: the longest.
+fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, options: &RenderOptions) -> String {
     const WHAT: &str = "    longest lifetimes: ";
-    let polled: HashSet<(&str, Option<&str>)> = entries
-        .iter()
-        .filter(|entry| entry.folded == 0)
-        .filter(|entry| entry.is_polled() || shape.node(entry.index).instances == 0)
-        .map(|entry| shape.node(entry.index))
+    let polled: HashSet<(&str, Option<&str>)> = nodes
+        .filter(|node| is_polled(node) || node.instances == 0)
         .map(|node| (node.name.as_str(), node.domain.as_deref()))
         .collect();
     let mut rows: Vec<(&RangeStats, u64)> = summary

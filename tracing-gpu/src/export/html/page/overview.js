@@ -20,6 +20,8 @@ function showIdentity() {
 
 function showFigures() {
   const figures = [['Window', human(run.elapsed_ns), '']];
+  const own = run.tree.reduce((sum, node) => sum + node.own, 0);
+  if (own) figures.push(['In spans', human(own), 'on all threads: the 100 % of shares']);
   const spans = run.tree.reduce((sum, node) => sum + node.instances, 0);
   const threads = run.groups.filter((group) => group.kind === 'thread').length;
   if (run.tree.length) figures.push(['Ranges', integer(spans), 'in ' + counted(run.tree.length, 'phase', 'phases')]);

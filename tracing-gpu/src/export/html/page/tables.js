@@ -20,7 +20,7 @@ const WRITTEN = {
   number: (value) => (value >= 1000 ? oneDecimal(value) : value.toFixed(2)),
 };
 
-/** A value that came from a histogram stands in a list of its own; one that is said in words stands beside them. */
+/** A value that came from a histogram stands in a list of its own; one that is said in words, or has a mark, stands beside them. */
 function bare(cell) {
   return Array.isArray(cell) ? cell[0] : (cell?.by ?? cell);
 }
@@ -35,16 +35,16 @@ function written(cell, kind) {
 function treeTable() {
   const { tree } = run;
   const any = (has) => tree.some(has);
-  const roots = tree.reduce((sum, node) => sum + (node.depth === 0 ? node.total : 0), 0);
   const own = flame.graphs.cpu.total;
+  const whole = own || tree.reduce((sum, node) => sum + (node.depth === 0 ? node.total : 0), 0);
   const columns = [['Phase', 'text'], ['Self, of all', 'percent'], ['Self', 'ns'], ['Total', 'ns'], ['% Parent', 'percent'], ['Calls', 'count'], ['Avg/Call', 'ns'], ['Instances', 'count']];
   const cells = [
     (node) => node.name,
     (node) => (own ? (100 * node.own) / own : null),
     (node) => node.own,
     (node) => node.total,
-    (node, parent) => ((parent ? parent.total : roots) ? (100 * node.total) / (parent ? parent.total : roots) : null),
-    (node) => node.calls,
+    (node, parent) => marked((parent ? parent.total : whole) ? (100 * node.total) / (parent ? parent.total : whole) : null, node.beside && '*'),
+    (node) => marked(node.calls, node.polled && '+'),
     (node) => (node.calls ? node.total / node.calls : null),
     (node) => node.instances,
   ];
@@ -57,8 +57,14 @@ function treeTable() {
     cells.push((node) => node.stream_total, (node) => node.stream_own);
   }
   const rows = tree.map((node, index) => cells.map((cell) => cell(node, tree[flame.parents[index]])));
-  const about = 'Phases under the phases they were started in. Sorting keeps what belongs together; a share above 100 % ran on several threads, inside itself or after its parent.';
-  return { title: 'Phase tree', about, columns, rows, depths: tree.map((node) => node.depth), rows_left_out: run.left_out.nodes };
+  const about = 'Phases under the phases they were started in. Sorting keeps what belongs together.';
+  const said = [...(run.tree_whole ? [run.tree_whole] : []), ...run.tree_marks];
+  return { title: 'Phase tree', about, said, columns, rows, depths: tree.map((node) => node.depth), rows_left_out: run.left_out.nodes };
+}
+
+/** A figure with a mark behind it, as the printed tree has. */
+function marked(value, mark) {
+  return mark && value !== null ? { by: value, mark } : value;
 }
 
 function compare(column, down) {
@@ -126,6 +132,7 @@ function rowElement(table, row, depth) {
     const kind = table.columns[index][1];
     if (index > 0) {
       const made = element('td', kind === 'text' ? 'word' : 'figure', written(cell, kind));
+      if (cell && cell.mark) made.append(element('span', 'mark', cell.mark));
       if (kind === 'percent' && cell !== null) made.style.setProperty('--share', Math.min(100, bare(cell)) + '%');
       if (kind === 'percent') made.classList.add('share');
       if ((kind === 'ns' || kind === 'difference') && cell !== null && cell !== undefined) made.title = oneDecimal(bare(cell)) + ' ns';
@@ -171,7 +178,7 @@ function showTable(sheet) {
   const { table, panel } = sheet;
   if (!table) return;
   const made = element('table', '');
-  made.append(element('caption', '', table.about));
+  made.append(element('caption', '', table.about, ...(table.said || []).map((sentence) => element('div', '', sentence))));
   const headers = element('tr', '', ...table.columns.map((_, index) => headerOf(sheet, index)));
   made.append(element('thead', '', ...(table.groups ? [groupHeader(table)] : []), headers));
   const body = element('tbody', '');

@@ -1,0 +1,119 @@
+//! What stands beside and below the phase tree, as the text has it; and what a comparison shows first.
+
+use serde_json::json;
+use tracing_gpu::internals::{HtmlSink, timeline::Sink};
+use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, TreeNode};
+
+use crate::chromium::Browser;
+use crate::{NOTHING, folder, written};
+
+/// Futures on other threads: what the marks of the printed tree are for. The page has them, the same shares and the same sentences.
+#[test]
+fn the_tree_has_the_marks_and_the_words_of_the_text() {
+    const MS: u64 = 1_000_000;
+    let node = |name: &str, [total, own, calls, instances]: [u64; 4], children| TreeNode {
+        name: name.to_owned(),
+        total_ns: total * MS,
+        self_ns: own * MS,
+        calls,
+        instances,
+        children,
+        ..TreeNode::default()
+    };
+    let mut summary = Summary::default();
+    summary.elapsed_ns = 40 * MS;
+    summary.tree = vec![
+        node("serve", [2, 2, 1, 4], vec![node("task", [10, 10, 3, 9], vec![])]),
+        node("load", [8, 8, 1, 1], vec![]),
+    ];
+    let times = Times { instances: 3, total_ns: 45 * MS, ..Times::default() };
+    summary.ranges = vec![RangeStats { domain: None, name: "task".to_owned(), style: RangeStyle::StartEnd, times }];
+    let mut page = Vec::new();
+    let mut sink = HtmlSink::new(&mut page);
+    sink.begin(&summary.process).and_then(|()| sink.end(&summary, 0)).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written("marks.html", &page));
+    browser.click_on(
+        "[...document.querySelectorAll('#tabs button')].find((tab) => tab.innerText.startsWith('Phase tree'))",
+    );
+    let cells = browser
+        .eval("[...document.querySelectorAll('#panel tbody tr')].map((row) => [0, 1, 4, 5, 7].map((cell) => row.children[cell].innerText))");
+    let expected = [
+        ["serve", "10.0 %", "10.0 %", "1+", "4"],
+        ["task", "50.0 %", "500.0 %*", "3+", "9"],
+        ["load", "40.0 %", "40.0 %", "1", "1"],
+    ];
+    assert_eq!(cells, json!(expected));
+    let mut text = Vec::new();
+    summary.render(&[Report::Tree], &RenderOptions::default().width(1_000), &mut text).expect("memory takes it");
+    let text = String::from_utf8(text).expect("text");
+    for row in expected {
+        let [name, _, share, calls, _] = row.map(|cell| cell.replace(' ', ""));
+        let line = text.lines().find(|line| line.split(' ').any(|word| word == name)).expect("it is printed");
+        assert!([share, calls].iter().all(|cell| line.split(' ').any(|word| word == cell)), "{row:?} in {text}");
+    }
+    let said = browser.eval("[...document.querySelectorAll('#panel caption div')].map((one) => one.innerText)");
+    let said: Vec<String> = serde_json::from_value(said).expect("texts");
+    assert_eq!(said.len(), 4, "{said:?}");
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in &said {
+        assert!(text.lines().any(|line| plain(line) == plain(sentence)), "{sentence:?} in {text}");
+    }
+    // What the shares of the first screen are of: 100 % may be little of the wall time, or more than it.
+    let figures = browser.text("document.getElementById('figures').innerText");
+    assert!(
+        figures.starts_with("Window\n40.00 ms\nIn spans\n20.00 ms on all threads: the 100 % of shares"),
+        "{figures}"
+    );
+    // Figures stand below each other, with a mark or without.
+    let edges = browser.eval(
+        "[...document.querySelectorAll('#panel tbody tr')].map((row) => { const range = document.createRange(); \
+         range.selectNode(row.children[5].firstChild); return Math.round(range.getBoundingClientRect().right); })",
+    );
+    assert!(edges[0] == edges[1] && edges[1] == edges[2], "{edges}");
+    browser.screenshot(&folder().join("marks.png"));
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// What became slower itself is what one sees first; what contains it is in the table.
+#[test]
+fn the_bars_of_a_comparison_are_of_the_cause() {
+    let run = |own: u64| {
+        let mut summary = Summary::default();
+        let node = |name: &str, total_ns, self_ns, children| TreeNode {
+            name: name.to_owned(),
+            total_ns,
+            self_ns,
+            calls: 1,
+            instances: 1,
+            children,
+            ..TreeNode::default()
+        };
+        summary.tree = vec![node("outer", 40_000 + own, 40_000, vec![node("inner", own, own, vec![])])];
+        summary.ranges = [("outer", RangeStyle::PushPop, 40_000 + own), ("inner", RangeStyle::PushPop, own)]
+            .into_iter()
+            .chain([("outer", RangeStyle::StartEnd, 300_000 + 2 * own)])
+            .map(|(name, style, total_ns)| RangeStats {
+                domain: None,
+                name: name.to_owned(),
+                style,
+                times: Times { instances: 1, total_ns, ..Times::default() },
+            })
+            .collect();
+        summary
+    };
+    let (old, new) = (run(60_000), run(150_000));
+    let mut page = Vec::new();
+    Comparison::of(&[("old", &old), ("new", &new)]).html(&mut page).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written("cause.html", &page));
+    let card = browser.text("document.querySelector('#changes section').innerText");
+    let lines: Vec<&str> = card.lines().filter(|line| !line.trim().is_empty()).collect();
+    let verdict = "slower itself in new: inner +90.00 us (x2.50); slower in new: outer (start/end) +180.0 us (x1.43), \
+                   outer +90.00 us (x1.90), inner +90.00 us (x2.50)";
+    assert_eq!(lines, ["new", verdict, "Changes of own times:", "inner", "+90.00 us", "x2.50"], "{card}");
+    browser.screenshot(&folder().join("cause.png"));
+    assert_eq!(browser.complaints(), NOTHING);
+}
