@@ -9,6 +9,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::driver::{CudaError, Driver, Handle};
+use super::forks;
 use super::queue::{Events, Queue};
 use crate::collect::chunked::Chunked;
 
@@ -154,6 +155,10 @@ fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, o
     if (last_context, last_handle) == (context, handle) && is_same(last) {
         return last;
     }
+    if forks::is_child() {
+        return 0; // none, since nothing is timed: the footer says so
+    }
+    forks::watch();
     let mut names = NAMES.get_or_init(Mutex::default).lock();
     let known = names.streams.get(&(context, handle)).copied();
     let id = match known.filter(|&id| is_same(id)) {
