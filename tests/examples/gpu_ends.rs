@@ -46,13 +46,35 @@ fn raw_first(profiler: Profiler) {
     profiler.finish().expect("a file");
 }
 
+/// Bytes that are allocated.
+#[allow(unsafe_code)]
+fn heap() -> usize {
+    // SAFETY: takes nothing and returns plain numbers.
+    let heap = unsafe { libc::mallinfo2() };
+    heap.uordblks + heap.hblkhd
+}
+
 /// A stream for each request, as servers have them.
 fn many_streams(profiler: Profiler) {
     let context = CudaContext::new(0).expect("the fake device");
-    for _ in 0..20_000 {
+    let mut allocated = Vec::new();
+    for number in 0..20_000 {
+        if number % 10_000 == 9_999 {
+            allocated.push(heap());
+        }
         let stream = context.new_stream().expect("a stream");
         with_stream(&stream, || info_span!("request").in_scope(|| ()));
     }
+    #[allow(unsafe_code)]
+    // SAFETY: the library stays loaded, and this is its function.
+    let destroyed = unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").expect("the fake driver");
+        let calls = driver.get::<extern "C" fn(*const c_char) -> u64>(b"fake_driver_calls\0").expect("a function");
+        calls(c"cuStreamDestroy_v2".as_ptr())
+    };
+    assert!(destroyed > 19_900, "{destroyed} of 20,000 streams are gone");
+    let each = (allocated[1] - allocated[0]) / 10_000;
+    assert!(each < 2_500, "{each} bytes for each");
     profiler.finish().expect("a file");
 }
 

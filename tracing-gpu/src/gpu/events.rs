@@ -207,6 +207,27 @@ pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     Alive::let_go(idle, driver);
 }
 
+/// Reads what was recorded on a stream that nobody but its queue holds any more, and lets go of it and of the queue's memory. False where that is still to be tried: it
+/// is in use, or its work has not finished.
+pub(super) fn retire(stream: &NamedStream) -> bool {
+    let Some(holders) = stream.holders() else { return true };
+    let Ok(driver) = Driver::get() else { return true };
+    let Some(mut queue) = stream.queue.try_lock() else { return false };
+    if holders > usize::from(queue.is_holding()) {
+        return false;
+    }
+    queue.take_in_all();
+    read_finished(driver, stream, &mut queue);
+    let idle = queue.idle(stream);
+    let is_over = !queue.is_holding();
+    if is_over {
+        queue.end();
+    }
+    drop(queue);
+    Alive::let_go(idle, driver);
+    is_over
+}
+
 /// Queues a pair whose events have both been recorded.
 fn queue(driver: &Driver, stream: &NamedStream, pair: Pair) {
     let mut queue = stream.queue.lock();
