@@ -86,6 +86,7 @@ fn fork(profiler: Profiler) {
     let timed = |name: &str, count| (0..count).for_each(|_| info_span!("step", nvtx.name = name).in_scope(|| ()));
     // SAFETY: the library stays loaded, and its functions are those of `fake_driver.rs`.
     let driver = unsafe { libloading::Library::new("libcuda.so.1") }.expect("the fake driver");
+    // SAFETY: as above.
     let (hold, holding, calls) = unsafe {
         let hold = driver.get::<extern "C" fn(u32)>(b"fake_driver_hold\0").expect("a function");
         let holding = driver.get::<extern "C" fn() -> u64>(b"fake_driver_held\0").expect("a function");
@@ -108,9 +109,10 @@ fn fork(profiler: Profiler) {
                 std::thread::yield_now();
             }
             before = recorded();
-            // SAFETY: the child does what is tested, and exits; a signal ends it if it waits.
+            // SAFETY: the child does what is tested, and exits.
             let child = unsafe { libc::fork() };
             if child == 0 {
+                // SAFETY: a signal that ends it if it waits.
                 unsafe { libc::alarm(20) };
                 drop(open);
                 timed("in the scope", 200);
