@@ -33,6 +33,10 @@ fn is(behavior: &str) -> bool {
 
 static CAPTURING: AtomicBool = AtomicBool::new(false);
 
+/// Whether whoever asks for the time between events waits, and how many do.
+static HOLDS: AtomicBool = AtomicBool::new(false);
+static HELD: AtomicU64 = AtomicU64::new(0);
+
 /// From the exit hook on, where there is one.
 static IS_DOWN: AtomicBool = AtomicBool::new(false);
 
@@ -136,6 +140,12 @@ functions! {
         0
     }
     cuEventElapsedTime_v2(milliseconds: *mut f32, start: Handle, end: Handle) {
+        if HOLDS.load(Relaxed) {
+            HELD.fetch_add(1, Relaxed);
+            while HOLDS.load(Relaxed) {
+                std::thread::yield_now();
+            }
+        }
         if is("stuck") || is("hangs") {
             return NOT_READY;
         }
@@ -163,6 +173,18 @@ pub unsafe extern "C" fn fake_driver_calls(name: *const c_char) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_driver_capture(captures: c_uint) {
     CAPTURING.store(captures != 0, Relaxed);
+}
+
+/// From now on whoever asks for the time between two events waits, or no longer.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_driver_hold(holds: c_uint) {
+    HOLDS.store(holds != 0, Relaxed);
+}
+
+/// How many have had to wait so.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_driver_held() -> u64 {
+    HELD.load(Relaxed)
 }
 
 /// Events that were recorded again before they were read, so far.

@@ -2,6 +2,9 @@
 //!
 //! `CASE` in the environment says which. Its summary goes to the file that `SUMMARY` names.
 
+use std::ffi::c_char;
+use std::sync::Arc;
+
 use cudarc::driver::CudaContext;
 use tracing::info_span;
 use tracing_gpu::{Output, Profiler, stream_id, stream_id_raw, with_stream};
@@ -43,13 +46,105 @@ fn raw_first(profiler: Profiler) {
     profiler.finish().expect("a file");
 }
 
+/// Bytes that are allocated.
+#[allow(unsafe_code)]
+fn heap() -> usize {
+    // SAFETY: takes nothing and returns plain numbers.
+    let heap = unsafe { libc::mallinfo2() };
+    heap.uordblks + heap.hblkhd
+}
+
 /// A stream for each request, as servers have them.
 fn many_streams(profiler: Profiler) {
     let context = CudaContext::new(0).expect("the fake device");
-    for _ in 0..20_000 {
+    let mut allocated = Vec::new();
+    for number in 0..20_000 {
+        if number % 10_000 == 9_999 {
+            allocated.push(heap());
+        }
         let stream = context.new_stream().expect("a stream");
         with_stream(&stream, || info_span!("request").in_scope(|| ()));
     }
+    #[allow(unsafe_code)]
+    // SAFETY: the library stays loaded, and this is its function.
+    let destroyed = unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").expect("the fake driver");
+        let calls = driver.get::<extern "C" fn(*const c_char) -> u64>(b"fake_driver_calls\0").expect("a function");
+        calls(c"cuStreamDestroy_v2".as_ptr())
+    };
+    assert!(destroyed > 19_900, "{destroyed} of 20,000 streams are gone");
+    let each = (allocated[1] - allocated[0]) / 10_000;
+    assert!(each < 2_500, "{each} bytes for each");
+    profiler.finish().expect("a file");
+}
+
+/// Forks while another thread has the queue of a stream locked: it asks the driver for the time of its pairs.
+#[allow(unsafe_code)]
+fn fork(profiler: Profiler) {
+    let context = CudaContext::new(0).expect("the fake device");
+    let [held, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
+    let timed = |name: &str, count| (0..count).for_each(|_| info_span!("step", nvtx.name = name).in_scope(|| ()));
+    // SAFETY: the library stays loaded, and its functions are those of `fake_driver.rs`.
+    let driver = unsafe { libloading::Library::new("libcuda.so.1") }.expect("the fake driver");
+    // SAFETY: as above.
+    let (hold, holding, calls) = unsafe {
+        let hold = driver.get::<extern "C" fn(u32)>(b"fake_driver_hold\0").expect("a function");
+        let holding = driver.get::<extern "C" fn() -> u64>(b"fake_driver_held\0").expect("a function");
+        let calls = driver.get::<extern "C" fn(*const c_char) -> u64>(b"fake_driver_calls\0").expect("a function");
+        (hold, holding, calls)
+    };
+    let recorded = || calls(c"cuEventRecord".as_ptr());
+    with_stream(&held, || timed("before", 10)); // the floor is measured
+    let mut before = 0;
+    let status = with_stream(&held, || {
+        timed("around", 1);
+        let outer = info_span!("outer").entered();
+        let status = with_stream(&other, || {
+            timed("within", 1);
+            let open = info_span!("open").entered();
+            hold(1);
+            let stream = Arc::clone(&held);
+            let thread = std::thread::spawn(move || with_stream(&stream, || timed("there", 100)));
+            while holding() == 0 {
+                std::thread::yield_now();
+            }
+            before = recorded();
+            // SAFETY: the child does what is tested, and exits.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: a signal that ends it if it waits.
+                unsafe { libc::alarm(20) };
+                drop(open);
+                timed("in the scope", 200);
+                return None;
+            }
+            let mut status = 0;
+            // SAFETY: waits for that child.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            hold(0);
+            thread.join().expect("the thread");
+            Some(status)
+        });
+        if status.is_none() {
+            timed("in the scope around", 200);
+        }
+        drop(outer);
+        status
+    });
+    let Some(status) = status else {
+        with_stream(&held, || timed("in a new scope", 200));
+        info_span!("by field", gpu.stream = stream_id(&held)).in_scope(|| ());
+        let summary = profiler.summary();
+        let losses = &summary.losses.streams;
+        assert_eq!(
+            (recorded(), losses.refused, losses.pending),
+            (before, 402, 0),
+            "two ends, and all starts but on what was named here"
+        );
+        assert!(summary.notes.iter().any(|note| note.contains("forked")), "{:?}", summary.notes);
+        std::process::exit(3);
+    };
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 3, "the child: {status:#x}");
     profiler.finish().expect("a file");
 }
 
@@ -65,6 +160,7 @@ fn main() {
     match std::env::var("CASE").as_deref() {
         Ok("no_stream") => no_stream(profiler),
         Ok("exit") => exit(profiler),
+        Ok("fork") => fork(profiler),
         Ok("many_streams") => many_streams(profiler),
         Ok("raw_first") => raw_first(profiler),
         case => panic!("{case:?}"),

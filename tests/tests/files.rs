@@ -3,6 +3,8 @@
 mod scenario;
 #[path = "files/start.rs"]
 mod start;
+#[path = "files/whole.rs"]
+mod whole;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -238,3 +238,13 @@ fn a_summary_of_many_streams_takes_as_long_as_they_are_many() {
     assert!(streams.contains("GPU 0 #1") && streams.contains("GPU 0 #20000"));
     assert!(took < Duration::from_secs(30), "{took:?}");
 }
+
+#[test]
+fn a_forked_child_times_nothing_and_waits_for_nobody() {
+    for tier in ["subscriber", "layer"] {
+        let summary = end("fork", "", tier, 0); // it looks at its child itself
+        let wanted = [("around", 1), ("before", 10), ("open", 1), ("outer", 1), ("there", 100), ("within", 1)];
+        assert_eq!(timed(&summary), BTreeMap::from(wanted), "{tier}");
+        assert_eq!(summary.losses.streams, StreamLosses::default(), "{tier}");
+    }
+}

@@ -96,6 +96,9 @@ pub enum Note {
     /// That start/end range ended on another thread than it began on, or where it could not be measured: it counts nowhere. Noted in the log of the thread that it
     /// began on, by whichever thread ended it.
     Left { instance: InstanceId },
+    /// A range below that instance on the stack has ended while it stays open, as ranges of another domain do. From here on it goes by the number `to`, and directly
+    /// below it is `parent`; what was launched in it before stays in what was around it then.
+    Moved { from: InstanceId, to: InstanceId, parent: InstanceId },
     /// An API call that enqueues work, or that is counted for its span.
     Called {
         correlation: u32,

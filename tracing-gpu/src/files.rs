@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::export;
 use crate::outputs;
 use crate::recorder::TimelinePaths;
+use crate::replace;
 use crate::report::escaped;
 use crate::{ProfilerBuilder, Summary};
 
@@ -224,12 +225,12 @@ impl Files {
     }
 }
 
-/// The text is made before the file is opened, and written at once: another process that writes to the same file does not cut through it.
+/// The text is made before the file is opened: another process that writes to the same file does not cut through it.
 fn write(what: &str, path: &Path, form: Form, summary: &Summary) -> io::Result<()> {
     let path = export::expand(path, &summary.process);
     let mut text = Vec::new();
     form(summary, &mut text)
-        .and_then(|()| std::fs::write(&path, &text))
+        .and_then(|()| replace::write(&path, &text))
         .map_err(|error| outputs::cannot_write(what, &path, &error))
 }
 

@@ -176,6 +176,7 @@ mod process;
 mod profiler;
 mod record;
 mod recorder;
+mod replace;
 pub mod report;
 #[cfg(feature = "signals")]
 mod signals;

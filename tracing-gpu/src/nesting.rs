@@ -237,8 +237,8 @@ impl Stack {
                 leaving[index] = true;
             }
         }
-        let reopened = self.close_and_reopen(old, &leaving, ranges);
-        Some(Left { reopened, exited, leaving })
+        let (reopened, closed) = self.close_and_reopen(old, &leaving, ranges);
+        Some(Left { reopened, exited, leaving, closed })
     }
 
     /// Ends every open range, innermost first. Returns their places, innermost first.
@@ -271,7 +271,7 @@ impl Stack {
             .collect()
     }
 
-    fn close_and_reopen(&self, mut old: Vec<Open>, leaving: &[bool], ranges: &mut impl Ranges) -> u64 {
+    fn close_and_reopen(&self, mut old: Vec<Open>, leaving: &[bool], ranges: &mut impl Ranges) -> (u64, Vec<bool>) {
         let mut closing: Vec<u32> = Vec::new(); // domains in which a range at or below this one leaves
         let closes: Vec<bool> = old
             .iter()
@@ -324,7 +324,7 @@ impl Stack {
             }
         }
         self.set_depth(kept.len());
-        reopened
+        (reopened, closes)
     }
 }
 
@@ -336,11 +336,17 @@ pub(crate) struct Left {
     /// The range that was exited.
     pub(crate) exited: usize,
     leaving: Vec<bool>,
+    closed: Vec<bool>,
 }
 
 impl Left {
     pub(crate) fn is_gone(&self, range: usize) -> bool {
         self.leaving.get(range).is_some_and(|gone| *gone)
+    }
+
+    /// Whether that instance is over: its range is gone, or was opened again.
+    pub(crate) fn is_closed(&self, range: usize) -> bool {
+        self.closed.get(range).is_some_and(|closed| *closed)
     }
 
     /// The number of a range that stays.

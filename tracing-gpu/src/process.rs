@@ -19,6 +19,17 @@ pub(crate) fn at_exit_again(hook: extern "C" fn()) {
     let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
 }
 
+/// Has `hook` called in each child that is forked off, before it goes on. It must be safe there: nothing but stores.
+#[cfg(all(unix, feature = "cudarc"))]
+pub(crate) fn in_forked_child(hook: extern "C" fn()) {
+    // SAFETY: the hook is a function without arguments that lives as long as the program, does not unwind, and does what is allowed between fork and exec.
+    let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(hook)) };
+}
+
+/// Has `hook` called in each child that is forked off: there are none here.
+#[cfg(all(not(unix), feature = "cudarc"))]
+pub(crate) fn in_forked_child(_hook: extern "C" fn()) {}
+
 /// Has a signal take its default course where `condition` says so, which must itself be safe in a handler of signals.
 #[cfg(feature = "signals")]
 pub(crate) fn take_default_course_if(condition: fn() -> bool, signal: i32) -> io::Result<()> {
@@ -93,6 +104,17 @@ pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
     std::fs::metadata(folder).map(drop)
+}
+
+/// Has writes to a pipe wait until there is room, where it was opened so as not to wait for its reader.
+#[cfg(unix)]
+pub(crate) fn wait_for_room(pipe: &std::fs::File) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: changes the flags of a descriptor that is open for as long as `pipe` lives; it was opened for writing alone, without others that can be set.
+    match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.

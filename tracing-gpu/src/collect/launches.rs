@@ -15,6 +15,7 @@ use super::notes::{Dropped, Notes, Taken, line_of};
 use super::shard::Shard;
 use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
+use crate::nesting::Left;
 use crate::record::Place;
 use crate::summary::RangeStyle;
 
@@ -219,9 +220,7 @@ impl Shard {
     /// Notes every open range that was not noted yet, in the order of their beginnings. `before` is told of each start.
     #[inline]
     fn begin_instances(&self, mut before: impl FnMut(Ticks)) {
-        if self.has_left() {
-            self.end_instances(self.core.clock.now());
-        }
+        self.end_left();
         for index in self.stack.noted()..self.stack.depth() {
             let Some((place, start)) = self.stack.at(index) else { break };
             before(start);
@@ -318,6 +317,53 @@ impl Shard {
             let ended = Note::Ended { instance: open.id.load(Relaxed), end };
             self.launches.notes.push_in_any_case(&ended, &self.core.note_room);
             open.is_measured.store(false, Relaxed);
+        }
+    }
+
+    /// An exit further down has taken ranges off the stack, and opened others again: their instances have been noted to end, by
+    /// [`end_instance_at`](Self::end_instance_at). Those of other domains above them go on where they are now.
+    pub(super) fn move_instances(&self, left: &Left) {
+        let noted = self.stack.noted();
+        let Some(first) = (0..noted).find(|&index| left.is_closed(index)) else { return };
+        let last = (first..noted).rev().find(|&index| !left.is_closed(index)).unwrap_or(first);
+        self.stack.set_noted(first);
+        for before in (first..last + 1).filter(|&index| !left.is_gone(index)) {
+            let index = left.place_of(before); // at most as high, so that none is overwritten before it is read
+            let (Some((place, start)), Some(open)) = (self.stack.at(index), self.launches.open.get(before)) else {
+                return;
+            };
+            if left.is_closed(before) {
+                self.begin_instance(index, place, start); // opened again, and below one that goes on
+            } else {
+                let (id, is_measured) = self.moved_instance(open);
+                if let Some(open) = self.launches.open.get(index) {
+                    open.set(start, id, is_measured);
+                }
+                self.stack.set_noted(index + 1);
+            }
+        }
+    }
+
+    /// The number of an instance that goes on above what is noted now, and whether it is its own. Where there is no room to tell of it, it ends here.
+    fn moved_instance(&self, open: &OpenInstance) -> (InstanceId, bool) {
+        let parent = self.innermost();
+        if !open.is_measured.load(Relaxed) {
+            return (parent, false);
+        }
+        let (from, to) = (open.id.load(Relaxed), self.launches.next_instance());
+        if self.note(&Note::Moved { from, to, parent }) {
+            return (to, true);
+        }
+        let ended = Note::Ended { instance: from, end: self.core.clock.now() };
+        self.launches.notes.push_in_any_case(&ended, &self.core.note_room);
+        (parent, false)
+    }
+
+    /// Ends what is no longer on the stack, where that was not noted yet.
+    #[inline]
+    pub(super) fn end_left(&self) {
+        if self.has_left() {
+            self.end_instances(self.core.clock.now());
         }
     }
 

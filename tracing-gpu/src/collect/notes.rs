@@ -55,6 +55,7 @@ const LEFT: u64 = 3;
 const CALLED: u64 = 4;
 const WITHIN: u64 = 5;
 const OWN: u64 = 6;
+const MOVED: u64 = 7;
 const KINDS: u64 = 8;
 const START_END: u64 = 1 << 8;
 const GRAPH: u64 = 1 << 8;
@@ -73,6 +74,7 @@ pub(super) fn line_of(note: &Note) -> Line {
         }
         Note::Ended { instance, end } => [instance, end, 0, ENDED],
         Note::Left { instance } => [instance, 0, 0, LEFT],
+        Note::Moved { from, to, parent } => [from, to, parent, MOVED],
         Note::Within { correlation, instance } => [u64::from(correlation), instance, 0, WITHIN],
         Note::Own { correlation } => [u64::from(correlation), 0, 0, OWN],
     }
@@ -91,6 +93,7 @@ fn note_of(&[first, second, third, bits]: &Line) -> Note {
         }
         ENDED => Note::Ended { instance: first, end: second },
         LEFT => Note::Left { instance: first },
+        MOVED => Note::Moved { from: first, to: second, parent: third },
         WITHIN => Note::Within { correlation: first as u32, instance: second },
         _ => Note::Own { correlation: first as u32 },
     }

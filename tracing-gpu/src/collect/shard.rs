@@ -223,12 +223,13 @@ impl Shard {
     /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
     #[inline(never)]
     pub(crate) fn exit_below(&self, span: u64, values: &dyn FindValues) -> bool {
+        self.end_left();
         let told = std::mem::take(&mut *self.told.lock());
         let mut shell = Shell { shard: self, values: Some(values) };
         match self.stack.exit_below(span, &told, &mut shell) {
             Some(left) => {
                 self.core.losses.split_instances.fetch_add(left.reopened, Relaxed);
-                self.end_instances(self.now());
+                self.move_instances(&left);
                 if self.has_marks() {
                     self.end_marks_below(&left);
                 }

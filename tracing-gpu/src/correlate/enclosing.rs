@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::projection::{Instances, Kept, Projections};
+use super::projection::{Instances, Kept, NO_SLOT, Projections};
 use super::totals::Range;
 use crate::summary::RangeStyle;
 
@@ -65,6 +65,9 @@ impl Instances {
         let serial = |slot: u32| self.kept.get(slot as usize).filter(|kept| !kept.over).map(|kept| kept.serial);
         if serial(outer).zip(serial(inner)).is_some_and(|(outer, inner)| outer < inner) {
             if let Some(kept) = self.kept.get_mut(inner as usize) {
+                if kept.around.contains(&outer) {
+                    return; // since before it was moved
+                }
                 kept.around.push(outer);
             }
             if let Some(kept) = self.kept.get_mut(outer as usize) {
@@ -74,7 +77,7 @@ impl Instances {
     }
 
     /// Nothing directly inside of it is where it was, once.
-    fn let_loose(&mut self, slot: u32) {
+    pub(super) fn let_loose(&mut self, slot: u32) {
         let Some(kept) = self.kept.get_mut(slot as usize) else { return };
         kept.below = kept.below.saturating_sub(1);
         if kept.over && !kept.is_held() {
@@ -86,11 +89,11 @@ impl Instances {
     pub(super) fn settle(&mut self, slot: u32) {
         let Some(kept) = self.kept.get_mut(slot as usize) else { return };
         let around = std::mem::take(&mut kept.around);
-        let (style, before) = (kept.style, kept.parent);
+        let (style, before, serial) = (kept.style, kept.parent, kept.serial);
         let (around, ended): (Vec<u32>, Vec<u32>) = around.into_iter().partition(|&outer| !self.is_over(outer));
         ended.into_iter().for_each(|outer| self.let_loose(outer));
         let parent = if style == RangeStyle::StartEnd { self.open_from(before) } else { before };
-        let level = self.level_in(parent);
+        let level = self.level_in(self.before(parent, serial));
         if parent != before {
             if let Some(kept) = self.kept.get_mut(parent as usize) {
                 kept.below += 1;
@@ -109,7 +112,7 @@ impl Instances {
     /// The innermost instance on the stack that is open, from this one down.
     fn open_from(&self, mut slot: u32) -> u32 {
         while let Some(kept) = self.kept.get(slot as usize).filter(|kept| kept.over) {
-            slot = kept.parent;
+            slot = if kept.moved == NO_SLOT { kept.parent } else { kept.moved };
         }
         slot
     }
@@ -130,9 +133,11 @@ impl Instances {
     /// Counts levels and children of an instance that is added to the totals; nothing is around it from then on.
     pub(super) fn nest(&mut self, slot: u32) {
         let Some(kept) = self.kept.get_mut(slot as usize) else { return };
-        let (around, range, parent) = (std::mem::take(&mut kept.around), kept.range(), kept.parent);
+        let (around, range) = (std::mem::take(&mut kept.around), kept.range());
+        let (parent, serial) = (kept.parent, kept.serial);
         if kept.counts() {
-            let (mut levels, parents) = (u64::from(kept.level), self.parents(parent, &around));
+            let mut levels = u64::from(kept.level);
+            let parents = self.parents(self.before(parent, serial), &around);
             for &outer in &around {
                 let Some(outer) = self.kept.get_mut(outer as usize) else { continue };
                 if outer.is_undecided() {
@@ -191,6 +196,7 @@ impl Instances {
             });
             let around: Vec<u32> = around.collect();
             let parent = if kept.is_undecided() { self.open_from(kept.parent) } else { kept.parent };
+            let parent = self.before(parent, kept.serial);
             let levels = u64::from(self.level_in(parent)) + around.len() as u64;
             totals.entry(kept.range()).or_default().level_sum += levels;
             let (around, on_stack) = self.parents(parent, &around);

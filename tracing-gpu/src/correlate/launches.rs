@@ -187,7 +187,7 @@ impl Launches {
             Note::Called { correlation, .. } | Note::Within { correlation, .. } | Note::Own { correlation } => {
                 Some(correlation)
             }
-            Note::Began(_) | Note::Ended { .. } => None,
+            Note::Began(_) | Note::Moved { .. } | Note::Ended { .. } => None,
             Note::Left { .. } => return, // it may be another thread that noted this
         };
         if self.running.is_empty() || self.running.get(&thread).copied() == same {

@@ -14,6 +14,7 @@ mod intervals;
 mod kernels;
 mod launches;
 mod lineage;
+mod moved;
 mod projection;
 mod totals;
 mod undecided;
@@ -118,6 +119,7 @@ impl Attribution {
                     self.range_kernels.counts(slot, instance);
                 }
             }
+            Note::Moved { from, to, parent } => instances.move_on(from, to, parent),
             Note::Left { instance } => {
                 if let Some((slot, instance)) = instances.leave(instance) {
                     self.range_kernels.left(slot, instance);

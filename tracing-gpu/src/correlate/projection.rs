@@ -23,11 +23,13 @@ pub(super) type Projections = BTreeMap<Range, Projection>;
 #[derive(Debug)]
 pub(super) struct Kept {
     /// 0 in a free slot.
-    id: InstanceId,
+    pub(super) id: InstanceId,
     /// Its number in the order of their beginnings.
     pub(super) serial: u64,
     /// On the stack.
     pub(super) parent: u32,
+    /// The slot in which it goes on, if it does: then this one is over, and stands for what was around it until then.
+    pub(super) moved: u32,
     pub(super) label: u32,
     pub(super) style: RangeStyle,
     /// Instances on the stack that it is nested in.
@@ -37,16 +39,16 @@ pub(super) struct Kept {
     /// Start/end ranges that it is nested in, in the order of their beginnings: while it is open, those that began before it.
     pub(super) around: Vec<u32>,
     pub(super) inside: Option<Box<Inside>>,
-    start: Ticks,
+    pub(super) start: Ticks,
     end: Ticks,
     pub(super) over: bool,
     /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is in its ancestors and in the tables of
     /// kernels, and no longer in its projection.
-    folded: bool,
+    pub(super) folded: bool,
     /// Whether it is a start/end range that ended on another thread, and so is in no table.
     pub(super) left: bool,
     /// Remembered launches in it, and kept instances directly inside; for a start/end range, all inside.
-    launches: u32,
+    pub(super) launches: u32,
     pub(super) below: u32,
     /// Of its operations.
     first: u64,
@@ -115,9 +117,9 @@ pub(super) struct Instances {
     limit: usize,
     pub(super) kept: Vec<Kept>,
     free: Vec<u32>,
-    by_id: Map<InstanceId, u32>,
+    pub(super) by_id: Map<InstanceId, u32>,
     /// Instances that are kept and not folded.
-    open: usize,
+    pub(super) open: usize,
     /// Those that are over, in that order; those that are gone are passed over.
     over: VecDeque<(u32, InstanceId)>,
     /// Those that nothing may hold any more.
@@ -180,6 +182,7 @@ impl Instances {
             id: began.id,
             serial: self.serial,
             parent,
+            moved: NO_SLOT,
             label: began.label,
             style: began.style,
             level,
@@ -268,6 +271,7 @@ impl Instances {
 
     /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before, or counts for nothing.
     pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
+        let slot = self.current(slot);
         let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
         kept.mark = timed.mark;
         if !kept.folded {
@@ -331,7 +335,9 @@ impl Instances {
             kept.id = 0;
             kept.forget_work();
             self.free.push(slot);
+            let moved = kept.moved;
             slot = kept.parent;
+            self.let_loose(moved);
             if let Some(parent) = self.kept.get_mut(slot as usize) {
                 parent.below = parent.below.saturating_sub(1);
             }

@@ -326,6 +326,7 @@ fn any_note() -> impl Strategy<Value = Note> {
             Note::Called { correlation, node, instance, graph, at: 0, enqueues }
         }),
         few().prop_map(|instance| Note::Left { instance }),
+        (few(), few(), few()).prop_map(|(from, to, parent)| Note::Moved { from, to, parent }),
         (id(), few()).prop_map(|(correlation, instance)| Note::Within { correlation, instance }),
         id().prop_map(|correlation| Note::Own { correlation }),
     ]

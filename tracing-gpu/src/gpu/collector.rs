@@ -11,7 +11,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::cupti::{self, Filled, Lost, Recorded, Session, Sink};
-use super::own;
+use super::{forks, own};
 use crate::activity::{ApiCall, GpuOp, Note};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
@@ -53,7 +53,7 @@ static LAST: Mutex<Option<&'static Collector>> = Mutex::new(None);
 /// Calls of our own are about to be made on streams: they are to be told from the program's.
 #[inline]
 pub(super) fn own_calls_begin() {
-    if UNWATCHED.load(Relaxed) {
+    if UNWATCHED.load(Relaxed) && !forks::is_child() {
         watch_own_calls();
     }
 }

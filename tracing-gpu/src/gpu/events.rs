@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::driver::{Capture, CudaError, Driver, Handle};
 use super::floor;
+use super::forks;
 use super::lane::Lane;
 use super::own;
 use super::queue::{BATCH, Events, Gone, Pair, Queue, Target};
@@ -104,12 +105,24 @@ pub(crate) fn end(mark: Mark, target: Target) {
     let Ok(driver) = Driver::get() else { return };
     let Mark { stream, events } = mark;
     let Some((stream, lane)) = scope::lane(target.core, stream) else { return };
+    let Some(lane) = lane else { return end_beside(driver, stream, Pair { events, target }) };
     match record(driver, stream, events.end) {
-        Ok(true) => match lane {
-            Some(lane) if !lane.end(events, &target) => {}
-            Some(lane) => turn(driver, stream, lane),
-            None => queue(driver, stream, Pair { events, target }),
-        },
+        Ok(true) if !lane.end(events, &target) => {}
+        Ok(true) => turn(driver, stream, lane),
+        unrecorded => forgo(driver, target.core, stream, Some(events), unrecorded),
+    }
+}
+
+/// [`end`] without a lane.
+#[inline(never)]
+fn end_beside(driver: &Driver, stream: &NamedStream, pair: Pair) {
+    let Pair { events, target } = pair;
+    if forks::is_child() {
+        target.core.losses.streams.refused.fetch_add(1, Relaxed);
+        return;
+    }
+    match record(driver, stream, events.end) {
+        Ok(true) => queue(driver, stream, pair),
         unrecorded => forgo(driver, target.core, stream, Some(events), unrecorded),
     }
 }
@@ -137,7 +150,8 @@ fn forgo(
 /// One start more on a stream, and its events. `None` where that cannot be: counted.
 #[inline(never)]
 fn open(driver: &Driver, core: &'static Core, id: StreamId) -> Option<(&'static NamedStream, Events)> {
-    let opened = streams::get(id).ok_or(Gone).and_then(|stream| {
+    let known = streams::get(id).filter(|_| !forks::is_child());
+    let opened = known.ok_or(Gone).and_then(|stream| {
         let mut queue = stream.queue.lock();
         let events = match scope::lane_or(core, id, || queue.lend(stream, core))? {
             Some(lane) => queue.open_in(stream, lane),
@@ -185,11 +199,7 @@ fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
 /// Takes back what a scope had of its stream.
 pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     let Ok(driver) = Driver::get() else { return };
-    let mut queue = match stream.queue.try_lock() {
-        Some(queue) => queue,
-        None if lane.is_forked() => return, // held by a thread that this child does not have
-        None => stream.queue.lock(),
-    };
+    let mut queue = stream.queue.lock();
     queue.take_back(lane);
     read_in_time(driver, stream, &mut queue);
     let idle = queue.idle(stream);
@@ -197,8 +207,28 @@ pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     Alive::let_go(idle, driver);
 }
 
+/// Reads what was recorded on a stream that nobody but its queue holds any more, and lets go of it and of the queue's memory. False where that is still to be tried: it
+/// is in use, or its work has not finished.
+pub(super) fn retire(stream: &NamedStream) -> bool {
+    let Some(holders) = stream.holders() else { return true };
+    let Ok(driver) = Driver::get() else { return true };
+    let Some(mut queue) = stream.queue.try_lock() else { return false };
+    if holders > usize::from(queue.is_holding()) {
+        return false;
+    }
+    queue.take_in_all();
+    read_finished(driver, stream, &mut queue);
+    let idle = queue.idle(stream);
+    let is_over = !queue.is_holding();
+    if is_over {
+        queue.end();
+    }
+    drop(queue);
+    Alive::let_go(idle, driver);
+    is_over
+}
+
 /// Queues a pair whose events have both been recorded.
-#[inline(never)]
 fn queue(driver: &Driver, stream: &NamedStream, pair: Pair) {
     let mut queue = stream.queue.lock();
     queue.close();
@@ -226,15 +256,23 @@ fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> boo
 
 /// Gives a start back whose range will not end.
 pub(crate) fn abandon(mark: Mark) {
+    if forks::is_child() {
+        return;
+    }
     if let (Ok(driver), Some(stream)) = (Driver::get(), streams::get(mark.stream)) {
         close(driver, stream, Some(mark.events));
     }
 }
 
+/// The streams whose queues may be locked: all, and in a forked child none.
+fn reachable() -> impl Iterator<Item = &'static NamedStream> {
+    streams::all().filter(|_| !forks::is_child())
+}
+
 /// Reads what is recorded on all streams so far; waits for it.
 pub(crate) fn read_all() {
     // The driver is looked for, and so loaded, only where a stream was named.
-    streams::all().for_each(|stream| _ = Driver::get().map(|driver| read_stream(driver, stream)));
+    reachable().for_each(|stream| _ = Driver::get().map(|driver| read_stream(driver, stream)));
 }
 
 /// The same at the end of the process: what has not finished by then is left.
@@ -246,7 +284,7 @@ pub(crate) fn read_within(patience: Duration) {
         read_finished(driver, stream, &mut queue);
         queue.len() > 0
     };
-    let left = streams::all().filter(|stream| is_left(stream)).count();
+    let left = reachable().filter(|stream| is_left(stream)).count();
     if left > 0 && !patience.is_zero() {
         let _late_or_no_thread = own::within(patience, read_all);
     }
@@ -292,7 +330,7 @@ pub(crate) fn pending(core: &Core) -> u64 {
         queue.take_in_all();
         queue.waiting().iter().filter(is_meant).count() as u64
     };
-    streams::all().map(of_stream).sum()
+    reachable().map(of_stream).sum()
 }
 
 /// One start fewer that waits for its end, which has not been recorded.

@@ -84,11 +84,6 @@ impl Lane {
         std::ptr::eq(self.core, core)
     }
 
-    /// Whether this process is a child of the one that it was made in.
-    pub(super) fn is_forked(&self) -> bool {
-        self.core.process != std::process::id()
-    }
-
     /// Events for a start, if there are any. Owner.
     #[inline(always)]
     pub(super) fn start(&self) -> Option<Events> {

@@ -8,6 +8,7 @@ pub(crate) mod cupti;
 mod driver;
 mod events;
 mod floor;
+mod forks;
 mod future;
 mod lane;
 mod own;

@@ -215,6 +215,16 @@ impl Queue {
         }
     }
 
+    /// Whether it keeps the stream.
+    pub(super) fn is_holding(&self) -> bool {
+        self.alive.is_some()
+    }
+
+    /// Gives back the memory of a queue that is [idle](Self::idle), and whose stream nobody can use any more.
+    pub(super) fn end(&mut self) {
+        (self.spare, self.lanes, self.pairs) = (Vec::new(), Vec::new(), Vec::new());
+    }
+
     /// What keeps the stream.
     pub(crate) fn alive(&self) -> Option<Alive> {
         self.alive.clone()

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use super::lane::Lane;
 use super::streams::{self, NamedStream, StreamId};
-use super::{events, own};
+use super::{events, forks, own};
 use crate::collect::core::Core;
 use crate::collect::threads;
 
@@ -29,6 +29,14 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn current() -> StreamId {
     SCOPE.with(|scope| scope.stream.get())
+}
+
+/// Forgets what the scope has of its stream, so that no path without a look at [`forks`] applies in a forked child. Stores only.
+pub(super) fn forget() {
+    SCOPE.with(|scope| {
+        scope.named.set(None);
+        scope.lane.set(None);
+    });
 }
 
 /// The stream of a number, and what the scope has borrowed of it for the pairs of this profiler.
@@ -72,7 +80,9 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
                 scope.stream.set(self.stream);
                 (scope.named.replace(self.named), scope.lane.replace(self.lane))
             });
-            if let (Some(stream), Some(lane)) = (named, lane) {
+            if forks::is_child() {
+                forget(); // what was borrowed before the fork is the parent's
+            } else if let (Some(stream), Some(lane)) = (named, lane) {
                 own::during(|| events::leave(stream, lane));
             }
             threads::look_again(); // the fast paths, which know no streams, may apply again

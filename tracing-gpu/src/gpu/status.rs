@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::driver::Driver;
 use super::events;
+use super::forks;
 use super::streams::{self, NamedStream};
 use crate::collect::core::Core;
 use crate::summary::StreamLosses;
@@ -47,6 +48,9 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
 pub(crate) fn notes(core: &Core) -> Vec<String> {
     if streams::all().next().is_none() {
         return Vec::new();
+    }
+    if forks::is_child() {
+        return vec!["GPU timing is off in this process: it was forked off the one that named the streams.".to_owned()];
     }
     let driver = match Driver::get() {
         Ok(driver) => driver,

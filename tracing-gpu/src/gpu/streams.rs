@@ -1,7 +1,7 @@
 //! The streams that a program has named, each under a number that a span field can hold.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use cudarc::driver::{CudaContext, CudaStream};
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::driver::{CudaError, Driver, Handle};
 use super::queue::{Events, Queue};
+use super::{events, forks, own};
 use crate::collect::chunked::Chunked;
 
 /// Number of a named stream; 0 for none.
@@ -93,6 +94,14 @@ impl NamedStream {
         }
     }
 
+    /// How many hold what is cudarc's to destroy, queue included; `None` where it is not.
+    pub(super) fn holders(&self) -> Option<usize> {
+        match &self.owner {
+            Owner::Cudarc(stream) => Some(stream.strong_count()),
+            Owner::Context | Owner::Caller => None,
+        }
+    }
+
     /// Whether it can be held now. Holds nothing: a last hold must not be dropped where a lock is held.
     fn lives(&self) -> bool {
         match &self.owner {
@@ -154,14 +163,37 @@ fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, o
     if (last_context, last_handle) == (context, handle) && is_same(last) {
         return last;
     }
+    if forks::is_child() {
+        return 0; // none, since nothing is timed: the footer says so
+    }
+    forks::watch();
     let mut names = NAMES.get_or_init(Mutex::default).lock();
     let known = names.streams.get(&(context, handle)).copied();
-    let id = match known.filter(|&id| is_same(id)) {
+    let known = known.filter(|&id| is_same(id));
+    let id = match known {
         Some(id) => id,
         None => names.add(context, alive, handle, owner).unwrap_or(0),
     };
+    drop(names);
     LAST.set((context, handle, id));
+    if known.is_none() {
+        retire_some(id);
+    }
     id
+}
+
+/// Looks at some of the streams that were named before this one, the longest ago first: a program that makes streams again and again leaves them with a few pairs that
+/// nobody has read, each of which would stay until a summary.
+fn retire_some(new: StreamId) {
+    static IN_USE: Mutex<VecDeque<StreamId>> = Mutex::new(VecDeque::new());
+    for _ in 0..2 {
+        // No lock is held while the driver is called.
+        let Some(oldest) = IN_USE.lock().pop_front() else { break };
+        if get(oldest).is_some_and(|stream| !own::during(|| events::retire(stream))) {
+            IN_USE.lock().push_back(oldest);
+        }
+    }
+    IN_USE.lock().push_back(new);
 }
 
 impl Names {

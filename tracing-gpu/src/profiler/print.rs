@@ -8,6 +8,7 @@ use crate::config::Output;
 use crate::export;
 use crate::outputs;
 use crate::process;
+use crate::replace;
 use crate::report::{self, RenderOptions};
 use crate::summary::Summary;
 
@@ -36,7 +37,7 @@ impl Inner {
     fn print_to(&self, path: &Path, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
         let mut text = Vec::new();
         report::render(summary, &self.config.reports, options, &mut text)?;
-        std::fs::write(path, &text).map_err(|error| {
+        replace::write(path, &text).map_err(|error| {
             // What was measured is worth more than where it was to go.
             let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
             outputs::cannot_write("the report", path, &error)

@@ -1,6 +1,5 @@
 //! Opens the files that timelines are written to.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use super::{TimelineFile, baseline};
 use crate::export;
 use crate::export::chrome::{Chrome, is_compressed};
 use crate::outputs::cannot_write;
+use crate::replace;
 use crate::summary::{Process, Summary};
 use crate::timeline::Sink;
 
@@ -63,8 +63,8 @@ type Open<'a> = Box<dyn FnOnce(&Path) -> io::Result<Box<dyn Sink>> + 'a>;
 fn trace(path: &Path) -> io::Result<Box<dyn Sink>> {
     match is_compressed(path).map_err(io::Error::other)? {
         #[cfg(feature = "gzip")]
-        true => Ok(Box::new(Chrome::gzip(File::create(path)?))),
-        _ => Ok(Box::new(Chrome::new(File::create(path)?))),
+        true => Ok(Box::new(Chrome::gzip(replace::create(path)?))),
+        _ => Ok(Box::new(Chrome::new(replace::create(path)?))),
     }
 }
 
@@ -80,7 +80,7 @@ fn sqlite(_: &Path) -> io::Result<Box<dyn Sink>> {
 
 #[cfg(feature = "html")]
 fn html(path: &Path, baseline: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
-    let page = export::html::HtmlSink::new(File::create(path)?);
+    let page = export::html::HtmlSink::new(replace::create(path)?);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,

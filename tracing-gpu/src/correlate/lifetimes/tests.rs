@@ -55,6 +55,25 @@ fn a_range_that_ended_elsewhere_is_nowhere() {
     }
 }
 
+/// A range was opened again below another one, which stays open: calls there are the first in it, too.
+#[test]
+fn a_range_that_was_opened_again_below_another_is_in_lifetimes() {
+    let mut all = attribution(100, 100);
+    all.notes(&[began(1, 0, 1), lifetime(2, 1, 2), began(3, 1, 3), called(1, 1, 3), within(1, 2)]);
+    let moved = Note::Moved { from: 3, to: 5, parent: 4 };
+    all.notes(&[Note::Ended { instance: 1, end: 20 }, began(4, 0, 4), moved, called(2, 1, 5), within(2, 2)]);
+    all.notes(&[5, 4, 2].map(|instance| Note::Ended { instance, end: 30 }));
+    (1..=2).for_each(|id| all.ran(id, 40, 50));
+    for drains in [0, 4] {
+        all.drain(drains);
+        let rows = all.totals(100).projections;
+        let row = |label, style| (rows[&(label, style)].operations, rows[&(label, style)].level_sum);
+        let on_stack = [1, 3, 4].map(|label| row(label, RangeStyle::PushPop));
+        assert_eq!((on_stack, row(2, RangeStyle::StartEnd)), ([(1, 0), (2, 1), (1, 1)], (2, 0)));
+    }
+    assert_eq!(all.instances.kept(), 0);
+}
+
 /// Two requests are served side by side, as in an async server: a kernel launched in both is one execution.
 #[test]
 fn ranges_of_one_name_side_by_side() {

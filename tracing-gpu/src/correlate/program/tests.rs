@@ -38,6 +38,8 @@ pub(super) struct Program {
     /// With the number of its launch.
     pub(super) records: Vec<(usize, ApiCall)>,
     pub(super) now: u64,
+    /// Instances that went on above another range.
+    pub(super) moves: u64,
 }
 
 pub(super) type Step = (u8, u32, u32, u32, u32);
@@ -60,7 +62,7 @@ impl Program {
 
     fn thread(&mut self, thread: u32, steps: &[Step], correlation: &mut u32) {
         let (mut stack, mut lifetimes) = (Vec::<usize>::new(), Vec::<usize>::new());
-        let mut noted = BTreeSet::<usize>::new();
+        let mut noted = BTreeMap::<usize, u64>::new();
         let mut time = 100 + u64::from(thread) * 7;
         // One half of the threads has mostly start/end ranges.
         let is_lively = steps.first().is_some_and(|step| step.1 % 2 == 0);
@@ -83,7 +85,9 @@ impl Program {
                     self.spans.push(Span { id, thread, label: a % 3, style, start: time, end: NEVER, left: false });
                 }
                 4..=6 | 8 => {
-                    let ended = if kind != 8 {
+                    let ended = if kind == 6 && a % 2 == 0 && !stack.is_empty() {
+                        Some(stack.remove(b as usize % stack.len())) // those above are of other domains
+                    } else if kind != 8 {
                         stack.pop()
                     } else if lifetimes.is_empty() {
                         None
@@ -93,10 +97,12 @@ impl Program {
                     if let Some(ended) = ended {
                         let span = &mut self.spans[ended];
                         (span.end, span.left) = (time, kind == 8 && b % 2 == 0);
-                        if noted.contains(&ended) {
-                            let instance = span.id;
-                            let ended = Note::Ended { instance, end: time };
-                            self.notes.push((thread, if span.left { Note::Left { instance } } else { ended }));
+                        if let Some(&instance) = noted.get(&ended) {
+                            let is_end = Note::Ended { instance, end: time };
+                            self.notes.push((thread, if span.left { Note::Left { instance } } else { is_end }));
+                            if kind != 8 {
+                                self.move_on(thread, &stack, ended, &mut noted);
+                            }
                         }
                     }
                 }
@@ -120,7 +126,7 @@ impl Program {
         (a, b, c, d): (u32, u32, u32, u32),
         stack: &[usize],
         lifetimes: &[usize],
-        noted: &mut BTreeSet<usize>,
+        noted: &mut BTreeMap<usize, u64>,
     ) {
         let flavour = b % 8;
         let (own, enqueues, graph, is_noted) = (flavour == 7, flavour != 6, flavour == 5, d % 11 != 1);
@@ -128,12 +134,12 @@ impl Program {
         if own && is_noted {
             self.notes.push((thread, Note::Own { correlation }));
         } else if let Some(node) = node {
-            let instance = stack.last().map_or(0, |&span| self.spans[span].id);
             let open: BTreeSet<usize> = stack.iter().chain(lifetimes).copied().collect();
             for span in open {
                 let below = stack.iter().rfind(|&&below| below < span);
-                self.begin(span, below.map_or(0, |&below| self.spans[below].id), noted);
+                self.begin(span, below.map_or(0, |&below| noted[&below]), noted);
             }
+            let instance = stack.last().map_or(0, |span| noted[span]);
             if d % 4 == 1 {
                 // A driver call of the same call of the runtime, before the one that enqueues.
                 self.notes
@@ -161,9 +167,22 @@ impl Program {
         }
     }
 
-    fn begin(&mut self, span: usize, parent: u64, noted: &mut BTreeSet<usize>) {
+    /// The ranges above one that has ended go on under other numbers.
+    fn move_on(&mut self, thread: u32, stack: &[usize], ended: usize, noted: &mut BTreeMap<usize, u64>) {
+        let mut parent = stack.iter().rfind(|&&below| below < ended).map_or(0, |below| noted[below]);
+        for above in stack.iter().filter(|&&above| above > ended) {
+            let Some(number) = noted.get_mut(above) else { return };
+            self.moves += 1;
+            let (from, to) = (*number, 1_000_000 + self.moves);
+            self.notes.push((thread, Note::Moved { from, to, parent }));
+            (*number, parent) = (to, to);
+        }
+    }
+
+    fn begin(&mut self, span: usize, parent: u64, noted: &mut BTreeMap<usize, u64>) {
         let Span { id, thread, label, style, start, .. } = self.spans[span];
-        if noted.insert(span) {
+        if let std::collections::btree_map::Entry::Vacant(new) = noted.entry(span) {
+            new.insert(id);
             self.notes.push((thread, Note::Began(Instance { id, parent, label, style, start })));
         }
     }

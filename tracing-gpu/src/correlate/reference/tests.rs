@@ -203,11 +203,12 @@ proptest! {
 fn the_programs_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut nested, mut lifetimes, mut devices, mut overlapping, mut open, mut graphs) = (0, 0, 0, 0, 0, 0);
-    let (mut side_by_side, mut crossing, mut left, mut only_left) = (0, 0, 0, 0);
+    let (mut side_by_side, mut crossing, mut left, mut only_left, mut moved) = (0, 0, 0, 0, 0);
     for _ in 0..150 {
         let threads = threads().new_tree(&mut runner).unwrap().current();
         let program = Program::new(&threads, &[0, 0, 1, 2, 0]);
         let totals = program.reference();
+        moved += program.moves;
         nested += totals.range_kernels.values().filter(|row| row.times.count > row.kernel_instances).count();
         lifetimes += totals.projections.keys().filter(|key| key.1 == RangeStyle::StartEnd).count();
         devices += usize::from(program.launched.iter().flat_map(|it| &it.ops).any(|op| op.device == 2));
@@ -238,6 +239,7 @@ fn the_programs_have_everything_in_them() {
         ("crossing", crossing),
         ("left", left),
         ("only left", only_left),
+        ("moved", moved as usize),
     ] {
         assert!(count > 20, "{what}: {count}");
     }

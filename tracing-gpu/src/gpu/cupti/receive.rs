@@ -5,8 +5,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::buffers::{Pool, Role};
 use super::calls;
@@ -15,15 +14,13 @@ use super::library::Domain;
 use super::session::Session;
 use super::{Lost, Recorded};
 use crate::activity::Work;
+use crate::gpu::forks;
 
 /// Where buffers come from.
 pub(super) static POOL: Pool = Pool::new();
 
 /// Whom buffers are for: a session that lives as long as the process, or null.
 static CURRENT: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
-
-/// This process is the child of one that used CUPTI; nothing of CUDA works here, and locks may be held by threads that do not exist.
-static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Sends buffers to `session`, or to nobody.
 pub(super) fn set_current(session: Option<&'static Session>) {
@@ -34,26 +31,6 @@ pub(super) fn set_current(session: Option<&'static Session>) {
 fn current() -> Option<&'static Session> {
     // SAFETY: null, or made from a `&'static Session` in `set_current`.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
-}
-
-/// Whether this process was forked off one that had called [`watch_forks`].
-pub(super) fn forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
-}
-
-/// Has children of this process know that they are.
-pub(super) fn watch_forks() {
-    static WATCHED: Once = Once::new();
-    WATCHED.call_once(|| {
-        #[cfg(unix)]
-        {
-            unsafe extern "C" fn child() {
-                FORKED.store(true, Ordering::Relaxed);
-            }
-            // SAFETY: the function stores to one atomic, which may be done between fork and exec.
-            let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(child)) };
-        }
-    });
 }
 
 /// Runs `body`, whose panic ends here: above is C.
@@ -84,7 +61,7 @@ pub(crate) extern "C" fn clock() -> u64 {
 /// The three pointers may be written through.
 pub(super) unsafe extern "C" fn on_request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     guarded(|| {
-        let (address, bytes) = if forked() { (std::ptr::null_mut(), 0) } else { POOL.take() };
+        let (address, bytes) = if forks::is_child() { (std::ptr::null_mut(), 0) } else { POOL.take() };
         // SAFETY: CUPTI passes pointers to three variables of its own. 0 records mean as many as there is room for.
         unsafe {
             buffer.write(address);
@@ -101,7 +78,7 @@ pub(super) unsafe extern "C" fn on_request(buffer: *mut *mut u8, size: *mut usiz
 /// A buffer of [`POOL`]'s is not written any more.
 pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
     guarded(|| {
-        if forked() {
+        if forks::is_child() {
             return;
         }
         let Some(session) = current() else { return drop(POOL.take_back(buffer, valid)) };
@@ -208,7 +185,7 @@ pub(super) unsafe extern "C" fn on_call(user: *mut c_void, domain: u32, number: 
         return unsafe { on_resource(user, domain, number, data) };
     }
     // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts for the call; the site is its first word.
-    if unsafe { data.byte_add(SITE).cast::<u32>().read() } != ENTRY || forked() {
+    if unsafe { data.byte_add(SITE).cast::<u32>().read() } != ENTRY || forks::is_child() {
         return; // half of all: CUPTI tells of both ends of a call or of none
     }
     guarded(|| {
@@ -234,7 +211,7 @@ pub(super) unsafe extern "C" fn on_call(user: *mut c_void, domain: u32, number: 
 #[inline(never)]
 unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
     const CONTEXT_ENDS: u32 = 2;
-    if forked() || domain != Domain::Resource as u32 || number != CONTEXT_ENDS {
+    if forks::is_child() || domain != Domain::Resource as u32 || number != CONTEXT_ENDS {
         return;
     }
     guarded(|| {

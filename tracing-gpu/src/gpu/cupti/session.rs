@@ -16,6 +16,7 @@ use super::strides::{Kind, Strides};
 use super::unavailable::{Unavailable, cuda_version};
 use super::{Filled, Options, Recorded, Sink, calls};
 use crate::activity::Api;
+use crate::gpu::forks;
 use crate::gpu::own::within;
 
 /// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
@@ -77,7 +78,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink) -> Result<&'static Se
     if let Some(kind) = needed.into_iter().find(|kind| !strides.readable(*kind)) {
         return Err(Unavailable::UnknownLayout { path: library.path().to_owned(), kind: kind.name() });
     }
-    receive::watch_forks();
+    forks::watch();
     POOL.allow(options.buffer_bytes);
     POOL.prepare();
     let session: &'static Session = Box::leak(Box::new(Session {
@@ -186,7 +187,7 @@ impl Session {
 
     /// Whether this is a child of the process that the session is of: nothing may be called, and locks may be held by threads that are not here.
     pub(crate) fn forked(&self) -> bool {
-        receive::forked() || std::process::id() != self.process
+        forks::is_child() || std::process::id() != self.process
     }
 
     /// Has the complete buffers handed to the sink, and returns when it has them. Waits for no GPU.
