@@ -160,6 +160,11 @@ impl Launches {
         self.known.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn order_capacity(&self) -> usize {
+        self.arrived.capacity() + self.mere_calls.capacity()
+    }
+
     /// Launches of which nothing has come.
     pub(super) fn awaited(&self) -> u64 {
         self.known.values().filter(|launch| launch.is_awaited()).count() as u64
@@ -244,10 +249,11 @@ impl Launches {
         let order = if launch.is_mere_call() { &mut self.mere_calls } else { &mut self.arrived };
         order.push_back((id, self.serial));
         while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_one(&mut free) {}
-        let known = &self.known;
-        for order in [&mut self.mere_calls, &mut self.arrived] {
-            if order.len() > 2 * known.len() + 64 {
+        if self.mere_calls.len() + self.arrived.len() > 2 * self.known.len() + 64 {
+            let known = &self.known;
+            for order in [&mut self.mere_calls, &mut self.arrived] {
                 order.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
+                order.shrink_to(2 * order.len()); // what one of them does not need is the other's
             }
         }
     }

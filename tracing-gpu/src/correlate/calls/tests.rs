@@ -84,6 +84,30 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
     assert_eq!((all.launches.remembered(), all.losses().outstanding), (100, 100));
 }
 
+/// The order of arrival takes what [`Launch`](crate::correlate::Launch) says, of whichever kind the calls were before.
+#[test]
+fn the_order_of_calls_and_launches_has_one_bound() {
+    let mut all = with_calls(2_000);
+    (0..1_000).for_each(|id| all.notes(&[called(id, 2, 0)])); // captured
+    for id in 1_000..20_000 {
+        all.notes(&[called(id, 2, 0)]);
+        all.ran(id, 10, 20);
+        all.call(&api(Api::Driver, id, 5, 6), &KEEP);
+        if id % 200 == 0 {
+            all.drain(1);
+        }
+    }
+    for id in 20_000..40_000 {
+        all.notes(&[waits(id, 2)]);
+        all.call(&api(Api::Driver, id, 5, 6), &KEEP);
+        if id % 200 == 0 {
+            all.drain(1);
+        }
+    }
+    let (remembered, capacity) = (all.launches.remembered(), all.launches.order_capacity());
+    assert!(remembered >= 1_000 && capacity <= 4 * remembered + 64, "{capacity} for {remembered}");
+}
+
 #[test]
 fn calls_of_the_profiler_are_in_no_table() {
     let mut all = with_calls(100);
