@@ -211,18 +211,13 @@ pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
 /// is in use, or its work has not finished.
 pub(super) fn retire(stream: &NamedStream) -> bool {
     let Some(holders) = stream.holders() else { return true };
-    let Some(mut queue) = stream.queue.try_lock() else { return false };
+    let queue = stream.queue.try_lock().filter(|queue| holders <= usize::from(queue.is_holding()));
+    let Some(mut queue) = queue else { return false };
     if !queue.is_holding() {
-        // Nothing is recorded there: the driver is not asked.
-        if holders == 0 {
-            queue.end();
-        }
-        return holders == 0;
+        queue.end(); // nothing is recorded there: the driver is not asked
+        return true;
     }
     let Ok(driver) = Driver::get() else { return true };
-    if holders > 1 {
-        return false;
-    }
     queue.take_in_all();
     read_finished(driver, stream, &mut queue);
     let idle = queue.idle(stream);
