@@ -78,6 +78,24 @@ fn many_streams(profiler: Profiler) {
     profiler.finish().expect("a file");
 }
 
+/// A stream for each request, on which nothing is timed.
+fn nothing_timed(profiler: Profiler) {
+    let context = CudaContext::new(0).expect("the fake device");
+    for _ in 0..100 {
+        let stream = context.new_stream().expect("a stream");
+        with_stream(&stream, || ());
+    }
+    #[allow(unsafe_code)]
+    // SAFETY: the library stays loaded, and this is its function.
+    let [destroyed, ours] = unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").expect("the fake driver");
+        let calls = driver.get::<extern "C" fn(*const c_char) -> u64>(b"fake_driver_calls\0").expect("a function");
+        [c"cuStreamDestroy_v2", c"cuThreadExchangeStreamCaptureMode"].map(|name| calls(name.as_ptr()))
+    };
+    assert_eq!((destroyed, ours), (100, 0), "nothing is asked of the driver");
+    profiler.finish().expect("a file");
+}
+
 /// Forks while another thread has the queue of a stream locked: it asks the driver for the time of its pairs.
 #[allow(unsafe_code)]
 fn fork(profiler: Profiler) {
@@ -162,6 +180,7 @@ fn main() {
         Ok("exit") => exit(profiler),
         Ok("fork") => fork(profiler),
         Ok("many_streams") => many_streams(profiler),
+        Ok("nothing_timed") => nothing_timed(profiler),
         Ok("raw_first") => raw_first(profiler),
         case => panic!("{case:?}"),
     }

@@ -240,6 +240,11 @@ fn a_summary_of_many_streams_takes_as_long_as_they_are_many() {
 }
 
 #[test]
+fn streams_on_which_nothing_is_timed_are_not_read() {
+    assert_eq!(end("nothing_timed", "", "subscriber", 0).stream_ranges, []);
+}
+
+#[test]
 fn a_forked_child_times_nothing_and_waits_for_nobody() {
     for tier in ["subscriber", "layer"] {
         let summary = end("fork", "", tier, 0); // it looks at its child itself

@@ -26,7 +26,7 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let Some((beside, file)) = create_beside(&target) else { return fs::write(&target, text) };
+    let Some((beside, file)) = create_beside(&target, before.is_some()) else { return fs::write(&target, text) };
     match fill(file, text, before.as_ref()) {
         Ok(true) if fs::rename(&beside, &target).is_ok() => Ok(()),
         Ok(_) => {
@@ -83,15 +83,28 @@ fn file_behind(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A new file in the folder of another.
-fn create_beside(target: &Path) -> Option<(PathBuf, File)> {
+/// A new file in the folder of another. Where it is to have the permissions of that, nobody else opens it before it has them.
+fn create_beside(target: &Path, is_closed: bool) -> Option<(PathBuf, File)> {
     let name = target.file_name()?.to_string_lossy().into_owned();
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    if is_closed {
+        close_to_others(&mut options);
+    }
     (0..MOST_NAMES).find_map(|number| {
         let beside = target.with_file_name(format!(".{name}.{}-{number}", std::process::id()));
-        let file = OpenOptions::new().write(true).create_new(true).open(&beside).ok()?;
+        let file = options.open(&beside).ok()?;
         Some((beside, file))
     })
 }
+
+#[cfg(unix)]
+fn close_to_others(options: &mut OpenOptions) {
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_: &mut OpenOptions) {}
 
 #[cfg(unix)]
 mod pipe {

@@ -63,16 +63,21 @@ impl Instances {
     fn put_around(&mut self, inner: u32, outer: u32) {
         // Only an older one is held by a younger one, and by an open one only, so that all are free in the end.
         let serial = |slot: u32| self.kept.get(slot as usize).filter(|kept| !kept.over).map(|kept| kept.serial);
-        if serial(outer).zip(serial(inner)).is_some_and(|(outer, inner)| outer < inner) {
-            if let Some(kept) = self.kept.get_mut(inner as usize) {
-                if kept.around.contains(&outer) {
-                    return; // since before it was moved
-                }
-                kept.around.push(outer);
-            }
-            if let Some(kept) = self.kept.get_mut(outer as usize) {
-                kept.below += 1;
-            }
+        let Some(began) = serial(outer).zip(serial(inner)).filter(|(outer, inner)| outer < inner) else { return };
+        let Some(around) = self.kept.get(inner as usize).map(|kept| &kept.around) else { return };
+        let is_before = |slot: &u32| self.kept.get(*slot as usize).is_some_and(|kept| kept.serial < began.0);
+        let at = match around.last() {
+            Some(last) if !is_before(last) => around.partition_point(is_before),
+            _ => around.len(), // always, but where it was moved: each is looked for in a short time however many there are
+        };
+        if around.get(at) == Some(&outer) {
+            return; // since before it was moved
+        }
+        if let Some(kept) = self.kept.get_mut(inner as usize) {
+            kept.around.insert(at, outer);
+        }
+        if let Some(kept) = self.kept.get_mut(outer as usize) {
+            kept.below += 1;
         }
     }
 

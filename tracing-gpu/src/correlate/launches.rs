@@ -13,6 +13,9 @@ const DRAINS: usize = 2;
 /// Start/end ranges around calls that count as one more call, by their memory; a call in any of them counts as two.
 const AROUND: usize = 8;
 
+/// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what is captured into a graph nothing ever comes.
+const RECORDS: usize = 4;
+
 /// What is expected of a call. In the order of how long it is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Expected {
@@ -86,6 +89,10 @@ impl Launch {
     fn is_mere_call(&self) -> bool {
         self.expected == Expected::Record && self.fate != Fate::Own
     }
+
+    fn awaits_record_alone(&self) -> bool {
+        self.is_mere_call() && !self.is_recorded
+    }
 }
 
 /// How a call goes with one of the same id that is remembered.
@@ -113,6 +120,8 @@ pub(super) struct Launches {
     /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no operations come go first.
     arrived: VecDeque<(u32, u32)>,
     mere_calls: VecDeque<(u32, u32)>,
+    /// How many of the latter wait for their records.
+    unrecorded: usize,
     serial: u32,
     /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still run, as one that waits may for many drains, and
     /// does not age before the next note of its thread.
@@ -136,6 +145,7 @@ impl Launches {
             around: 0,
             arrived: VecDeque::new(),
             mere_calls: VecDeque::new(),
+            unrecorded: 0,
             serial: 0,
             running: Map::default(),
             ageing: VecDeque::from([Vec::new()]),
@@ -150,6 +160,11 @@ impl Launches {
         self.known.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn order_capacity(&self) -> usize {
+        self.arrived.capacity() + self.mere_calls.capacity()
+    }
+
     /// Launches of which nothing has come.
     pub(super) fn awaited(&self) -> u64 {
         self.known.values().filter(|launch| launch.is_awaited()).count() as u64
@@ -162,6 +177,7 @@ impl Launches {
 
     /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one call of the runtime have its id.
     pub(super) fn joins(&mut self, id: u32, launch: &Launch) -> Joins {
+        let has_records = self.has_records;
         let Some(known) = self.known.get_mut(&id) else { return Joins::No };
         let is_first = known.expected == Expected::Record && launch.expected > Expected::Record;
         let same_instance = is_first || launch.expected == Expected::Record || known.instance == launch.instance;
@@ -170,6 +186,7 @@ impl Launches {
             return Joins::No;
         }
         if launch.expected > known.expected {
+            self.unrecorded -= usize::from(has_records && known.awaits_record_alone());
             known.expected = launch.expected;
             known.ageing = 0;
         }
@@ -228,30 +245,36 @@ impl Launches {
             self.running.insert(launch.thread, id);
         }
         self.known.insert(id, launch);
+        self.unrecorded += usize::from(self.has_records && launch.awaits_record_alone());
         let order = if launch.is_mere_call() { &mut self.mere_calls } else { &mut self.arrived };
         order.push_back((id, self.serial));
         while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_one(&mut free) {}
-        let known = &self.known;
-        for order in [&mut self.mere_calls, &mut self.arrived] {
-            if order.len() > 2 * known.len() + 64 {
+        if self.mere_calls.len() + self.arrived.len() > 2 * self.known.len() + 64 {
+            let known = &self.known;
+            for order in [&mut self.mere_calls, &mut self.arrived] {
                 order.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
+                order.shrink_to(2 * order.len()); // what one of them does not need is the other's
             }
         }
     }
 
-    /// Forgets the oldest call of which no operations come, where there is none the oldest, however much may come of it. False where there is nothing.
+    /// Forgets the oldest call of which no operations come, unless few of these wait for their records; then, and where there is none, the oldest, however much may come of it.
+    /// False where there is nothing.
     fn forget_one(&mut self, mut free: impl FnMut(u32)) -> bool {
-        let known = &self.known;
-        let is_meant = |(id, serial): &(u32, u32)| {
-            known.get(id).is_some_and(|launch| launch.serial == *serial && launch.is_mere_call())
+        let mere_call = loop {
+            let Some(&(id, serial)) = self.mere_calls.front() else { break None };
+            match self.known.get(&id).filter(|launch| launch.serial == serial && launch.is_mere_call()) {
+                Some(launch) => break Some((id, self.has_records && launch.awaits_record_alone())),
+                None => self.mere_calls.pop_front(),
+            };
         };
-        match std::iter::from_fn(|| self.mere_calls.pop_front()).find(is_meant) {
-            Some((oldest, _)) => {
-                self.forget(oldest, &mut free);
-                true
-            }
-            None => self.forget_oldest(free),
+        let is_kept = mere_call.is_none_or(|(_, is_awaited)| is_awaited && self.unrecorded <= self.limit / RECORDS);
+        if is_kept && self.forget_oldest(&mut free) {
+            return true;
         }
+        let Some((id, _)) = mere_call else { return false };
+        self.forget(id, free);
+        true
     }
 
     /// Forgets the oldest of those that operations come of, and of the profiler's own. False where there is none.
@@ -317,6 +340,7 @@ impl Launches {
     /// The record of a call has come: the call, if it is remembered.
     pub(super) fn recorded(&mut self, id: u32) -> Option<Launch> {
         let launch = self.known.get_mut(&id)?;
+        self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
         launch.is_recorded = true;
         let launch = *launch;
         if launch.fate == Fate::Own {
@@ -329,6 +353,7 @@ impl Launches {
 
     pub(super) fn remove(&mut self, id: u32, mut free: impl FnMut(u32)) {
         let Some(launch) = self.known.remove(&id) else { return };
+        self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
         if launch.instance != NO_SLOT {
             free(launch.instance);
         }

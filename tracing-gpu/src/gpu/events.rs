@@ -211,21 +211,22 @@ pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
 /// is in use, or its work has not finished.
 pub(super) fn retire(stream: &NamedStream) -> bool {
     let Some(holders) = stream.holders() else { return true };
-    let Ok(driver) = Driver::get() else { return true };
-    let Some(mut queue) = stream.queue.try_lock() else { return false };
-    if holders > usize::from(queue.is_holding()) {
-        return false;
+    let queue = stream.queue.try_lock().filter(|queue| holders <= usize::from(queue.is_holding()));
+    let Some(mut queue) = queue else { return false };
+    if !queue.is_holding() {
+        queue.end(); // nothing is recorded there: the driver is not asked
+        return true;
     }
+    let Ok(driver) = Driver::get() else { return true };
     queue.take_in_all();
     read_finished(driver, stream, &mut queue);
     let idle = queue.idle(stream);
-    let is_over = !queue.is_holding();
-    if is_over {
+    if idle.is_some() {
         queue.end();
     }
     drop(queue);
     Alive::let_go(idle, driver);
-    is_over
+    stream.holders() == Some(0) // whoever held it may have recorded since they were counted
 }
 
 /// Queues a pair whose events have both been recorded.

@@ -49,6 +49,15 @@ fn a_file_gives_way_to_another_with_its_permissions() {
     assert_eq!((io::read_to_string(open).unwrap(), folder.names()), ("first".to_owned(), vec!["run.json".to_owned()]));
 }
 
+/// Who opens a file while it is open to all reads it afterwards, too.
+#[test]
+fn what_takes_the_place_of_another_is_open_to_nobody_else_before_it_does() {
+    let folder = Folder::new("closed");
+    let mode = |is_closed| create_beside(&folder.at("run.json"), is_closed).unwrap().1.metadata().unwrap().mode();
+    assert_eq!(mode(true) & 0o077, 0);
+    assert_ne!(mode(false) & 0o077, 0, "a new one is as open as the process makes files");
+}
+
 #[test]
 fn links_stay_and_what_they_lead_to_is_written() {
     let folder = Folder::new("links");

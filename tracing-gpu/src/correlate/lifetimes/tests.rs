@@ -74,6 +74,21 @@ fn a_range_that_was_opened_again_below_another_is_in_lifetimes() {
     assert_eq!(all.instances.kept(), 0);
 }
 
+/// Thousands of requests are open when the first of them launches: each is in all that began before it.
+#[test]
+fn many_lifetimes_are_around_each_other_in_a_short_time() {
+    const MANY: u64 = 2_500;
+    let mut all = attribution(10_000, 10_000);
+    let start = std::time::Instant::now();
+    (1..=MANY).for_each(|id| all.notes(&[lifetime(id, 0, 1)]));
+    all.notes(&[called(1, 1, 0)]);
+    (1..=MANY).for_each(|id| all.notes(&[within(1, id)]));
+    let took = start.elapsed(); // were each looked for among all others, a quarter of a minute
+    let around: Vec<usize> = all.instances.kept.iter().map(|kept| kept.around.len()).collect();
+    assert_eq!(around, (0..MANY as usize).collect::<Vec<_>>());
+    assert!(took < std::time::Duration::from_secs(4), "{took:?}");
+}
+
 /// Two requests are served side by side, as in an async server: a kernel launched in both is one execution.
 #[test]
 fn ranges_of_one_name_side_by_side() {
