@@ -15,11 +15,11 @@ use crate::correlate::{self, Attribution, Context, Totals};
 use crate::summary::RangeStyle;
 use crate::{GpuLayer, GpuSubscriber};
 
-#[path = "moved.rs"]
+#[path = "tests/moved.rs"]
 mod moved;
 #[path = "paths.rs"]
 mod paths;
-#[path = "room.rs"]
+#[path = "tests/room.rs"]
 mod room;
 
 /// Bytes for notes: some thousand.
