@@ -118,7 +118,8 @@ where
         match shard.exit_near(id.into_u64()) {
             NearExit::Done => {}
             NearExit::Uncounted(ended) => shard.add_uncounted(ended.place, ended.duration, ended.nested),
-            NearExit::Not => exit_far(self, id, ctx),
+            NearExit::Noted if shard.exit_noted(id.into_u64()) => {}
+            NearExit::Noted | NearExit::Not => exit_far(self, id, ctx),
         }
     }
 
@@ -253,9 +254,7 @@ fn exit_far<S>(layer: &GpuLayer, id: &span::Id, ctx: Context<'_, S>)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    let done = layer.near_shard().is_some_and(|shard| shard.exit_noted(id.into_u64()))
-        || layer.core.timed_shard().is_some_and(|shard| shard.exit_timed(id.into_u64()));
-    if !done {
+    if !layer.core.timed_shard().is_some_and(|shard| shard.exit_timed(id.into_u64())) {
         exit_any(layer, id, ctx);
     }
 }

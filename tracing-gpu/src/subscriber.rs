@@ -152,9 +152,7 @@ impl GpuSubscriber {
 
     #[inline(never)]
     fn exit_far(&self, id: u64) {
-        let done = self.near_shard().is_some_and(|shard| shard.exit_noted(id))
-            || self.core.timed_shard().is_some_and(|shard| shard.exit_timed(id));
-        if !done {
+        if !self.core.timed_shard().is_some_and(|shard| shard.exit_timed(id)) {
             self.exit_any(id);
         }
     }
@@ -267,7 +265,8 @@ impl Subscriber for GpuSubscriber {
         match shard.exit_near(id.into_u64()) {
             NearExit::Done => {}
             NearExit::Uncounted(ended) => shard.add_uncounted(ended.place, ended.duration, ended.nested),
-            NearExit::Not => self.exit_far(id.into_u64()),
+            NearExit::Noted if shard.exit_noted(id.into_u64()) => {}
+            NearExit::Noted | NearExit::Not => self.exit_far(id.into_u64()),
         }
     }
 

@@ -4,8 +4,8 @@
 //! that the queue of launches, some 1,000 long, never fills. Only the launches are timed.
 //!
 //! A machine's pace changes from one second to the next, and differs from one process to the next, by more than what is measured. So all processes live
-//! at the same time and take turns of some 50 ms, which the others wait for: ours and CUPTI alone are neighbours, now this first and now that; and they are started
-//! anew some times. What we add is judged by the medians of both, by the median of the differences of neighbours, and by the least of twenty of each: what it is
+//! at the same time and take turns of some 50 ms, which the others wait for, on one processor: ours and CUPTI alone are neighbours, now this first and now that; and
+//! they are started anew some times, on another processor each. What we add is judged by the medians of both, by the median of the differences of neighbours, and by the least of twenty of each: what it is
 //! where nothing else goes on.
 //!
 //! A second table says where the time goes: whether all launches are slower or few are (the typical and the slowest of batches), whether the thread ran or the
@@ -37,6 +37,9 @@ const EXPLAINED: usize = 8;
 const STARTS: usize = 3;
 /// ns a launch that this library may add to CUPTI's own, which is what the differences below are compared with.
 const TARGET: f64 = 250.0;
+
+/// In the environment: the processor on which a process launches. Other threads, those of CUPTI among them, stay off no processor.
+const PROCESSOR: &str = "PROCESSOR";
 
 /// Argument, and what it stands for. Without a profiler there is no subscriber: the spans are disabled.
 const VARIANTS: [(&str, &str); 9] = [
@@ -93,8 +96,9 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn start(variant: &str, part: usize) -> Self {
+    fn start(variant: &str, part: usize, processor: usize) -> Self {
         let mut program = Command::new(std::env::current_exe().expect("this program"));
+        program.env(PROCESSOR, processor.to_string());
         if part == 1 {
             program.env("SPAN_A_BATCH", "1");
         }
@@ -144,9 +148,11 @@ pub(crate) fn run_all() -> bool {
     println!("{:>26}  {:>26}", "a span a launch", "a span for 1,000");
     let mut figures: HashMap<&str, Parts> = HashMap::new();
     let mut remarks: HashMap<&str, Vec<String>> = HashMap::new();
-    for _ in 0..STARTS {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    for start in 0..STARTS {
+        let processor = (2 * start + 1) * processors / (2 * STARTS);
         let all = VARIANTS.iter().flat_map(|(variant, _)| [(*variant, 0), (*variant, 1)]);
-        let mut waiting: HashMap<_, _> = all.map(|who| (who, Waiting::start(who.0, who.1))).collect();
+        let mut waiting: HashMap<_, _> = all.map(|who| (who, Waiting::start(who.0, who.1, processor))).collect();
         for who in (0..TURNS).flat_map(order) {
             let turn = waiting.get_mut(&who).map_or([0.0; FIGURES], Waiting::turn);
             figures.entry(who.0).or_default()[who.1].push(turn);
@@ -202,7 +208,7 @@ pub(crate) fn run_all() -> bool {
             println!("{}  {what}", row.concat());
         }
     }
-    let million = Waiting::start("million", 0).end().join("\n");
+    let million = Waiting::start("million", 0, 0).end().join("\n");
     println!("{million}");
     let all_ran = figures.values().flatten().flatten().all(|figures| figures[0] > 0.0);
     all_ran && million.contains("all accounted for")
@@ -298,10 +304,24 @@ impl Launcher {
     }
 }
 
+/// This thread stays on its processor from here on, where it has one.
+fn stay_on_processor() {
+    let Some(processor) = std::env::var(PROCESSOR).ok().and_then(|number| number.parse().ok()) else { return };
+    #[allow(unsafe_code)]
+    // SAFETY: a set of processors is plain bits, of which none may be set; the number is below that of the machine's, and the call reads the set.
+    let refused = unsafe {
+        let mut only: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut only);
+        libc::sched_setaffinity(0, size_of_val(&only), &raw const only)
+    };
+    assert_eq!(refused, 0, "processor {processor}");
+}
+
 fn measure(profiler: Option<Profiler>, on_stream: bool) {
     let launcher = Launcher::new();
     let turns = || {
         launcher.launch(WARM);
+        stay_on_processor();
         println!("ready");
         let asked = std::io::stdin().lines().map_while(Result::ok);
         asked.map(|_| println!("{}", launcher.figures().map(|figure| format!("{figure:.3}")).join(" "))).count()

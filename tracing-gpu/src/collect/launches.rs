@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::chunked::Chunked;
-use super::notes::{Dropped, Notes, Taken, line_of};
+use super::note_line::{FirstCall, line_of};
+use super::notes::{Dropped, Notes, Taken};
 use super::shard::Shard;
 use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
@@ -25,17 +26,17 @@ mod tests;
 
 /// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which whoever collects takes away.
 #[derive(Debug)]
-#[repr(C, align(512))] // what each launch touches is in two cache lines, out of the way of rows: see `row::WRITTEN`
+#[repr(C, align(512))] // what each launch touches is in one cache line, out of the way of rows: see `row::WRITTEN`
 pub(crate) struct Launches {
+    /// The open lifetimes that began on the thread, the oldest first.
+    lifetimes: Mutex<Vec<OpenLifetime>>,
+    pub(super) notes: Notes,
     /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
     next_number: AtomicU64,
     /// Whether there are any lifetimes: changed under their lock. The thread has added those that it has to see.
     has_lifetimes: AtomicBool,
-    notes: Notes,
     /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
     open: Chunked<OpenInstance, 64>,
-    /// The open lifetimes that began on the thread, the oldest first.
-    lifetimes: Mutex<Vec<OpenLifetime>>,
 }
 
 /// Bytes from the first on that launches in up to five ranges touch.
@@ -46,17 +47,30 @@ pub(super) const TOUCHED: usize = std::mem::offset_of!(Launches, open) + 5 * siz
 struct OpenInstance {
     /// By which an entry is told from a later one at the same height.
     start: AtomicU64,
-    /// That of the instance below where the range itself is not measured.
-    id: AtomicU64,
-    is_measured: AtomicBool,
+    /// Its number, that of the instance below where the range itself is not measured; and, in the lowest bit, whether it is.
+    number: AtomicU64,
 }
 
 impl OpenInstance {
     #[inline(always)]
     fn set(&self, start: Ticks, id: InstanceId, is_measured: bool) {
         self.start.store(start, Relaxed);
-        self.id.store(id, Relaxed);
-        self.is_measured.store(is_measured, Relaxed);
+        self.number.store(id << 1 | u64::from(is_measured), Relaxed);
+    }
+
+    #[inline(always)]
+    fn id(&self) -> InstanceId {
+        self.number.load(Relaxed) >> 1
+    }
+
+    #[inline(always)]
+    fn is_measured(&self) -> bool {
+        self.number.load(Relaxed) & 1 == 1
+    }
+
+    /// It has been noted to end.
+    fn end(&self) {
+        self.number.store(self.id() << 1, Relaxed);
     }
 }
 
@@ -132,16 +146,16 @@ impl Shard {
     #[inline(always)]
     fn note_call_near(&self, correlation: u32, graph: bool, enqueues: bool) -> Option<()> {
         let launches = &self.launches;
-        if launches.has_lifetimes.load(Relaxed) || self.core.tape_room.is_some() {
+        if launches.has_lifetimes.load(Relaxed) || self.is_taped {
             return None;
         }
         let (top, noted) = (self.stack.depth().checked_sub(1)?, self.stack.noted());
         let (place, start) = self.stack.near(top)?;
-        let called =
-            |instance| line_of(&Note::Called { correlation, node: place.node(), instance, graph, at: 0, enqueues });
+        let node = place.node();
         if noted > top {
             let open = launches.open.near(top).filter(|open| noted == top + 1 && open.start.load(Relaxed) == start)?;
-            return launches.notes.push_near([called(open.id.load(Relaxed))]).then_some(());
+            let called = Note::Called { correlation, node, instance: open.id(), graph, at: 0, enqueues };
+            return launches.notes.push_near(line_of(&called)).then_some(());
         }
         let parent = match top.checked_sub(1).filter(|_| noted == top) {
             None if noted == 0 && top == 0 => 0,
@@ -151,14 +165,14 @@ impl Shard {
                 if open.start.load(Relaxed) != start {
                     return None;
                 }
-                open.id.load(Relaxed)
+                open.id()
             }
         };
-        let label = self.rows.get_inline(place.row())?.identity()?.key.label;
+        let label = self.rows.get(place.row())?.label()?;
         let id = Some(launches.next_number.load(Relaxed)).filter(|number| number % NUMBERS != 0)?;
-        let began = line_of(&Note::Began(Instance { id, parent, label, style: RangeStyle::PushPop, start }));
+        let first = FirstCall { id, parent, label, start, correlation, node, graph, enqueues }.line()?;
         let open = launches.open.near(top)?;
-        if !launches.notes.push_near([began, called(id)]) {
+        if !launches.notes.push_near(first) {
             return None;
         }
         launches.next_number.store(id + 1, Relaxed);
@@ -167,6 +181,7 @@ impl Shard {
         Some(())
     }
 
+    #[cold]
     #[inline(never)]
     fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool) {
         if self.launches.has_lifetimes.load(Relaxed) {
@@ -193,11 +208,13 @@ impl Shard {
     #[inline]
     fn note_called(&self, correlation: u32, graph: bool, enqueues: bool) {
         let (node, instance) = (self.current_node(), self.innermost());
-        let at = if self.core.tape_room.is_some() { self.core.clock.now() } else { 0 };
+        let at = if self.is_taped { self.core.clock.now() } else { 0 };
         self.note(&Note::Called { correlation, node, instance, graph, at, enqueues });
     }
 
     /// Notes a call of our own.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn note_own(&self, correlation: u32) {
         self.note(&Note::Own { correlation });
     }
@@ -206,7 +223,7 @@ impl Shard {
     #[inline]
     fn innermost(&self) -> InstanceId {
         let innermost = self.stack.noted().checked_sub(1).and_then(|index| self.launches.open.get(index));
-        innermost.map_or(0, |open| open.id.load(Relaxed))
+        innermost.map_or(0, |open| open.id())
     }
 
     /// Whether the innermost instance that was noted to begin is no longer on the stack. What is the same entry at one height is so at all heights below.
@@ -255,7 +272,7 @@ impl Shard {
     fn around(&self, start: Ticks) -> InstanceId {
         let open = (0..self.stack.noted()).rev().filter_map(|index| self.launches.open.get(index));
         let around = open.into_iter().find(|open| open.start.load(Relaxed) <= start);
-        around.map_or(0, |open| open.id.load(Relaxed))
+        around.map_or(0, |open| open.id())
     }
 
     /// A lifetime begins on this thread: its number, by which it ends; 0 where nobody wants to know.
@@ -299,8 +316,8 @@ impl Shard {
         let depth = self.stack.depth();
         let ended = self.launches.open.near(depth).filter(|open| {
             self.stack.noted() == depth + 1
-                && open.is_measured.load(Relaxed)
-                && self.launches.notes.push_near([line_of(&Note::Ended { instance: open.id.load(Relaxed), end })])
+                && open.is_measured()
+                && self.launches.notes.push_near(line_of(&Note::Ended { instance: open.id(), end }))
         });
         if ended.is_some() {
             self.stack.set_noted(depth);
@@ -311,12 +328,11 @@ impl Shard {
     /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each ends when it is closed, and what
     /// [`end_instances`](Self::end_instances) says afterwards is not of it.
     pub(super) fn end_instance_at(&self, below: usize, end: Ticks) {
-        let open =
-            self.launches.open.get(below).filter(|open| below < self.stack.noted() && open.is_measured.load(Relaxed));
+        let open = self.launches.open.get(below).filter(|open| below < self.stack.noted() && open.is_measured());
         if let Some(open) = open {
-            let ended = Note::Ended { instance: open.id.load(Relaxed), end };
+            let ended = Note::Ended { instance: open.id(), end };
             self.launches.notes.push_in_any_case(&ended, &self.core.note_room);
-            open.is_measured.store(false, Relaxed);
+            open.end();
         }
     }
 
@@ -347,10 +363,10 @@ impl Shard {
     /// The number of an instance that goes on above what is noted now, and whether it is its own. Where there is no room to tell of it, it ends here.
     fn moved_instance(&self, open: &OpenInstance) -> (InstanceId, bool) {
         let parent = self.innermost();
-        if !open.is_measured.load(Relaxed) {
+        if !open.is_measured() {
             return (parent, false);
         }
-        let (from, to) = (open.id.load(Relaxed), self.launches.next_instance());
+        let (from, to) = (open.id(), self.launches.next_instance());
         if self.note(&Note::Moved { from, to, parent }) {
             return (to, true);
         }
@@ -371,8 +387,8 @@ impl Shard {
     pub(super) fn end_instances(&self, end: Ticks) {
         while self.has_left() {
             let last = self.stack.noted() - 1;
-            if let Some(open) = self.launches.open.get(last).filter(|open| open.is_measured.load(Relaxed)) {
-                let ended = Note::Ended { instance: open.id.load(Relaxed), end };
+            if let Some(open) = self.launches.open.get(last).filter(|open| open.is_measured()) {
+                let ended = Note::Ended { instance: open.id(), end };
                 self.launches.notes.push_in_any_case(&ended, &self.core.note_room);
             }
             self.stack.set_noted(last);

@@ -14,6 +14,7 @@ pub(crate) mod lifetimes;
 mod marks;
 mod misread;
 pub(crate) mod near;
+mod note_line;
 pub(crate) mod note_room;
 pub(crate) mod notes;
 mod page;

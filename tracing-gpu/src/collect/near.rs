@@ -54,6 +54,8 @@ pub(crate) enum NearExit {
     Done,
     /// The range is closed, and its instance is still to be counted: that takes memory.
     Uncounted(Ended),
+    /// Nothing has happened: calls into CUDA were made in the range, see [`exit_noted`](Shard::exit_noted). Or there is none.
+    Noted,
     /// Nothing has happened.
     Not,
 }
@@ -97,8 +99,11 @@ impl Shard {
     /// [`exit`](Self::exit) where nothing is in the way.
     #[inline(always)]
     pub(crate) fn exit_near(&self, span: u64) -> NearExit {
-        if !nvtx_rs::is_tool_absent() || self.stack.is_top_noted() {
+        if !nvtx_rs::is_tool_absent() {
             return NearExit::Not;
+        }
+        if self.stack.is_top_noted() {
+            return NearExit::Noted;
         }
         let Some(ended) = self.stack.pop_near(span, crate::clock::read_tsc()) else { return NearExit::Not };
         match self.rows.get_inline(ended.place.row()) {
@@ -107,19 +112,18 @@ impl Shard {
         }
     }
 
-    /// [`exit`](Self::exit) of a range in which calls into CUDA were made, where nothing else is in the way; else false, and nothing has happened. For
-    /// threads whose exits go by [`exit_near`](Self::exit_near).
+    /// [`exit`](Self::exit) of a range in which calls into CUDA were made, where nothing else is in the way; else false, and nothing has happened. Only
+    /// where [`exit_near`](Self::exit_near) says so.
     #[inline(never)]
     pub(crate) fn exit_noted(&self, span: u64) -> bool {
-        if !nvtx_rs::is_tool_absent() || !self.stack.is_top_noted() {
-            return false;
-        }
         let now = crate::clock::read_tsc();
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
         if !self.end_instance_near(now) {
             self.end_instances(now);
         }
-        self.add(ended);
+        if !self.rows.get(ended.place.row()).is_some_and(|row| row.add_near(ended.duration, ended.nested)) {
+            self.add_uncounted(ended.place, ended.duration, ended.nested);
+        }
         true
     }
 

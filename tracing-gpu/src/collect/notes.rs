@@ -9,13 +9,12 @@
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::note_line::{line_of, notes_of};
 use super::note_room::NoteRoom;
 use super::page::{Line, PAGE, Page};
-use crate::activity::{Instance, Note};
-use crate::summary::RangeStyle;
+use crate::activity::Note;
 
 #[cfg(test)]
 #[path = "notes/tests.rs"]
@@ -48,66 +47,15 @@ impl Piece {
 /// Memory of a piece, and of its place in a list.
 pub(super) const PIECE_BYTES: usize = PAGE * size_of::<Line>() + 2 * size_of::<Piece>();
 
-/// What a line is, in the lowest bits of its last word, and what is beside.
-const BEGAN: u64 = 1;
-const ENDED: u64 = 2;
-const LEFT: u64 = 3;
-const CALLED: u64 = 4;
-const WITHIN: u64 = 5;
-const OWN: u64 = 6;
-const MOVED: u64 = 7;
-const KINDS: u64 = 8;
-const START_END: u64 = 1 << 8;
-const GRAPH: u64 = 1 << 8;
-const ENQUEUES: u64 = 1 << 9;
-
-#[inline(always)]
-pub(super) fn line_of(note: &Note) -> Line {
-    let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
-    match *note {
-        Note::Called { correlation, node, instance, graph, at, enqueues } => {
-            let numbers = u64::from(correlation) << 32 | u64::from(node);
-            [numbers, instance, at, CALLED | bit(graph, GRAPH) | bit(enqueues, ENQUEUES)]
-        }
-        Note::Began(Instance { id, parent, label, style, start }) => {
-            [id, parent, start, u64::from(label) << 32 | bit(style == RangeStyle::StartEnd, START_END) | BEGAN]
-        }
-        Note::Ended { instance, end } => [instance, end, 0, ENDED],
-        Note::Left { instance } => [instance, 0, 0, LEFT],
-        Note::Moved { from, to, parent } => [from, to, parent, MOVED],
-        Note::Within { correlation, instance } => [u64::from(correlation), instance, 0, WITHIN],
-        Note::Own { correlation } => [u64::from(correlation), 0, 0, OWN],
-    }
-}
-
-fn note_of(&[first, second, third, bits]: &Line) -> Note {
-    match bits % KINDS {
-        CALLED => {
-            let (graph, enqueues) = (bits & GRAPH != 0, bits & ENQUEUES != 0);
-            let (correlation, node) = ((first >> 32) as u32, first as u32);
-            Note::Called { correlation, node, instance: second, graph, at: third, enqueues }
-        }
-        BEGAN => {
-            let style = if bits & START_END == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
-            Note::Began(Instance { id: first, parent: second, label: (bits >> 32) as u32, style, start: third })
-        }
-        ENDED => Note::Ended { instance: first, end: second },
-        LEFT => Note::Left { instance: first },
-        MOVED => Note::Moved { from: first, to: second, parent: third },
-        WITHIN => Note::Within { correlation: first as u32, instance: second },
-        _ => Note::Own { correlation: first as u32 },
-    }
-}
-
 /// The notes of one thread that were not taken yet. Those that [`push`](Self::push) them come one after another.
 #[derive(Debug, Default)]
-#[repr(C)] // the page first: see `Launches`
+#[repr(C)] // the page last: see `Launches`
 pub(crate) struct Notes {
-    /// From the first note on, beside the bound: as large as that of a timeline, and smaller than what else a thread has.
-    page: OnceCell<Box<Page>>,
+    behind: Mutex<Behind>,
     /// The operating system's number of the thread.
     thread: AtomicU32,
-    behind: Mutex<Behind>,
+    /// There from the first note on, beside the bound: as large as that of a timeline, and smaller than what else a thread has.
+    page: Page,
 }
 
 /// Notes that there was no room for, by what is missing for want of them.
@@ -165,43 +113,41 @@ impl Notes {
             return;
         }
         let mut behind = self.behind.lock();
-        if let Some(page) = self.page.get() {
-            behind.take_over(page, before, room);
+        if self.page.is_there() {
+            behind.take_over(&self.page, before, room);
             if !behind.current.lines.is_empty() {
                 behind.end_piece(Piece::default()); // a piece is of one thread
             }
-            page.close();
+            self.page.close();
             behind.taken = PAGE;
         }
         self.thread.store(thread, Relaxed);
     }
 
-    /// Notes all of these on the page; false where it has no room for them, and then nothing has happened.
+    /// Notes this on the page; false where it has no room, and then nothing has happened.
     #[inline(always)]
-    pub(super) fn push_near<const N: usize>(&self, notes: [Line; N]) -> bool {
-        self.page.get().is_some_and(|page| page.write_all(notes))
+    pub(super) fn push_near(&self, note: Line) -> bool {
+        self.page.write(note)
     }
 
     /// Whether there was room for it.
     #[inline]
     pub(crate) fn push(&self, note: &Note, room: &NoteRoom) -> bool {
         let line = line_of(note);
-        self.page.get().is_some_and(|page| page.write(line)) || self.turn(line, room, false)
+        self.page.write(line) || self.turn(line, room, false)
     }
 
     /// Notes what must not be lost. This may go beyond the bound.
     #[inline]
     pub(crate) fn push_in_any_case(&self, note: &Note, room: &NoteRoom) {
         let line = line_of(note);
-        let _always = self.page.get().is_some_and(|page| page.write(line)) || self.turn(line, room, true);
+        let _always = self.page.write(line) || self.turn(line, room, true);
     }
 
     /// The same, for any thread.
     pub(crate) fn push_from_anywhere(&self, note: &Note, room: &NoteRoom) {
         let mut behind = self.behind.lock();
-        if let Some(page) = self.page.get() {
-            behind.take_over(page, self.thread(), room); // it was before
-        }
+        behind.take_over(&self.page, self.thread(), room); // it was before
         behind.add(self.thread(), line_of(note), room);
     }
 
@@ -215,26 +161,23 @@ impl Notes {
     #[cold]
     #[inline(never)]
     fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
+        if room.is_forked() {
+            return false; // nobody collects here, and a thread that this child does not have may hold the lock
+        }
         room.turns();
         let thread = self.thread();
-        let mut behind = match self.behind.try_lock() {
-            Some(behind) => behind,
-            None if room.is_forked() => return false, // held by a thread that this child does not have
-            None => self.behind.lock(),
-        };
-        if let Some(page) = self.page.get() {
-            behind.take_over(page, thread, room);
-        }
+        let mut behind = self.behind.lock();
+        behind.take_over(&self.page, thread, room);
         if behind.is_ready() || behind.begin_piece(|| room.take()) {
-            let page = self.page.get_or_init(|| Box::new(Page::new()));
             behind.taken = 0;
-            page.begin();
-            return page.write(line);
+            self.page.begin();
+            return self.page.write(line);
         }
         if in_any_case {
             behind.add(thread, line, room);
         } else {
-            behind.dropped.count(&note_of(&line));
+            let (note, then) = notes_of(&line);
+            [Some(note), then].iter().flatten().for_each(|note| behind.dropped.count(note));
         }
         in_any_case
     }
@@ -250,10 +193,10 @@ impl Notes {
             }
             into.pieces.append(&mut behind.full);
         }
-        if let Some(page) = self.page.get() {
+        if self.page.is_there() {
             into.rest.thread = self.thread();
             into.rest.lines.reserve(PAGE); // once
-            let lines = page.since(behind.taken);
+            let lines = self.page.since(behind.taken);
             behind.taken += lines.len();
             into.rest.lines.extend(lines);
         }
@@ -339,7 +282,11 @@ impl Taken {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Noted> {
         let pieces = self.pieces.iter().chain([&self.rest]);
-        pieces.flat_map(|piece| piece.lines.iter().map(|line| (piece.thread, note_of(line))))
+        let noted = |(thread, line)| {
+            let (note, then) = notes_of(line);
+            std::iter::once((thread, note)).chain(then.map(|note| (thread, note)))
+        };
+        pieces.flat_map(|piece| piece.lines.iter().map(|line| (piece.thread, line))).flat_map(noted)
     }
 
     /// It was read: forgets it, and gives back all room but that of the pieces which remain, for the thread to [`keep`](Notes::keep).

@@ -4,52 +4,57 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
+use once_cell::race::OnceBox;
+
 /// Lines of a page.
 pub(super) const PAGE: usize = 128;
 
 /// Four words, half a cache line.
 pub(super) type Line = [u64; 4];
 
-/// Written by one thread alone. It stays in that thread's cache, whoever reads it now and then.
+/// Written by one thread alone. It stays in that thread's cache, whoever reads it now and then. What says where it is and how full is not in it, so that it may
+/// lie with what else its writer touches.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C)]
 pub(super) struct Page {
-    lines: [[AtomicU64; 4]; PAGE],
+    /// From the first [`begin`](Self::begin) on.
+    lines: OnceBox<Lines>,
     /// So many lines are there.
     written: AtomicUsize,
 }
 
+#[derive(Debug)]
+#[repr(align(64))]
+struct Lines([[AtomicU64; 4]; PAGE]);
+
+/// Takes nothing before [`begin`](Page::begin).
+impl Default for Page {
+    fn default() -> Self {
+        Self { lines: OnceBox::new(), written: AtomicUsize::new(PAGE) }
+    }
+}
+
 impl Page {
-    /// A page that takes nothing before [`begin`](Self::begin).
-    pub(super) fn new() -> Self {
-        Self {
-            lines: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
-            written: AtomicUsize::new(PAGE),
-        }
+    /// Whether it was ever begun.
+    pub(super) fn is_there(&self) -> bool {
+        self.lines.get().is_some()
     }
 
     /// Returns false where the page is full. By its thread alone.
     #[inline(always)]
     pub(super) fn write(&self, line: Line) -> bool {
-        self.write_all([line])
-    }
-
-    /// Writes all lines or none: false where there is no room for all. By its thread alone.
-    #[inline(always)]
-    pub(super) fn write_all<const N: usize>(&self, lines: [Line; N]) -> bool {
         let written = self.written.load(Relaxed);
-        let Some(to) = self.lines.get(written..).and_then(|free| free.first_chunk::<N>()) else { return false };
-        for (to, line) in to.iter().zip(lines) {
-            for (to, word) in to.iter().zip(line) {
-                to.store(word, Relaxed);
-            }
+        let Some(to) = self.lines.get().and_then(|lines| lines.0.get(written)) else { return false };
+        for (to, word) in to.iter().zip(line) {
+            to.store(word, Relaxed);
         }
-        self.written.store(written + N, Release); // pairs with `since`
+        self.written.store(written + 1, Release); // pairs with `since`
         true
     }
 
     /// Forgets its lines. By its thread, under the lock of the readers.
     pub(super) fn begin(&self) {
+        self.lines.get_or_init(|| Box::new(Lines(std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))))));
         self.written.store(0, Relaxed);
     }
 
@@ -60,8 +65,8 @@ impl Page {
 
     /// The lines after the first `taken`. Any thread, under the lock of the readers.
     pub(super) fn since(&self, taken: usize) -> impl ExactSizeIterator<Item = Line> {
-        let written = self.written.load(Acquire); // pairs with `write_all`: the lines below it are whole
-        let new = self.lines.get(taken..written).unwrap_or_default();
+        let written = self.written.load(Acquire); // pairs with `write`: the lines below it are whole
+        let new = self.lines.get().and_then(|lines| lines.0.get(taken..written)).unwrap_or_default();
         new.iter().map(|line| line.each_ref().map(|word| word.load(Relaxed)))
     }
 }

@@ -53,10 +53,12 @@ pub(crate) struct Row {
     squares_low: AtomicU64,
     squares_high: AtomicU64,
     nested: AtomicU64,
+    sequence: AtomicU64,
     node: AtomicU32,
+    /// One more than that of the identity; 0 before there is one. Here, where every instance writes, and not elsewhere: launches read it.
+    label: AtomicU32,
     /// When the first instance of the window that has ended was entered; before that, when the first span was created, or 0.
     first: AtomicU64,
-    sequence: AtomicU64,
     /// One more than there is room for in `recent`, which is filled from its end: the rest the sums do not have yet. 0 before the first
     /// instance of the window, which so does not come by the short way.
     room: AtomicUsize,
@@ -91,12 +93,23 @@ impl Row {
     /// Gives a fresh row its identity. Returns false where it has one.
     pub(crate) fn identify(&self, node: u32, identity: RowIdentity) -> bool {
         self.node.store(node, Relaxed);
-        self.identity.set(Box::new(identity)).is_ok()
+        let label = identity.key.label;
+        let is_first = self.identity.set(Box::new(identity)).is_ok();
+        if is_first {
+            self.label.store(label.wrapping_add(1), Relaxed);
+        }
+        is_first
     }
 
     #[inline(always)]
     pub(crate) fn identity(&self) -> Option<&RowIdentity> {
         self.identity.get().map(Box::as_ref)
+    }
+
+    /// The label of [`identity`](Self::identity). Called by the owning thread.
+    #[inline(always)]
+    pub(crate) fn label(&self) -> Option<u32> {
+        self.label.load(Relaxed).checked_sub(1)
     }
 
     pub(crate) fn node(&self) -> u32 {

@@ -22,6 +22,10 @@ use crate::gpu::{self, Mark, StreamId};
 use crate::nesting::{Ranges, Stack};
 use crate::record::{Ended, Place, RangeKey};
 
+#[cfg(all(test, target_pointer_width = "64"))]
+#[path = "shard/tests.rs"]
+mod tests;
+
 /// Exits elsewhere that a thread is told of before it looks.
 const TOLD: usize = 1024;
 
@@ -35,6 +39,8 @@ pub(crate) struct Shard {
     pub(crate) index: u32,
     nvtx: bool,
     pub(super) statistics: bool,
+    /// Whether a timeline is written.
+    pub(super) is_taped: bool,
     pub(super) core: &'static Core,
     pub(crate) stack: Stack,
     pub(crate) slab: Slab,
@@ -69,6 +75,7 @@ impl Shard {
             index,
             nvtx: core.nvtx,
             statistics: core.statistics,
+            is_taped: core.tape_room.is_some(),
             core,
             slab: Slab::new(),
             stack: Stack::new(),
@@ -312,12 +319,12 @@ impl Shard {
     /// The clock, if anything is measured or recorded.
     #[inline(always)]
     fn now(&self) -> Ticks {
-        if self.statistics || self.core.tape_room.is_some() { self.core.clock.now() } else { 0 }
+        if self.statistics || self.is_taped { self.core.clock.now() } else { 0 }
     }
 
     /// [`now`](Self::now) for a moment that a tool takes too, right afterwards.
     fn now_in_order(&self) -> Ticks {
-        if self.statistics || self.core.tape_room.is_some() { self.core.clock.now_in_order() } else { 0 }
+        if self.statistics || self.is_taped { self.core.clock.now_in_order() } else { 0 }
     }
 
     pub(crate) fn add(&self, ended: Ended) {
@@ -390,31 +397,5 @@ impl Ranges for Shell<'_> {
     fn domain(&self, place: Place) -> u32 {
         // What only stands in for a range is in no domain: no tool has it, and its exit is nobody's.
         self.shard.identity(place).map_or(u32::MAX, |identity| self.shard.core.domain_of_label(identity.key.label))
-    }
-}
-
-#[cfg(all(test, target_pointer_width = "64"))]
-mod tests {
-    use std::mem::offset_of;
-
-    use super::*;
-    use crate::collect::launches::TOUCHED;
-    use crate::collect::row::WRITTEN;
-
-    #[test]
-    fn what_callbacks_write_often_has_its_own_place_in_a_page() {
-        assert_eq!((size_of::<Row>(), offset_of!(Shard, rows) % 512), (512, 0));
-        // The head with six open ranges, five slots of the slab, the first ids that a registry gives, and the outermost timed range, and five ranges
-        // that calls of CUDA were made in.
-        let often = [
-            (0, offset_of!(Shard, stack) + 8 + 6 * 32),
-            (offset_of!(Shard, slab), 208),
-            (offset_of!(Shard, spans), 176),
-            (offset_of!(Shard, marks), 64),
-            (offset_of!(Shard, launches), TOUCHED),
-        ];
-        for (start, length) in often {
-            assert!(start % 512 + length <= WRITTEN.start, "{length} bytes from {start} on meet {WRITTEN:?}");
-        }
     }
 }

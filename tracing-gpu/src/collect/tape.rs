@@ -209,7 +209,7 @@ impl Records {
 #[derive(Debug)]
 pub(crate) struct Tape {
     /// Where a timeline is written.
-    page: Option<Box<Page>>,
+    page: Option<Page>,
     log: Mutex<Log>,
 }
 
@@ -291,7 +291,7 @@ impl Log {
 impl Tape {
     pub(super) fn new(is_written: bool) -> Self {
         let log = Log { taken: PAGE, ..Log::default() };
-        Self { page: is_written.then(|| Box::new(Page::new())), log: Mutex::new(log) } // no room was taken for it yet
+        Self { page: is_written.then(Page::default), log: Mutex::new(log) } // no room was taken for it yet
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn look_again() {
 fn set_near(shard: Option<&'static Shard>) {
     let plain = shard.filter(|shard| shard.core.is_plain());
     let timed = plain.filter(|shard| shard.core.has_streams_on(shard));
-    let is_near = |shard: &&Shard| shard.core.statistics && shard.core.tape_room.is_none();
+    let is_near = |shard: &&Shard| shard.statistics && !shard.is_taped;
     TIMED.set(timed.filter(is_near));
     let plain = plain.filter(|_| timed.is_none());
     NEAR.set(plain.filter(is_near));
@@ -127,7 +127,7 @@ impl Core {
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     #[inline]
     pub(crate) fn calling_shard(&'static self) -> Option<&'static Shard> {
-        LAST.get().filter(|shard| shard.profiler == self.id).or_else(|| self.find_shard())
+        LAST.get().filter(|shard| std::ptr::eq(shard.core, self)).or_else(|| self.find_shard())
     }
 
     #[inline(never)]

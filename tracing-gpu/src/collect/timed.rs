@@ -36,8 +36,8 @@ impl Shard {
         match self.exit_near(span) {
             NearExit::Done => {}
             NearExit::Uncounted(ended) => self.add_uncounted(ended.place, ended.duration, ended.nested),
-            NearExit::Not if self.exit_noted(span) => {}
-            NearExit::Not => return false,
+            NearExit::Noted if self.exit_noted(span) => {}
+            NearExit::Noted | NearExit::Not => return false,
         }
         self.end_mark();
         true

@@ -78,7 +78,6 @@ pub(crate) struct Collector {
     state: Mutex<State>,
     /// Who writes timelines, where any is written, and what CUPTI's clock read when the profiler's began.
     recorder: OnceCell<(&'static Recorder, u64)>,
-    hooked: AtomicBool,
     /// Whether everything that was launched has been delivered.
     is_over: AtomicBool,
     stop: AtomicBool,
@@ -110,25 +109,65 @@ struct State {
     losses: ActivityLosses,
 }
 
-/// What gives CUPTI's callbacks a place to go to before the session that they belong to is known.
+/// What CUPTI's callbacks come to: all that a call needs, in one cache line. There is nothing to do before the session that they belong to is known.
 #[derive(Debug)]
-struct Entry(OnceCell<&'static Collector>);
+#[repr(align(64))]
+struct Entry {
+    core: &'static Core,
+    /// Whether there was a call since the collector is there: the exit hook comes before what CUDA had registered until then.
+    hooked: AtomicBool,
+    collector: OnceCell<&'static Collector>,
+}
+
+impl Entry {
+    /// Whether the calls of this process are noted.
+    #[cold]
+    #[inline(never)]
+    fn hook(&self) -> bool {
+        let is_there = self.collector.get().is_some() && !forks::is_child();
+        if is_there && !self.hooked.swap(true, Relaxed) {
+            process::at_exit_again(finish_all);
+        }
+        is_there
+    }
+
+    /// A call on a thread that has no shard.
+    #[cold]
+    #[inline(never)]
+    fn note_stray(&self, called: Note) {
+        let Some(collector) = self.collector.get().filter(|_| !forks::is_child()) else { return };
+        let note = match called {
+            Note::Called { correlation, .. } if own::is_own() => Note::Own { correlation },
+            note => note,
+        };
+        let _counted_if_not = collector.strays.lock().push(&note, &self.core.note_room);
+    }
+}
 
 impl Sink for Entry {
-    fn entered(&self, function: u32, correlation: u32) {
-        if let Some(collector) = self.0.get() {
-            collector.entered(function, correlation);
+    /// On the thread that makes a driver call.
+    #[inline(always)]
+    fn entered(&self, function: u32, correlation: u32, enqueues: bool) {
+        // Read first: a write would be one to what all threads that launch read.
+        if !self.hooked.load(Relaxed) && !self.hook() {
+            return;
+        }
+        let graph = cupti::is_graph_launch(function);
+        match self.core.calling_shard() {
+            Some(shard) if own::is_own() => shard.note_own(correlation),
+            Some(shard) => shard.note_call(correlation, graph, enqueues),
+            None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
         }
     }
 
     fn filled(&self, buffer: Filled) {
-        if let Some(collector) = self.0.get() {
+        if let Some(collector) = self.collector.get() {
             collector.arrived.lock().buffers.push(buffer);
         }
     }
 
     fn lost(&self, records: Lost) {
-        if let Some(collector) = self.0.get() {
+        if let Some(collector) = self.collector.get() {
             let lost = &mut collector.arrived.lock().lost;
             lost.unreadable += records.unreadable;
             lost.over_budget += records.over_budget;
@@ -155,7 +194,8 @@ impl Collector {
     }
 
     fn start_owned(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
-        let entry: &'static Entry = Box::leak(Box::new(Entry(OnceCell::new())));
+        let entry: &'static Entry =
+            Box::leak(Box::new(Entry { core, hooked: AtomicBool::new(false), collector: OnceCell::new() }));
         let share = |parts: usize| options.memory / PARTS * parts;
         let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
@@ -183,12 +223,11 @@ impl Collector {
                 losses: ActivityLosses::default(),
             }),
             recorder: OnceCell::new(),
-            hooked: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
         }));
-        let _first = entry.0.set(collector);
+        let _first = entry.collector.set(collector);
         core.note_room.allow(share(NOTES));
         core.set_collecting(true);
         *LAST.lock() = Some(collector);
@@ -217,31 +256,6 @@ impl Collector {
             }
             self.flush_and_collect();
         }
-    }
-
-    /// On the thread that makes a driver call.
-    fn entered(&'static self, function: u32, correlation: u32) {
-        // Read first: a write would be one to what all threads that launch read.
-        if !self.hooked.load(Relaxed) && !self.hooked.swap(true, Relaxed) {
-            process::at_exit_again(finish_all); // so that it runs before what CUDA has registered up to now
-        }
-        let (graph, enqueues) = (cupti::is_graph_launch(function), cupti::enqueues(function));
-        match self.core.calling_shard() {
-            Some(shard) if own::is_own() => shard.note_own(correlation),
-            Some(shard) => shard.note_call(correlation, graph, enqueues),
-            None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
-        }
-    }
-
-    /// A call on a thread that has no shard.
-    #[cold]
-    #[inline(never)]
-    fn note_stray(&self, called: Note) {
-        let note = match called {
-            Note::Called { correlation, .. } if own::is_own() => Note::Own { correlation },
-            note => note,
-        };
-        let _counted_if_not = self.strays.lock().push(&note, &self.core.note_room);
     }
 
     /// A round. Each has a flush: calls are forgotten by the number of rounds that count.

@@ -4,6 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::*;
+use crate::activity::Instance;
+use crate::summary::RangeStyle;
 
 const NOTE: Note = own(0);
 
@@ -135,7 +137,7 @@ fn notes_are_in_order_whoever_they_are_of_and_whenever_they_are_taken() {
                     notes.set_thread(number, &room);
                     assert!(notes.push(&own(number), &room));
                 }
-                5 if notes.push_near([line_of(&own(number))]) => {}
+                5 if notes.push_near(line_of(&own(number))) => {}
                 _ => assert!(notes.push(&own(number), &room)),
             }
             if number as usize % period == 0 {
@@ -245,7 +247,7 @@ fn without_room_nothing_is_noted_but_what_must_be() {
     let (room, mut taken, notes) = (NoteRoom::default(), Taken::default(), Notes::default());
     assert_eq!(push(&notes, &room, 10), 0);
     notes.push_in_any_case(&NOTE, &room);
-    assert_eq!((notes.page.get().is_some(), collect(&notes, &mut taken, &room)), (false, (1, 10)));
+    assert_eq!((notes.page.is_there(), collect(&notes, &mut taken, &room)), (false, (1, 10)));
 }
 
 #[test]

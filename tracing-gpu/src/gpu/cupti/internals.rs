@@ -128,7 +128,7 @@ pub struct Seen {
 struct Collector(Mutex<(Seen, Vec<Filled>)>);
 
 impl Sink for Collector {
-    fn entered(&self, function: u32, correlation: u32) {
+    fn entered(&self, function: u32, correlation: u32, _enqueues: bool) {
         self.0.lock().0.entered.push((function, correlation));
     }
 

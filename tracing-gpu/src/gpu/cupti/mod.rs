@@ -25,7 +25,7 @@ mod strides;
 mod unavailable;
 
 pub(crate) use buffers::Filled;
-pub(crate) use calls::{enqueues, is_graph_launch};
+pub(crate) use calls::is_graph_launch;
 pub(crate) use receive::clock as now;
 pub(crate) use session::{Session, start};
 
@@ -43,8 +43,8 @@ pub(crate) struct Options {
 
 /// Who is told. Called by CUPTI: no panic is to come out, and none does.
 pub(crate) trait Sink: Sync {
-    /// At the entry of a driver call, on the calling thread. Calls no CUDA, takes no lock that is held while CUPTI is called.
-    fn entered(&self, function: u32, correlation: u32);
+    /// At the entry of a driver call, on the calling thread, and whether it puts work on a GPU. Calls no CUDA, takes no lock that is held while CUPTI is called.
+    fn entered(&self, function: u32, correlation: u32, enqueues: bool);
     /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`]. May be called on several threads at once; whatever it does, CUPTI waits for.
     fn filled(&self, buffer: Filled);
     /// Records were thrown away, likewise.

@@ -12,7 +12,7 @@ use super::calls;
 use super::decode::{self, Record, Records, Step};
 use super::library::Domain;
 use super::session::Session;
-use super::{Lost, Recorded};
+use super::{Lost, Recorded, Sink};
 use crate::activity::Work;
 use crate::gpu::forks;
 
@@ -169,12 +169,17 @@ const SITE: usize = 0;
 const CONTEXT: usize = 40;
 const CORRELATION: usize = 64;
 
-/// A call begins or ends, or a context is about to be destroyed.
+/// A call begins or ends, or a context is about to be destroyed. Of forked children it says no more than others: what takes a lock or lasts looks for itself.
 ///
 /// # Safety
 ///
-/// `user` is the `&'static Session` that subscribed, `data` what CUPTI passes for the domain.
-pub(super) unsafe extern "C" fn on_call(user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
+/// `user` is the `&'static Session` that subscribed, whose sink is an `S`, and `data` what CUPTI passes for the domain.
+pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
+    user: *mut c_void,
+    domain: u32,
+    number: u32,
+    data: *const c_void,
+) {
     /// The site of a call's entry.
     const ENTRY: u32 = 0;
     if data.is_null() {
@@ -185,20 +190,33 @@ pub(super) unsafe extern "C" fn on_call(user: *mut c_void, domain: u32, number: 
         return unsafe { on_resource(user, domain, number, data) };
     }
     // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts for the call; the site is its first word.
-    if unsafe { data.byte_add(SITE).cast::<u32>().read() } != ENTRY || forks::is_child() {
-        return; // half of all: CUPTI tells of both ends of a call or of none
+    if unsafe { data.byte_add(SITE).cast::<u32>().read() } == ENTRY {
+        // SAFETY: the caller's promise.
+        unsafe { on_entry::<S>(user, number, data) } // else nothing, in half of all: CUPTI tells of both ends of a call or of none
     }
+}
+
+/// A call of the driver begins.
+///
+/// # Safety
+///
+/// As for [`on_call`].
+#[inline(never)]
+unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32, data: *const c_void) {
     guarded(|| {
         // SAFETY: the caller's promise: sessions are never freed.
         let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
-        // SAFETY: as above.
+        // SAFETY: as for the site in `on_call`.
         let (context, correlation) = unsafe {
             (data.byte_add(CONTEXT).cast::<*const c_void>().read(), data.byte_add(CORRELATION).cast::<u32>().read())
         };
-        if calls::enqueues(number) {
+        let enqueues = calls::enqueues(number);
+        if enqueues {
             session.contexts.saw(context.expose_provenance());
         }
-        session.sink.entered(number, correlation);
+        // SAFETY: the caller's promise. So nothing is looked up by the type: this is on the way of each launch.
+        let sink = unsafe { &*std::ptr::from_ref(session.sink).cast::<S>() };
+        sink.entered(number, correlation, enqueues);
     });
 }
 

@@ -9,7 +9,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 
 use super::context::{Contexts, Device};
-use super::library::{self, Code, Domain, Library, Subscriber};
+use super::library::{self, Code, Domain, Library, OnCall, Subscriber};
 use super::names::Names;
 use super::receive::{self, POOL};
 use super::strides::{Kind, Strides};
@@ -35,13 +35,14 @@ const ALL: Duration = Duration::from_secs(2);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// CUPTI at work for one sink. Lives as long as the process, as do all that CUPTI may still call.
+#[repr(C, align(64))] // what each call of the driver touches comes first: the sink, and the first of the contexts
 pub(crate) struct Session {
+    pub(super) sink: &'static dyn Sink,
+    pub(super) contexts: Contexts,
     pub(super) library: Library,
     pub(super) strides: Strides,
     pub(super) names: Names,
-    pub(super) contexts: Contexts,
     pub(super) delivery: Delivery,
-    pub(super) sink: &'static dyn Sink,
     device: Device,
     subscriber: OnceCell<Subscriber>,
     enabled: Mutex<Vec<Kind>>,
@@ -58,11 +59,16 @@ impl std::fmt::Debug for Session {
 
 /// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is initialised. There is one session
 /// at a time.
-pub(crate) fn start(options: Options, sink: &'static dyn Sink) -> Result<&'static Session, Unavailable> {
+pub(crate) fn start<S: Sink + 'static>(options: Options, sink: &'static S) -> Result<&'static Session, Unavailable> {
+    start_with(options, sink, receive::on_call::<S>)
+}
+
+/// `on_call` is for sinks of this type.
+fn start_with(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> Result<&'static Session, Unavailable> {
     if RUNNING.swap(true, Ordering::AcqRel) {
         return Err(Unavailable::Running);
     }
-    let started = try_to_start(options, sink);
+    let started = try_to_start(options, sink, on_call);
     if started.is_err() {
         receive::set_current(None);
         RUNNING.store(false, Ordering::Release);
@@ -70,7 +76,7 @@ pub(crate) fn start(options: Options, sink: &'static dyn Sink) -> Result<&'stati
     started
 }
 
-fn try_to_start(options: Options, sink: &'static dyn Sink) -> Result<&'static Session, Unavailable> {
+fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> Result<&'static Session, Unavailable> {
     let device = Device::find()?;
     let library = Library::find(device.driver_version)?;
     let strides = library.strides();
@@ -82,12 +88,12 @@ fn try_to_start(options: Options, sink: &'static dyn Sink) -> Result<&'static Se
     POOL.allow(options.buffer_bytes);
     POOL.prepare();
     let session: &'static Session = Box::leak(Box::new(Session {
+        sink,
+        contexts: Contexts::new(),
         library,
         strides,
         names: Names::new(),
-        contexts: Contexts::new(),
         delivery: Delivery::default(),
-        sink,
         device,
         subscriber: OnceCell::new(),
         enabled: Mutex::new(Vec::new()),
@@ -95,18 +101,18 @@ fn try_to_start(options: Options, sink: &'static dyn Sink) -> Result<&'static Se
         over: AtomicBool::new(false),
         process: std::process::id(),
     }));
-    session.subscribe()?;
+    session.subscribe(on_call)?;
     session.enable(options.api_records).inspect_err(|_| session.stop())?;
     Ok(session)
 }
 
 impl Session {
-    fn subscribe(&'static self) -> Result<(), Unavailable> {
+    fn subscribe(&'static self, on_call: OnCall) -> Result<(), Unavailable> {
         const NOT_INITIALIZED: Code = 15;
         const MULTIPLE_SUBSCRIBERS: Code = 39;
         let user = std::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: `user` is this session, which is never freed, as `on_call` wants it.
-        let subscriber = unsafe { self.library.subscribe(receive::on_call, user) }.map_err(|code| match code {
+        // SAFETY: `user` is this session, which is never freed, and whose sink is of the type that `on_call` is for.
+        let subscriber = unsafe { self.library.subscribe(on_call, user) }.map_err(|code| match code {
             MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
             NOT_INITIALIZED => {
                 Unavailable::NewerThanDriver { library: self.name(), driver: self.device.driver_version }

@@ -1,0 +1,22 @@
+use std::mem::offset_of;
+
+use super::*;
+use crate::collect::launches::TOUCHED;
+use crate::collect::row::WRITTEN;
+
+#[test]
+fn what_callbacks_write_often_has_its_own_place_in_a_page() {
+    assert_eq!((size_of::<Row>(), offset_of!(Shard, rows) % 512), (512, 0));
+    // The head with six open ranges, five slots of the slab, the first ids that a registry gives, and the outermost timed range, and five ranges
+    // that calls of CUDA were made in.
+    let often = [
+        (0, offset_of!(Shard, stack) + 8 + 6 * 32),
+        (offset_of!(Shard, slab), 208),
+        (offset_of!(Shard, spans), 176),
+        (offset_of!(Shard, marks), 64),
+        (offset_of!(Shard, launches), TOUCHED),
+    ];
+    for (start, length) in often {
+        assert!(start % 512 + length <= WRITTEN.start, "{length} bytes from {start} on meet {WRITTEN:?}");
+    }
+}
