@@ -173,17 +173,27 @@ impl Stack {
     /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has happened.
     #[inline(always)]
     pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
-        let depth = self.depth();
-        let top = self.frames.near(depth.wrapping_sub(1))?;
-        if top.span() != span {
-            return None;
-        }
+        let (below, top) = self.top_near(span)?;
+        Some(self.pop_top(below, top, now))
+    }
+
+    /// The innermost of at most 64 open ranges, if it is of that span, after the number of those below it.
+    #[inline(always)]
+    pub(crate) fn top_near(&self, span: u64) -> Option<(usize, &Frame)> {
+        let below = self.depth().wrapping_sub(1);
+        let top = self.frames.near(below).filter(|top| top.span() == span)?;
+        Some((below, top))
+    }
+
+    /// Ends what [`top_near`](Self::top_near) has just given.
+    #[inline(always)]
+    pub(crate) fn pop_top(&self, below: usize, top: &Frame, now: Ticks) -> Ended {
         let ended = top.ended(now);
-        if let Some(below) = self.frames.near(depth.wrapping_sub(2)) {
+        if let Some(below) = self.frames.near(below.wrapping_sub(1)) {
             below.add_nested(ended.duration);
         }
-        self.set_depth(depth - 1);
-        Some(ended)
+        self.set_depth(below);
+        ended
     }
 
     /// Whether `span` is the innermost open range, which [`pop`](Self::pop) may then end.

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::chunked::Chunked;
 use super::note_line::{FirstCall, line_of};
 use super::notes::{Dropped, Notes, Taken};
+use super::row::Row;
 use super::shard::Shard;
 use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
@@ -134,9 +135,18 @@ impl Shard {
     }
 
     /// Notes a call that is about to be made on this thread.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool) {
-        if self.note_call_near(correlation, graph, enqueues).is_none() {
+        // Nothing is called on this way, so that nothing is saved for it.
+        if self.note_call_near(correlation, graph, enqueues, |row| self.rows.near(row)).is_none() {
+            self.note_call_far(correlation, graph, enqueues);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_call_far(&self, correlation: u32, graph: bool, enqueues: bool) {
+        if self.note_call_near(correlation, graph, enqueues, |row| self.rows.get_inline(row)).is_none() {
             self.note_any_call(correlation, graph, enqueues);
         }
     }
@@ -144,7 +154,13 @@ impl Shard {
     /// Where calls were made in all ranges but perhaps the innermost, which is one of at most 64, and nothing else is in the way. `None` where that is not so, and then
     /// nothing has happened.
     #[inline(always)]
-    fn note_call_near(&self, correlation: u32, graph: bool, enqueues: bool) -> Option<()> {
+    fn note_call_near<'a>(
+        &'a self,
+        correlation: u32,
+        graph: bool,
+        enqueues: bool,
+        row: impl Fn(usize) -> Option<&'a Row>,
+    ) -> Option<()> {
         let launches = &self.launches;
         if launches.has_lifetimes.load(Relaxed) || self.is_taped {
             return None;
@@ -168,7 +184,7 @@ impl Shard {
                 open.id()
             }
         };
-        let label = self.rows.get(place.row())?.label()?;
+        let label = row(place.row())?.label()?;
         let id = Some(launches.next_number.load(Relaxed)).filter(|number| number % NUMBERS != 0)?;
         let first = FirstCall { id, parent, label, start, correlation, node, graph, enqueues }.line()?;
         let open = launches.open.near(top)?;
@@ -310,19 +326,16 @@ impl Shard {
         self.launches.change_lifetimes(Vec::clear);
     }
 
-    /// Notes the end, at `end`, of the instance of the range that has just been closed. False where more is to be done, and then nothing has happened.
+    /// Notes the end, at `end`, of the instance of the innermost range, above so many, which is about to be closed. False where more is to be done, and then nothing
+    /// has happened.
     #[inline(always)]
-    pub(super) fn end_instance_near(&self, end: Ticks) -> bool {
-        let depth = self.stack.depth();
-        let ended = self.launches.open.near(depth).filter(|open| {
-            self.stack.noted() == depth + 1
+    pub(super) fn end_instance_near(&self, below: usize, end: Ticks) -> bool {
+        let ended = self.launches.open.near(below).filter(|open| {
+            self.stack.noted() == below + 1
                 && open.is_measured()
                 && self.launches.notes.push_near(line_of(&Note::Ended { instance: open.id(), end }))
         });
-        if ended.is_some() {
-            self.stack.set_noted(depth);
-        }
-        ended.is_some()
+        ended.inspect(|_| self.stack.set_noted(below)).is_some()
     }
 
     /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each ends when it is closed, and what

@@ -11,6 +11,7 @@ use tracing_core::Metadata;
 use super::row::Row;
 use super::shard::Shard;
 use super::site::site_key;
+use crate::clock::Ticks;
 use crate::gpu::StreamId;
 use crate::record::{Ended, Place};
 
@@ -117,13 +118,27 @@ impl Shard {
     #[inline(never)]
     pub(crate) fn exit_noted(&self, span: u64) -> bool {
         let now = crate::clock::read_tsc();
+        // Nothing is called on this way, so that nothing is saved for it.
+        let Some((below, top)) = self.stack.top_near(span) else { return false };
+        let Some(row) = self.rows.near(top.place().row()).filter(|_| self.end_instance_near(below, now)) else {
+            return self.exit_noted_far(span, now);
+        };
+        let ended = self.stack.pop_top(below, top, now);
+        row.add_near(ended.duration, ended.nested) || self.count(ended)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
-        if !self.end_instance_near(now) {
-            self.end_instances(now);
-        }
-        if !self.rows.get(ended.place.row()).is_some_and(|row| row.add_near(ended.duration, ended.nested)) {
-            self.add_uncounted(ended.place, ended.duration, ended.nested);
-        }
+        self.end_instances(now);
+        self.count(ended)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count(&self, ended: Ended) -> bool {
+        self.add(ended);
         true
     }
 
