@@ -322,8 +322,8 @@ fn notes(fake: &Fake, tier: &str) {
 /// Many times more calls than are remembered at once. They are collected sooner than ten times a second: before any of them is forgotten.
 fn many(fake: &Fake, tier: &str) {
     const ROUNDS: u32 = 64;
-    /// Some 17,000 are remembered. At a fifth of that in notes, three for each of these, the collector comes.
-    const CALLS: u32 = 1_200;
+    /// Some 17,000 are remembered. At a fifth of that in lines of notes, two for each of these, the collector comes.
+    const CALLS: u32 = 1_800;
     let profiler = start(builder().gpu_memory(32 << 20).report([Report::Api]), tier);
     fake.tell("fake_together", 0);
     let (began, launch) = (Instant::now(), fake.launcher(HANDLE, c"spin", 10));
