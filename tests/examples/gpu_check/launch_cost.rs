@@ -5,10 +5,11 @@
 //!
 //! A machine's pace changes from one second to the next, and differs from one process to the next, by more than what is measured. So all processes live
 //! at the same time and take turns of some 50 ms, which the others wait for, on one processor: ours and CUPTI alone are neighbours, now this first and now that; and
-//! they are started anew some times, on another processor each. What we add is judged by the medians of both, by the median of the differences of neighbours, and by the least of twenty of each: what it is
-//! where nothing else goes on.
+//! they are started anew some times, on another processor each. The first batch of a turn stands for itself: others had the processor for half a second, so that it
+//! finds nothing in the caches and, where there are flushes, nothing ready in CUPTI, which a program that goes on launching does not meet again. What we add is judged
+//! by the medians of both, by the median of the differences of neighbours, and by the least of twenty of each: what it is where nothing else goes on.
 //!
-//! A second table says where the time goes: whether all launches are slower or few are (the typical and the slowest of batches), whether the thread ran or the
+//! A second table says where the time goes: whether all launches are slower or few are (the typical, the slowest and the first of batches), whether the thread ran or the
 //! kernel did for it, and what the two things cost that nobody can do without: CUPTI's callbacks, and flushes from another thread.
 
 use std::collections::HashMap;
@@ -27,7 +28,7 @@ use super::alone::Alone;
 use super::device::install;
 
 const BATCH: usize = 1_000;
-/// Batches of a turn, and of what warms a process up.
+/// Batches of a turn, after its first one, and of what warms a process up.
 const TURN: usize = 10;
 const WARM: usize = 60;
 /// Turns of a process that is judged; the others, which only explain, have one in so many of these.
@@ -60,11 +61,14 @@ const JUDGED: [([&str; 2], &str); 2] =
 const KERNELS: [i32; 3] = [10, 1, 2]; // CONCURRENT_KERNEL, MEMCPY, MEMSET
 const CALLS: [i32; 2] = [5, 4]; // RUNTIME, DRIVER
 
-/// What a process says of a turn: ns a launch on average, of the median batch and of the slowest; of the thread's own time and of the kernel's for it; then, by
-/// 1,000 launches, page faults, waits and preemptions.
-const FIGURES: usize = 8;
+/// What a process says of a turn: ns a launch on average, of the median batch, of the slowest, and of the first, which is in none of the others; of the thread's own time
+/// and of the kernel's for it; then, by 1,000 launches, page faults, waits and preemptions.
+const FIGURES: usize = 9;
+/// So many of them are times.
+const TIMES: usize = 6;
 type Figures = [f64; FIGURES];
-const NAMED: [&str; FIGURES] = ["mean", "typical", "slowest", "user", "kernel", "faults", "waits", "preempted"];
+const NAMED: [&str; FIGURES] =
+    ["mean", "typical", "slowest", "first", "user", "kernel", "faults", "waits", "preempted"];
 
 /// What the processes of a variant said in all their turns: with a span around each launch, and around 1,000.
 type Parts = [Vec<Figures>; 2];
@@ -189,7 +193,7 @@ pub(crate) fn run_all() -> bool {
             &format!("ours - CUPTI alone, {what}: least of twenty"),
         );
         judge([0, 1].map(|part| differences(part, 0)[1]), &format!("ours - CUPTI alone, {what}: median of neighbours"));
-        for (figure, name) in [(0, "means"), (1, "typical batches"), (2, "slowest batches")] {
+        for (figure, name) in [(0, "means"), (1, "typical batches"), (2, "slowest batches"), (3, "first batches")] {
             let shown = [0, 1].map(|part| {
                 let [least, median, most] = differences(part, figure);
                 format!("{median:+.0} ({least:+.0} - {most:+.0})")
@@ -203,7 +207,7 @@ pub(crate) fn run_all() -> bool {
         for (variant, what) in VARIANTS {
             let median = |figure: usize| spread(figures[variant][part].iter().map(|figures| figures[figure]))[1];
             let row = std::array::from_fn::<_, FIGURES, _>(|figure| {
-                format!("{:>11.*}", if figure < 5 { 0 } else { 2 }, median(figure))
+                format!("{:>11.*}", if figure < TIMES { 0 } else { 2 }, median(figure))
             });
             println!("{}  {what}", row.concat());
         }
@@ -292,15 +296,16 @@ impl Launcher {
 
     /// One turn.
     fn figures(&self) -> Figures {
-        let (mut batches, used) = self.launch(TURN);
         let a_launch = |time: Duration, batches: usize| time.as_nanos() as f64 / (batches * BATCH) as f64;
+        let first = a_launch(self.launch(1).0.iter().sum(), 1);
+        let (mut batches, used) = self.launch(TURN);
         let mean = a_launch(batches.iter().sum(), TURN);
         batches.sort_unstable();
         let [typical, slowest] = [TURN / 2, TURN - 1].map(|number| a_launch(batches[number], 1));
         let [user, kernel] = [used.user, used.system].map(|time| a_launch(time, TURN));
         let [faults, waits, preempted] =
             [used.faults, used.waits, used.preemptions].map(|count| count as f64 * 1e3 / (TURN * BATCH) as f64);
-        [mean, typical, slowest, user, kernel, faults, waits, preempted]
+        [mean, typical, slowest, first, user, kernel, faults, waits, preempted]
     }
 }
 
@@ -330,7 +335,7 @@ fn measure(profiler: Option<Profiler>, on_stream: bool) {
     let Some(profiler) = profiler else { return };
     let summary = profiler.summary();
     if let Some(gpu) = &summary.gpu {
-        let expected = (WARM + turns * TURN) * BATCH;
+        let expected = (WARM + turns * (1 + TURN)) * BATCH;
         println!("{} of {expected} kernels recorded, {:?}", gpu.total.operations, summary.losses.activity);
     }
     summary.notes.iter().for_each(|note| println!("{note}"));
