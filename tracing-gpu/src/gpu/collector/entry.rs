@@ -92,12 +92,43 @@ impl Sink for Entry {
     }
 }
 
-#[cfg(all(test, target_pointer_width = "64"))]
+#[cfg(test)]
 mod tests {
-    use super::*;
+    use tracing_subscriber::filter::Targets;
 
+    use super::*;
+    use crate::collect::catalog::Limits;
+    use crate::collect::core::CoreOptions;
+
+    #[cfg(target_pointer_width = "64")]
     #[test]
     fn all_that_a_call_needs_is_in_one_cache_line() {
         assert_eq!(size_of::<Entry>(), 64);
+    }
+
+    /// A thread's first call takes a lock to find it a shard.
+    #[test]
+    fn a_forked_child_notes_nothing() {
+        let entry = Entry::new(Box::leak(Box::new(Core::new(CoreOptions {
+            active: true,
+            nvtx: false,
+            statistics: true,
+            gpu: false,
+            domain: crate::Domain::Default,
+            filter: Targets::new(),
+            sample_budget: 0,
+            tape_bytes: None,
+            limits: Limits { nodes: 1, run_time_names: 0 },
+        }))));
+        let shards = || entry.core.all_shards().len();
+        entry.entered(307, 1, true);
+        assert_eq!(shards(), 0, "nobody collects yet");
+        entry.hooked.store(true, Relaxed); // as after the first call
+        entry.forked();
+        entry.entered(307, 1, true);
+        assert_eq!(shards(), 0);
+        entry.hooked.store(true, Relaxed);
+        entry.entered(307, 1, true);
+        assert_eq!(shards(), 1, "else they are noted");
     }
 }
