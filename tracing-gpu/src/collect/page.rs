@@ -71,11 +71,12 @@ impl Page {
     }
 }
 
-#[cfg(all(test, target_pointer_width = "64"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
     /// What is beside it in a cache line counts on that, and on its lines being in no more lines than they fill.
+    #[cfg(target_pointer_width = "64")]
     #[test]
     fn a_page_is_two_words_and_its_lines_elsewhere() {
         assert_eq!((size_of::<Page>(), size_of::<Lines>(), align_of::<Lines>()), (16, PAGE * 32, 64));
