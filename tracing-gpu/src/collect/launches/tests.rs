@@ -17,33 +17,13 @@ use crate::{GpuLayer, GpuSubscriber};
 
 #[path = "tests/moved.rs"]
 mod moved;
-#[path = "paths.rs"]
+#[path = "tests/paths.rs"]
 mod paths;
 #[path = "tests/room.rs"]
 mod room;
 
 /// Bytes for notes: some thousand.
 const ROOM: usize = 48 << 10;
-
-#[cfg(target_pointer_width = "64")]
-#[test]
-fn what_a_launch_in_one_range_touches_is_in_one_cache_line() {
-    use std::mem::offset_of;
-
-    use super::{Launches, OpenInstance};
-
-    let touched = [
-        (offset_of!(Launches, notes.page), 16),
-        (offset_of!(Launches, next_number), 8),
-        (offset_of!(Launches, has_lifetimes), 1),
-        (offset_of!(Launches, open), size_of::<OpenInstance>()), // the first is where they begin
-    ];
-    let line = touched[0].0 / 64;
-    assert!(
-        touched.iter().all(|(start, length)| start / 64 == line && (start + length - 1) / 64 == line),
-        "{touched:?}"
-    );
-}
 
 /// A profiler whose notes are read, and what was read so far.
 struct Listener {

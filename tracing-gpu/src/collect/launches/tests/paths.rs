@@ -1,8 +1,28 @@
-//! Calls in ranges: what the fast paths note, and the general ones.
+//! Calls in ranges: what the fast paths note, and the general ones, and what memory they touch.
 
 use super::*;
 use crate::collect::near::NearExit;
 use crate::record::Place;
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn what_a_launch_in_one_range_touches_is_in_one_cache_line() {
+    use std::mem::offset_of;
+
+    use super::super::{Launches, OpenInstance};
+
+    let touched = [
+        (offset_of!(Launches, notes.page), 16),
+        (offset_of!(Launches, next_number), 8),
+        (offset_of!(Launches, has_lifetimes), 1),
+        (offset_of!(Launches, open), size_of::<OpenInstance>()), // the first is where they begin
+    ];
+    let line = touched[0].0 / 64;
+    assert!(
+        touched.iter().all(|(start, length)| start / 64 == line && (start + length - 1) / 64 == line),
+        "{touched:?}"
+    );
+}
 
 /// Whichever path notes a call.
 #[test]
