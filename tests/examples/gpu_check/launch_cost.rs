@@ -39,7 +39,7 @@ const STARTS: usize = 3;
 /// ns a launch that this library may add to CUPTI's own, which is what the differences below are compared with.
 const TARGET: f64 = 250.0;
 
-/// In the environment: the processor on which a process launches. Other threads, those of CUPTI among them, stay off no processor.
+/// In the environment: the processor on which a process launches, by its number among those that it may use. Other threads, those of CUPTI among them, stay off no processor.
 const PROCESSOR: &str = "PROCESSOR";
 
 /// Argument, and what it stands for. Without a profiler there is no subscriber: the spans are disabled.
@@ -311,15 +311,21 @@ impl Launcher {
 
 /// This thread stays on its processor from here on, where it has one.
 fn stay_on_processor() {
-    let Some(processor) = std::env::var(PROCESSOR).ok().and_then(|number| number.parse().ok()) else { return };
+    let Some(number) = std::env::var(PROCESSOR).ok().and_then(|number| number.parse().ok()) else { return };
     #[allow(unsafe_code)]
-    // SAFETY: a set of processors is plain bits, of which none may be set; the number is below that of the machine's, and the call reads the set.
-    let refused = unsafe {
-        let mut only: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(processor, &mut only);
-        libc::sched_setaffinity(0, size_of_val(&only), &raw const only)
+    // SAFETY: a set of processors is plain bits, of which none may be set; the calls write and read as many; the processors asked after are in it.
+    let is_there = unsafe {
+        let (mut all, mut only): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
+        let known = libc::sched_getaffinity(0, size_of_val(&all), &raw mut all) == 0;
+        let processor =
+            (0..libc::CPU_SETSIZE as usize).filter(|&processor| libc::CPU_ISSET(processor, &all)).nth(number);
+        known
+            && processor.is_some_and(|processor| {
+                libc::CPU_SET(processor, &mut only);
+                libc::sched_setaffinity(0, size_of_val(&only), &raw const only) == 0
+            })
     };
-    assert_eq!(refused, 0, "processor {processor}");
+    assert!(is_there, "processor {number} of those that this process may use");
 }
 
 fn measure(profiler: Option<Profiler>, on_stream: bool) {

@@ -143,10 +143,13 @@ fn fork(fake: &Fake) {
     // SAFETY: the child calls what is tested, and `_exit`; there are no other threads.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        fake.call(LAUNCH, 3, 5);
         session.flush();
         session.finish(true);
         session.finish(false);
-        let idle = correlations(&session.take()) == [1]
+        let seen = session.take();
+        let idle = correlations(&seen) == [1]
+            && seen.entered.is_empty()
             && session.dropped() == 0
             && session.kernel_name(2).is_none()
             && session.function_name(Api::Driver, LAUNCH).is_none()

@@ -27,11 +27,11 @@ mod tests;
 
 /// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which whoever collects takes away.
 #[derive(Debug)]
-#[repr(C, align(512))] // what each launch touches is in one cache line, out of the way of rows: see `row::WRITTEN`
+#[repr(C, align(512))] // what a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`
 pub(crate) struct Launches {
     /// The open lifetimes that began on the thread, the oldest first.
     lifetimes: Mutex<Vec<OpenLifetime>>,
-    pub(super) notes: Notes,
+    notes: Notes,
     /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
     next_number: AtomicU64,
     /// Whether there are any lifetimes: changed under their lock. The thread has added those that it has to see.

@@ -55,7 +55,7 @@ pub(crate) struct Notes {
     /// The operating system's number of the thread.
     thread: AtomicU32,
     /// There from the first note on, beside the bound: as large as that of a timeline, and smaller than what else a thread has.
-    page: Page,
+    pub(super) page: Page,
 }
 
 /// Notes that there was no room for, by what is missing for want of them.

@@ -70,3 +70,29 @@ impl Page {
         new.iter().map(|line| line.each_ref().map(|word| word.load(Relaxed)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is beside it in a cache line counts on that, and on its lines being in no more lines than they fill.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn a_page_is_two_words_and_its_lines_elsewhere() {
+        assert_eq!((size_of::<Page>(), size_of::<Lines>(), align_of::<Lines>()), (16, PAGE * 32, 64));
+    }
+
+    #[test]
+    fn a_page_takes_nothing_before_it_was_begun_and_after_it_was_closed() {
+        let page = Page::default();
+        let lines = |page: &Page| page.since(0).len();
+        assert_eq!((page.is_there(), page.write([1; 4]), lines(&page)), (false, false, 0));
+        page.begin();
+        assert!((0..PAGE as u64).all(|word| page.write([word; 4])) && !page.write([0; 4]));
+        assert_eq!((lines(&page), page.since(PAGE - 1).next()), (PAGE, Some([PAGE as u64 - 1; 4])));
+        page.begin();
+        assert_eq!((page.write([1; 4]), lines(&page)), (true, 1));
+        page.close();
+        assert!(page.is_there() && !page.write([2; 4]));
+    }
+}

@@ -74,6 +74,10 @@ pub(crate) struct Row {
 pub(super) const WRITTEN: std::ops::Range<usize> =
     std::mem::offset_of!(Row, room)..std::mem::offset_of!(Row, recent) + RECENT * 8;
 
+/// Where launches read.
+#[cfg(test)]
+pub(super) const LABEL: usize = std::mem::offset_of!(Row, label);
+
 /// A consistent copy of a row, in ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCopy {

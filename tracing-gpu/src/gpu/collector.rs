@@ -10,19 +10,21 @@ use std::time::{Duration, Instant};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::cupti::{self, Filled, Lost, Recorded, Session, Sink};
+use super::cupti::{self, Filled, Lost, Recorded, Session};
 use super::{forks, own};
-use crate::activity::{ApiCall, GpuOp, Note};
+use crate::activity::{ApiCall, GpuOp};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
 use crate::collect::samples::KEPT;
 use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
-use crate::process;
-use crate::profiler::finish_all;
 use crate::recorder::{Moments, Recorder};
 use crate::summary::ActivityLosses;
+
+mod entry;
+
+use entry::Entry;
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -109,72 +111,6 @@ struct State {
     losses: ActivityLosses,
 }
 
-/// What CUPTI's callbacks come to: all that a call needs, in one cache line. There is nothing to do before the session that they belong to is known.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Entry {
-    core: &'static Core,
-    /// Whether there was a call since the collector is there: the exit hook comes before what CUDA had registered until then.
-    hooked: AtomicBool,
-    collector: OnceCell<&'static Collector>,
-}
-
-impl Entry {
-    /// Whether the calls of this process are noted.
-    #[cold]
-    #[inline(never)]
-    fn hook(&self) -> bool {
-        let is_there = self.collector.get().is_some() && !forks::is_child();
-        if is_there && !self.hooked.swap(true, Relaxed) {
-            process::at_exit_again(finish_all);
-        }
-        is_there
-    }
-
-    /// A call on a thread that has no shard.
-    #[cold]
-    #[inline(never)]
-    fn note_stray(&self, called: Note) {
-        let Some(collector) = self.collector.get().filter(|_| !forks::is_child()) else { return };
-        let note = match called {
-            Note::Called { correlation, .. } if own::is_own() => Note::Own { correlation },
-            note => note,
-        };
-        let _counted_if_not = collector.strays.lock().push(&note, &self.core.note_room);
-    }
-}
-
-impl Sink for Entry {
-    /// On the thread that makes a driver call.
-    #[inline(always)]
-    fn entered(&self, function: u32, correlation: u32, enqueues: bool) {
-        // Read first: a write would be one to what all threads that launch read.
-        if !self.hooked.load(Relaxed) && !self.hook() {
-            return;
-        }
-        let graph = cupti::is_graph_launch(function);
-        match self.core.calling_shard() {
-            Some(shard) if own::is_own() => shard.note_own(correlation),
-            Some(shard) => shard.note_call(correlation, graph, enqueues),
-            None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
-        }
-    }
-
-    fn filled(&self, buffer: Filled) {
-        if let Some(collector) = self.collector.get() {
-            collector.arrived.lock().buffers.push(buffer);
-        }
-    }
-
-    fn lost(&self, records: Lost) {
-        if let Some(collector) = self.collector.get() {
-            let lost = &mut collector.arrived.lock().lost;
-            lost.unreadable += records.unreadable;
-            lost.over_budget += records.over_budget;
-        }
-    }
-}
-
 /// What is collected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CollectorOptions {
@@ -194,8 +130,7 @@ impl Collector {
     }
 
     fn start_owned(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
-        let entry: &'static Entry =
-            Box::leak(Box::new(Entry { core, hooked: AtomicBool::new(false), collector: OnceCell::new() }));
+        let entry: &'static Entry = Box::leak(Box::new(Entry::new(core)));
         let share = |parts: usize| options.memory / PARTS * parts;
         let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
@@ -227,7 +162,7 @@ impl Collector {
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
         }));
-        let _first = entry.collector.set(collector);
+        entry.open(collector);
         core.note_room.allow(share(NOTES));
         core.set_collecting(true);
         *LAST.lock() = Some(collector);

@@ -3,7 +3,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::scope;
+use super::{cupti, scope};
 use crate::process;
 
 /// Stored by the only thread of a child before it goes on, and passed to those that it makes.
@@ -24,4 +24,5 @@ pub(super) fn watch() {
 extern "C" fn begin_child() {
     IS_CHILD.store(true, Relaxed);
     scope::forget();
+    cupti::forked();
 }

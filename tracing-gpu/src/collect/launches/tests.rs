@@ -17,7 +17,7 @@ use crate::{GpuLayer, GpuSubscriber};
 
 #[path = "tests/moved.rs"]
 mod moved;
-#[path = "paths.rs"]
+#[path = "tests/paths.rs"]
 mod paths;
 #[path = "tests/room.rs"]
 mod room;

@@ -2,7 +2,7 @@ use std::mem::offset_of;
 
 use super::*;
 use crate::collect::launches::TOUCHED;
-use crate::collect::row::WRITTEN;
+use crate::collect::row::{LABEL, WRITTEN};
 
 #[test]
 fn what_callbacks_write_often_has_its_own_place_in_a_page() {
@@ -19,4 +19,9 @@ fn what_callbacks_write_often_has_its_own_place_in_a_page() {
     for (start, length) in often {
         assert!(start % 512 + length <= WRITTEN.start, "{length} bytes from {start} on meet {WRITTEN:?}");
     }
+}
+
+#[test]
+fn the_label_that_a_launch_reads_is_where_instances_are_written() {
+    assert_eq!(LABEL / 64, WRITTEN.start / 64);
 }

@@ -107,6 +107,10 @@ struct Used {
     is_given_up: bool,
 }
 
+/// Where the first of them is.
+#[cfg(all(test, target_pointer_width = "64"))]
+pub(super) const FIRST: usize = std::mem::offset_of!(Contexts, live);
+
 impl Contexts {
     pub(crate) fn new() -> Self {
         Self { live: [const { AtomicUsize::new(0) }; MOST], used: Mutex::default(), changed: Condvar::new() }

@@ -1,6 +1,7 @@
 //! What the tests of this workspace see of CUPTI, in plain data. No promise of stability.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
@@ -125,11 +126,17 @@ pub struct Seen {
 }
 
 #[derive(Default)]
-struct Collector(Mutex<(Seen, Vec<Filled>)>);
+struct Collector(Mutex<(Seen, Vec<Filled>)>, AtomicBool);
 
 impl Sink for Collector {
     fn entered(&self, function: u32, correlation: u32, _enqueues: bool) {
-        self.0.lock().0.entered.push((function, correlation));
+        if !self.1.load(Relaxed) {
+            self.0.lock().0.entered.push((function, correlation));
+        }
+    }
+
+    fn forked(&self) {
+        self.1.store(true, Relaxed);
     }
 
     fn filled(&self, buffer: Filled) {

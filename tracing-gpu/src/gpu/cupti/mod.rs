@@ -26,7 +26,7 @@ mod unavailable;
 
 pub(crate) use buffers::Filled;
 pub(crate) use calls::is_graph_launch;
-pub(crate) use receive::clock as now;
+pub(crate) use receive::{clock as now, forked};
 pub(crate) use session::{Session, start};
 
 use crate::activity::{ApiCall, GpuOp};
@@ -45,6 +45,8 @@ pub(crate) struct Options {
 pub(crate) trait Sink: Sync {
     /// At the entry of a driver call, on the calling thread, and whether it puts work on a GPU. Calls no CUDA, takes no lock that is held while CUPTI is called.
     fn entered(&self, function: u32, correlation: u32, enqueues: bool);
+    /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no lock.
+    fn forked(&self);
     /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`]. May be called on several threads at once; whatever it does, CUPTI waits for.
     fn filled(&self, buffer: Filled);
     /// Records were thrown away, likewise.

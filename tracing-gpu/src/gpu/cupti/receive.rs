@@ -33,6 +33,13 @@ fn current() -> Option<&'static Session> {
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 
+/// In a forked child, before it goes on: so calls of CUDA, of which each would have to ask, need not.
+pub(crate) fn forked() {
+    if let Some(session) = current() {
+        session.sink.forked();
+    }
+}
+
 /// Runs `body`, whose panic ends here: above is C.
 fn guarded(body: impl FnOnce()) {
     let _reported_by_the_panic_hook = catch_unwind(AssertUnwindSafe(body));
@@ -169,7 +176,7 @@ const SITE: usize = 0;
 const CONTEXT: usize = 40;
 const CORRELATION: usize = 64;
 
-/// A call begins or ends, or a context is about to be destroyed. Of forked children it says no more than others: what takes a lock or lasts looks for itself.
+/// A call begins or ends, or a context is about to be destroyed. Of calls in forked children the sink knows: see [`forked`].
 ///
 /// # Safety
 ///

@@ -373,6 +373,15 @@ impl Drop for End<'_> {
 mod tests {
     use super::*;
 
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn what_each_call_of_the_driver_touches_is_in_one_cache_line() {
+        use std::mem::offset_of;
+
+        let first = offset_of!(Session, contexts) + super::super::context::FIRST;
+        assert!(offset_of!(Session, sink) / 64 == first / 64 && align_of::<Session>() == 64, "{first}");
+    }
+
     #[test]
     fn a_flush_does_not_wait_for_what_never_comes() {
         let delivery = Delivery::default();

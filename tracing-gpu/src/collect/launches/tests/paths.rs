@@ -1,6 +1,28 @@
-//! Calls in ranges: what the fast paths note, and the general ones.
+//! Calls in ranges: what the fast paths note, and the general ones, and what memory they touch.
 
 use super::*;
+use crate::collect::near::NearExit;
+use crate::record::Place;
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn what_a_launch_in_one_range_touches_is_in_one_cache_line() {
+    use std::mem::offset_of;
+
+    use super::super::{Launches, OpenInstance};
+
+    let touched = [
+        (offset_of!(Launches, notes.page), 16),
+        (offset_of!(Launches, next_number), 8),
+        (offset_of!(Launches, has_lifetimes), 1),
+        (offset_of!(Launches, open), size_of::<OpenInstance>()), // the first is where they begin
+    ];
+    let line = touched[0].0 / 64;
+    assert!(
+        touched.iter().all(|(start, length)| start / 64 == line && (start + length - 1) / 64 == line),
+        "{touched:?}"
+    );
+}
 
 /// Whichever path notes a call.
 #[test]
@@ -135,4 +157,64 @@ fn launches_leave_the_fast_paths_on() {
         });
         assert_eq!(core.near_shard().map(|shard| shard.index), near);
     });
+}
+
+/// However much room there is, on the page and in the row, and however long the range lasted.
+#[test]
+fn a_range_with_calls_ends_as_by_the_general_path() {
+    /// As a clock of some GHz reads after some seconds: too long to be kept for later.
+    const LONG: u64 = 1 << 33;
+    // What was noted before on the page of 128 lines, so that two first calls, another one and two ends meet its end at each step; the instances in a row of 28
+    // before they go to its sums; and its number, beyond the first 64.
+    let cases = (122..=129).flat_map(|notes| [0, 1, 27, 28, 29].map(|instances| (notes, instances)));
+    let cases =
+        cases.flat_map(|(notes, instances)| [(false, 0), (true, 0), (false, 70)].map(|rest| (notes, instances, rest)));
+    for (notes, instances, (is_long, rows)) in cases {
+        let run = |is_general: bool| {
+            let mut listener = Listener::new(true);
+            let core = listener.core;
+            let (count, most) = listener.run(|| {
+                let metadata = [info_span!("a"), info_span!("b")].map(|span| span.metadata().unwrap());
+                let shard = core.shard().unwrap();
+                let under = |place: Place| shard.child(place.node(), metadata[0]);
+                let [_, outer] =
+                    metadata.map(|first| (0..rows / 2).fold(shard.child(0, first), |place, _| under(place)));
+                let inner = under(outer);
+                assert!(rows < 64 || outer.row() >= 64);
+                let exit = |span| {
+                    let is_done =
+                        !is_general && matches!(shard.exit_near(span), NearExit::Noted) && shard.exit_noted(span);
+                    assert!(is_done || is_general && shard.exit(span));
+                };
+                let call = |correlation| match is_general {
+                    true => shard.note_any_call(correlation, false, true),
+                    false => shard.note_call(correlation, false, true),
+                };
+                for _ in 0..instances {
+                    assert!(shard.enter_near(1, outer) && shard.exit(1));
+                }
+                (0..notes).for_each(|correlation| shard.note_own(correlation));
+                assert!(shard.enter_near(2, outer));
+                call(1001);
+                assert!(shard.enter_near(3, inner));
+                (1002..=1003).for_each(call);
+                exit(3);
+                call(1004);
+                if is_long {
+                    let (_, start) = shard.stack.near(0).unwrap();
+                    shard.stack.top().unwrap().start_at(start - LONG);
+                }
+                exit(2);
+                assert_eq!((shard.stack.depth(), shard.stack.noted()), (0, 0));
+                let (outer, inner) = [outer, inner].map(|place| shard.rows.get(place.row()).unwrap().copy()).into();
+                assert_eq!(outer.nested, inner.times.total as u64);
+                ([outer.times.count, inner.times.count], outer.times.max >= LONG)
+            });
+            assert_eq!((count, most), ([instances + 1, 1], is_long));
+            listener.notes()
+        };
+        let by_general = run(true);
+        assert_eq!(by_general.len(), notes as usize + 8);
+        assert_eq!(run(false), by_general, "{notes} notes, {instances} instances, {is_long}, row {rows}");
+    }
 }
