@@ -36,6 +36,9 @@ impl fmt::Display for Unavailable {
         match self {
             Self::Driver(reason) => f.write_str(reason),
             Self::NoDevice { function, code: 0 } => write!(f, "the CUDA driver has no device ({function} counts none)"),
+            Self::NoDevice { function, code: 100 } => {
+                write!(f, "this machine has no CUDA device (CUDA error 100 of {function})")
+            }
             Self::NoDevice { function, code } => write!(f, "the CUDA driver answered CUDA error {code} to {function}"),
             Self::NotFound { looked } => {
                 write!(f, "libcupti was not found ({looked}); TRACING_GPU_CUPTI=PATH names it")
