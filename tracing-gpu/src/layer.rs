@@ -118,8 +118,8 @@ where
         match shard.exit_near(id.into_u64()) {
             NearExit::Done => {}
             NearExit::Uncounted(ended) => shard.add_uncounted(ended.place, ended.duration, ended.nested),
-            NearExit::Noted if shard.exit_noted(id.into_u64()) => {}
-            NearExit::Noted | NearExit::Not => exit_far(self, id, ctx),
+            NearExit::Noted => exit_noted(self, shard, id, ctx),
+            NearExit::Not => exit_far(self, id, ctx),
         }
     }
 
@@ -246,6 +246,17 @@ where
 fn enter_hidden(shard: &Shard, id: u64, parent: u32) {
     if parent != ROOT && shard.stack.is_empty() {
         shard.enter(id, Place::stand_in(parent), None, 0);
+    }
+}
+
+/// Apart, so that exits of ranges without calls save nothing for it.
+#[inline(never)]
+fn exit_noted<S>(layer: &GpuLayer, shard: &Shard, id: &span::Id, ctx: Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    if !shard.exit_noted(id.into_u64()) {
+        exit_far(layer, id, ctx);
     }
 }
 

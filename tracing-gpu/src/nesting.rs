@@ -173,8 +173,17 @@ impl Stack {
     /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has happened.
     #[inline(always)]
     pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
-        let (below, top) = self.top_near(span)?;
-        Some(self.pop_top(below, top, now))
+        let depth = self.depth();
+        let top = self.frames.near(depth.wrapping_sub(1))?;
+        if top.span() != span {
+            return None;
+        }
+        let ended = top.ended(now);
+        if let Some(below) = self.frames.near(depth.wrapping_sub(2)) {
+            below.add_nested(ended.duration);
+        }
+        self.set_depth(depth - 1);
+        Some(ended)
     }
 
     /// The innermost of at most 64 open ranges, if it is of that span, after the number of those below it.

@@ -150,6 +150,14 @@ impl GpuSubscriber {
         shard.enter(id, here, None, stream);
     }
 
+    /// Apart, so that exits of ranges without calls save nothing for it.
+    #[inline(never)]
+    fn exit_noted(&self, shard: &Shard, id: u64) {
+        if !shard.exit_noted(id) {
+            self.exit_far(id);
+        }
+    }
+
     #[inline(never)]
     fn exit_far(&self, id: u64) {
         if !self.core.timed_shard().is_some_and(|shard| shard.exit_timed(id)) {
@@ -265,8 +273,8 @@ impl Subscriber for GpuSubscriber {
         match shard.exit_near(id.into_u64()) {
             NearExit::Done => {}
             NearExit::Uncounted(ended) => shard.add_uncounted(ended.place, ended.duration, ended.nested),
-            NearExit::Noted if shard.exit_noted(id.into_u64()) => {}
-            NearExit::Noted | NearExit::Not => self.exit_far(id.into_u64()),
+            NearExit::Noted => self.exit_noted(shard, id.into_u64()),
+            NearExit::Not => self.exit_far(id.into_u64()),
         }
     }
 

@@ -115,7 +115,7 @@ impl Shard {
 
     /// [`exit`](Self::exit) of a range in which calls into CUDA were made, where nothing else is in the way; else false, and nothing has happened. Only
     /// where [`exit_near`](Self::exit_near) says so.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn exit_noted(&self, span: u64) -> bool {
         let now = crate::clock::read_tsc();
         // Nothing is called on this way, so that nothing is saved for it.
