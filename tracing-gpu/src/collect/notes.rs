@@ -161,12 +161,13 @@ impl Notes {
     #[cold]
     #[inline(never)]
     fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
-        if room.is_forked() {
-            return false; // nobody collects here, and a thread that this child does not have may hold the lock
-        }
         room.turns();
         let thread = self.thread();
-        let mut behind = self.behind.lock();
+        let mut behind = match self.behind.try_lock() {
+            Some(behind) => behind,
+            None if room.is_forked() => return false, // held by a thread that this child does not have
+            None => self.behind.lock(),
+        };
         behind.take_over(&self.page, thread, room);
         if behind.is_ready() || behind.begin_piece(|| room.take()) {
             behind.taken = 0;
