@@ -2,7 +2,6 @@
 
 mod activity;
 mod recursion;
-mod rounding;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +16,6 @@ use crate::collect::row::RowCopy;
 use crate::collect::stream_times::{StreamKey, StreamTime};
 use crate::gpu;
 use crate::record::RangeKey;
-use crate::recorder::Durations;
 use crate::stats::Distribution;
 use crate::summary::{
     CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
@@ -38,8 +36,6 @@ pub(crate) struct End {
     pub(crate) cut: Option<Cut>,
     /// When there was nothing more to measure: what is written after that takes time that is not the program's.
     pub(crate) at: Ticks,
-    /// Where a database was written.
-    pub(crate) written: Option<Durations>,
     /// How long the GPU is waited for, at the end of the process; else as long as it takes.
     pub(crate) patience: Option<Duration>,
 }
@@ -51,7 +47,6 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
     }
     let rate = core.clock.calibrate();
     let window = core.window();
-    let written = end.and_then(|end| end.written.as_ref()).filter(|_| window == core.clock.origin()); // a database goes on over windows
     let shards = core.all_shards();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
@@ -72,7 +67,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
                 .open()
                 .filter_map(|(_, place)| Some(Open::pushed(shard.identity(place)?.key.label, thread.clone()))),
         );
-        lifetimes.extend(shard.lifetimes.open());
+        lifetimes.extend(shard.open_lifetimes());
     }
     let activity = collector.map(|collector| collector.totals(core.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
@@ -80,23 +75,17 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
     let stream_rows = core.stream_times.rows();
     core.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-        let written_of = written.map_or_else(Merged::default, |written| Merged::of(written.iter(), names));
         let totals = node_totals(&rows, &ends, &stream_rows, names);
         let mut summary = Summary {
             elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
-            ranges: ranges(&merged, names, rate, &written_of),
+            ranges: ranges(&merged, names, rate),
             stream_ranges: stream_ranges(&stream_rows, names),
             tree: tree(&totals, activity.as_ref(), names, rate, window),
-            gpu: activity
-                .as_ref()
-                .map(|all| activity::activity(all, names, rate, std::process::id(), written.is_some())),
-            categories: categories(&merged, rate, &written_of),
+            gpu: activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id())),
+            categories: categories(&merged, rate),
             losses: losses(core, names, open, end.and_then(|end| end.cut.as_ref())),
             ..Summary::default()
         };
-        if written.is_some() {
-            rounding::agree(&mut summary);
-        }
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
@@ -163,35 +152,22 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
     }
 }
 
-fn ranges(merged: &Merged, names: &Names, rate: Rate, written: &Merged) -> Vec<RangeStats> {
-    let rows = merged.ranges.iter().filter_map(|(key, (label, all))| {
+fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
+    let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        let times = as_written(times(all, rate), written.ranges.get(key).map(|(_, all)| all));
-        Some(RangeStats { domain, name, style: key.1, times })
+        Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
 }
 
-fn categories(merged: &Merged, rate: Rate, written: &Merged) -> Vec<CategoryStats> {
-    let rows = merged.categories.iter().map(|(category, all)| {
-        let times = as_written(times(all, rate), written.categories.get(category));
-        CategoryStats { category: category.clone(), times }
-    });
-    let mut rows: Vec<CategoryStats> = rows.collect();
+fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
+    let rows = merged.categories.iter();
+    let mut rows: Vec<CategoryStats> =
+        rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
-}
-
-/// The times of a row as the database has them, if it has all instances: there may have been no room for some.
-fn as_written(own: Times, written: Option<&Distribution>) -> Times {
-    let Some(written) = written.filter(|written| written.count == own.instances) else { return own };
-    let written = times(written, Rate::IDENTITY);
-    if own.median_exact && own.median_ns.is_some() && !written.median_exact {
-        return Times { median_ns: own.median_ns, median_exact: true, ..written };
-    }
-    written
 }
 
 fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {

@@ -7,7 +7,6 @@ use tracing_core::span;
 use crate::collect::catalog::ROOT;
 use crate::collect::core::Core;
 use crate::collect::fields::Fields;
-use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record};
 use crate::collect::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
@@ -95,17 +94,8 @@ fn begin_lifetime(core: &'static Core, shard: &Shard, values: &SpanValues) {
         .then(|| shard.closed(|| core.nvtx_range(lifetime_key(values, &now))));
     let start = core.clock.now();
     let range = range.map(|range| shard.closed(|| range.domain.start(&now.apply(range.attributes))));
-    let begun = Begun::here(values.label, shard.index);
-    shard.lifetimes.begin(begun, &shard.thread);
     let instance = shard.begin_lifetime(values.label, start);
-    values.begin_lifetime(Lifetime { start, range, begun, thread: shard.thread_id(), instance });
-}
-
-/// Has the launches of its thread no longer be inside, nor those that were.
-fn leave(core: &Core, lifetime: &Lifetime) {
-    if let Some(creator) = core.shard_at(lifetime.begun.shard()) {
-        creator.end_lifetime(lifetime.instance, None);
-    }
+    values.begin_lifetime(Lifetime { start, range, shard: shard.index, thread: shard.thread_id(), instance });
 }
 
 /// Ends the start/end range of a span that has been closed, if it has one. Without a shard it cannot be measured, and is counted so;
@@ -131,21 +121,20 @@ fn end_lifetime(
     changing: &Changing,
     fields: &Fields,
 ) {
-    if let Some(creator) = core.shard_at(lifetime.begun.shard()) {
-        creator.lifetimes.end(lifetime.begun);
-    }
+    let end = |end| {
+        if let Some(creator) = core.shard_at(lifetime.shard) {
+            creator.end_lifetime(lifetime.instance, end);
+        }
+    };
     let Some(shard) = shard else {
-        leave(core, &lifetime); // what is not measured is in no table
+        end(None); // what is not measured is in no table
         return core.drop_span();
     };
     let now = core.clock.now();
     if let Some(range) = lifetime.range {
         shard.closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain
     }
-    match core.shard_at(lifetime.begun.shard()) {
-        Some(creator) if lifetime.begun.is_of_this_thread() => creator.end_lifetime(lifetime.instance, Some(now)),
-        _ => leave(core, &lifetime),
-    }
+    end(Some(now));
     let key = lifetime_key(values, changing);
     let place = shard.place(shard.node(ROOT, key), key, values.metadata);
     if place.is_none() {

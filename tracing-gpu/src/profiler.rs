@@ -371,11 +371,10 @@ impl Inner {
             gpu::read_all(patience());
         }
         let at = self.core.clock.now();
-        let written = self.recorder.get().and_then(|recorder| {
-            recorder.write(); // so that the summary knows what was lost, and what was written
-            recorder.take_durations()
-        });
-        let summary = self.summarise(Some(&End { cut, at, written, patience: patience() }));
+        if let Some(recorder) = self.recorder.get() {
+            recorder.write(); // the summary then says what was lost
+        }
+        let summary = self.summarise(Some(&End { cut, at, patience: patience() }));
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
         errors.extend(self.config.files.write(&summary));
         if let Some(recorder) = self.recorder.get() {

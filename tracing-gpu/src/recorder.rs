@@ -4,7 +4,6 @@
 //! program, go on.
 
 mod baseline;
-mod durations;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
 mod gpu;
 mod instances;
@@ -23,10 +22,9 @@ use std::time::Duration;
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 
-pub(crate) use durations::Durations;
 pub(crate) use gpu::GpuRecords;
 use gpu::GpuTracks;
-pub(crate) use moments::Moments;
+use moments::Moments;
 pub(crate) use open::TimelinePaths;
 use values::{OpenRanges, OpenValues};
 
@@ -75,8 +73,6 @@ struct State {
     records: Records,
     open: OpenRanges,
     tracks: GpuTracks,
-    /// Where there is a database.
-    durations: Option<Durations>,
 }
 
 /// Names by their numbers, as far as they are known here.
@@ -169,7 +165,6 @@ impl Recorder {
                 records: Records::default(),
                 open: OpenRanges::default(),
                 tracks: GpuTracks::new(memory),
-                durations: paths.sqlite.is_some().then(|| Durations::new(memory / 4)),
             }),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
@@ -189,13 +184,6 @@ impl Recorder {
         }
     }
 
-    /// What a database's moments are converted by, where there is one.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn moments(&self) -> Option<Moments> {
-        let state = self.state.lock();
-        state.durations.is_some().then(|| state.moments.share())
-    }
-
     /// Records of the GPU's side, to be written with the next that come.
     #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn add_gpu(&self, add: impl FnOnce(&mut GpuRecords)) {
@@ -205,11 +193,6 @@ impl Recorder {
     /// Records that there was no room for, so far.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
-    }
-
-    /// Gives the durations that are in the database, where there is one, all that [`write`](Self::write) has written.
-    pub(crate) fn take_durations(&self) -> Option<Durations> {
-        self.state.lock().durations.take()
     }
 
     /// Writes what has been recorded so far.
@@ -226,7 +209,7 @@ impl Recorder {
         }
         let gpu = self.gpu.lock().take();
         if !gpu.is_empty() {
-            state.moments.add(|| self.core.clock.anchor());
+            state.moments.add(self.core.clock.anchor());
             state.labels.update(self.core);
         }
         let lost = gpu.lost();
@@ -242,7 +225,7 @@ impl Recorder {
         let (lost, left) = shard.take_records(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if !records.is_empty() {
-            state.moments.add(|| self.core.clock.anchor()); // after what is converted by it
+            state.moments.add(self.core.clock.anchor()); // after what is converted by it
             state.labels.update(self.core);
             write_records(state, &records);
             if let Some(room) = &self.core.tape_room {
@@ -344,12 +327,9 @@ fn give_range(
     (color, payload): (Option<Color>, Option<Payload>),
     fields: &[(&'static str, Value<'_>)],
 ) {
-    let State { files, errors, moments, labels, durations, .. } = state;
+    let State { files, errors, moments, labels, .. } = state;
     let RangeRecord { key, start, end, depth, began_on, cut } = *range;
     let (start, end) = (moments.ns(start), moments.ns(end));
-    if let Some(durations) = durations {
-        durations.add(key, end.saturating_sub(start));
-    }
     let (domain, name) = labels.label(key.label);
     let item = Item::Range(Range {
         thread: began_on.unwrap_or(thread),

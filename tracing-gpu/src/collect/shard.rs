@@ -9,7 +9,6 @@ use super::chunked::Chunked;
 use super::core::Core;
 use super::known::Known;
 use super::launches::Launches;
-use super::lifetimes::Lifetimes;
 use super::marks::Marks;
 use super::near::{CachedSpan, Child, PAIRS, SPANS};
 use super::row::{NvtxRange, Row, RowIdentity};
@@ -60,7 +59,6 @@ pub(crate) struct Shard {
     /// For each of `spans`, the stream that a parent names: read only where any span names one.
     pub(super) streams: [AtomicU32; SPANS],
     pub(crate) thread: Mutex<String>,
-    pub(crate) lifetimes: Lifetimes,
 }
 
 /// Finds the values of a span that has its own.
@@ -92,7 +90,6 @@ impl Shard {
             launches: Launches::new(),
             tape: Tape::new(core.tape_room.is_some()),
             thread: Mutex::default(),
-            lifetimes: Lifetimes::default(),
         }
     }
 
@@ -285,7 +282,7 @@ impl Shard {
         self.abandon_marks(|_| true);
         let places = self.stack.unwind(&mut Nothing);
         self.end_instances(self.now());
-        self.forget_lifetimes();
+        self.leave_lifetimes();
         places
     }
 

@@ -9,7 +9,6 @@ use tracing_core::Metadata;
 use tracing_core::field::{Field, Visit};
 
 use super::fields::Fields;
-use super::lifetimes::Begun;
 use super::misread::Misread;
 use crate::activity::InstanceId;
 use crate::clock::Ticks;
@@ -296,10 +295,11 @@ impl Changing {
 pub(crate) struct Lifetime {
     pub(crate) start: Ticks,
     pub(crate) range: Option<RangeId>,
-    pub(crate) begun: Begun,
+    /// The shard that it began on.
+    pub(crate) shard: u32,
     /// The operating system's number of the thread that it began on.
     pub(crate) thread: u32,
-    /// Its number for whoever collects the GPU's work; 0 if nobody does.
+    /// Its number.
     pub(crate) instance: InstanceId,
 }
 

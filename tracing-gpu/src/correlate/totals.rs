@@ -52,8 +52,6 @@ pub struct Projection {
     pub projected: Distribution,
     /// Sum of their durations on the CPU, in ticks.
     pub range_total: u128,
-    /// The same in a database, in nanoseconds.
-    pub range_written: u64,
     /// Launches with operations.
     pub operations: u64,
     pub level_sum: u64,

@@ -50,13 +50,13 @@ impl ActivityTotals {
     }
 }
 
-/// All of it. `pid` is that of this process; `written` says that ranges last as long as in the database.
-pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32, written: bool) -> GpuActivity {
+/// All of it. `pid` is that of this process.
+pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32) -> GpuActivity {
     GpuActivity {
         kernels: kernels(all),
         memory: memory(all),
         calls: all.calls.then(|| calls(all)),
-        projections: projections(all, names, rate, written),
+        projections: projections(all, names, rate),
         range_kernels: range_kernels(all, names, pid),
         total: all.totals.total.clone(),
         outside: all.totals.nodes.get(&correlate::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone()),
@@ -108,14 +108,13 @@ fn calls(all: &ActivityTotals) -> Vec<CallStats> {
     rows
 }
 
-fn projections(all: &ActivityTotals, names: &Names, rate: Rate, written: bool) -> Vec<ProjectionStats> {
+fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
     let mut merged: BTreeMap<(String, RangeStyle), (u32, correlate::Projection)> = BTreeMap::new();
     for (&(label, style), projection) in &all.totals.projections {
         let (_, sum) = merged.entry((label_shown(names, label), style)).or_insert((label, Default::default()));
         sum.projected.merge(&projection.projected);
         sum.range_total += projection.range_total;
-        sum.range_written += projection.range_written;
         sum.operations += projection.operations;
         sum.level_sum += projection.level_sum;
         sum.children_sum += projection.children_sum;
@@ -127,7 +126,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, written: bool) -
             name,
             style,
             projected: ns(&sum.projected),
-            range_total_ns: if written { sum.range_written } else { rate.ns(sum.range_total) },
+            range_total_ns: rate.ns(sum.range_total),
             operations: sum.operations,
             level_sum: sum.level_sum,
             children_sum: sum.children_sum,

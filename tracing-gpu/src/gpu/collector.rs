@@ -17,9 +17,9 @@ use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
 use crate::collect::samples::KEPT;
-use crate::correlate::{Attribution, Context, Limits, Totals};
+use crate::correlate::{Attribution, Context, Limits};
 use crate::drain::ActivityTotals;
-use crate::recorder::{Moments, Recorder};
+use crate::recorder::Recorder;
 use crate::summary::ActivityLosses;
 
 mod entry;
@@ -100,8 +100,6 @@ struct State {
     parents: Vec<u32>,
     /// What ran before is not of this window, in nanoseconds of CUPTI's clock.
     window: u64,
-    /// Where a database is written: what it makes nanoseconds of ticks by.
-    moments: Option<Moments>,
     notes: Taken,
     dropped_notes: Dropped,
     /// When the last drain was that counts for what is old.
@@ -150,7 +148,6 @@ impl Collector {
                 attribution: Attribution::new(limits),
                 parents: Vec::new(),
                 window: 0,
-                moments: None,
                 notes: Taken::default(),
                 dropped_notes: Dropped::default(),
                 counted: Instant::now(),
@@ -210,12 +207,9 @@ impl Collector {
         }
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
-        let State { attribution, parents, window, moments, notes, dropped_notes, losses, .. } = &mut *state;
+        let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for shard in self.core.all_shards() {
             *dropped_notes += shard.take_notes(notes);
-            if let Some(moments) = moments.as_mut().filter(|_| !notes.is_empty()) {
-                moments.add(|| self.core.clock.anchor()); // after what is converted by it
-            }
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
                 recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
@@ -229,8 +223,7 @@ impl Collector {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
         let keep = |kept: u64| kept < KEPT && self.core.budget.covers(kept);
-        let written = |start, end| written(moments, start, end);
-        let context = Context { parents: parents.as_slice(), keep: &keep, written: &written };
+        let context = Context { parents: parents.as_slice(), keep: &keep };
         losses.unreadable_records += lost.unreadable;
         losses.over_budget_records += lost.over_budget;
         if !buffers.is_empty() {
@@ -256,7 +249,6 @@ impl Collector {
     /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
     pub(crate) fn record_to(&self, recorder: &'static Recorder, origin: u64) {
         let _once = self.recorder.set((recorder, origin));
-        self.state.lock().moments = recorder.moments();
     }
 
     fn record(&self, buffer: &mut Filled) {
@@ -286,7 +278,7 @@ impl Collector {
         own::during(|| self.flush_and_collect());
         let dropped = self.session.dropped();
         let state = self.state.lock();
-        let totals: Totals = state.attribution.totals_written(now, &|start, end| written(&state.moments, start, end));
+        let totals = state.attribution.totals(now);
         let losses = ActivityLosses {
             dropped_records: dropped.saturating_sub(state.dropped_before),
             without_time: totals.losses.without_time,
@@ -345,9 +337,4 @@ impl Collector {
     pub(crate) fn describe(&self) -> String {
         self.session.describe()
     }
-}
-
-/// How long a range lasts in a database.
-fn written(moments: &Option<Moments>, start: Ticks, end: Ticks) -> u64 {
-    moments.as_ref().map_or(0, |moments| moments.ns(end).saturating_sub(moments.ns(start)))
 }

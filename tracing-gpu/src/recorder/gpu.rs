@@ -64,7 +64,7 @@ impl GpuRecords {
 
     pub(crate) fn note(&mut self, thread: u32, note: &Note) {
         // Without its end an instance would keep its place for ever.
-        if matches!(note, Note::Ended { .. } | Note::Left { .. } | Note::Moved { .. }) || self.has_room() {
+        if matches!(note, Note::Ended { .. } | Note::Left { .. }) || self.has_room() {
             self.notes.push((thread, *note));
         }
     }
@@ -193,9 +193,6 @@ impl GpuTracks {
         match *note {
             Note::Began(instance) => self.instances.begin(&instance, |kept| project(kept, labels, give)),
             Note::Ended { instance, .. } | Note::Left { instance } => self.instances.end(instance),
-            Note::Moved { from, to, parent } => {
-                self.instances.move_on(from, to, parent, |kept| project(kept, labels, give));
-            }
             Note::Called { correlation, node, instance, graph, at, enqueues } => {
                 // The driver calls of one runtime call have one number: the first that enqueues is the launch.
                 let is_same = |before: &&mut Launch| {
@@ -215,7 +212,6 @@ impl GpuTracks {
                 }
             }
             Note::Own { correlation } => _ = self.own.insert(correlation),
-            Note::Within { .. } => {}
         }
     }
 

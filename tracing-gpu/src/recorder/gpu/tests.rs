@@ -93,24 +93,6 @@ fn work_that_runs_long_after_the_span_is_in_its_projection() {
 }
 
 #[test]
-fn what_stays_open_above_a_range_that_ended_is_projected_once() {
-    let moved = |from, to, parent| Note::Moved { from, to, parent };
-    let mut timeline = Timeline::remembering(100);
-    let before = [began(1, 0), began(2, 1), began(3, 2), called(1, 3), called(2, 2), ended(1)];
-    timeline.write(&[&before[..], &[moved(2, 12, 0), moved(3, 13, 12), called(3, 13)]].concat(), &[(3, 300), (1, 100)]);
-    timeline.write(&[ended(13), called(4, 12), ended(12)], &[(4, 400), (2, 200)]);
-    timeline.writes(GRACE as usize);
-    assert_eq!(timeline.projected(), [row("1", 100, 210), row("2", 100, 410), row("3", 100, 310)]);
-    assert_eq!((timeline.tracks.instances.len(), timeline.tracks.take_lost(), timeline.end()), (0, 0, vec![]));
-    // Without room for it, it ends there.
-    let mut timeline = Timeline::remembering(2);
-    timeline.write(&[began(1, 0), began(2, 1), called(1, 2), moved(2, 12, 1), called(2, 12)], &[(1, 100), (2, 200)]);
-    timeline.write(&[ended(12), ended(1)], &[]);
-    timeline.writes(GRACE as usize);
-    assert_eq!((timeline.projected(), timeline.tracks.take_lost()), (vec![row("1", 100, 110), row("2", 100, 110)], 2));
-}
-
-#[test]
 fn a_projection_is_written_soon_after_the_last_operation() {
     let mut timeline = Timeline::remembering(100);
     timeline.write(&[began(1, 0), called(1, 1), called(2, 1)], &[(1, 100)]);

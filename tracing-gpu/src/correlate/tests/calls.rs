@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::{KEEP, api, attribution, called, waits, with_calls};
 use crate::activity::{Api, Note};
-use crate::correlate::tests::{KEEP, api, attribution, called, waits, with_calls};
 use crate::correlate::{AttributionLosses, Totals};
 use crate::stats::Distribution;
 
