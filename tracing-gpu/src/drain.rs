@@ -76,16 +76,14 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
     core.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
         let totals = node_totals(&rows, &ends, &stream_rows, names);
-        let mut summary = Summary {
-            elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
-            ranges: ranges(&merged, names, rate),
-            stream_ranges: stream_ranges(&stream_rows, names),
-            tree: tree(&totals, activity.as_ref(), names, rate, window),
-            gpu: activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id())),
-            categories: categories(&merged, rate),
-            losses: losses(core, names, open, end.and_then(|end| end.cut.as_ref())),
-            ..Summary::default()
-        };
+        let mut summary = Summary::default();
+        summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
+        summary.ranges = ranges(&merged, names, rate);
+        summary.stream_ranges = stream_ranges(&stream_rows, names);
+        summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
+        summary.gpu = activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id()));
+        summary.categories = categories(&merged, rate);
+        summary.losses = losses(core, names, open, end.and_then(|end| end.cut.as_ref()));
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {

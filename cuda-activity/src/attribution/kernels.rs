@@ -1,0 +1,118 @@
+//! Kernels by the ranges that they were launched in.
+
+use std::collections::BTreeMap;
+
+use super::hash::Map;
+use super::projection::{Instances, Kept};
+use super::totals::{Range, RangeKernel};
+use range_report::stats::Distribution;
+
+/// Thread, range and name of a kernel.
+pub(super) type Key = (u32, Option<Range>, u32);
+
+#[derive(Clone, Debug)]
+struct Row {
+    key: Key,
+    ranges: u64,
+    executions: u64,
+    times: Distribution,
+    /// The last execution that was counted: in one that is nested in two instances of a range the row has it once, and its time twice.
+    mark: u64,
+}
+
+/// One execution of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Execution {
+    pub(super) kernel: u32,
+    pub(super) thread: u32,
+    pub(super) duration: u64,
+    /// Its number as an operation.
+    pub(super) mark: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct RangeKernels {
+    rows: Vec<Row>,
+    by_key: Map<Key, u32>,
+}
+
+/// A kernel of a thread, in an instance.
+fn known(kernel: u32, thread: u32) -> u64 {
+    u64::from(kernel) << 32 | u64::from(thread)
+}
+
+impl RangeKernels {
+    /// Counts it in an instance. Of one that was folded early it is not known any more whether it launched this kernel before: it counts as one that did, but
+    /// for the first of a row.
+    pub(super) fn inside(&mut self, instance: &mut Kept, folded: bool, ran: Execution, keep: &dyn Fn(u64) -> bool) {
+        let row = self.row_of(instance, folded, (ran.thread, Some(instance.range()), ran.kernel));
+        self.add(row, ran, keep);
+    }
+
+    /// Counts it outside of all ranges.
+    pub(super) fn outside(&mut self, ran: Execution, keep: &dyn Fn(u64) -> bool) {
+        let row = self.row((ran.thread, None, ran.kernel));
+        self.add(row, ran, keep);
+    }
+
+    /// The row of a kernel that was launched in this instance, which the row counts.
+    pub(super) fn row_in(&mut self, instances: &mut Instances, slot: u32, key: Key) -> u32 {
+        match instances.kept.get_mut(slot as usize) {
+            Some(instance) => self.row_of(instance, false, key),
+            None => self.row(key),
+        }
+    }
+
+    fn row_of(&mut self, instance: &mut Kept, folded: bool, key: Key) -> u32 {
+        let known = known(key.2, key.0);
+        let at = match instance.kernels.binary_search_by_key(&known, |&(known, _)| known) {
+            Ok(at) => return instance.kernels.get(at).map_or(0, |&(_, row)| row),
+            Err(at) => at,
+        };
+        let row = self.row(key);
+        if !folded {
+            instance.kernels.insert(at, (known, row));
+        }
+        if let Some(row) = self.rows.get_mut(row as usize) {
+            row.ranges += u64::from(!folded || row.ranges == 0);
+        }
+        row
+    }
+
+    pub(super) fn row(&mut self, key: Key) -> u32 {
+        let rows = &mut self.rows;
+        *self.by_key.entry(key).or_insert_with(|| {
+            rows.push(Row { key, ranges: 0, executions: 0, times: Distribution::default(), mark: 0 });
+            u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    fn add(&mut self, row: u32, ran: Execution, keep: &dyn Fn(u64) -> bool) {
+        let Some(row) = self.rows.get_mut(row as usize) else { return };
+        row.times.add(ran.duration, keep);
+        row.executions += u64::from(row.mark != ran.mark);
+        row.mark = ran.mark;
+    }
+
+    /// Adds times that were kept apart.
+    pub(super) fn add_all(&mut self, row: u32, times: Distribution, executions: u64, keep: &dyn Fn(u64) -> bool) {
+        let Some(row) = self.rows.get_mut(row as usize) else { return };
+        row.times.take_over(times, keep);
+        row.executions += executions;
+    }
+
+    /// All rows.
+    pub(super) fn totals(&self) -> BTreeMap<Key, RangeKernel> {
+        let row = |row: &Row| {
+            let (range_instances, kernel_instances, times) = (row.ranges, row.executions, row.times.clone());
+            (row.key, RangeKernel { range_instances, kernel_instances, times })
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// Instances must have forgotten their rows.
+    pub(super) fn clear(&mut self) {
+        self.rows.clear();
+        self.by_key.clear();
+    }
+}

@@ -1,0 +1,335 @@
+//! Instances of ranges, projected onto the GPU: from the start of the first operation that was launched inside to the end of the last.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Context;
+use super::hash::Map;
+use super::start_end::Ended;
+use super::totals::{Projection, Range};
+use crate::record::Ticks;
+use crate::record::{Instance, InstanceId};
+use range_report::RangeStyle;
+
+/// No instance.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+/// An instance that there was no slot for.
+pub(super) const REFUSED: u32 = NO_SLOT - 1;
+
+/// Totals by label and style.
+type Projections = BTreeMap<Range, Projection>;
+
+/// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it are gone.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    /// 0 in a free slot.
+    id: InstanceId,
+    /// The thread that noted its beginning.
+    thread: u32,
+    /// The instance directly below it, for one on the stack.
+    parent: u32,
+    label: u32,
+    style: RangeStyle,
+    /// Instances on the stack that it is nested in, and the innermost of these.
+    level: u32,
+    nested_in: Option<Range>,
+    start: Ticks,
+    end: Ticks,
+    over: bool,
+    /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is in its ancestors and in the tables of
+    /// kernels, and no longer in its projection.
+    folded: bool,
+    /// Whether it is a start/end range that ended on another thread, and so is in no table.
+    left: bool,
+    /// Remembered launches in it, and kept instances directly above it on the stack.
+    launches: u32,
+    above: u32,
+    /// Of its operations.
+    first: u64,
+    last: u64,
+    operations: u64,
+    /// The last operation that it counted, so that none counts twice.
+    mark: u64,
+    /// Rows of the kernels launched in it, in the order of the keys.
+    pub(super) kernels: Vec<(u64, u32)>,
+}
+
+impl Kept {
+    fn is_held(&self) -> bool {
+        self.launches > 0 || self.above > 0
+    }
+
+    /// Whether it has operations that are not in the totals.
+    fn counts(&self) -> bool {
+        self.last > 0 && !self.folded
+    }
+
+    /// Whether it is a start/end range that may still end on another thread.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.style == RangeStyle::StartEnd && !self.over
+    }
+
+    pub(super) fn range(&self) -> Range {
+        (self.label, self.style)
+    }
+
+    fn add_to(&self, totals: &mut Projections, end: Ticks, context: &Context<'_>) {
+        if !self.counts() {
+            return;
+        }
+        let row = totals.entry(self.range()).or_default();
+        row.projected.add(self.last.saturating_sub(self.first), context.keep);
+        row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(self.start)));
+        row.operations = row.operations.saturating_add(self.operations);
+        row.level_sum = row.level_sum.saturating_add(u64::from(self.level));
+        if let Some(around) = self.nested_in {
+            totals.entry(around).or_default().children_sum += 1;
+        }
+    }
+
+    fn forget_work(&mut self) {
+        (self.first, self.last, self.operations) = (u64::MAX, 0, 0);
+        self.kernels = Vec::new();
+    }
+}
+
+/// An operation, for the instances that it counts in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timed {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Whether it is the first of its launch: those of one launch count once.
+    pub(super) first: bool,
+    /// Its number.
+    pub(super) mark: u64,
+}
+
+/// All instances that are kept, and the totals of those that no longer are.
+#[derive(Clone, Debug)]
+pub(super) struct Instances {
+    limit: usize,
+    pub(super) kept: Vec<Kept>,
+    free: Vec<u32>,
+    by_id: Map<InstanceId, u32>,
+    /// Instances that are kept and not folded.
+    open: usize,
+    /// Those that are over, in that order; those that are gone are passed over.
+    over: VecDeque<(u32, InstanceId)>,
+    /// Those that nothing may hold any more.
+    loose: Vec<u32>,
+    totals: Projections,
+}
+
+impl Instances {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            kept: Vec::new(),
+            free: Vec::new(),
+            by_id: Map::default(),
+            open: 0,
+            over: VecDeque::new(),
+            loose: Vec::new(),
+            totals: Projections::new(),
+        }
+    }
+
+    /// The slot of an instance, or [`NO_SLOT`].
+    pub(super) fn slot(&self, id: InstanceId) -> u32 {
+        self.by_id.get(&id).copied().unwrap_or(NO_SLOT)
+    }
+
+    /// All that have a slot, in the totals or not.
+    pub(super) fn kept(&self) -> usize {
+        self.kept.len() - self.free.len()
+    }
+
+    fn get_mut(&mut self, slot: u32) -> Option<&mut Kept> {
+        self.kept.get_mut(slot as usize)
+    }
+
+    /// Whether those that are in the totals, and kept by launches alone, are too many.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.kept() - self.open > self.limit
+    }
+
+    /// Its slot, if there is one for it.
+    pub(super) fn begin(&mut self, thread: u32, began: &Instance) -> Option<u32> {
+        if began.id == 0 || self.by_id.contains_key(&began.id) {
+            return None;
+        }
+        if self.kept() >= self.limit.saturating_mul(5) / 2 + 64 {
+            return None; // calls in it find no slot
+        }
+        let below = self.slot(began.parent);
+        let (level, nested_in) =
+            self.get_mut(below).map_or((0, None), |below| (below.level.saturating_add(1), Some(below.range())));
+        let parent = if began.style == RangeStyle::PushPop { below } else { NO_SLOT };
+        let kept = Kept {
+            id: began.id,
+            thread,
+            parent,
+            label: began.label,
+            style: began.style,
+            level,
+            nested_in,
+            start: began.start,
+            end: 0,
+            over: false,
+            folded: false,
+            left: false,
+            launches: 0,
+            above: 0,
+            first: u64::MAX,
+            last: 0,
+            operations: 0,
+            mark: 0,
+            kernels: Vec::new(),
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => u32::try_from(self.kept.len()).unwrap_or(NO_SLOT),
+        };
+        match self.kept.get_mut(slot as usize) {
+            Some(place) => *place = kept,
+            None if slot != NO_SLOT => {
+                if self.kept.len() == self.kept.capacity() {
+                    self.kept.reserve_exact(64 + self.kept.len() / 8); // not twice as many: they are large
+                }
+                self.kept.push(kept);
+            }
+            None => return None,
+        }
+        if let Some(parent) = self.get_mut(parent) {
+            parent.above += 1;
+        }
+        self.by_id.insert(began.id, slot);
+        self.open += 1;
+        Some(slot)
+    }
+
+    /// It is over. Without an `end` it is a start/end range that ended where it counts for nothing. What there is to know of a start/end
+    /// range.
+    pub(super) fn end(&mut self, id: InstanceId, end: Option<Ticks>) -> Option<Ended> {
+        let slot = self.slot(id);
+        let can_leave = |kept: &Kept| end.is_some() || kept.style == RangeStyle::StartEnd;
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| !kept.over && can_leave(kept))?;
+        kept.over = true;
+        if let Some(end) = end {
+            kept.end = end;
+            self.over.push_back((slot, id));
+        } else {
+            (kept.left, kept.folded) = (true, true);
+            self.open -= 1;
+        }
+        if !kept.is_held() {
+            self.loose.push(slot);
+        }
+        let range = end.map(|_| kept.range());
+        (kept.style == RangeStyle::StartEnd).then_some(Ended { slot, thread: kept.thread, range })
+    }
+
+    /// One more launch in it is remembered.
+    pub(super) fn hold(&mut self, slot: u32) {
+        if let Some(kept) = self.get_mut(slot) {
+            kept.launches += 1;
+        }
+    }
+
+    /// A launch in it is forgotten.
+    pub(super) fn release(&mut self, slot: u32) {
+        let Some(kept) = self.get_mut(slot) else { return };
+        kept.launches = kept.launches.saturating_sub(1);
+        if kept.over && !kept.is_held() {
+            self.loose.push(slot);
+        }
+    }
+
+    /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before, or counts for nothing.
+    pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
+        kept.mark = timed.mark;
+        if !kept.folded {
+            kept.first = kept.first.min(timed.start);
+            kept.last = kept.last.max(timed.end);
+            kept.operations = kept.operations.saturating_add(u64::from(timed.first));
+        }
+        let late = kept.folded;
+        Some((kept, late))
+    }
+
+    pub(super) fn range(&self, slot: u32) -> Option<Range> {
+        self.kept.get(slot as usize).map(Kept::range)
+    }
+
+    /// The instance directly below on the thread's stack.
+    pub(super) fn parent(&self, slot: u32) -> u32 {
+        self.kept.get(slot as usize).map_or(NO_SLOT, |kept| kept.parent)
+    }
+
+    /// Folds instances that nothing more can come of, and beyond the bound the oldest that are over.
+    pub(super) fn fold(&mut self, context: &Context<'_>) {
+        while let Some(slot) = self.loose.pop() {
+            self.let_go(slot, context);
+        }
+        while self.open > self.limit {
+            let Some((slot, id)) = self.over.pop_front() else { break };
+            let is_meant = |kept: &&mut Kept| kept.id == id && kept.over && !kept.folded;
+            let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
+            kept.add_to(&mut self.totals, kept.end, context);
+            kept.folded = true;
+            kept.forget_work();
+            self.open -= 1;
+        }
+        if self.over.len() > 2 * self.open + 64 {
+            let kept = &self.kept;
+            self.over.retain(|&(slot, id)| kept.get(slot as usize).is_some_and(|kept| kept.id == id && !kept.folded));
+        }
+    }
+
+    /// Frees the slot of an instance that is over and not held, and those of its ancestors that only it held.
+    fn let_go(&mut self, mut slot: u32, context: &Context<'_>) {
+        while let Some(kept) = self.kept.get_mut(slot as usize) {
+            if kept.id == 0 || !kept.over || kept.is_held() {
+                return;
+            }
+            kept.add_to(&mut self.totals, kept.end, context);
+            self.open -= usize::from(!kept.folded);
+            self.by_id.remove(&kept.id);
+            kept.id = 0;
+            kept.forget_work();
+            self.free.push(slot);
+            slot = kept.parent;
+            if let Some(parent) = self.kept.get_mut(slot as usize) {
+                parent.above = parent.above.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The totals, with those that are kept as they are now.
+    pub(super) fn totals(&self, now: Ticks) -> Projections {
+        let context = Context { parents: &[], keep: &|_| true };
+        let mut totals = self.totals.clone();
+        for kept in self.kept.iter().filter(|kept| kept.id != 0) {
+            kept.add_to(&mut totals, if kept.over { kept.end } else { now }, &context);
+        }
+        totals.retain(|_, row| row.projected.count > 0);
+        totals
+    }
+
+    /// A new window, after all launches were let go of: instances that are over are gone, the others begin now.
+    pub(super) fn clear(&mut self, now: Ticks) {
+        self.totals.clear();
+        for (slot, kept) in (0..).zip(&mut self.kept).filter(|(_, kept)| kept.id != 0) {
+            kept.forget_work();
+            if kept.over {
+                self.open -= usize::from(!kept.folded);
+                kept.folded = true;
+                self.loose.push(slot);
+            } else {
+                kept.start = now;
+            }
+        }
+        self.over.clear();
+        self.fold(&Context { parents: &[], keep: &|_| false });
+    }
+}
