@@ -18,7 +18,7 @@ const PURE: [&str; 34] = [
     "report",
     "compare",
     "collect/catalog.rs",
-    "collect/chunked.rs",
+    "chunked.rs",
     "collect/fields.rs",
     "export/sqlite/json.rs",
     "export/sqlite/keys.rs",

@@ -11,10 +11,10 @@ use crate::collect::core::Core;
 use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::values::SpanValues;
-use crate::gpu::{self, StreamId};
+use crate::gpu;
 use crate::marks;
 use crate::own_values;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///

@@ -150,6 +150,7 @@
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
 #[allow(unreachable_pub, missing_docs)] // public for the feature `internals`
 mod activity;
+mod chunked;
 mod clock;
 mod collect;
 mod compare;

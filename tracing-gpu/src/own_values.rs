@@ -11,8 +11,8 @@ use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record};
 use crate::collect::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
-use crate::gpu::{self, StreamId};
-use crate::record::{Ended, RangeKey};
+use crate::gpu;
+use crate::record::{Ended, RangeKey, StreamId};
 use crate::summary::RangeStyle;
 
 /// Reads the fields of a new span and counts its creation. `parent` is the node it is under.

@@ -224,12 +224,14 @@ impl Inner {
             config,
         }));
         if inner.config.enabled {
+            process::set_exit_hook(finish_all);
+            gpu::on_scope_change(threads::look_again);
             LIVE_IN.store(inner.process, Relaxed);
             LIVE.lock().push(inner);
             told.extend(inner.start_recorder());
             let _once = inner.told.set(told);
             inner.start_collector();
-            process::at_exit(finish_all);
+            process::at_exit();
             #[cfg(feature = "signals")]
             if inner.config.on_signal {
                 if let Err(error) = crate::signals::finish_on_signal() {
@@ -243,8 +245,7 @@ impl Inner {
     /// Starts recording kernels, copies and API calls, where the settings ask for it.
     fn start_collector(&'static self) {
         if self.config.wants_activity() && self.config.statistics {
-            let options = gpu::CollectorOptions { calls: self.config.wants_calls(), memory: self.config.gpu_memory };
-            let collector = gpu::Collector::start(&self.core, options);
+            let collector = gpu::Collector::start(&self.core, self.config.wants_calls(), self.config.gpu_memory);
             if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
                 collector.record_to(recorder, self.core.clock.origin_monotonic_ns());
             }

@@ -1,6 +1,23 @@
 //! The words the parts of the profiler speak to each other in.
 
+use crate::stats::Distribution;
 use crate::summary::RangeStyle;
+
+/// Number of a named stream; 0 for none.
+pub(crate) type StreamId = u32;
+
+/// A row of stream times: its stream, node and range.
+pub(crate) type StreamRow = (StreamId, u32, RangeKey, StreamTime);
+
+/// Times on a stream, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamTime {
+    pub(crate) times: Distribution,
+    /// Instances that read no more than two events with nothing between them.
+    pub(crate) empty: u64,
+    /// What those instances read together: the time of nothing.
+    pub(crate) empty_ns: u128,
+}
 
 /// Where instances of a span are counted: a node of the lineage tree and, on the thread that made this, its row.
 ///

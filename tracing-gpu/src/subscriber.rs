@@ -10,10 +10,10 @@ use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::slab::{Closed, SpanRef, untracked};
 use crate::collect::values::SpanValues;
-use crate::gpu::{self, StreamId};
+use crate::gpu;
 use crate::marks;
 use crate::own_values;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 
 /// A [`Subscriber`] that only measures: see [`Profiler::subscriber`](crate::Profiler::subscriber).
 ///

@@ -4,10 +4,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use super::chunked::Chunked;
 use super::shard::Shard;
 use super::threads;
-use crate::gpu::{self, Mark, Target};
+use crate::chunked::Chunked;
+use crate::gpu::{self, StartedPair};
 use crate::nesting::Left;
 use crate::record::{Place, RangeKey};
 use crate::summary::RangeStyle;
@@ -66,7 +66,7 @@ impl OpenMark {
     }
 
     #[inline(always)]
-    fn set(&self, below: usize, window: u64, mark: Mark) {
+    fn set(&self, below: usize, window: u64, mark: StartedPair) {
         let (stream, start, end) = mark.words();
         self.below.store(below as u32, Relaxed); // below 2^28, as the depth of the stack
         self.stream.store(stream, Relaxed);
@@ -88,8 +88,8 @@ impl OpenMark {
     }
 
     #[inline(always)]
-    fn mark(&self) -> Option<Mark> {
-        Mark::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
+    fn mark(&self) -> Option<StartedPair> {
+        StartedPair::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
     }
 }
 
@@ -127,7 +127,7 @@ impl Shard {
 
     /// Keeps the start of the innermost range.
     #[inline(always)]
-    pub(super) fn keep_mark(&self, place: Place, mark: Mark) {
+    pub(super) fn keep_mark(&self, place: Place, mark: StartedPair) {
         let count = self.marks.count.load(Relaxed);
         let Some(open) = self.marks.open.get_or_grow(count) else { return gpu::abandon(mark) };
         if open.place.load(Relaxed) != place.bits() && !self.find_key(open, place) {
@@ -201,7 +201,7 @@ impl Shard {
         let (key, mark) = (open.key(), open.mark());
         self.marks.remove(index);
         if let Some(mark) = mark {
-            gpu::end(mark, Target { core: self.core, node: place.node(), key, window });
+            gpu::end(mark, &self.core.streams, place.node(), key, window);
         }
     }
 }

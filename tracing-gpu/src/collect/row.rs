@@ -190,18 +190,6 @@ impl Row {
         self.write(&sums, EMPTY);
     }
 
-    /// Instances so far. Called by the owning thread.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn instances(&self) -> u64 {
-        self.count.load(Relaxed) + self.pending().len() as u64
-    }
-
-    /// What its durations have taken of the budget, in bytes.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn bytes(&self) -> usize {
-        self.samples.bytes()
-    }
-
     /// Starts over for a new window. Called by the owning thread.
     pub(crate) fn clear(&self) {
         self.calls.store(0, Relaxed);

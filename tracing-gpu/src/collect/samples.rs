@@ -23,14 +23,14 @@ impl Budget {
     }
 
     /// Whether there is memory for one more of the durations that a vector keeps, `kept` of them already: taken as it doubles.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     pub(crate) fn covers(&self, kept: u64) -> bool {
         let grows = kept == 0 || kept.is_power_of_two();
         !grows || self.take(kept.max(1) as usize * 8).is_ok()
     }
 
     /// Memory that is free again.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     pub(crate) fn give_back(&self, bytes: usize) {
         self.0.fetch_add(bytes, Relaxed);
     }
@@ -170,7 +170,7 @@ impl Samples {
     }
 
     /// What it has taken of the budget, in bytes.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     pub(crate) fn bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().filter_map(OnceCell::get).map(|chunk| chunk.len() * 8).sum();
         let pages = self.pages.get().map_or(0, |pages| {

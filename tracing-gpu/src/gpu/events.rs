@@ -5,7 +5,7 @@
 //! context, its stored errors and all captures as they were: what is enqueued into a stream that captures nothing harms no capture, and what
 //! is not enqueued (to create events, to read them, to wait) is called in the relaxed capture mode.
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::driver::{Capture, CudaError, Driver, Handle};
@@ -13,23 +13,23 @@ use super::floor;
 use super::forks;
 use super::lane::Lane;
 use super::own;
-use super::queue::{BATCH, Events, Gone, Pair, Queue, Target};
+use super::queue::{BATCH, EventPair, Gone, Queue, RecordedPair, Target};
 use super::scope;
-use super::streams::{self, Alive, NamedStream, StreamId};
-use crate::collect::core::Core;
-use crate::collect::stream_times::StreamKey;
+use super::streams::{self, Alive, NamedStream};
+use super::totals::{StreamKey, StreamTotals};
+use crate::record::StreamId;
 
 /// Every so many ends of a stream, finished pairs are read.
 const READ_EVERY: usize = 64;
 
-/// A start event that waits for its end.
+/// A pair whose first event is recorded on this stream, and whose second is not.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct StartedPair {
     stream: StreamId,
-    events: Events,
+    events: EventPair,
 }
 
-impl Mark {
+impl StartedPair {
     /// As numbers that a thread can keep without a lock: the stream and its events.
     #[inline(always)]
     pub(crate) fn words(self) -> (StreamId, u64, u64) {
@@ -39,61 +39,23 @@ impl Mark {
     /// From [`words`](Self::words).
     #[inline(always)]
     pub(crate) fn from_words(stream: StreamId, start: u64, end: u64) -> Option<Self> {
-        Some(Self { stream, events: Events { start: start as Handle, end: end as Handle } })
-    }
-}
-
-/// What could not be timed in one window of one profiler.
-#[derive(Debug, Default)]
-pub(crate) struct EventLosses {
-    /// Entries or exits during a capture of their stream.
-    pub(crate) captured: AtomicU64,
-    /// Entries or exits on a stream that was gone, or that the driver refused.
-    pub(crate) refused: AtomicU64,
-    /// Pairs beyond the bound on those that wait.
-    pub(crate) dropped: AtomicU64,
-    /// Pairs that could not be read: their context failed or is gone.
-    pub(crate) unreadable: AtomicU64,
-    /// The driver's last answer to a refused or unreadable one.
-    pub(crate) last_error: AtomicI32,
-}
-
-impl EventLosses {
-    /// Starts over for a new window.
-    pub(crate) fn clear(&self) {
-        for counter in [&self.captured, &self.refused, &self.dropped, &self.unreadable] {
-            counter.store(0, Relaxed);
-        }
-        self.last_error.store(0, Relaxed);
-    }
-
-    /// Counts an event that was not recorded: why, unless it is a capture.
-    fn count_unrecorded(&self, why: Option<CudaError>) {
-        match why {
-            Some(error) => self.count(&self.refused, error),
-            None => _ = self.captured.fetch_add(1, Relaxed),
-        }
-    }
-
-    fn count(&self, counter: &AtomicU64, error: CudaError) {
-        counter.fetch_add(1, Relaxed);
-        self.last_error.store(error.0, Relaxed);
+        Some(Self { stream, events: EventPair { start: start as Handle, end: end as Handle } })
     }
 }
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 #[inline(always)]
-pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
+pub(crate) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<StartedPair> {
     let driver = Driver::get().ok()?; // the footer has the reason
-    let next = scope::lane(core, id).and_then(|(stream, lane)| Some((stream, lane?.start()?)));
+    let next = scope::lane(totals, id).and_then(|(stream, lane)| Some((stream, lane?.start()?)));
     let (stream, events) = match next {
         Some(next) => next,
-        None => open(driver, core, id)?,
+        None => open(driver, totals, id)?,
     };
     match record(driver, stream, events.start) {
-        Ok(true) => Some(Mark { stream: id, events }),
+        Ok(true) => Some(StartedPair { stream: id, events }),
         unrecorded => {
-            forgo(driver, core, stream, Some(events), unrecorded);
+            forgo(driver, totals, stream, Some(events), unrecorded);
             None
         }
     }
@@ -101,29 +63,29 @@ pub(crate) fn begin(core: &'static Core, id: StreamId) -> Option<Mark> {
 
 /// Records the end of a range and queues the pair to be read.
 #[inline(always)]
-pub(crate) fn end(mark: Mark, target: Target) {
+pub(crate) fn end(started: StartedPair, target: Target) {
     let Ok(driver) = Driver::get() else { return };
-    let Mark { stream, events } = mark;
-    let Some((stream, lane)) = scope::lane(target.core, stream) else { return };
-    let Some(lane) = lane else { return end_beside(driver, stream, Pair { events, target }) };
+    let StartedPair { stream, events } = started;
+    let Some((stream, lane)) = scope::lane(target.totals, stream) else { return };
+    let Some(lane) = lane else { return end_beside(driver, stream, RecordedPair { events, target }) };
     match record(driver, stream, events.end) {
         Ok(true) if !lane.end(events, &target) => {}
         Ok(true) => turn(driver, stream, lane),
-        unrecorded => forgo(driver, target.core, stream, Some(events), unrecorded),
+        unrecorded => forgo(driver, target.totals, stream, Some(events), unrecorded),
     }
 }
 
 /// [`end`] without a lane.
 #[inline(never)]
-fn end_beside(driver: &Driver, stream: &NamedStream, pair: Pair) {
-    let Pair { events, target } = pair;
+fn end_beside(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
+    let RecordedPair { events, target } = pair;
     if forks::is_child() {
-        target.core.losses.streams.refused.fetch_add(1, Relaxed);
+        target.totals.losses.refused.fetch_add(1, Relaxed);
         return;
     }
     match record(driver, stream, events.end) {
         Ok(true) => queue(driver, stream, pair),
-        unrecorded => forgo(driver, target.core, stream, Some(events), unrecorded),
+        unrecorded => forgo(driver, target.totals, stream, Some(events), unrecorded),
     }
 }
 
@@ -138,22 +100,22 @@ fn record(driver: &Driver, stream: &NamedStream, event: Handle) -> Result<bool, 
 #[cold]
 fn forgo(
     driver: &Driver,
-    core: &Core,
+    totals: &StreamTotals,
     stream: &NamedStream,
-    events: Option<Events>,
+    events: Option<EventPair>,
     unrecorded: Result<bool, CudaError>,
 ) {
-    core.losses.streams.count_unrecorded(unrecorded.err());
+    totals.losses.count_unrecorded(unrecorded.err());
     close(driver, stream, events);
 }
 
 /// One start more on a stream, and its events. `None` where that cannot be: counted.
 #[inline(never)]
-fn open(driver: &Driver, core: &'static Core, id: StreamId) -> Option<(&'static NamedStream, Events)> {
+fn open(driver: &Driver, totals: &'static StreamTotals, id: StreamId) -> Option<(&'static NamedStream, EventPair)> {
     let known = streams::get(id).filter(|_| !forks::is_child());
     let opened = known.ok_or(Gone).and_then(|stream| {
         let mut queue = stream.queue.lock();
-        let events = match scope::lane_or(core, id, || queue.lend(stream, core))? {
+        let events = match scope::lane_or(totals, id, || queue.lend(stream, totals))? {
             Some(lane) => queue.open_in(stream, lane),
             None => queue.open(stream),
         };
@@ -161,9 +123,9 @@ fn open(driver: &Driver, core: &'static Core, id: StreamId) -> Option<(&'static 
     });
     match opened {
         Ok((stream, Some(events))) => Some((stream, events)),
-        Ok((stream, None)) => open_new(driver, core, stream),
+        Ok((stream, None)) => open_new(driver, totals, stream),
         Err(Gone) => {
-            core.losses.streams.refused.fetch_add(1, Relaxed);
+            totals.losses.refused.fetch_add(1, Relaxed);
             None
         }
     }
@@ -171,7 +133,11 @@ fn open(driver: &Driver, core: &'static Core, id: StreamId) -> Option<(&'static 
 
 /// [`open`] where there are no events to spare. Whoever has some has a context that was prepared.
 #[cold]
-fn open_new(driver: &Driver, core: &Core, stream: &'static NamedStream) -> Option<(&'static NamedStream, Events)> {
+fn open_new(
+    driver: &Driver,
+    totals: &StreamTotals,
+    stream: &'static NamedStream,
+) -> Option<(&'static NamedStream, EventPair)> {
     let made = driver.in_context(stream.context_handle, || {
         if driver.capture(stream.handle)? == Capture::Active {
             return Ok(None);
@@ -181,8 +147,8 @@ fn open_new(driver: &Driver, core: &Core, stream: &'static NamedStream) -> Optio
     });
     match made {
         Ok(Some(events)) => return Some((stream, events)),
-        Ok(None) => forgo(driver, core, stream, None, Ok(false)),
-        Err(error) => forgo(driver, core, stream, None, Err(error)),
+        Ok(None) => forgo(driver, totals, stream, None, Ok(false)),
+        Err(error) => forgo(driver, totals, stream, None, Err(error)),
     }
     None
 }
@@ -230,7 +196,7 @@ pub(super) fn retire(stream: &NamedStream) -> bool {
 }
 
 /// Queues a pair whose events have both been recorded.
-fn queue(driver: &Driver, stream: &NamedStream, pair: Pair) {
+fn queue(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     let mut queue = stream.queue.lock();
     queue.close();
     queue.push(pair);
@@ -247,8 +213,8 @@ fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> boo
     if is_time {
         read_finished(driver, stream, queue);
         queue.drop_newest(|target| {
-            if target.window == target.core.window() {
-                target.core.losses.streams.dropped.fetch_add(1, Relaxed);
+            if target.window == target.totals.window() {
+                target.totals.losses.dropped.fetch_add(1, Relaxed);
             }
         });
     }
@@ -256,12 +222,12 @@ fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> boo
 }
 
 /// Gives a start back whose range will not end.
-pub(crate) fn abandon(mark: Mark) {
+pub(crate) fn abandon(started: StartedPair) {
     if forks::is_child() {
         return;
     }
-    if let (Ok(driver), Some(stream)) = (Driver::get(), streams::get(mark.stream)) {
-        close(driver, stream, Some(mark.events));
+    if let (Ok(driver), Some(stream)) = (Driver::get(), streams::get(started.stream)) {
+        close(driver, stream, Some(started.events));
     }
 }
 
@@ -324,8 +290,9 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
 }
 
 /// Pairs of a profiler's window that are recorded and not read.
-pub(crate) fn pending(core: &Core) -> u64 {
-    let is_meant = |pair: &&Pair| pair.target.core.id == core.id && pair.target.window == core.window();
+pub(crate) fn pending(totals: &StreamTotals) -> u64 {
+    let is_meant =
+        |pair: &&RecordedPair| std::ptr::eq(pair.target.totals, totals) && pair.target.window == totals.window();
     let of_stream = |stream: &NamedStream| {
         let mut queue = stream.queue.lock();
         queue.take_in_all();
@@ -335,7 +302,7 @@ pub(crate) fn pending(core: &Core) -> u64 {
 }
 
 /// One start fewer that waits for its end, which has not been recorded.
-fn close(driver: &Driver, stream: &NamedStream, events: Option<Events>) {
+fn close(driver: &Driver, stream: &NamedStream, events: Option<EventPair>) {
     let mut queue = stream.queue.lock();
     queue.give_back(events);
     queue.close();
@@ -345,13 +312,13 @@ fn close(driver: &Driver, stream: &NamedStream, events: Option<Events>) {
 }
 
 /// Makes some pairs of events for a stream whose context, the current one, has none to spare, and gives one.
-fn create_events(driver: &Driver, stream: &NamedStream) -> Result<Events, CudaError> {
+fn create_events(driver: &Driver, stream: &NamedStream) -> Result<EventPair, CudaError> {
     let pair = || {
         let start = driver.create_event()?;
-        Ok(Events { start, end: driver.create_event().inspect_err(|_| driver.destroy_event(start))? })
+        Ok(EventPair { start, end: driver.create_event().inspect_err(|_| driver.destroy_event(start))? })
     };
     let first = pair()?;
-    let more: Vec<Events> = (1..BATCH).map_while(|_| pair().ok()).collect();
+    let more: Vec<EventPair> = (1..BATCH).map_while(|_| pair().ok()).collect();
     stream.queue.lock().give_back(more);
     Ok(first)
 }
@@ -381,10 +348,10 @@ fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
                 Ok(()) if count == readings.len() => {}
                 Ok(()) | Err(CudaError::NOT_READY) => return,
                 Err(error) => {
-                    let Some(&Pair { target, .. }) = queue.waiting().first() else { return };
+                    let Some(&RecordedPair { target, .. }) = queue.waiting().first() else { return };
                     queue.done(1);
-                    if target.window == target.core.window() {
-                        target.core.losses.streams.count(&target.core.losses.streams.unreadable, error);
+                    if target.window == target.totals.window() {
+                        target.totals.losses.count_unreadable(error);
                     }
                 }
             }
@@ -393,27 +360,28 @@ fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
 }
 
 /// Adds the readings of the first of these pairs, in nanoseconds, to the tables of their profilers.
-fn add(stream: StreamId, floor: u64, pairs: &[Pair], mut readings: &[u64]) {
-    let mut table = None;
+fn add(stream: StreamId, floor: u64, pairs: &[RecordedPair], mut readings: &[u64]) {
+    let mut locked: Option<(&StreamTotals, _)> = None;
     let read = pairs.get(..readings.len()).unwrap_or_default();
     for same in read.chunk_by(|one, next| one.target.is(&next.target)) {
-        let Some((&Pair { target, .. }, (these, others))) = same.first().zip(readings.split_at_checked(same.len()))
+        let Some((&RecordedPair { target, .. }, (these, others))) =
+            same.first().zip(readings.split_at_checked(same.len()))
         else {
             return;
         };
         readings = others;
-        let core = target.core;
-        let rows = match &mut table {
-            Some((id, rows)) if *id == core.id => rows,
+        let totals = target.totals;
+        let rows = match &mut locked {
+            Some((of, rows)) if std::ptr::eq(*of, totals) => rows,
             other => {
                 *other = None;
-                &mut other.insert((core.id, core.stream_times.lock())).1
+                &mut other.insert((totals, totals.lock())).1
             }
         };
-        if target.window != core.window() {
+        if target.window != totals.window() {
             continue; // they were entered before the last reset, which changes the window under this lock
         }
         let key = StreamKey { stream, node: target.node, range: target.key };
-        rows.add(key, these, floor, &core.budget);
+        rows.add(key, these, floor, &totals.budget);
     }
 }

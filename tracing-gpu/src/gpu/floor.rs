@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use super::driver::{CudaError, Driver, Handle};
 use super::streams::{ContextFacts, NamedContext};
 use crate::process;
-use crate::profiler::finish_all;
 
 /// How long the measurement takes at most: usually it is over in a millisecond.
 const FLOOR_PATIENCE: Duration = Duration::from_millis(100);
@@ -18,7 +17,7 @@ pub(super) fn prepare(driver: &Driver, context: &NamedContext) -> Result<(), Cud
     }
     static HOOKED: Once = Once::new();
     // Once more, so that the pairs are read before what CUDA has registered up to now takes it down.
-    HOOKED.call_once(|| process::at_exit_again(finish_all));
+    HOOKED.call_once(process::at_exit_again);
     context.facts.get_or_try_init(|| {
         let (device, device_name) = driver.current_device()?;
         // Tried once: what fails at one entry would fail, and cost as much, at the next.

@@ -1,9 +1,10 @@
-//! Forked children: nothing of CUDA works in them, and locks may be held by threads that they do not have. So nothing is timed there, and no lock is waited for.
+//! Forked children: nothing of CUDA works in them, and threads that do not exist in them may hold locks. So a child times nothing and
+//! waits for no lock.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{cupti, scope};
+use super::cupti;
 use crate::process;
 
 /// Stored by the only thread of a child before it goes on, and passed to those that it makes.
@@ -15,7 +16,7 @@ pub(super) fn is_child() -> bool {
     IS_CHILD.load(Relaxed)
 }
 
-/// Has children of this process know that they are. Before anything is locked that a child would want.
+/// Makes children of this process know that they are. To be called before anything is locked that a child might lock.
 pub(super) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| process::in_forked_child(begin_child));
@@ -23,6 +24,5 @@ pub(super) fn watch() {
 
 extern "C" fn begin_child() {
     IS_CHILD.store(true, Relaxed);
-    scope::forget();
     cupti::forked();
 }

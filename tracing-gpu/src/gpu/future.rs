@@ -9,7 +9,8 @@ use cudarc::driver::CudaStream;
 use pin_project_lite::pin_project;
 
 use super::scope;
-use super::streams::{self, StreamId};
+use super::streams;
+use crate::record::StreamId;
 
 pin_project! {
     /// A future whose polls run inside [`with_stream`](crate::with_stream). Made by [`OnStream::on_stream`].

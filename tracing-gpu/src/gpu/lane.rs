@@ -9,8 +9,8 @@ use std::sync::atomic::{
 
 use parking_lot::Mutex;
 
-use super::queue::{Events, Pair, Target};
-use crate::collect::core::Core;
+use super::queue::{EventPair, RecordedPair, Target};
+use super::totals::StreamTotals;
 use crate::record::RangeKey;
 use crate::summary::RangeStyle;
 
@@ -22,10 +22,10 @@ pub(super) const LENGTH: usize = 64;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Lane {
-    core: &'static Core,
+    totals: &'static StreamTotals,
     /// Pairs left so far, the owner's: number `n` is in place `n % LENGTH`.
     ended: AtomicUsize,
-    /// Events for starts, the owner's: the first so many of `spare`.
+    /// EventPair for starts, the owner's: the first so many of `spare`.
     spares: AtomicUsize,
     /// Starts from here less ends here; wraps. The owner's. What is given up is taken off the queue's number.
     open: AtomicU32,
@@ -59,15 +59,15 @@ static UNUSED: Mutex<Vec<&'static Lane>> = Mutex::new(Vec::new());
 
 impl Lane {
     /// One for a profiler's pairs: of those that are not in use, or new. Lives as long as the process.
-    pub(super) fn find(core: &'static Core) -> &'static Self {
+    pub(super) fn find(totals: &'static StreamTotals) -> &'static Self {
         let mut unused = UNUSED.lock();
-        let known = unused.iter().rposition(|lane| lane.is_of(core));
-        known.map(|index| unused.swap_remove(index)).unwrap_or_else(|| Box::leak(Box::new(Self::new(core))))
+        let known = unused.iter().rposition(|lane| lane.is_of(totals));
+        known.map(|index| unused.swap_remove(index)).unwrap_or_else(|| Box::leak(Box::new(Self::new(totals))))
     }
 
-    fn new(core: &'static Core) -> Self {
+    fn new(totals: &'static StreamTotals) -> Self {
         Self {
-            core,
+            totals,
             ended: AtomicUsize::new(0),
             spares: AtomicUsize::new(0),
             open: AtomicU32::new(0),
@@ -80,16 +80,16 @@ impl Lane {
 
     /// Whether it is for the pairs of this profiler.
     #[inline(always)]
-    pub(super) fn is_of(&self, core: &Core) -> bool {
-        std::ptr::eq(self.core, core)
+    pub(super) fn is_of(&self, totals: &StreamTotals) -> bool {
+        std::ptr::eq(self.totals, totals)
     }
 
-    /// Events for a start, if there are any. Owner.
+    /// EventPair for a start, if there are any. Owner.
     #[inline(always)]
-    pub(super) fn start(&self) -> Option<Events> {
+    pub(super) fn start(&self) -> Option<EventPair> {
         let last = self.spares.load(Relaxed).checked_sub(1)?;
         let spare = self.spare.get(last)?;
-        let events = Events { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) };
+        let events = EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) };
         self.spares.store(last, Relaxed);
         self.open.store(self.open.load(Relaxed).wrapping_add(1), Relaxed);
         Some(events)
@@ -98,7 +98,7 @@ impl Lane {
     /// Leaves a pair of this profiler's whose events have both been recorded. True where it is full now: then the queue must [take](Self::take_out)
     /// what is there before the next one. Owner.
     #[inline(always)]
-    pub(super) fn end(&self, events: Events, target: &Target) -> bool {
+    pub(super) fn end(&self, events: EventPair, target: &Target) -> bool {
         let ended = self.ended.load(Relaxed);
         let left = &self.pairs[ended % LENGTH];
         let Target { node, key, window, .. } = *target;
@@ -114,18 +114,18 @@ impl Lane {
     }
 
     /// Gives the pairs that were left since the last time, in their order. Under the lock of the queue; any thread.
-    pub(super) fn take_out(&self, mut to: impl FnMut(Pair)) {
+    pub(super) fn take_out(&self, mut to: impl FnMut(RecordedPair)) {
         let ended = self.ended.load(Acquire); // pairs with `end`; its next store to a place taken here comes after its own call of this
         let mut number = self.taken.load(Relaxed);
         while number != ended {
-            to(self.pairs[number % LENGTH].pair(self.core));
+            to(self.pairs[number % LENGTH].pair(self.totals));
             number = number.wrapping_add(1);
         }
         self.taken.store(ended, Relaxed);
     }
 
     /// Takes events until it has as many as it holds. Owner.
-    pub(super) fn refill(&self, from: &mut Vec<Events>) {
+    pub(super) fn refill(&self, from: &mut Vec<EventPair>) {
         let spares = self.spares.load(Relaxed);
         let kept = from.len().saturating_sub(LENGTH - spares.min(LENGTH));
         let mut filled = spares;
@@ -138,8 +138,8 @@ impl Lane {
     }
 
     /// Lends it, if it is of this profiler and not lent. Under the lock of the queue.
-    pub(super) fn lend(&self, core: &Core) -> bool {
-        let is_free = self.is_of(core) && !self.is_lent.load(Relaxed);
+    pub(super) fn lend(&self, totals: &StreamTotals) -> bool {
+        let is_free = self.is_of(totals) && !self.is_lent.load(Relaxed);
         if is_free {
             self.is_lent.store(true, Relaxed);
         }
@@ -155,22 +155,22 @@ impl Lane {
     }
 
     /// Gives its events to `into` and itself to any stream. Under the lock of the queue, where it is not lent.
-    pub(super) fn put_away(&'static self, into: &mut Vec<Events>) {
+    pub(super) fn put_away(&'static self, into: &mut Vec<EventPair>) {
         let events = self.spare.iter().take(self.spares.load(Relaxed));
-        into.extend(events.map(|spare| Events { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
+        into.extend(events.map(|spare| EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
         self.spares.store(0, Relaxed);
         UNUSED.lock().push(self);
     }
 }
 
 impl Left {
-    fn pair(&self, core: &'static Core) -> Pair {
+    fn pair(&self, totals: &'static StreamTotals) -> RecordedPair {
         let (node_label, category_style) = (self.node_label.load(Relaxed), self.category_style.load(Relaxed));
         let style = if category_style & 1 == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
         let key = RangeKey { label: node_label as u32, category: (category_style >> 32) as u32, style };
-        let events = Events { start: self.start.load(Relaxed), end: self.end.load(Relaxed) };
-        let target = Target { core, node: (node_label >> 32) as u32, key, window: self.window.load(Relaxed) };
-        Pair { events, target }
+        let events = EventPair { start: self.start.load(Relaxed), end: self.end.load(Relaxed) };
+        let target = Target { totals, node: (node_label >> 32) as u32, key, window: self.window.load(Relaxed) };
+        RecordedPair { events, target }
     }
 }
 
@@ -184,18 +184,18 @@ mod tests {
         let number = number as u64;
         let style = if number % 3 == 0 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
         let key = RangeKey { label: number as u32, category: !number as u32, style };
-        Target { core: Core::inert(), node: number as u32 ^ 5, key, window: number << 33 }
+        Target { totals: StreamTotals::shared(), node: number as u32 ^ 5, key, window: number << 33 }
     }
 
-    fn events(number: usize) -> Events {
-        Events { start: number, end: number << 1 }
+    fn events(number: usize) -> EventPair {
+        EventPair { start: number, end: number << 1 }
     }
 
     /// As many as there are pairs, one thread leaving them, another taking them out at any time: under a lock, as the queue's.
     #[test]
     fn pairs_come_out_once_and_whole_and_in_their_order() {
         const PAIRS: usize = 400_000;
-        let (lane, taken, looks) = (Lane::new(Core::inert()), Mutex::new(0), Turn::new(0));
+        let (lane, taken, looks) = (Lane::new(StreamTotals::shared()), Mutex::new(0), Turn::new(0));
         let take_out = |taken: &mut usize| {
             lane.take_out(|pair| {
                 let (number, expected) = (*taken, target(*taken));
@@ -227,16 +227,16 @@ mod tests {
 
     #[test]
     fn it_is_full_once_in_its_length() {
-        let lane = Lane::new(Core::inert());
+        let lane = Lane::new(StreamTotals::shared());
         let full: Vec<usize> = (1..=3 * LENGTH).filter(|&number| lane.end(events(number), &target(number))).collect();
         assert_eq!(full, [LENGTH, 2 * LENGTH, 3 * LENGTH]);
     }
 
     #[test]
     fn it_takes_as_many_events_as_it_holds_and_gives_those_used_last() {
-        let lane = Lane::new(Core::inert());
+        let lane = Lane::new(StreamTotals::shared());
         assert!(lane.start().is_none());
-        let mut spare: Vec<Events> = (0..LENGTH + 7).map(events).collect();
+        let mut spare: Vec<EventPair> = (0..LENGTH + 7).map(events).collect();
         lane.refill(&mut spare);
         assert_eq!(spare.len(), 7);
         assert_eq!(lane.start().map(|events| events.start), Some(LENGTH + 6));
@@ -250,16 +250,16 @@ mod tests {
 
     #[test]
     fn it_is_lent_to_one_scope_of_its_profiler() {
-        let [core, other] = [(); 2].map(|()| &*Box::leak(Box::new(Core::new_inert())));
-        let lane = Lane::find(core);
-        assert!(!lane.lend(other) && lane.lend(core) && !lane.lend(core));
+        let [mine, other] = [(); 2].map(|()| StreamTotals::leak());
+        let lane = Lane::find(mine);
+        assert!(!lane.lend(other) && lane.lend(mine) && !lane.lend(mine));
         lane.take_back();
-        assert!(lane.lend(core));
+        assert!(lane.lend(mine));
         let mut spare = vec![events(1), events(2)];
         lane.refill(&mut spare);
         lane.take_back();
         lane.put_away(&mut spare);
         assert_eq!((spare.len(), lane.start().is_none()), (2, true));
-        assert!(!std::ptr::eq(Lane::find(other), lane) && std::ptr::eq(Lane::find(core), lane));
+        assert!(!std::ptr::eq(Lane::find(other), lane) && std::ptr::eq(Lane::find(mine), lane));
     }
 }

@@ -16,6 +16,7 @@ mod queue;
 mod scope;
 mod status;
 mod streams;
+mod totals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,34 +24,34 @@ use std::time::Duration;
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUcontext, CUstream};
 
-pub(crate) use collector::{Collector, CollectorOptions};
-pub(crate) use events::{EventLosses, Mark};
+pub(crate) use collector::Collector;
+pub(crate) use events::StartedPair;
 pub use future::{OnStream, WithStream};
-pub(crate) use queue::Target;
-pub(crate) use scope::current;
+pub(crate) use scope::{current, on_scope_change};
 pub(crate) use status::{losses, stream_facts};
-pub(crate) use streams::StreamId;
+pub(crate) use totals::StreamTotals;
 
-use crate::collect::core::Core;
+use crate::record::{RangeKey, StreamId};
+use queue::Target;
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 #[inline(always)]
-pub(crate) fn begin(core: &'static Core, stream: StreamId) -> Option<Mark> {
-    collector::own_calls_begin();
+pub(crate) fn begin(totals: &'static StreamTotals, stream: StreamId) -> Option<StartedPair> {
+    own::announce();
     let _ours = own::calls();
-    events::begin(core, stream)
+    events::begin(totals, stream)
 }
 
-/// Records the end of a range and queues the pair to be read.
+/// Records the end of a range, and queues the pair to be read. The range has this node and key, and was entered in this window.
 #[inline(always)]
-pub(crate) fn end(mark: Mark, target: Target) {
+pub(crate) fn end(started: StartedPair, totals: &'static StreamTotals, node: u32, key: RangeKey, window: u64) {
     let _ours = own::calls();
-    events::end(mark, target);
+    events::end(started, Target { totals, node, key, window });
 }
 
-/// Gives a start back whose range will not end.
-pub(crate) fn abandon(mark: Mark) {
-    own::during(|| events::abandon(mark));
+/// Gives back a pair whose range will not end.
+pub(crate) fn abandon(started: StartedPair) {
+    own::during(|| events::abandon(started));
 }
 
 /// Reads what is recorded on all streams so far. Waits for it: without bound, or where the process ends, for this long at most.
@@ -62,8 +63,8 @@ pub(crate) fn read_all(patience: Option<Duration>) {
 }
 
 /// Sentences on stream times, for the report.
-pub(crate) fn notes(core: &Core) -> Vec<String> {
-    own::during(|| status::notes(core))
+pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
+    own::during(|| status::notes(totals))
 }
 
 /// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.

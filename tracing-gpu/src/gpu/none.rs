@@ -1,21 +1,21 @@
 //! The same port without the feature `cudarc`: no stream can be named, so nothing is timed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Ticks;
 use crate::collect::core::Core;
+use crate::collect::samples::Budget;
 use crate::drain::ActivityTotals;
-use crate::record::RangeKey;
+use crate::record::{RangeKey, StreamId, StreamRow};
 use crate::recorder::Recorder;
 use crate::summary::StreamLosses;
 
-pub(crate) type StreamId = u32;
-
-/// There is none.
+/// No pair is ever started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Mark {}
+pub(crate) enum StartedPair {}
 
-impl Mark {
+impl StartedPair {
     pub(crate) fn words(self) -> (StreamId, u64, u64) {
         match self {}
     }
@@ -25,38 +25,47 @@ impl Mark {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-#[allow(dead_code)] // made for a port that nobody reads here
-pub(crate) struct Target {
-    pub(crate) core: &'static Core,
-    pub(crate) node: u32,
-    pub(crate) key: RangeKey,
-    pub(crate) window: u64,
+/// Nothing is measured.
+#[derive(Debug)]
+pub(crate) struct StreamTotals;
+
+impl StreamTotals {
+    pub(crate) fn new(_: Ticks, _: Arc<Budget>) -> Self {
+        Self
+    }
+
+    pub(crate) fn restart(&self, _: Ticks) {}
+
+    pub(crate) fn rows(&self) -> Vec<StreamRow> {
+        Vec::new()
+    }
 }
 
 pub(crate) fn current() -> StreamId {
     0
 }
 
-pub(crate) fn begin(_: &Core, _: StreamId) -> Option<Mark> {
+pub(crate) fn on_scope_change(_: fn()) {}
+
+pub(crate) fn begin(_: &StreamTotals, _: StreamId) -> Option<StartedPair> {
     None
 }
 
-pub(crate) fn end(mark: Mark, _: Target) {
-    match mark {}
+pub(crate) fn end(started: StartedPair, _: &StreamTotals, _: u32, _: RangeKey, _: u64) {
+    match started {}
 }
 
-pub(crate) fn abandon(mark: Mark) {
-    match mark {}
+pub(crate) fn abandon(started: StartedPair) {
+    match started {}
 }
 
 pub(crate) fn read_all(_: Option<Duration>) {}
 
-pub(crate) fn losses(_: &Core) -> StreamLosses {
+pub(crate) fn losses(_: &StreamTotals) -> StreamLosses {
     StreamLosses::default()
 }
 
-pub(crate) fn notes(_: &Core) -> Vec<String> {
+pub(crate) fn notes(_: &StreamTotals) -> Vec<String> {
     Vec::new()
 }
 
@@ -68,15 +77,8 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
 #[derive(Debug)]
 pub(crate) enum Collector {}
 
-#[derive(Clone, Copy, Debug)]
-#[allow(dead_code)] // as above
-pub(crate) struct CollectorOptions {
-    pub(crate) calls: bool,
-    pub(crate) memory: usize,
-}
-
 impl Collector {
-    pub(crate) fn start(_: &'static Core, _: CollectorOptions) -> Result<&'static Self, String> {
+    pub(crate) fn start(_: &'static Core, _calls: bool, _memory: usize) -> Result<&'static Self, String> {
         Err("it needs the feature `cudarc` of the crate tracing-gpu".to_owned())
     }
 

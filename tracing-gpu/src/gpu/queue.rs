@@ -4,7 +4,7 @@
 use super::driver::Handle;
 use super::lane::Lane;
 use super::streams::{Alive, NamedStream};
-use crate::collect::core::Core;
+use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
 /// Pairs that may wait on one stream. More are dropped, the newest first, and counted.
@@ -15,7 +15,7 @@ pub(crate) const BATCH: usize = 32;
 /// Whose time a pair measures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    pub(crate) core: &'static Core,
+    pub(crate) totals: &'static StreamTotals,
     pub(crate) node: u32,
     pub(crate) key: RangeKey,
     /// Window of the profiler in which the range was entered.
@@ -29,21 +29,21 @@ impl Target {
         self.node == other.node
             && self.key == other.key
             && self.window == other.window
-            && std::ptr::eq(self.core, other.core)
+            && std::ptr::eq(self.totals, other.totals)
     }
 }
 
 /// The events of one instance. They stay together for as long as their context lives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Events {
+pub(crate) struct EventPair {
     pub(crate) start: Handle,
     pub(crate) end: Handle,
 }
 
 /// Two events around one instance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pair {
-    pub(crate) events: Events,
+pub(crate) struct RecordedPair {
+    pub(crate) events: EventPair,
     pub(crate) target: Target,
 }
 
@@ -51,8 +51,8 @@ pub(crate) struct Pair {
 #[derive(Debug, Default)]
 #[repr(align(64))] // its lock is then in no cache line with what entries and exits read of the stream
 pub(crate) struct Queue {
-    /// Events that are not in use, those used last on top.
-    spare: Vec<Events>,
+    /// EventPair that are not in use, those used last on top.
+    spare: Vec<EventPair>,
     /// Starts that have no end yet, recorded or about to be, but for those of lanes that are lent: what was begun in a lane may end here.
     open: i64,
     /// Ends since finished pairs were read.
@@ -61,7 +61,7 @@ pub(crate) struct Queue {
     lanes: Vec<&'static Lane>,
     /// Number of them that are lent.
     lent: usize,
-    pairs: Vec<Pair>,
+    pairs: Vec<RecordedPair>,
     /// How many of `pairs`, the oldest, have been read. What is left moves to the front when it is the lesser part: a queue that is read as
     /// fast as it grows stays in the same few cache lines.
     read: usize,
@@ -82,7 +82,7 @@ impl Queue {
     }
 
     /// One start more that waits for its end. Gives the events of the pair, if there are any to spare.
-    pub(crate) fn open(&mut self, stream: &NamedStream) -> Result<Option<Events>, Gone> {
+    pub(crate) fn open(&mut self, stream: &NamedStream) -> Result<Option<EventPair>, Gone> {
         self.hold(stream)?;
         self.open += 1;
         if self.spare.is_empty() {
@@ -92,7 +92,7 @@ impl Queue {
     }
 
     /// [`open`](Self::open) by way of the lane of a scope, which is filled from what there is to spare.
-    pub(super) fn open_in(&mut self, stream: &NamedStream, lane: &Lane) -> Result<Option<Events>, Gone> {
+    pub(super) fn open_in(&mut self, stream: &NamedStream, lane: &Lane) -> Result<Option<EventPair>, Gone> {
         if let Some(events) = lane.start() {
             return Ok(Some(events)); // what it kept from the scope before
         }
@@ -107,14 +107,14 @@ impl Queue {
     }
 
     /// A lane for a scope. It keeps the stream.
-    pub(super) fn lend(&mut self, stream: &NamedStream, core: &'static Core) -> Result<&'static Lane, Gone> {
+    pub(super) fn lend(&mut self, stream: &NamedStream, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
         self.hold(stream)?;
         self.lent += 1;
-        if let Some(lane) = self.lanes.iter().find(|lane| lane.lend(core)) {
+        if let Some(lane) = self.lanes.iter().find(|lane| lane.lend(totals)) {
             return Ok(lane);
         }
-        let lane = Lane::find(core);
-        lane.lend(core);
+        let lane = Lane::find(totals);
+        lane.lend(totals);
         self.lanes.push(lane);
         Ok(lane)
     }
@@ -142,7 +142,7 @@ impl Queue {
         }
     }
 
-    /// Events for the next starts of a scope. Owner of the lane.
+    /// EventPair for the next starts of a scope. Owner of the lane.
     pub(super) fn fill(&mut self, lane: &Lane) {
         lane.refill(&mut self.spare);
     }
@@ -169,7 +169,7 @@ impl Queue {
     }
 
     /// A pair whose end was recorded.
-    pub(crate) fn push(&mut self, pair: Pair) {
+    pub(crate) fn push(&mut self, pair: RecordedPair) {
         self.ends += 1;
         self.pairs.push(pair);
     }
@@ -188,8 +188,8 @@ impl Queue {
         }
     }
 
-    /// Events that are free again.
-    pub(crate) fn give_back(&mut self, events: impl IntoIterator<Item = Events>) {
+    /// EventPair that are free again.
+    pub(crate) fn give_back(&mut self, events: impl IntoIterator<Item = EventPair>) {
         self.spare.extend(events);
     }
 
@@ -200,7 +200,7 @@ impl Queue {
     }
 
     /// The pairs that wait, in the order in which they came.
-    pub(crate) fn waiting(&self) -> &[Pair] {
+    pub(crate) fn waiting(&self) -> &[RecordedPair] {
         self.pairs.get(self.read..).unwrap_or_default()
     }
 
@@ -247,10 +247,10 @@ mod tests {
     use super::*;
     use crate::summary::RangeStyle;
 
-    fn pair(number: usize) -> Pair {
+    fn pair(number: usize) -> RecordedPair {
         let key = RangeKey { label: 0, category: 0, style: RangeStyle::PushPop };
-        let target = Target { core: Core::inert(), node: 1, key, window: 0 };
-        Pair { events: Events { start: number, end: number + 1 }, target }
+        let target = Target { totals: StreamTotals::shared(), node: 1, key, window: 0 };
+        RecordedPair { events: EventPair { start: number, end: number + 1 }, target }
     }
 
     #[test]
@@ -284,8 +284,8 @@ mod tests {
     fn what_was_begun_in_a_lane_and_ends_beside_it_or_the_other_way_round_keeps_the_stream_and_no_longer() {
         let stream = streams::get(streams::name_raw(0x1a4e, 0x100)).unwrap();
         let mut queue = Queue::default();
-        queue.give_back((0..10).map(|number| Events { start: number, end: 0 }));
-        let lane = queue.lend(stream, Core::inert()).ok().unwrap();
+        queue.give_back((0..10).map(|number| EventPair { start: number, end: 0 }));
+        let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
         let first = queue.open_in(stream, lane).ok().flatten().unwrap();
         let second = lane.start().unwrap();
         assert_eq!(
@@ -304,7 +304,7 @@ mod tests {
         queue.take_back(lane);
         assert!(queue.idle(stream).is_none(), "a start has no end");
         queue.close();
-        queue.push(Pair { events: first, target: pair(0).target });
+        queue.push(RecordedPair { events: first, target: pair(0).target });
         assert!(queue.idle(stream).is_none(), "a pair has not been read");
         queue.done(1);
         assert!(queue.idle(stream).is_some() && queue.lanes.is_empty());
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!((stream.context.events.lock().len(), queue.spare.len()), (10, 0));
         // One that begins beside the lane and ends in it.
         let outside = queue.open(stream).ok().flatten().unwrap();
-        let lane = queue.lend(stream, Core::inert()).ok().unwrap();
+        let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
         lane.end(outside, &pair(0).target);
         queue.take_back(lane);
         assert_eq!((starts(&queue), queue.open), (vec![outside.start], 0));
@@ -322,10 +322,10 @@ mod tests {
     fn two_scopes_have_two_lanes_and_the_next_has_one_of_them() {
         let stream = streams::get(streams::name_raw(0x1a4e, 0x200)).unwrap();
         let mut queue = Queue::default();
-        let [one, two] = [(); 2].map(|()| queue.lend(stream, Core::inert()).ok().unwrap());
+        let [one, two] = [(); 2].map(|()| queue.lend(stream, StreamTotals::shared()).ok().unwrap());
         assert!(!std::ptr::eq(one, two));
         queue.take_back(one);
-        assert!(std::ptr::eq(queue.lend(stream, Core::inert()).ok().unwrap(), one));
+        assert!(std::ptr::eq(queue.lend(stream, StreamTotals::shared()).ok().unwrap(), one));
         assert_eq!(queue.lanes.len(), 2);
     }
 

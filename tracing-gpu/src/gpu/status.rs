@@ -7,14 +7,14 @@ use super::driver::Driver;
 use super::events;
 use super::forks;
 use super::streams::{self, NamedStream};
-use crate::collect::core::Core;
+use super::totals::StreamTotals;
 use crate::summary::StreamLosses;
 
 /// What could not be timed in the profiler's window so far.
-pub(crate) fn losses(core: &Core) -> StreamLosses {
-    let losses = &core.losses.streams;
+pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
+    let losses = &totals.losses;
     StreamLosses {
-        pending: events::pending(core),
+        pending: events::pending(totals),
         captured: losses.captured.load(Relaxed),
         refused: losses.refused.load(Relaxed),
         dropped: losses.dropped.load(Relaxed),
@@ -45,7 +45,7 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
 }
 
 /// Lines for the footer: the devices, or why nothing was timed. None where no stream was named.
-pub(crate) fn notes(core: &Core) -> Vec<String> {
+pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
     if streams::all().next().is_none() {
         return Vec::new();
     }
@@ -72,7 +72,7 @@ pub(crate) fn notes(core: &Core) -> Vec<String> {
             lines.push(line);
         }
     }
-    match core.losses.streams.last_error.load(Relaxed) {
+    match totals.losses.last_error.load(Relaxed) {
         0 => {}
         code if lines.is_empty() => lines.push(format!("GPU timing is off: the driver answered CUDA error {code}.")),
         code => lines.push(format!("The CUDA driver's last refusal of a timing call was error {code}.")),

@@ -2,19 +2,18 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Once, Weak};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::driver::{CudaError, Driver, Handle};
-use super::queue::{Events, Queue};
-use super::{events, forks, own};
-use crate::collect::chunked::Chunked;
-
-/// Number of a named stream; 0 for none.
-pub(crate) type StreamId = u32;
+use super::queue::{EventPair, Queue};
+use super::{events, forks, own, scope};
+use crate::chunked::Chunked;
+use crate::process;
+use crate::record::StreamId;
 
 /// A stream that was named. Lives as long as the process; what it names may be gone. What every entry and exit reads is one cache line, which
 /// nobody writes.
@@ -35,8 +34,8 @@ pub(crate) struct NamedStream {
 pub(crate) struct NamedContext {
     pub(crate) handle: Handle,
     alive: Option<Weak<CudaContext>>,
-    /// Events that no stream has taken.
-    pub(crate) events: Mutex<Vec<Events>>,
+    /// EventPair that no stream has taken.
+    pub(crate) events: Mutex<Vec<EventPair>>,
     pub(crate) facts: OnceCell<ContextFacts>,
 }
 
@@ -166,7 +165,7 @@ fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, o
     if forks::is_child() {
         return 0; // none, since nothing is timed: the footer says so
     }
-    forks::watch();
+    watch_forks();
     let mut names = NAMES.get_or_init(Mutex::default).lock();
     let known = names.streams.get(&(context, handle)).copied();
     let known = known.filter(|&id| is_same(id));
@@ -180,6 +179,13 @@ fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, o
         retire_some(id);
     }
     id
+}
+
+/// Prepares for children that are forked off. To be called before anything is locked that a child might lock.
+fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    forks::watch();
+    WATCHED.call_once(|| process::in_forked_child(scope::forget));
 }
 
 /// Looks at some of the streams that were named before this one, the longest ago first: a program that makes streams again and again leaves them with a few pairs that
