@@ -28,17 +28,6 @@ pub(crate) fn at_exit_again() {
     let _refused = unsafe { libc::atexit(hook) }; // where there is no memory for one more entry, nothing is printed at exit
 }
 
-/// Has `hook` called in each child that is forked off, before it goes on. It must be safe there: nothing but stores.
-#[cfg(all(unix, feature = "cudarc"))]
-pub(crate) fn in_forked_child(hook: extern "C" fn()) {
-    // SAFETY: the hook is a function without arguments that lives as long as the program, does not unwind, and does what is allowed between fork and exec.
-    let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(hook)) };
-}
-
-/// Has `hook` called in each child that is forked off: there are none here.
-#[cfg(all(not(unix), feature = "cudarc"))]
-pub(crate) fn in_forked_child(_hook: extern "C" fn()) {}
-
 /// Has a signal take its default course where `condition` says so, which must itself be safe in a handler of signals.
 #[cfg(feature = "signals")]
 pub(crate) fn take_default_course_if(condition: fn() -> bool, signal: i32) -> io::Result<()> {

@@ -12,7 +12,6 @@ use super::driver::{CudaError, Driver, Handle};
 use super::queue::{EventPair, Queue};
 use super::{events, forks, own, scope};
 use crate::chunked::Chunked;
-use crate::process;
 use crate::record::StreamId;
 
 /// A stream that was named. Lives as long as the process; what it names may be gone. What every entry and exit reads is one cache line, which
@@ -185,7 +184,7 @@ fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, o
 fn watch_forks() {
     static WATCHED: Once = Once::new();
     forks::watch();
-    WATCHED.call_once(|| process::in_forked_child(scope::forget));
+    WATCHED.call_once(|| forks::in_forked_child(scope::forget));
 }
 
 /// Looks at some of the streams that were named before this one, the longest ago first: a program that makes streams again and again leaves them with a few pairs that
