@@ -67,7 +67,7 @@ const UNSAFE: [&str; 17] = [
     "tracing-gpu/src/gpu/cupti/receive.rs",
     "tracing-gpu/src/gpu/cupti/session.rs",
     "tracing-gpu/src/gpu/driver.rs",
-    "tracing-gpu/src/gpu/mod.rs",
+    "tracing-gpu/src/stream/mod.rs",
     "tracing-gpu/src/process.rs",
     "nvtx-rs/src/calls.rs",
     "nvtx-rs/src/client.rs",

@@ -14,10 +14,11 @@ use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
 use crate::collect::lifetimes::OpenLifetimes;
 use crate::collect::row::RowCopy;
-use crate::gpu;
+use crate::collector::Collector;
 use crate::record::{RangeKey, StreamRow, StreamTime};
 use crate::recorder::Durations;
 use crate::stats::Distribution;
+use crate::stream;
 use crate::summary::{
     CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
 };
@@ -44,9 +45,9 @@ pub(crate) struct End {
 }
 
 /// Everything measured so far in the current window, or in the last one.
-pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>, end: Option<&End>) -> Summary {
+pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end: Option<&End>) -> Summary {
     if core.gpu {
-        gpu::read_all(end.and_then(|end| end.patience)); // waits for the GPU, for what was recorded on named streams; the measured threads go on
+        stream::read_all(end.and_then(|end| end.patience)); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
     let rate = core.clock.calibrate();
     let window = core.window();
@@ -99,7 +100,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
             summary.losses.activity = all.losses;
         }
         if core.gpu {
-            summary.notes.extend(gpu::notes(&core.streams));
+            summary.notes.extend(stream::notes(&core.streams));
         }
         if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = core.clock.worst_correction_ppm();
@@ -213,7 +214,7 @@ fn stream_ranges(rows: &[StreamRow], names: &Names) -> Vec<StreamStats> {
         all.times.merge(&row.times);
         all.empty += row.empty;
     }
-    let facts = if merged.is_empty() { Vec::new() } else { gpu::stream_facts() };
+    let facts = if merged.is_empty() { Vec::new() } else { stream::stream_facts() };
     let mut stats: Vec<StreamStats> = merged
         .into_iter()
         .filter_map(|((_, stream), (label, row))| {
@@ -387,7 +388,7 @@ fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Los
         stray_exits: load(&core.losses.stray_exits),
         spans_dropped: load(&core.losses.spans_dropped),
         open: cut.chain(open).map(|range| range.named(names)).collect(),
-        streams: if core.gpu { gpu::losses(&core.streams) } else { StreamLosses::default() },
+        streams: if core.gpu { stream::losses(&core.streams) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         categories_over_limit: names.catalog.categories_over_limit,
         ..Losses::default()

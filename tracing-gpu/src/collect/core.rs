@@ -14,16 +14,16 @@ use super::catalog::{Catalog, CategoryName, Limits};
 use super::misread::MisreadValues;
 use super::note_room::NoteRoom;
 use super::row::NvtxRange;
-use super::samples::Budget;
 use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
 use super::tape::TapeRoom;
 use super::values::is_unknown_field;
+use crate::budget::Budget;
 use crate::chunked::Chunked;
 use crate::clock::{Clock, Ticks};
 use crate::config::Domain as DomainChoice;
-use crate::gpu::StreamTotals;
 use crate::record::RangeKey;
+use crate::stream::StreamTotals;
 
 /// Gate of a shard whose thread is running foreign code: callbacks do nothing.
 pub(crate) const CLOSED: u64 = u64::MAX - 1;

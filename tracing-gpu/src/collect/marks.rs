@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use super::shard::Shard;
 use super::threads;
 use crate::chunked::Chunked;
-use crate::gpu::{self, StartedPair};
 use crate::nesting::Left;
 use crate::record::{Place, RangeKey};
+use crate::stream::{self, StartedPair};
 use crate::summary::RangeStyle;
 
 /// Marks of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended by whoever takes
@@ -129,9 +129,9 @@ impl Shard {
     #[inline(always)]
     pub(super) fn keep_mark(&self, place: Place, mark: StartedPair) {
         let count = self.marks.count.load(Relaxed);
-        let Some(open) = self.marks.open.get_or_grow(count) else { return gpu::abandon(mark) };
+        let Some(open) = self.marks.open.get_or_grow(count) else { return stream::abandon(mark) };
         if open.place.load(Relaxed) != place.bits() && !self.find_key(open, place) {
-            return gpu::abandon(mark);
+            return stream::abandon(mark);
         }
         open.set(self.stack.depth().wrapping_sub(1), self.window.load(Relaxed), mark);
         self.marks.count.store(count + 1, Relaxed);
@@ -173,7 +173,7 @@ impl Shard {
 
     #[inline(always)]
     fn left_mark(&self) {
-        if !self.has_marks() && gpu::current() == 0 {
+        if !self.has_marks() && stream::current() == 0 {
             threads::look_again(); // the stream was left before the range
         }
     }
@@ -190,7 +190,7 @@ impl Shard {
             let Some(open) = self.marks.open.get(index).filter(|open| is_gone(open.below())) else { continue };
             let mark = open.mark();
             self.marks.remove(index);
-            mark.into_iter().for_each(gpu::abandon);
+            mark.into_iter().for_each(stream::abandon);
         }
     }
 
@@ -201,7 +201,7 @@ impl Shard {
         let (key, mark) = (open.key(), open.mark());
         self.marks.remove(index);
         if let Some(mark) = mark {
-            gpu::end(mark, &self.core.streams, place.node(), key, window);
+            stream::end(mark, &self.core.streams, place.node(), key, window);
         }
     }
 }

@@ -18,7 +18,6 @@ pub(crate) mod note_room;
 pub(crate) mod notes;
 mod page;
 pub(crate) mod row;
-pub(crate) mod samples;
 pub(crate) mod shard;
 pub(crate) mod site;
 pub(crate) mod slab;

@@ -9,9 +9,10 @@ use nvtx_rs::{Attributes, Domain};
 use once_cell::sync::OnceCell;
 use tracing_core::Metadata;
 
-use super::samples::{Budget, KEPT, Samples};
+use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
 use crate::record::RangeKey;
+use crate::samples::{KEPT, Samples};
 use crate::stats::Distribution;
 
 /// What a row's ranges look like to an NVTX tool.

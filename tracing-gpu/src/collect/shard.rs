@@ -18,9 +18,9 @@ use super::tape::{Record, Tape};
 use super::values::{Changing, SpanValues};
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
-use crate::gpu::{self, StartedPair};
 use crate::nesting::{Ranges, Stack};
 use crate::record::{Ended, Place, RangeKey, StreamId};
+use crate::stream::{self, StartedPair};
 
 #[cfg(all(test, target_pointer_width = "64"))]
 #[path = "shard/tests.rs"]
@@ -181,7 +181,7 @@ impl Shard {
         // Under a tool, the start is set below.
         let start = if range.is_some() { 0 } else { self.now() };
         let Some(frame) = self.stack.push(span, place, start) else {
-            mark.into_iter().for_each(gpu::abandon);
+            mark.into_iter().for_each(stream::abandon);
             return self.core.drop_span();
         };
         if let (Some(range), Some(attributes)) = (range, attributes) {

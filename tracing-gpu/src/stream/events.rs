@@ -8,14 +8,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::driver::{Capture, CudaError, Driver, Handle};
-use super::floor;
-use super::forks;
+use cuda_activity::driver::{Capture, CudaError, Driver, Handle};
+use cuda_activity::forks;
+use cuda_activity::own_calls;
+
 use super::lane::Lane;
-use super::own;
+use super::named::{self, Alive, NamedStream};
 use super::queue::{BATCH, EventPair, Gone, Queue, RecordedPair, Target};
 use super::scope;
-use super::streams::{self, Alive, NamedStream};
 use super::totals::{StreamKey, StreamTotals};
 use crate::record::StreamId;
 
@@ -112,7 +112,7 @@ fn forgo(
 /// One start more on a stream, and its events. `None` where that cannot be: counted.
 #[inline(never)]
 fn open(driver: &Driver, totals: &'static StreamTotals, id: StreamId) -> Option<(&'static NamedStream, EventPair)> {
-    let known = streams::get(id).filter(|_| !forks::is_child());
+    let known = named::get(id).filter(|_| !forks::is_child());
     let opened = known.ok_or(Gone).and_then(|stream| {
         let mut queue = stream.queue.lock();
         let events = match scope::lane_or(totals, id, || queue.lend(stream, totals))? {
@@ -142,7 +142,7 @@ fn open_new(
         if driver.capture(stream.handle)? == Capture::Active {
             return Ok(None);
         }
-        floor::prepare(driver, stream.context)?;
+        stream.context.prepare(driver)?;
         driver.relaxed(|| create_events(driver, stream)).map(Some)
     });
     match made {
@@ -226,14 +226,14 @@ pub(crate) fn abandon(started: StartedPair) {
     if forks::is_child() {
         return;
     }
-    if let (Ok(driver), Some(stream)) = (Driver::get(), streams::get(started.stream)) {
+    if let (Ok(driver), Some(stream)) = (Driver::get(), named::get(started.stream)) {
         close(driver, stream, Some(started.events));
     }
 }
 
 /// The streams whose queues may be locked: all, and in a forked child none.
 fn reachable() -> impl Iterator<Item = &'static NamedStream> {
-    streams::all().filter(|_| !forks::is_child())
+    named::all().filter(|_| !forks::is_child())
 }
 
 /// Reads what is recorded on all streams so far; waits for it.
@@ -253,7 +253,7 @@ pub(crate) fn read_within(patience: Duration) {
     };
     let left = reachable().filter(|stream| is_left(stream)).count();
     if left > 0 && !patience.is_zero() {
-        let _late_or_no_thread = own::within(patience, read_all);
+        let _late_or_no_thread = own_calls::within(patience, read_all);
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::driver::Driver;
+use cuda_activity::driver::Driver;
+use cuda_activity::forks;
+
 use super::events;
-use super::forks;
-use super::streams::{self, NamedStream};
+use super::named::{self, NamedStream};
 use super::totals::StreamTotals;
 use crate::summary::StreamLosses;
 
@@ -41,12 +42,12 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
         (label, stream.context.floor_ns())
     };
     // Number 0 is none.
-    std::iter::once(("-".to_owned(), 0)).chain(streams::all().map(facts)).collect()
+    std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).collect()
 }
 
 /// Lines for the footer: the devices, or why nothing was timed. None where no stream was named.
 pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
-    if streams::all().next().is_none() {
+    if named::all().next().is_none() {
         return Vec::new();
     }
     if forks::is_child() {
@@ -58,7 +59,7 @@ pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
     };
     let mut lines: Vec<String> = Vec::new();
     let version = driver.version().map_or_else(|_| "unknown".to_owned(), |v| format!("{}.{}", v / 1000, v % 1000 / 10));
-    for facts in streams::all().filter_map(|stream| stream.context.facts.get()) {
+    for facts in named::all().filter_map(|stream| stream.context.facts.get()) {
         let floor = match facts.floor {
             Ok(ns) => format!("With nothing enqueued between them they may read up to {:.2} us.", ns as f64 / 1e3),
             Err(error) => format!("What they read with nothing enqueued between them could not be measured: {error}."),

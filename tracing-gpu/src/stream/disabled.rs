@@ -3,12 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::collect::core::Core;
-use crate::collect::samples::Budget;
-use crate::drain::ActivityTotals;
 use crate::record::{RangeKey, StreamId, StreamRow};
-use crate::recorder::Recorder;
 use crate::summary::StreamLosses;
 
 /// No pair is ever started.
@@ -71,34 +68,4 @@ pub(crate) fn notes(_: &StreamTotals) -> Vec<String> {
 
 pub(crate) fn stream_facts() -> Vec<(String, u64)> {
     Vec::new()
-}
-
-/// There is none.
-#[derive(Debug)]
-pub(crate) enum Collector {}
-
-impl Collector {
-    pub(crate) fn start(_: &'static Core, _calls: bool, _memory: usize) -> Result<&'static Self, String> {
-        Err("it needs the feature `cudarc` of the crate tracing-gpu".to_owned())
-    }
-
-    pub(crate) fn totals(&self, _: Ticks) -> ActivityTotals {
-        match *self {}
-    }
-
-    pub(crate) fn restart(&self) {
-        match *self {}
-    }
-
-    pub(crate) fn record_to(&self, _: &'static Recorder, _origin: u64) {
-        match *self {}
-    }
-
-    pub(crate) fn finish(&self, _orderly: bool) {
-        match *self {}
-    }
-
-    pub(crate) fn describe(&self) -> String {
-        match *self {}
-    }
 }

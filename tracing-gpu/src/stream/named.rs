@@ -4,13 +4,15 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Once, Weak};
 
+use cuda_activity::driver::{Driver, Handle};
+use cuda_activity::{forks, own_calls};
 use cudarc::driver::{CudaContext, CudaStream};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::driver::{CudaError, Driver, Handle};
-use super::queue::{EventPair, Queue};
-use super::{events, forks, own, scope};
+use super::context::NamedContext;
+use super::queue::Queue;
+use super::{events, scope};
 use crate::chunked::Chunked;
 use crate::record::StreamId;
 
@@ -26,32 +28,6 @@ pub(crate) struct NamedStream {
     pub(crate) context: &'static NamedContext,
     owner: Owner,
     pub(crate) queue: Mutex<Queue>,
-}
-
-/// A context that a named stream belongs to.
-#[derive(Debug)]
-pub(crate) struct NamedContext {
-    pub(crate) handle: Handle,
-    alive: Option<Weak<CudaContext>>,
-    /// EventPair that no stream has taken.
-    pub(crate) events: Mutex<Vec<EventPair>>,
-    pub(crate) facts: OnceCell<ContextFacts>,
-}
-
-/// What is measured and asked once a context.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ContextFacts {
-    pub(crate) device: i32,
-    pub(crate) device_name: String,
-    /// Readings up to this, in nanoseconds, say nothing: two events with nothing between them may read as much. Or why it is not known.
-    pub(crate) floor: Result<u64, CudaError>,
-}
-
-impl NamedContext {
-    /// The floor in nanoseconds; 0 where it is not known.
-    pub(crate) fn floor_ns(&self) -> u64 {
-        self.facts.get().and_then(|facts| facts.floor.ok()).unwrap_or(0)
-    }
 }
 
 #[derive(Debug)]
@@ -87,7 +63,7 @@ impl NamedStream {
     pub(crate) fn hold(&self) -> Option<Alive> {
         match &self.owner {
             Owner::Cudarc(stream) => Some(Alive { stream: Some(stream.upgrade()?), context: None }),
-            Owner::Context => Some(Alive { stream: None, context: Some(self.context.alive.as_ref()?.upgrade()?) }),
+            Owner::Context => Some(Alive { stream: None, context: Some(self.context.hold()?) }),
             Owner::Caller => Some(Alive::default()), // by contract
         }
     }
@@ -104,7 +80,7 @@ impl NamedStream {
     fn lives(&self) -> bool {
         match &self.owner {
             Owner::Cudarc(stream) => stream.strong_count() > 0,
-            Owner::Context => self.context.alive.as_ref().is_some_and(|context| context.strong_count() > 0),
+            Owner::Context => self.context.lives(),
             Owner::Caller => true,
         }
     }
@@ -194,7 +170,7 @@ fn retire_some(new: StreamId) {
     for _ in 0..2 {
         // No lock is held while the driver is called.
         let Some(oldest) = IN_USE.lock().pop_front() else { break };
-        if get(oldest).is_some_and(|stream| !own::during(|| events::retire(stream))) {
+        if get(oldest).is_some_and(|stream| !own_calls::during(|| events::retire(stream))) {
             IN_USE.lock().push_back(oldest);
         }
     }
@@ -223,17 +199,13 @@ impl Names {
 
     fn context(&mut self, handle: Handle, alive: Option<Weak<CudaContext>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
-            let lives = match &known.alive {
-                Some(context) => context.strong_count() > 0,
-                None => alive.is_none(), // what is cudarc's is held by cudarc's hold, which a caller's has not
-            };
-            if lives {
+            // A caller's context cannot be held, so it does not serve where cudarc's is wanted.
+            if if known.is_cudarcs() { known.lives() } else { alive.is_none() } {
                 return known;
             }
         }
         // A context that is gone took its events along; one with the same handle starts with none.
-        let context: &'static NamedContext =
-            Box::leak(Box::new(NamedContext { handle, alive, events: Mutex::default(), facts: OnceCell::new() }));
+        let context: &'static NamedContext = Box::leak(Box::new(NamedContext::new(handle, alive)));
         self.contexts.insert(handle, context);
         context
     }

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use cuda_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::Collector;
 use super::cupti::{self, Filled, Lost, Sink};
 use crate::activity::Note;
 use crate::collect::core::Core;
-use crate::gpu::{forks, own};
 use crate::process;
 
 /// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.

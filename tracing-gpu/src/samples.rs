@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 
+use crate::budget::Budget;
 use crate::stats::Distribution;
 use crate::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
 
@@ -12,36 +13,6 @@ const CHUNKS: usize = 6;
 const FIRST_CHUNK: usize = 16;
 /// Durations a row keeps one by one on each thread.
 pub(crate) const KEPT: u64 = (FIRST_CHUNK as u64) << (2 * (CHUNKS - 1));
-
-/// Memory that sample chunks and histogram pages of all threads may still take, in bytes.
-#[derive(Debug)]
-pub(crate) struct Budget(AtomicUsize);
-
-impl Budget {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self(AtomicUsize::new(bytes))
-    }
-
-    /// Whether there is memory for one more of the durations that a vector keeps, `kept` of them already: taken as it doubles.
-    #[cfg(feature = "cudarc")]
-    pub(crate) fn covers(&self, kept: u64) -> bool {
-        let grows = kept == 0 || kept.is_power_of_two();
-        !grows || self.take(kept.max(1) as usize * 8).is_ok()
-    }
-
-    /// Memory that is free again.
-    #[cfg(feature = "cudarc")]
-    pub(crate) fn give_back(&self, bytes: usize) {
-        self.0.fetch_add(bytes, Relaxed);
-    }
-
-    fn take(&self, bytes: usize) -> Result<(), BudgetSpent> {
-        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).map(drop).map_err(|_| BudgetSpent)
-    }
-}
-
-/// The process's sample budget is spent.
-struct BudgetSpent;
 
 /// Written by the thread that owns the row, read by whoever takes a summary.
 #[derive(Debug, Default)]
@@ -230,7 +201,7 @@ mod tests {
         let all = kept(&samples, KEPT);
         assert_eq!(all.samples, (0..KEPT).map(|index| index * 3).collect::<Vec<_>>());
         assert!(all.buckets.is_empty());
-        assert_eq!(budget.0.load(Relaxed), (1 << 20) - KEPT as usize * 8);
+        assert_eq!(budget.left(), (1 << 20) - KEPT as usize * 8);
     }
 
     #[test]
@@ -260,7 +231,7 @@ mod tests {
             at_once.keep_all(start, durations(start + length).skip(start as usize), &second);
             let [one_by_one, at_once] = [one_by_one, at_once].map(|samples| kept(&samples, start + length));
             assert_eq!((one_by_one.samples, one_by_one.buckets), (at_once.samples, at_once.buckets), "{start}");
-            assert_eq!(first.0.load(Relaxed), second.0.load(Relaxed));
+            assert_eq!(first.left(), second.left());
         }
     }
 

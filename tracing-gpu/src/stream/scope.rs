@@ -6,10 +6,12 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+use cuda_activity::{forks, own_calls};
+
+use super::events;
 use super::lane::Lane;
-use super::streams::{self, NamedStream};
+use super::named::{self, NamedStream};
 use super::totals::StreamTotals;
-use super::{events, forks, own};
 use crate::record::StreamId;
 
 /// The innermost `with_stream` of a thread.
@@ -60,7 +62,7 @@ pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static Name
     let (named, lane) = SCOPE.with(|scope| (scope.named.get(), scope.lane.get()));
     match named {
         Some(stream) if stream.id == id => Some((stream, lane.filter(|lane| lane.is_of(totals)))),
-        _ => Some((streams::get(id)?, None)),
+        _ => Some((named::get(id)?, None)),
     }
 }
 
@@ -98,14 +100,14 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
             if forks::is_child() {
                 forget(); // what was borrowed before the fork is the parent's
             } else if let (Some(stream), Some(lane)) = (named, lane) {
-                own::during(|| events::leave(stream, lane));
+                own_calls::during(|| events::leave(stream, lane));
             }
             changed(); // the fast paths, which know no streams, may apply again
         }
     }
     let _restore = SCOPE.with(|scope| Restore {
         stream: scope.stream.replace(stream),
-        named: scope.named.replace(streams::get(stream)),
+        named: scope.named.replace(named::get(stream)),
         lane: scope.lane.take(),
     });
     changed();
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_scope_borrows_once_from_its_own_stream_and_gives_back_what_it_has() {
-        let [a, b] = [0x100, 0x200].map(|stream| streams::name_raw(0x5c09e, stream));
+        let [a, b] = [0x100, 0x200].map(|stream| named::name_raw(0x5c09e, stream));
         let mine = StreamTotals::shared();
         let lend = || Ok::<_, ()>(Lane::find(mine));
         let never = || -> Result<&'static Lane, ()> { panic!("not wanted") };

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cuda_activity::cupti::{self, Filled, Lost, Recorded, Session};
+use cuda_activity::own_calls as own;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::cupti::{self, Filled, Lost, Recorded, Session};
-use super::own;
 use crate::activity::{ApiCall, GpuOp};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
-use crate::collect::samples::KEPT;
 use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
 use crate::recorder::{Moments, Recorder};
+use crate::samples::KEPT;
 use crate::summary::ActivityLosses;
 
 mod entry;

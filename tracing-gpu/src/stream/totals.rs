@@ -4,13 +4,14 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
+use cuda_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-use super::driver::CudaError;
+use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::collect::samples::{Budget, Samples};
 use crate::record::{RangeKey, StreamId, StreamRow, StreamTime};
+use crate::samples::Samples;
 
 /// The stream times of one profiler's window, and what could not be timed in it. Lives as long as the process.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Pairs of events that are recorded and not yet read, one queue a stream: in stream order, but that scopes which are in one stream at the same time may be some
 //! 64 pairs ahead of each other.
 
-use super::driver::Handle;
+use cuda_activity::driver::Handle;
+
 use super::lane::Lane;
-use super::streams::{Alive, NamedStream};
+use super::named::{Alive, NamedStream};
 use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
@@ -149,7 +150,7 @@ impl Queue {
 
     #[cold]
     fn refill(&mut self, stream: &NamedStream) {
-        let mut all = stream.context.events.lock();
+        let mut all = stream.context.spare.lock();
         let kept = all.len().saturating_sub(BATCH);
         self.spare.extend(all.drain(kept..));
     }
@@ -236,14 +237,14 @@ impl Queue {
             return None;
         }
         self.lanes.drain(..).for_each(|lane| lane.put_away(&mut self.spare));
-        stream.context.events.lock().append(&mut self.spare);
+        stream.context.spare.lock().append(&mut self.spare);
         self.alive.take()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::streams;
+    use super::super::named;
     use super::*;
     use crate::summary::RangeStyle;
 
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_was_begun_in_a_lane_and_ends_beside_it_or_the_other_way_round_keeps_the_stream_and_no_longer() {
-        let stream = streams::get(streams::name_raw(0x1a4e, 0x100)).unwrap();
+        let stream = named::get(named::name_raw(0x1a4e, 0x100)).unwrap();
         let mut queue = Queue::default();
         queue.give_back((0..10).map(|number| EventPair { start: number, end: 0 }));
         let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
@@ -309,7 +310,7 @@ mod tests {
         queue.done(1);
         assert!(queue.idle(stream).is_some() && queue.lanes.is_empty());
         // All events are the context's: ten went in.
-        assert_eq!((stream.context.events.lock().len(), queue.spare.len()), (10, 0));
+        assert_eq!((stream.context.spare.lock().len(), queue.spare.len()), (10, 0));
         // One that begins beside the lane and ends in it.
         let outside = queue.open(stream).ok().flatten().unwrap();
         let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn two_scopes_have_two_lanes_and_the_next_has_one_of_them() {
-        let stream = streams::get(streams::name_raw(0x1a4e, 0x200)).unwrap();
+        let stream = named::get(named::name_raw(0x1a4e, 0x200)).unwrap();
         let mut queue = Queue::default();
         let [one, two] = [(); 2].map(|()| queue.lend(stream, StreamTotals::shared()).ok().unwrap());
         assert!(!std::ptr::eq(one, two));
