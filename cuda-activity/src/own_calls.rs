@@ -15,7 +15,8 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether a session records API calls and does not tell our slight ones apart yet. Cleared by the thread that is first to make any.
+/// Whether a session records API calls and does not tell our slight ones apart yet. Cleared by the thread that is first
+/// to make any.
 static UNWATCHED: AtomicBool = AtomicBool::new(false);
 /// The last session that was started.
 static SESSION: Mutex<Option<&'static Session>> = Mutex::new(None);
@@ -71,7 +72,8 @@ pub fn whole_thread() {
     DEPTH.set(1);
 }
 
-/// Runs `body`, whose driver calls are our own, on a thread of its own. An error if it is not over within this time; it may then be over later, or never.
+/// Runs `body`, whose driver calls are our own, on a thread of its own. An error if it is not over within this time; it
+/// may then be over later, or never.
 pub fn within<T: Send + 'static>(
     time: Duration,
     body: impl FnOnce() -> T + Send + 'static,

@@ -11,7 +11,8 @@ impl Budget {
         Self(AtomicUsize::new(bytes))
     }
 
-    /// Whether there is memory for one more duration in a vector that holds `kept`. Takes the memory where the vector doubles.
+    /// Whether there is memory for one more duration in a vector that holds `kept`. Takes the memory where the vector
+    /// doubles.
     #[cfg(feature = "cudarc")]
     pub(crate) fn covers(&self, kept: u64) -> bool {
         let grows = kept == 0 || kept.is_power_of_two();

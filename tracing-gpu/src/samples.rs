@@ -18,8 +18,8 @@ pub(crate) const KEPT: u64 = (FIRST_CHUNK as u64) << (2 * (CHUNKS - 1));
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Samples {
-    /// The chunk that the next duration goes to, and the number of its first one: they save the fast path the arithmetic of
-    /// `place`, and are only changed where a chunk is full.
+    /// The chunk that the next duration goes to, and the number of its first one: they save the fast path the
+    /// arithmetic of `place`, and are only changed where a chunk is full.
     chunk: AtomicUsize,
     chunk_start: AtomicU64,
     chunks: [OnceCell<Box<[AtomicU64]>>; CHUNKS],
@@ -71,7 +71,8 @@ impl Samples {
         }
     }
 
-    /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is looked up once.
+    /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is
+    /// looked up once.
     #[inline(always)]
     fn count_all(&self, durations: impl Iterator<Item = u64>, budget: &Budget) {
         let (mut pages, mut octave, mut page) = (self.pages.get(), OCTAVES, None);

@@ -1,4 +1,5 @@
-//! The contexts of named streams: their spare events, and what is asked and measured once a context, at its first timed entry.
+//! The contexts of named streams: their spare events, and what is asked and measured once a context, at its first timed
+//! entry.
 
 use std::sync::{Arc, Once, Weak};
 use std::time::{Duration, Instant};
@@ -27,7 +28,8 @@ pub(super) struct NamedContext {
 pub(super) struct ContextFacts {
     pub(super) device: i32,
     pub(super) device_name: String,
-    /// A pair with nothing between its events reads up to this many nanoseconds, so such readings say nothing. Or why it is not known.
+    /// A pair with nothing between its events reads up to this many nanoseconds, so such readings say nothing. Or why
+    /// it is not known.
     pub(super) floor: Result<u64, CudaError>,
 }
 
@@ -77,8 +79,8 @@ impl NamedContext {
     }
 }
 
-/// Measures the floor: twice the time that nine in ten pairs read with nothing between their events, on an idle stream of our own, recorded
-/// as entries and exits record them. Twice, since caches are colder in a program.
+/// Measures the floor: twice the time that nine in ten pairs read with nothing between their events, on an idle stream
+/// of our own, recorded as entries and exits record them. Twice, since caches are colder in a program.
 fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
     const PAIRS: usize = 64;
     let began = Instant::now();
@@ -97,7 +99,8 @@ fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
                 })?;
             }
             readings.push(loop {
-                // No call waits for the GPU here: a span of the program is being entered, and a busy device may have other work before ours.
+                // No call waits for the GPU here: a span of the program is being entered, and a busy device may have
+                // other work before ours.
                 match driver.elapsed_ns(pair[0], pair[1]) {
                     Err(CudaError::NOT_READY) if began.elapsed() < FLOOR_PATIENCE => std::hint::spin_loop(),
                     read => break read?,

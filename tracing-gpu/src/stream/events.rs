@@ -1,9 +1,12 @@
-//! Stream time with pairs of CUDA events.
+//! Recording pairs of CUDA events, and reading them.
 //!
-//! A start event is recorded just before a range begins and an end event just after it ends. Nothing waits for the GPU: pairs are read in
-//! the order in which they came once they have finished, and only a summary waits, for the newest pair of each stream first. Every call leaves the thread's current
-//! context, its stored errors and all captures as they were: what is enqueued into a stream that captures nothing harms no capture, and what
-//! is not enqueued (to create events, to read them, to wait) is called in the relaxed capture mode.
+//! A start event is recorded just before a range begins, an end event just after it ends. The program never waits for
+//! the GPU: pairs are read in the order in which they came, once they have finished. Only a summary waits, for the
+//! newest pair of each stream first.
+//!
+//! Every call leaves the thread's current context, its stored errors and all captures as they were. Events are only
+//! enqueued into a stream that captures nothing, which harms no capture. Calls that enqueue nothing (they create
+//! events, read them, wait) are made in the relaxed capture mode.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -19,7 +22,7 @@ use super::scope;
 use super::totals::{StreamKey, StreamTotals};
 use crate::record::StreamId;
 
-/// Every so many ends of a stream, finished pairs are read.
+/// Finished pairs of a stream are read each time that so many of its ranges have ended.
 const READ_EVERY: usize = 64;
 
 /// A pair whose first event is recorded on this stream, and whose second is not.
@@ -30,7 +33,7 @@ pub(crate) struct StartedPair {
 }
 
 impl StartedPair {
-    /// As numbers that a thread can keep without a lock: the stream and its events.
+    /// The stream and its events as numbers, which a thread can keep without a lock.
     #[inline(always)]
     pub(crate) fn words(self) -> (StreamId, u64, u64) {
         (self.stream, self.events.start as u64, self.events.end as u64)
@@ -45,7 +48,7 @@ impl StartedPair {
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 #[inline(always)]
-pub(crate) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<StartedPair> {
+pub(super) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<StartedPair> {
     let driver = Driver::get().ok()?; // the footer has the reason
     let next = scope::lane(totals, id).and_then(|(stream, lane)| Some((stream, lane?.start()?)));
     let (stream, events) = match next {
@@ -63,7 +66,7 @@ pub(crate) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<Start
 
 /// Records the end of a range and queues the pair to be read.
 #[inline(always)]
-pub(crate) fn end(started: StartedPair, target: Target) {
+pub(super) fn end(started: StartedPair, target: Target) {
     let Ok(driver) = Driver::get() else { return };
     let StartedPair { stream, events } = started;
     let Some((stream, lane)) = scope::lane(target.totals, stream) else { return };
@@ -89,8 +92,8 @@ fn end_beside(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     }
 }
 
-/// Puts an event into a stream, in whose context a default stream is the one meant. False where the stream captures. No lock is held: the driver
-/// waits where its own queue is full.
+/// Puts an event into a stream; false where the stream captures. The context says which default stream is meant. The
+/// caller holds no lock: the driver waits where its own queue is full.
 #[inline(always)]
 fn record(driver: &Driver, stream: &NamedStream, event: Handle) -> Result<bool, CudaError> {
     driver.record_in(stream.context_handle, event, stream.handle)
@@ -109,7 +112,7 @@ fn forgo(
     close(driver, stream, events);
 }
 
-/// One start more on a stream, and its events. `None` where that cannot be: counted.
+/// Counts one more start on a stream, and gives its events. `None` where that cannot be: counted.
 #[inline(never)]
 fn open(driver: &Driver, totals: &'static StreamTotals, id: StreamId) -> Option<(&'static NamedStream, EventPair)> {
     let known = named::get(id).filter(|_| !forks::is_child());
@@ -131,7 +134,7 @@ fn open(driver: &Driver, totals: &'static StreamTotals, id: StreamId) -> Option<
     }
 }
 
-/// [`open`] where there are no events to spare. Whoever has some has a context that was prepared.
+/// [`open`] where there are no spare events: it creates some, after it has prepared the context.
 #[cold]
 fn open_new(
     driver: &Driver,
@@ -153,7 +156,7 @@ fn open_new(
     None
 }
 
-/// Queues the pairs of a lane that is full, and makes it ready for as many.
+/// Queues the pairs of a lane that is full, and gives it events for as many starts.
 #[inline(never)]
 fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
     let mut queue = stream.queue.lock();
@@ -162,7 +165,7 @@ fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
     queue.fill(lane);
 }
 
-/// Takes back what a scope had of its stream.
+/// Takes back the lane that a scope has borrowed from its stream.
 pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     let Ok(driver) = Driver::get() else { return };
     let mut queue = stream.queue.lock();
@@ -173,14 +176,14 @@ pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     Alive::let_go(idle, driver);
 }
 
-/// Reads what was recorded on a stream that nobody but its queue holds any more, and lets go of it and of the queue's memory. False where that is still to be tried: it
-/// is in use, or its work has not finished.
+/// Reads the pairs of a stream that only its queue holds, then lets go of the stream and of the queue's memory. False
+/// where it must be tried again: the stream is in use, or its work has not finished.
 pub(super) fn retire(stream: &NamedStream) -> bool {
     let Some(holders) = stream.holders() else { return true };
     let queue = stream.queue.try_lock().filter(|queue| holders <= usize::from(queue.is_holding()));
     let Some(mut queue) = queue else { return false };
     if !queue.is_holding() {
-        queue.end(); // nothing is recorded there: the driver is not asked
+        queue.end(); // no pair waits there, so the driver is not needed
         return true;
     }
     let Ok(driver) = Driver::get() else { return true };
@@ -192,10 +195,10 @@ pub(super) fn retire(stream: &NamedStream) -> bool {
     }
     drop(queue);
     Alive::let_go(idle, driver);
-    stream.holders() == Some(0) // whoever held it may have recorded since they were counted
+    stream.holders() == Some(0) // a holder may have recorded since the holders were counted
 }
 
-/// Queues a pair whose events have both been recorded.
+/// Queues a pair.
 fn queue(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     let mut queue = stream.queue.lock();
     queue.close();
@@ -207,7 +210,8 @@ fn queue(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     }
 }
 
-/// Reads finished pairs now and then. Drops what is beyond the bound on those that wait, and counts it.
+/// Reads finished pairs if it is time to. Then drops pairs beyond the bound on those that wait, and counts them. Says
+/// whether it was time.
 fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> bool {
     let is_time = queue.is_time_to_read(READ_EVERY) || queue.is_over();
     if is_time {
@@ -221,8 +225,8 @@ fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> boo
     is_time
 }
 
-/// Gives a start back whose range will not end.
-pub(crate) fn abandon(started: StartedPair) {
+/// Gives back a pair whose range will not end.
+pub(super) fn abandon(started: StartedPair) {
     if forks::is_child() {
         return;
     }
@@ -231,19 +235,19 @@ pub(crate) fn abandon(started: StartedPair) {
     }
 }
 
-/// The streams whose queues may be locked: all, and in a forked child none.
+/// The streams whose queues may be locked: all of them, and in a forked child none.
 fn reachable() -> impl Iterator<Item = &'static NamedStream> {
     named::all().filter(|_| !forks::is_child())
 }
 
-/// Reads what is recorded on all streams so far; waits for it.
-pub(crate) fn read_all() {
-    // The driver is looked for, and so loaded, only where a stream was named.
+/// Reads all pairs that are recorded so far, and waits for them.
+pub(super) fn read_all() {
+    // Where no stream was named, the driver is not even loaded.
     reachable().for_each(|stream| _ = Driver::get().map(|driver| read_stream(driver, stream)));
 }
 
-/// The same at the end of the process: what has not finished by then is left.
-pub(crate) fn read_within(patience: Duration) {
+/// [`read_all`] at the end of the process: pairs that do not finish in this time are left.
+pub(super) fn read_within(patience: Duration) {
     let is_left = |stream: &'static NamedStream| {
         let Ok(driver) = Driver::get() else { return false };
         let mut queue = stream.queue.lock();
@@ -257,8 +261,9 @@ pub(crate) fn read_within(patience: Duration) {
     }
 }
 
-/// Waits for the newest pair, and then for those that were queued before it and are not done: threads that share a stream may queue in another
-/// order than they record in, and a per-thread default stream is one for each thread.
+/// Waits for the newest pair, then for pairs that were queued before it and are not done. There may be some: threads
+/// that share a stream may queue in another order than they record in, and a per-thread default stream is really one
+/// stream for each thread.
 fn read_stream(driver: &Driver, stream: &NamedStream) {
     let mut left = {
         let mut queue = stream.queue.lock();
@@ -275,8 +280,8 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
             (pair.events.end, queue.alive())
         };
         newest = false;
-        // Outside the lock, so that the measured threads go on; `alive` keeps stream and context meanwhile. An error is found again when
-        // the pair is read, which takes it off the queue.
+        // Waits outside the lock, so that the measured threads go on; `alive` keeps stream and context meanwhile. An
+        // error comes again when the pair is read, and that takes the pair off the queue.
         let _read_below = driver.relaxed(|| driver.in_context(stream.context.handle, || driver.wait(event)));
         let mut queue = stream.queue.lock();
         let before = queue.len();
@@ -289,8 +294,8 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
     }
 }
 
-/// Pairs of a profiler's window that are recorded and not read.
-pub(crate) fn pending(totals: &StreamTotals) -> u64 {
+/// Number of pairs of a profiler's window that are recorded and not read.
+pub(super) fn pending(totals: &StreamTotals) -> u64 {
     let is_meant =
         |pair: &&RecordedPair| std::ptr::eq(pair.target.totals, totals) && pair.target.window == totals.window();
     let of_stream = |stream: &NamedStream| {
@@ -301,7 +306,7 @@ pub(crate) fn pending(totals: &StreamTotals) -> u64 {
     reachable().map(of_stream).sum()
 }
 
-/// One start fewer that waits for its end, which has not been recorded.
+/// Counts one start less: its end was not recorded.
 fn close(driver: &Driver, stream: &NamedStream, events: Option<EventPair>) {
     let mut queue = stream.queue.lock();
     queue.give_back(events);
@@ -311,7 +316,8 @@ fn close(driver: &Driver, stream: &NamedStream, events: Option<EventPair>) {
     Alive::let_go(idle, driver);
 }
 
-/// Makes some pairs of events for a stream whose context, the current one, has none to spare, and gives one.
+/// Creates some pairs for a stream whose context has none to spare, and gives one of them. The context is the current
+/// one.
 fn create_events(driver: &Driver, stream: &NamedStream) -> Result<EventPair, CudaError> {
     let pair = || {
         let start = driver.create_event()?;
@@ -323,14 +329,15 @@ fn create_events(driver: &Driver, stream: &NamedStream) -> Result<EventPair, Cud
     Ok(first)
 }
 
-/// Reads finished pairs in the order in which they came, and stops at the first that is not.
+/// Reads finished pairs in the order in which they came, up to the first that has not finished.
 #[inline(never)]
 fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     let floor = stream.context.floor_ns();
     driver.relaxed(|| {
         let mut readings = [0; READ_EVERY];
         loop {
-            // One profiler's table is locked once, not for each of its pairs, and not while the driver is asked.
+            // All readings first: so a profiler's rows are locked once, not for each pair, and not during calls of the
+            // driver.
             let (mut count, mut stopped) = (0, Ok(()));
             for (reading, pair) in readings.iter_mut().zip(queue.waiting()) {
                 match driver.elapsed_ns(pair.events.start, pair.events.end) {
@@ -359,7 +366,7 @@ fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     });
 }
 
-/// Adds the readings of the first of these pairs, in nanoseconds, to the tables of their profilers.
+/// Adds the readings of the first of these pairs, in nanoseconds, to the rows of their profilers.
 fn add(stream: StreamId, floor: u64, pairs: &[RecordedPair], mut readings: &[u64]) {
     let mut locked: Option<(&StreamTotals, _)> = None;
     let read = pairs.get(..readings.len()).unwrap_or_default();
@@ -379,7 +386,7 @@ fn add(stream: StreamId, floor: u64, pairs: &[RecordedPair], mut readings: &[u64
             }
         };
         if target.window != totals.window() {
-            continue; // they were entered before the last reset, which changes the window under this lock
+            continue; // entered before the last reset, which changes the window under this lock
         }
         let key = StreamKey { stream, node: target.node, range: target.key };
         rows.add(key, these, floor, &totals.budget);

@@ -1,7 +1,9 @@
-//! The events and pairs of one thread inside one `with_stream`: what its spans take and leave there, they take and leave without a lock.
+//! The events and pairs of one thread inside one `with_stream`: its spans take events and leave pairs there without a
+//! lock.
 //!
-//! A lane is lent by a stream's queue for as long as the scope lasts. Starts take events from it, ends leave pairs in it; when it is full of
-//! pairs, and with the scope, they go to the queue. Whoever wants all pairs takes them out earlier, holding the lock of the queue.
+//! The queue of a stream lends a lane to a scope for as long as the scope lasts. Starts take events from the lane, ends
+//! leave pairs in it. The pairs go to the queue when the lane is full of them, and when the scope ends. Whoever wants
+//! all pairs earlier takes them out under the lock of the queue.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -14,23 +16,24 @@ use super::totals::StreamTotals;
 use crate::record::RangeKey;
 use crate::summary::RangeStyle;
 
-/// Pairs that a lane holds, and at most as many events for starts.
+/// Pairs that a lane holds. It holds at most as many spare events.
 pub(super) const LENGTH: usize = 64;
 
-/// Plain loads and stores but for `ended`. What is the owner's is written by the thread that the lane is lent to, and where it is not lent, by whoever
-/// holds the lock of the queue, as the rest is.
+/// The owner of a lane is the thread that it is lent to; a lane that is not lent has none. Fields of the owner are
+/// written by the owner, and where there is none, under the lock of the queue. The other fields are always written
+/// under that lock. Loads and stores are plain ones, except those of `ended`.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Lane {
     totals: &'static StreamTotals,
-    /// Pairs left so far, the owner's: number `n` is in place `n % LENGTH`.
+    /// How many pairs were left so far: pair `n` is in place `n % LENGTH`. The owner's.
     ended: AtomicUsize,
-    /// EventPair for starts, the owner's: the first so many of `spare`.
+    /// How many of `spare`, from the first, are events for starts. The owner's.
     spares: AtomicUsize,
-    /// Starts from here less ends here; wraps. The owner's. What is given up is taken off the queue's number.
+    /// Starts less ends of this lane; wraps. A pair that is given up counts in the queue's number instead. The owner's.
     open: AtomicU32,
     is_lent: AtomicBool,
-    /// How many of those left so far the queue has.
+    /// How many of the pairs left so far the queue has taken.
     taken: AtomicUsize,
     spare: [Spare; LENGTH],
     pairs: [Left; LENGTH],
@@ -42,7 +45,7 @@ struct Spare {
     end: AtomicUsize,
 }
 
-/// A pair that was left.
+/// A pair that was left, as numbers.
 #[derive(Debug, Default)]
 struct Left {
     start: AtomicUsize,
@@ -54,11 +57,11 @@ struct Left {
     window: AtomicU64,
 }
 
-/// Lanes of streams that are idle, for any stream.
+/// Lanes that no stream has.
 static UNUSED: Mutex<Vec<&'static Lane>> = Mutex::new(Vec::new());
 
 impl Lane {
-    /// One for a profiler's pairs: of those that are not in use, or new. Lives as long as the process.
+    /// A lane for the pairs of a profiler: one that no stream has, or a new one. It lives as long as the process.
     pub(super) fn find(totals: &'static StreamTotals) -> &'static Self {
         let mut unused = UNUSED.lock();
         let known = unused.iter().rposition(|lane| lane.is_of(totals));
@@ -84,7 +87,7 @@ impl Lane {
         std::ptr::eq(self.totals, totals)
     }
 
-    /// EventPair for a start, if there are any. Owner.
+    /// Takes the events for a start, if there are any. Called by the owner.
     #[inline(always)]
     pub(super) fn start(&self) -> Option<EventPair> {
         let last = self.spares.load(Relaxed).checked_sub(1)?;
@@ -95,8 +98,8 @@ impl Lane {
         Some(events)
     }
 
-    /// Leaves a pair of this profiler's whose events have both been recorded. True where it is full now: then the queue must [take](Self::take_out)
-    /// what is there before the next one. Owner.
+    /// Leaves a pair of this profiler's, both of whose events are recorded. True where the lane is full now: then the
+    /// queue must [take the pairs out](Self::take_out) before the next one. Called by the owner.
     #[inline(always)]
     pub(super) fn end(&self, events: EventPair, target: &Target) -> bool {
         let ended = self.ended.load(Relaxed);
@@ -113,9 +116,11 @@ impl Lane {
         ended % LENGTH == LENGTH - 1
     }
 
-    /// Gives the pairs that were left since the last time, in their order. Under the lock of the queue; any thread.
+    /// Gives the pairs that were left since the last call, in their order. Called on any thread, under the lock of the
+    /// queue.
     pub(super) fn take_out(&self, mut to: impl FnMut(RecordedPair)) {
-        let ended = self.ended.load(Acquire); // pairs with `end`; its next store to a place taken here comes after its own call of this
+        // Pairs with `end`, which stores to a place that is taken here only after the owner has called this.
+        let ended = self.ended.load(Acquire);
         let mut number = self.taken.load(Relaxed);
         while number != ended {
             to(self.pairs[number % LENGTH].pair(self.totals));
@@ -124,7 +129,7 @@ impl Lane {
         self.taken.store(ended, Relaxed);
     }
 
-    /// Takes events until it has as many as it holds. Owner.
+    /// Fills up with events. Called by the owner.
     pub(super) fn refill(&self, from: &mut Vec<EventPair>) {
         let spares = self.spares.load(Relaxed);
         let kept = from.len().saturating_sub(LENGTH - spares.min(LENGTH));
@@ -137,7 +142,7 @@ impl Lane {
         self.spares.store(filled, Relaxed);
     }
 
-    /// Lends it, if it is of this profiler and not lent. Under the lock of the queue.
+    /// Lends it, if it is of this profiler and not lent. Called under the lock of the queue.
     pub(super) fn lend(&self, totals: &StreamTotals) -> bool {
         let is_free = self.is_of(totals) && !self.is_lent.load(Relaxed);
         if is_free {
@@ -146,7 +151,8 @@ impl Lane {
         is_free
     }
 
-    /// Takes it back. Returns the starts less the ends since it was lent. Owner, under the lock of the queue, and after [`take_out`](Self::take_out).
+    /// Takes it back, and returns the starts less the ends since it was lent. Called by the owner under the lock of the
+    /// queue, after [`take_out`](Self::take_out).
     pub(super) fn take_back(&self) -> i32 {
         let open = self.open.load(Relaxed) as i32;
         self.open.store(0, Relaxed);
@@ -154,7 +160,7 @@ impl Lane {
         open
     }
 
-    /// Gives its events to `into` and itself to any stream. Under the lock of the queue, where it is not lent.
+    /// Gives its events to `into`, and itself to any stream. Called under the lock of the queue, where it is not lent.
     pub(super) fn put_away(&'static self, into: &mut Vec<EventPair>) {
         let events = self.spare.iter().take(self.spares.load(Relaxed));
         into.extend(events.map(|spare| EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
@@ -191,7 +197,7 @@ mod tests {
         EventPair { start: number, end: number << 1 }
     }
 
-    /// As many as there are pairs, one thread leaving them, another taking them out at any time: under a lock, as the queue's.
+    /// One thread leaves the pairs, another takes them out at any time, under a lock such as the queue's.
     #[test]
     fn pairs_come_out_once_and_whole_and_in_their_order() {
         const PAIRS: usize = 400_000;

@@ -1,8 +1,8 @@
 //! CUDA events on named streams: which stream a range is timed on, and the one port through which ranges are timed.
 //!
-//! A range is timed on the stream of its span's field `gpu.stream`. Without the field it is timed on the stream of the innermost [`with_stream`]
-//! of its thread; outside of those, on the stream of the nearest parent with the field; else on none. There is no default stream: events on the
-//! legacy stream would make other streams wait.
+//! A range is timed on the stream of its span's field `gpu.stream`. Without the field it is timed on the stream of the
+//! innermost [`with_stream`] of its thread; outside of those, on the stream of the nearest parent with the field; else
+//! on none. There is no default stream: events on the legacy stream would make other streams wait.
 
 mod context;
 mod events;
@@ -34,10 +34,10 @@ use crate::record::{RangeKey, StreamId};
 
 /// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.
 ///
-/// The table shows *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit, waiting and idling included.
-/// It is read later, without stopping the program. Calls may be nested, with any streams; a span's own `gpu.stream` goes first. A span that
-/// was entered before is not timed. The stream and its context are kept alive from the first timed span to the end of `body`, and until all
-/// that was measured is read.
+/// The table shows *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit,
+/// waiting and idling included. It is read later, without stopping the program. Calls may be nested, with any streams;
+/// a span's own `gpu.stream` goes first. A span that was entered before is not timed. The stream and its context are
+/// kept alive from the first timed span to the end of `body`, and until all that was measured is read.
 ///
 /// ```no_run
 /// use cudarc::driver::CudaContext;
@@ -52,11 +52,11 @@ pub fn with_stream<T>(stream: &Arc<CudaStream>, body: impl FnOnce() -> T) -> T {
     scope::inside(named::name(stream), body)
 }
 
-/// A number for a stream, to be used as the span field `gpu.stream`: the span is timed on this stream, and so are spans created below it that
-/// name no stream.
+/// A number for a stream, to be used as the span field `gpu.stream`: the span is timed on this stream, and so are spans
+/// created below it that name no stream.
 ///
-/// The same stream has the same number as long as it lives. The number does not keep the stream alive. A span that is entered when the stream
-/// is gone is not timed; the footer counts it.
+/// The same stream has the same number as long as it lives. The number does not keep the stream alive. A span that is
+/// entered when the stream is gone is not timed; the footer counts it.
 ///
 /// ```no_run
 /// use cudarc::driver::CudaContext;
@@ -75,8 +75,8 @@ pub fn stream_id(stream: &Arc<CudaStream>) -> u64 {
 ///
 /// # Safety
 ///
-/// `stream` must be a stream of `context`. Both must stay alive as long as spans are entered with this number, and after the last of them
-/// until a summary is taken.
+/// `stream` must be a stream of `context`. Both must stay alive as long as spans are entered with this number, and
+/// after the last of them until a summary is taken.
 #[allow(unsafe_code)]
 #[must_use = "the number does something as the span field `gpu.stream`"]
 pub unsafe fn stream_id_raw(context: CUcontext, stream: CUstream) -> u64 {
@@ -120,7 +120,8 @@ impl<F: Future> Future for WithStream<F> {
 /// # }
 /// ```
 pub trait OnStream: Future + Sized {
-    /// Runs every poll inside [`with_stream`](crate::with_stream). Put it outside of `.instrument(span)`, so that the span is timed.
+    /// Runs every poll inside [`with_stream`](crate::with_stream). Put it outside of `.instrument(span)`, so that the
+    /// span is timed.
     fn on_stream(self, stream: &Arc<CudaStream>) -> WithStream<Self> {
         WithStream { future: self, stream: named::name(stream) }
     }
@@ -136,7 +137,8 @@ pub(crate) fn begin(totals: &'static StreamTotals, stream: StreamId) -> Option<S
     events::begin(totals, stream)
 }
 
-/// Records the end of a range, and queues the pair to be read. The range has this node and key, and was entered in this window.
+/// Records the end of a range, and queues the pair to be read. The range has this node and key, and was entered in this
+/// window.
 #[inline(always)]
 pub(crate) fn end(started: StartedPair, totals: &'static StreamTotals, node: u32, key: RangeKey, window: u64) {
     let _ours = own_calls::calls();
@@ -148,7 +150,8 @@ pub(crate) fn abandon(started: StartedPair) {
     own_calls::during(|| events::abandon(started));
 }
 
-/// Reads what is recorded on all streams so far. Waits for it: without bound, or where the process ends, for this long at most.
+/// Reads what is recorded on all streams so far. Waits for it: without bound, or where the process ends, for this long
+/// at most.
 pub(crate) fn read_all(patience: Option<Duration>) {
     match patience {
         None => own_calls::during(events::read_all),

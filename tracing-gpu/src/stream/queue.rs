@@ -1,5 +1,7 @@
-//! Pairs of events that are recorded and not yet read, one queue a stream: in stream order, but that scopes which are in one stream at the same time may be some
-//! 64 pairs ahead of each other.
+//! Pairs that are recorded and not yet read: one queue per stream.
+//!
+//! Pairs are in stream order, with one exception: of several scopes in one stream at the same time, one may be some 64
+//! pairs ahead of another.
 
 use cuda_activity::driver::Handle;
 
@@ -8,25 +10,25 @@ use super::named::{Alive, NamedStream};
 use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
-/// Pairs that may wait on one stream. More are dropped, the newest first, and counted.
-pub(crate) const PENDING: usize = 16_384;
-/// Pairs that a stream takes at once from what its context has to spare, or has made where there are none.
-pub(crate) const BATCH: usize = 32;
+/// Pairs that may wait on one stream. Pairs beyond that are dropped, the newest first, and counted.
+pub(super) const PENDING: usize = 16_384;
+/// Pairs that a stream takes from its context at once, or creates where the context has none to spare.
+pub(super) const BATCH: usize = 32;
 
 /// Whose time a pair measures.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
-    pub(crate) totals: &'static StreamTotals,
-    pub(crate) node: u32,
-    pub(crate) key: RangeKey,
-    /// Window of the profiler in which the range was entered.
-    pub(crate) window: u64,
+pub(super) struct Target {
+    pub(super) totals: &'static StreamTotals,
+    pub(super) node: u32,
+    pub(super) key: RangeKey,
+    /// Start of the window in which the range was entered.
+    pub(super) window: u64,
 }
 
 impl Target {
-    /// Whether both are counted in one row.
+    /// Whether both are of one row and one window.
     #[inline(always)]
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is(&self, other: &Self) -> bool {
         self.node == other.node
             && self.key == other.key
             && self.window == other.window
@@ -34,47 +36,49 @@ impl Target {
     }
 }
 
-/// The events of one instance. They stay together for as long as their context lives.
+/// Two CUDA events, for the start and the end of one instance at a time. They stay together as long as their context
+/// lives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EventPair {
-    pub(crate) start: Handle,
-    pub(crate) end: Handle,
+pub(super) struct EventPair {
+    pub(super) start: Handle,
+    pub(super) end: Handle,
 }
 
-/// Two events around one instance.
+/// A pair whose events are both recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RecordedPair {
-    pub(crate) events: EventPair,
-    pub(crate) target: Target,
+pub(super) struct RecordedPair {
+    pub(super) events: EventPair,
+    pub(super) target: Target,
 }
 
-/// What waits on one stream.
+/// The pairs of one stream.
 #[derive(Debug, Default)]
-#[repr(align(64))] // its lock is then in no cache line with what entries and exits read of the stream
-pub(crate) struct Queue {
-    /// EventPair that are not in use, those used last on top.
+#[repr(align(64))] // so its lock shares no cache line with what entries and exits read of the stream
+pub(super) struct Queue {
+    /// Pairs that are not in use, those used last on top.
     spare: Vec<EventPair>,
-    /// Starts that have no end yet, recorded or about to be, but for those of lanes that are lent: what was begun in a lane may end here.
+    /// Starts less ends, recorded or about to be, apart from those that lent lanes count. Below zero where pairs
+    /// started in a lane end here.
     open: i64,
-    /// Ends since finished pairs were read.
+    /// Ends since finished pairs were last read.
     ends: usize,
-    /// What scopes of the stream have, or had.
+    /// Lanes that scopes of the stream have, or had.
     lanes: Vec<&'static Lane>,
-    /// Number of them that are lent.
+    /// How many of them are lent.
     lent: usize,
     pairs: Vec<RecordedPair>,
-    /// How many of `pairs`, the oldest, have been read. What is left moves to the front when it is the lesser part: a queue that is read as
-    /// fast as it grows stays in the same few cache lines.
+    /// How many of `pairs`, from the oldest, have been read. The others move to the front when they are the lesser
+    /// part: so a queue that is read as fast as it grows stays in the same few cache lines.
     read: usize,
-    /// Keeps the stream while anything is recorded on it that has not been read.
+    /// Keeps the stream alive while pairs on it are started or wait to be read.
     alive: Option<Alive>,
 }
 
 /// The stream has been destroyed.
-pub(crate) struct Gone;
+pub(super) struct Gone;
 
 impl Queue {
-    /// Keeps the stream for what is recorded next.
+    /// Keeps the stream alive for the next pair.
     fn hold(&mut self, stream: &NamedStream) -> Result<(), Gone> {
         if self.alive.is_none() {
             self.alive = Some(stream.hold().ok_or(Gone)?);
@@ -82,8 +86,8 @@ impl Queue {
         Ok(())
     }
 
-    /// One start more that waits for its end. Gives the events of the pair, if there are any to spare.
-    pub(crate) fn open(&mut self, stream: &NamedStream) -> Result<Option<EventPair>, Gone> {
+    /// Counts one more start, and gives its events, if there are any to spare.
+    pub(super) fn open(&mut self, stream: &NamedStream) -> Result<Option<EventPair>, Gone> {
         self.hold(stream)?;
         self.open += 1;
         if self.spare.is_empty() {
@@ -92,10 +96,10 @@ impl Queue {
         Ok(self.spare.pop())
     }
 
-    /// [`open`](Self::open) by way of the lane of a scope, which is filled from what there is to spare.
+    /// [`open`](Self::open) in the lane of a scope, which is filled with spare events. Called by the owner of the lane.
     pub(super) fn open_in(&mut self, stream: &NamedStream, lane: &Lane) -> Result<Option<EventPair>, Gone> {
         if let Some(events) = lane.start() {
-            return Ok(Some(events)); // what it kept from the scope before
+            return Ok(Some(events)); // kept from the scope that had the lane before
         }
         if self.spare.is_empty() {
             self.refill(stream);
@@ -107,7 +111,7 @@ impl Queue {
         }
     }
 
-    /// A lane for a scope. It keeps the stream.
+    /// Lends a lane to a scope. That keeps the stream alive.
     pub(super) fn lend(&mut self, stream: &NamedStream, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
         self.hold(stream)?;
         self.lent += 1;
@@ -120,21 +124,21 @@ impl Queue {
         Ok(lane)
     }
 
-    /// Takes a lane back when its scope is left. Owner of the lane.
+    /// Takes a lane back when its scope is left. Called by the owner of the lane.
     pub(super) fn take_back(&mut self, lane: &Lane) {
         self.take_in(lane);
         self.open += i64::from(lane.take_back());
         self.lent = self.lent.saturating_sub(1);
     }
 
-    /// The pairs that were left in a lane wait here now.
+    /// Takes over the pairs that were left in a lane.
     pub(super) fn take_in(&mut self, lane: &Lane) {
         let before = self.pairs.len();
         lane.take_out(|pair| self.pairs.push(pair));
         self.ends += self.pairs.len() - before;
     }
 
-    /// The pairs that were left in any lane of the stream wait here now.
+    /// Takes over the pairs that were left in all lanes of the stream.
     pub(super) fn take_in_all(&mut self) {
         for index in 0..self.lanes.len() {
             if let Some(&lane) = self.lanes.get(index) {
@@ -143,7 +147,7 @@ impl Queue {
         }
     }
 
-    /// EventPair for the next starts of a scope. Owner of the lane.
+    /// Gives a lane events for its next starts. Called by the owner of the lane.
     pub(super) fn fill(&mut self, lane: &Lane) {
         lane.refill(&mut self.spare);
     }
@@ -155,12 +159,12 @@ impl Queue {
         self.spare.extend(all.drain(kept..));
     }
 
-    /// One start fewer that waits for its end.
-    pub(crate) fn close(&mut self) {
+    /// Counts one start less: its pair has ended, or was given up.
+    pub(super) fn close(&mut self) {
         self.open -= 1;
     }
 
-    /// Whether there have been enough ends since the last time to look which pairs have finished.
+    /// Whether there were enough ends since it last said so: then it is time to look which pairs have finished.
     pub(super) fn is_time_to_read(&mut self, every: usize) -> bool {
         let is_time = self.ends >= every;
         if is_time {
@@ -169,18 +173,18 @@ impl Queue {
         is_time
     }
 
-    /// A pair whose end was recorded.
-    pub(crate) fn push(&mut self, pair: RecordedPair) {
+    /// Adds a pair.
+    pub(super) fn push(&mut self, pair: RecordedPair) {
         self.ends += 1;
         self.pairs.push(pair);
     }
 
-    /// Whether more wait than may.
+    /// Whether more pairs wait than may.
     pub(super) fn is_over(&self) -> bool {
         self.len() > PENDING
     }
 
-    /// Takes off what is beyond the bound, the newest first.
+    /// Drops pairs beyond the bound, the newest first.
     pub(super) fn drop_newest(&mut self, mut dropped: impl FnMut(&Target)) {
         while self.is_over() {
             let Some(pair) = self.pairs.pop() else { return };
@@ -189,24 +193,24 @@ impl Queue {
         }
     }
 
-    /// EventPair that are free again.
-    pub(crate) fn give_back(&mut self, events: impl IntoIterator<Item = EventPair>) {
+    /// Takes back pairs that are free again.
+    pub(super) fn give_back(&mut self, events: impl IntoIterator<Item = EventPair>) {
         self.spare.extend(events);
     }
 
     /// Number of pairs that wait.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.pairs.len() - self.read
     }
 
     /// The pairs that wait, in the order in which they came.
-    pub(crate) fn waiting(&self) -> &[RecordedPair] {
+    pub(super) fn waiting(&self) -> &[RecordedPair] {
         self.pairs.get(self.read..).unwrap_or_default()
     }
 
-    /// The oldest `count` pairs have been read.
-    pub(crate) fn done(&mut self, count: usize) {
+    /// Takes off the oldest `count` pairs, which have been read.
+    pub(super) fn done(&mut self, count: usize) {
         let done = self.pairs.iter().skip(self.read).take(count);
         self.spare.extend(done.map(|pair| pair.events));
         self.read = (self.read + count).min(self.pairs.len());
@@ -216,23 +220,24 @@ impl Queue {
         }
     }
 
-    /// Whether it keeps the stream.
+    /// Whether it keeps the stream alive.
     pub(super) fn is_holding(&self) -> bool {
         self.alive.is_some()
     }
 
-    /// Gives back the memory of a queue that is [idle](Self::idle), and whose stream nobody can use any more.
+    /// Frees the memory of a queue that is [idle](Self::idle) and whose stream nobody can use any more.
     pub(super) fn end(&mut self) {
         (self.spare, self.lanes, self.pairs) = (Vec::new(), Vec::new(), Vec::new());
     }
 
-    /// What keeps the stream.
-    pub(crate) fn alive(&self) -> Option<Alive> {
+    /// A copy of its hold on the stream.
+    pub(super) fn alive(&self) -> Option<Alive> {
         self.alive.clone()
     }
 
-    /// The hold on the stream, if nothing needs it any more: to be let go outside the lock. The events are then any stream's of the context.
-    pub(crate) fn idle(&mut self, stream: &NamedStream) -> Option<Alive> {
+    /// Its hold on the stream, if nothing needs it any more; the caller lets it go outside the lock. The spare events
+    /// then go to the context, for any of its streams.
+    pub(super) fn idle(&mut self, stream: &NamedStream) -> Option<Alive> {
         if self.lent > 0 || self.open > 0 || self.len() > 0 {
             return None;
         }
@@ -263,7 +268,7 @@ mod tests {
                 queue.push(pair(pushed));
                 pushed += 1;
             }
-            // As a device that lags by some 30 to 60 pairs.
+            // The device lags by some 30 to 60 pairs.
             let count = queue.len().saturating_sub(30 + round % 31);
             let numbers: Vec<usize> = queue.waiting().iter().map(|pair| pair.events.start).collect();
             assert_eq!(numbers, (read..pushed).collect::<Vec<_>>());

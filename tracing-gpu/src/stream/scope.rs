@@ -1,7 +1,7 @@
-//! The streams of the `with_stream`s around what a thread does.
+//! Scopes: the `with_stream`s that a thread is inside.
 //!
-//! With its first timed span a scope borrows a [`Lane`] from its stream, by which the spans in it are timed without a lock. It goes back with the
-//! scope: the stream is held no longer than by it.
+//! At its first timed span a scope borrows a [`Lane`] from its stream, so that its spans are timed without a lock. The
+//! lane goes back when the scope ends, and keeps the stream alive until then.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -23,7 +23,7 @@ struct Scope {
 }
 
 thread_local! {
-    /// Needs no destructor, so that reading it is one load.
+    /// It has no destructor, so that reading it is one load.
     static SCOPE: Scope =
         const { Scope { stream: Cell::new(0), named: Cell::new(None), lane: Cell::new(None) } };
 }
@@ -48,7 +48,8 @@ pub(crate) fn current() -> StreamId {
     SCOPE.with(|scope| scope.stream.get())
 }
 
-/// Forgets what the scope has of its stream, so that no path without a look at [`forks`] applies in a forked child. Stores only.
+/// Makes the scope forget its stream, so that in a forked child all goes by the paths that ask [`forks`]. Does nothing
+/// but store.
 pub(super) extern "C" fn forget() {
     SCOPE.with(|scope| {
         scope.named.set(None);
@@ -56,7 +57,7 @@ pub(super) extern "C" fn forget() {
     });
 }
 
-/// The stream of a number, and what the scope has borrowed of it for the pairs of this profiler.
+/// The stream of a number, and the lane that the scope has borrowed from it for pairs of this profiler.
 #[inline(always)]
 pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static NamedStream, Option<&'static Lane>)> {
     let (named, lane) = SCOPE.with(|scope| (scope.named.get(), scope.lane.get()));
@@ -66,8 +67,8 @@ pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static Name
     }
 }
 
-/// What the scope has borrowed of this stream, or if that is nothing, what it is lent now. `None` for all other streams, and where another
-/// profiler was first.
+/// The lane that the scope has borrowed from this stream, or else the one that it is lent now. `None` where the scope
+/// is of another stream, and where its lane is another profiler's.
 pub(super) fn lane_or<E>(
     totals: &StreamTotals,
     id: StreamId,
@@ -84,7 +85,7 @@ pub(super) fn lane_or<E>(
     })
 }
 
-/// Runs `body` inside a scope of this stream.
+/// Runs `body` in a scope of this stream.
 pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     struct Restore {
         stream: StreamId,
@@ -98,7 +99,7 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
                 (scope.named.replace(self.named), scope.lane.replace(self.lane))
             });
             if forks::is_child() {
-                forget(); // what was borrowed before the fork is the parent's
+                forget(); // the parent has borrowed it, before the fork
             } else if let (Some(stream), Some(lane)) = (named, lane) {
                 own_calls::during(|| events::leave(stream, lane));
             }

@@ -1,4 +1,4 @@
-//! What the report says of the GPU.
+//! What the report says about streams.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,8 +23,8 @@ pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
     }
 }
 
-/// How streams are called in tables, by their numbers, and the floors of their devices in nanoseconds, 0 where it is not known: device, and number among the named
-/// streams there, or which default stream it is.
+/// For each stream, by its number: its name in tables, and the floor of its context in nanoseconds (0 where it is not
+/// known). The name has the device, and the stream's number among the named ones there or which default stream it is.
 pub(crate) fn stream_facts() -> Vec<(String, u64)> {
     let mut named = BTreeMap::new(); // by device
     let facts = |stream: &'static NamedStream| {
@@ -41,12 +41,12 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
         };
         (label, stream.context.floor_ns())
     };
-    // Number 0 is none.
+    // Number 0 is no stream.
     std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).collect()
 }
 
 /// Lines for the footer: the devices, or why nothing was timed. None where no stream was named.
-pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
+pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
     if named::all().next().is_none() {
         return Vec::new();
     }
@@ -65,8 +65,8 @@ pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
             Err(error) => format!("What they read with nothing enqueued between them could not be measured: {error}."),
         };
         let line = format!(
-            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, idle included. \
-             {floor}",
+            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, \
+             idle included. {floor}",
             facts.device, facts.device_name
         );
         if !lines.contains(&line) {

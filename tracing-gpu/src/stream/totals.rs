@@ -15,6 +15,7 @@ use crate::samples::Samples;
 
 /// The stream times of one profiler's window, and what could not be timed in it. Lives as long as the process.
 #[derive(Debug)]
+#[repr(align(64))] // so their lock shares no cache line with what callbacks read of the profiler
 pub(crate) struct StreamTotals {
     /// Start of the profiler's window. Changes while `rows` are locked.
     window: AtomicU64,
@@ -34,7 +35,7 @@ impl StreamTotals {
         self.window.load(Relaxed)
     }
 
-    /// Locks the rows. Nobody locks them in the callback of a span but to add pairs that have been read.
+    /// Locks the rows. The callback of a span does so only where it adds pairs that it has read.
     pub(super) fn lock(&self) -> MutexGuard<'_, StreamRows> {
         self.rows.lock()
     }
@@ -51,7 +52,8 @@ impl StreamTotals {
         .collect()
     }
 
-    /// Starts over for a new window. Rows of the last window keep their memory; rows that it did not use give theirs back.
+    /// Starts over for a new window. Rows of the last window keep their memory; rows that it did not use give theirs
+    /// back.
     pub(crate) fn restart(&self, window: Ticks) {
         self.losses.clear();
         let mut all = self.lock();
@@ -73,30 +75,30 @@ impl StreamTotals {
 
 #[cfg(test)]
 impl StreamTotals {
-    /// Those of one more profiler.
+    /// The totals of one more profiler.
     pub(super) fn leak() -> &'static Self {
         Box::leak(Box::new(Self::new(0, Arc::new(Budget::new(0)))))
     }
 
-    /// Those of the profiler that most tests are about.
+    /// The totals of the one profiler that most tests are about.
     pub(super) fn shared() -> &'static Self {
         static SHARED: std::sync::OnceLock<&StreamTotals> = std::sync::OnceLock::new();
         SHARED.get_or_init(Self::leak)
     }
 }
 
-/// What could not be timed in one window of one profiler.
+/// How many entries, exits and pairs were lost in the window, by what stood in the way.
 #[derive(Debug, Default)]
 pub(super) struct EventLosses {
     /// Entries or exits during a capture of their stream.
     pub(super) captured: AtomicU64,
     /// Entries or exits on a stream that was gone, or that the driver refused.
     pub(super) refused: AtomicU64,
-    /// Pairs beyond the bound on those that wait.
+    /// Pairs beyond the bound on pairs that wait.
     pub(super) dropped: AtomicU64,
     /// Pairs that could not be read: their context failed or is gone.
     pub(super) unreadable: AtomicU64,
-    /// The driver's last answer to a refused or unreadable one.
+    /// The driver's last error for `refused` or `unreadable`; 0 for none.
     pub(super) last_error: AtomicI32,
 }
 
@@ -143,7 +145,7 @@ impl Hash for StreamKey {
     }
 }
 
-/// Places of the cache from a key to its row.
+/// Places in the cache that leads from a key to its row.
 const NEAR: usize = 32;
 
 /// All rows. Once they are warm, adding to them allocates nothing but samples.
