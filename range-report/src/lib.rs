@@ -31,6 +31,7 @@ pub mod export;
 pub mod report;
 pub mod stats;
 pub mod summary;
+mod text;
 pub mod timeline;
 
 pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regression};

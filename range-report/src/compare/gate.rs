@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::{ComparedRange, Comparison, InRun};
 use crate::RangeStyle;
-use crate::report::{escaped, human_inline, label, ratio};
+use crate::text::number::{human_inline, ratio};
+use crate::text::{escaped, label};
 
 /// Time below which a difference is never a regression, if nothing else is said: 0.1 ms.
 const LEAST_NS: u64 = 100_000;

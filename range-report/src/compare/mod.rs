@@ -8,10 +8,8 @@ pub use gate::{Added, Basis, Gate, Regression};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io;
 
-use crate::report;
-use crate::{Process, RangeStats, RangeStyle, RenderOptions, Summary, Times, TreeNode};
+use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
 /// The ranges of several runs side by side. The first run is what the others are compared with.
 ///
@@ -203,81 +201,6 @@ impl Comparison {
             processes: runs.iter().map(|(_, summary)| summary.process.clone()).collect(),
             ranges,
         }
-    }
-
-    /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below, what is slower, in words.
-    ///
-    /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that did not occur is `-`, and its ratio is
-    /// `new` or `gone`. `>>` marks where a run lost most time. Where the trees of the runs tell own times, a table of these comes first: it is led by the range that is slower
-    /// itself, and the other by one that contains it.
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn render(&self, options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
-        out.write_all(report::comparison(self, options).as_bytes())
-    }
-
-    /// Writes it as comma-separated values, a row a range and run, quoted as [`export::csv`](crate::export::csv) does.
-    ///
-    /// ```
-    /// use range_report::{Comparison, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).csv(&mut text)?;
-    /// assert_eq!(
-    ///     String::from_utf8_lossy(&text),
-    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range\n"
-    /// );
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn csv(&self, out: &mut impl io::Write) -> io::Result<()> {
-        out.write_all(report::comparison_table(self).csv().as_bytes())
-    }
-
-    /// Writes it as a line of JSON: the fields of this type after `"schema":"tracing-gpu-comparison/1"`.
-    ///
-    /// ```
-    /// use range_report::{Comparison, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Comparison::of(&[("old", &Summary::default())]).to_json(&mut text)?;
-    /// let text = String::from_utf8_lossy(&text);
-    /// assert!(text.starts_with(r#"{"schema":"tracing-gpu-comparison/1","runs":["old"],"processes":[{"pid":0,"#));
-    /// assert!(text.ends_with("\"ranges\":[]}\n"));
-    /// # Ok::<(), range_report::JsonError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    #[cfg(feature = "json")]
-    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
-        crate::export::json::write("tracing-gpu-comparison/1", self, out)
-    }
-
-    /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as bars; and a table of all ranges that sorts
-    /// by a click and can be searched. The page of a run has the same as a section: `ProfilerBuilder::baseline`.
-    ///
-    /// ```
-    /// use range_report::{Comparison, Summary};
-    ///
-    /// let mut page = Vec::new();
-    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).html(&mut page)?;
-    /// assert!(String::from_utf8_lossy(&page).starts_with("<!doctype html>"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    #[cfg(feature = "html")]
-    pub fn html(&self, out: &mut impl io::Write) -> io::Result<()> {
-        crate::export::html::comparison(self, out)
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::RenderOptions;
 
 fn range(name: &str, instances: u64, total_ns: u64) -> RangeStats {
     let times = Times { instances, total_ns, ..Times::default() };

@@ -32,13 +32,29 @@ const CUT_OFF: &str = "This page was not written to its end: there is nothing to
 /// What the run of a page is called beside the one that it is compared with.
 const THIS_RUN: &str = "this run";
 
-/// A comparison as a page of its own.
-pub(crate) fn comparison(comparison: &Comparison, out: &mut impl Write) -> io::Result<()> {
-    let nothing = Summary::default();
-    let mut out = BufWriter::with_capacity(BUFFER, out);
-    page::begin(&comparison::title(comparison), CUT_OFF, &mut out)?;
-    page::end(&data::compared_alone(comparison, &nothing), &mut out)?;
-    out.flush()
+impl Comparison {
+    /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as bars; and a table of all ranges that sorts
+    /// by a click and can be searched. The page of a run has the same as a section: `ProfilerBuilder::baseline`.
+    ///
+    /// ```
+    /// use range_report::{Comparison, Summary};
+    ///
+    /// let mut page = Vec::new();
+    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).html(&mut page)?;
+    /// assert!(String::from_utf8_lossy(&page).starts_with("<!doctype html>"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn html(&self, out: &mut impl Write) -> io::Result<()> {
+        let nothing = Summary::default();
+        let mut out = BufWriter::with_capacity(BUFFER, out);
+        page::begin(&comparison::title(self), CUT_OFF, &mut out)?;
+        page::end(&data::compared_alone(self, &nothing), &mut out)?;
+        out.flush()
+    }
 }
 
 /// How much a page holds. What is beyond is counted, and the page says so.

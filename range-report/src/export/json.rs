@@ -7,7 +7,7 @@ use std::io;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::Summary;
+use crate::{Comparison, MergedSummary, Summary};
 
 /// The name of the format, before its version.
 const FORMAT: &str = "tracing-gpu/";
@@ -185,5 +185,47 @@ fn version(header: Header) -> Result<(), JsonError> {
         Some(found) if found > VERSION => Err(JsonError::Newer { found, newest: VERSION }),
         Some(1..) => Ok(()),
         _ => Err(JsonError::NotASummary(format!("its `schema` is {schema}, and not \"{FORMAT}{VERSION}\""))),
+    }
+}
+
+impl MergedSummary {
+    /// Writes all of it as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
+    ///
+    /// ```
+    /// let mut text = Vec::new();
+    /// range_report::Summary::merge([]).to_json(&mut text)?;
+    /// assert!(text.starts_with(br#"{"schema":"tracing-gpu-merged/1","processes":[],"elapsed_ns":0,"ranges":[],"#));
+    /// # Ok::<(), range_report::JsonError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    #[cfg(feature = "json")]
+    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
+        crate::export::json::write("tracing-gpu-merged/1", self, out)
+    }
+}
+
+impl Comparison {
+    /// Writes it as a line of JSON: the fields of this type after `"schema":"tracing-gpu-comparison/1"`.
+    ///
+    /// ```
+    /// use range_report::{Comparison, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Comparison::of(&[("old", &Summary::default())]).to_json(&mut text)?;
+    /// let text = String::from_utf8_lossy(&text);
+    /// assert!(text.starts_with(r#"{"schema":"tracing-gpu-comparison/1","runs":["old"],"processes":[{"pid":0,"#));
+    /// assert!(text.ends_with("\"ranges\":[]}\n"));
+    /// # Ok::<(), range_report::JsonError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    #[cfg(feature = "json")]
+    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
+        crate::export::json::write("tracing-gpu-comparison/1", self, out)
     }
 }

@@ -1,9 +1,11 @@
 //! Runs side by side: a line a range where they fit, else a block of lines a range.
 
-use super::number::{human, human_inline, integer, percent};
+use std::io;
+
 use super::table::{Cell, Table, chars, shorten};
 use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
 use crate::compare::by_self_time;
+use crate::text::number::{average, human, human_inline, integer, percent, ratio};
 use crate::{ComparedRange, Comparison, RangeStyle};
 
 /// Widths of a run's columns: total, share, difference, ratio.
@@ -19,6 +21,42 @@ const MAX_NAME: usize = 40;
 const SLOWEST: usize = 3;
 /// Parts of the base run below which a difference is not worth a word: 0.1 %.
 const WORTH_A_WORD: u128 = 1_000;
+
+impl Comparison {
+    /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below, what is slower, in words.
+    ///
+    /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that did not occur is `-`, and its ratio is
+    /// `new` or `gone`. `>>` marks where a run lost most time. Where the trees of the runs tell own times, a table of these comes first: it is led by the range that is slower
+    /// itself, and the other by one that contains it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render(&self, options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+        out.write_all(comparison(self, options).as_bytes())
+    }
+
+    /// Writes it as comma-separated values, a row a range and run, quoted as [`export::csv`](crate::export::csv) does.
+    ///
+    /// ```
+    /// use range_report::{Comparison, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).csv(&mut text)?;
+    /// assert_eq!(
+    ///     String::from_utf8_lossy(&text),
+    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range\n"
+    /// );
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn csv(&self, out: &mut impl io::Write) -> io::Result<()> {
+        out.write_all(comparison_table(self).csv().as_bytes())
+    }
+}
 
 /// The comparison as it is printed.
 pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> String {
@@ -78,7 +116,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
                 known(times.and_then(|times| percent(times.total_ns, whole))),
                 known(times.map(|times| times.total_ns.to_string())),
                 known(times.map(|times| times.instances.to_string())),
-                known(times.and_then(|times| super::number::average(times.total_ns, times.instances))),
+                known(times.and_then(|times| average(times.total_ns, times.instances))),
                 known(range.difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
                 known(
                     place
@@ -161,17 +199,6 @@ pub(crate) fn change(range: &ComparedRange, run: usize) -> String {
         (Some(_), None) => "gone".to_owned(),
         (Some(0), Some(0)) => ratio(1.0),
         (Some(_), Some(_)) => ratio(place.and_then(|place| place.ratio).unwrap_or(f64::INFINITY)),
-    }
-}
-
-/// `x3236`, `x2.49`, `<x0.01`: how many times as long.
-pub(crate) fn ratio(ratio: f64) -> String {
-    match ratio {
-        r if !r.is_finite() || r >= 999_999.5 => ">x1e6".to_owned(),
-        r if r > 0.0 && r < 0.005 => "<x0.01".to_owned(),
-        r if r < 9.995 => format!("x{r:.2}"),
-        r if r < 99.95 => format!("x{r:.1}"),
-        r => format!("x{r:.0}"),
     }
 }
 

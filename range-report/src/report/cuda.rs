@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 
 use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY};
 use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
-use super::number::Rounding;
 use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, Report, TableStyle, names, section};
+use crate::text::number::Rounding;
 use crate::{GpuActivity, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
 
 /// A table, or the sentence on why there is none.

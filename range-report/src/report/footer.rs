@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::number::{human_inline, integer};
 use super::table::clip;
 use super::wrap::wrapped;
 use super::{RenderOptions, Report, TableStyle, names, section, streams};
+use crate::text::number::{human_inline, integer};
 use crate::{GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Summary, Times};
 
 /// Names of open ranges printed before the rest is only counted.

@@ -1,11 +1,11 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
 use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
-use super::number::{human, human_inline, integer, percent};
 use super::options::HOT_SHARE;
 use super::table::{chars, shorten};
 use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
+use crate::text::number::{human, human_inline, integer, percent};
 
 const HEADERS: [&str; 5] = ["Share", "Together", "Total", "Calls", "Name"];
 /// What a name gets however narrow the output is.

@@ -6,12 +6,14 @@ mod rows;
 mod tests;
 mod tree;
 
+use std::io;
+
 use super::names;
 use super::nsys::{known, name_cell, whole};
-use super::number::{average, integer, percent};
 use super::table::{Cell, Table};
 use super::tree::titled as phase_tree;
 use super::{NO_RANGE, RenderOptions, TableStyle, footer, section};
+use crate::text::number::{average, integer, percent};
 use crate::{MergedSummary, RankTotals, Summary};
 use rows::{Rows, Unit};
 
@@ -79,6 +81,64 @@ const PRINTED: [(MergedTable, &str); 7] = [
     (MergedTable::MemSize, "CUDA GPU MemOps (by Size)"),
     (MergedTable::Categories, "Categories"),
 ];
+
+impl MergedSummary {
+    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, categories. Each has totals over all processes, the least,
+    /// average and longest total of a process, and which process that is. Then the phase tree with its totals (that of each process is in
+    /// [`csv_of`](Self::csv_of)), and what was lost.
+    ///
+    /// Where the figures do not fit into the width, there are fewer of them, in units for people.
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::merge([Summary::default(), Summary::default()]).render(&RenderOptions::default(), &mut text)?;
+    /// assert!(text.starts_with(b"\n ** Ranges of 2 Processes (merged):\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render(&self, options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+        out.write_all(merged(self, options).as_bytes())
+    }
+
+    /// Writes the table of ranges as comma-separated values, quoted as [`export::csv`](crate::export::csv) does.
+    ///
+    /// ```
+    /// let mut text = Vec::new();
+    /// range_report::Summary::merge([]).csv(&mut text)?;
+    /// assert!(text.ends_with(b",Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Range\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn csv(&self, out: &mut impl io::Write) -> io::Result<()> {
+        self.csv_of(MergedTable::Ranges, out)
+    }
+
+    /// Writes one table as comma-separated values, quoted as [`export::csv`](crate::export::csv) does. A table in which there is nothing has its headers only.
+    ///
+    /// ```
+    /// use range_report::{MergedTable, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::merge([]).csv_of(MergedTable::Kernels, &mut text)?;
+    /// assert!(text.starts_with(b"Time (%),Total Time (ns),Instances,Ranks,"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn csv_of(&self, table: MergedTable, out: &mut impl io::Write) -> io::Result<()> {
+        out.write_all(merged_table(self, table).csv().as_bytes())
+    }
+}
 
 /// The tables and what was lost.
 pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String {

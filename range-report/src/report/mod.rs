@@ -21,9 +21,7 @@ mod cuda;
 mod footer;
 mod hot;
 mod merged;
-mod names;
 mod nsys;
-mod number;
 mod nvprof;
 mod options;
 mod streams;
@@ -39,16 +37,11 @@ mod wrap;
 pub(crate) use activity::{bracketed, nsys_call};
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, verdicts, verdicts_on_self_time};
-pub(crate) use comparison::{comparison, comparison_table, ratio};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
 pub use merged::MergedTable;
-pub(crate) use merged::{merged, merged_table};
-pub use names::escaped;
-pub(crate) use names::label;
 #[cfg(feature = "html")]
 pub(crate) use nsys::style_name;
-pub(crate) use number::human_inline;
 pub use options::RenderOptions;
 pub(crate) use tables::{stream_table, table};
 #[cfg(feature = "html")]
@@ -59,6 +52,9 @@ use std::io;
 use std::str::FromStr;
 
 use crate::Summary;
+pub use crate::text::escaped;
+pub(crate) use crate::text::label;
+use crate::text::names;
 
 /// For a summary without ranges.
 const NO_RANGE: &str = "No range was recorded. Is the guard bound to a name (`let _profile = ...`, not
@@ -294,6 +290,27 @@ pub fn render(
     let mut text = joined(reports.iter().map(|report| report_text(summary, *report, options)));
     text += &footer::footer(summary, reports, options);
     out.write_all(text.as_bytes())
+}
+
+impl Summary {
+    /// Prints these reports one after another, then what was lost and noted: [`render`] as a method, as
+    /// [`MergedSummary`](crate::MergedSummary) and [`Comparison`](crate::Comparison) have it.
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Report, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::default().render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+    /// assert!(text.starts_with(b"\n ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render(&self, reports: &[Report], options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+        render(self, reports, options, out)
+    }
 }
 
 /// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line. (`nvprof` has its own two lines for a title,

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use super::names;
-use super::number::{Rounding, integer};
 use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, TableStyle, section};
+use crate::text::number::{Rounding, integer};
 use crate::{RangeStats, RangeStyle, Summary, Times};
 
 /// `Ranges`: the range statistics, by total time.

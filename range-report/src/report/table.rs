@@ -9,7 +9,7 @@
 //! * lengths are counted in code points, and what is too long ends in `…`;
 //! * headers are centred, one blank leads each line, two stand between columns.
 
-use super::number::Number;
+use crate::text::number::Number;
 
 /// What stands for the clipped rest of a text.
 const ELLIPSIS: char = '…';

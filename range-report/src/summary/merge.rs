@@ -11,10 +11,8 @@ pub use figures::{NodeTotals, Projected, StreamTimes};
 pub use rows::{Merged, RankTotal, RankTotals};
 
 use std::collections::BTreeMap;
-use std::io;
 
 use super::{GpuActivity, GpuWork, Losses, MemoryKind, Process, RangeStyle, Sizes, Summary, Times};
-use crate::report::{self, MergedTable, RenderOptions};
 use rows::Rows;
 use tree::Trees;
 
@@ -133,81 +131,6 @@ pub enum WorkPart {
     Outside,
     /// Operations whose launch is not known.
     Unmatched,
-}
-
-impl MergedSummary {
-    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, categories. Each has totals over all processes, the least,
-    /// average and longest total of a process, and which process that is. Then the phase tree with its totals (that of each process is in
-    /// [`csv_of`](Self::csv_of)), and what was lost.
-    ///
-    /// Where the figures do not fit into the width, there are fewer of them, in units for people.
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Summary::merge([Summary::default(), Summary::default()]).render(&RenderOptions::default(), &mut text)?;
-    /// assert!(text.starts_with(b"\n ** Ranges of 2 Processes (merged):\n"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn render(&self, options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
-        out.write_all(report::merged(self, options).as_bytes())
-    }
-
-    /// Writes the table of ranges as comma-separated values, quoted as [`export::csv`](crate::export::csv) does.
-    ///
-    /// ```
-    /// let mut text = Vec::new();
-    /// range_report::Summary::merge([]).csv(&mut text)?;
-    /// assert!(text.ends_with(b",Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Range\n"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn csv(&self, out: &mut impl io::Write) -> io::Result<()> {
-        self.csv_of(MergedTable::Ranges, out)
-    }
-
-    /// Writes one table as comma-separated values, quoted as [`export::csv`](crate::export::csv) does. A table in which there is nothing has its headers only.
-    ///
-    /// ```
-    /// use range_report::{MergedTable, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Summary::merge([]).csv_of(MergedTable::Kernels, &mut text)?;
-    /// assert!(text.starts_with(b"Time (%),Total Time (ns),Instances,Ranks,"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn csv_of(&self, table: MergedTable, out: &mut impl io::Write) -> io::Result<()> {
-        out.write_all(report::merged_table(self, table).csv().as_bytes())
-    }
-
-    /// Writes all of it as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
-    ///
-    /// ```
-    /// let mut text = Vec::new();
-    /// range_report::Summary::merge([]).to_json(&mut text)?;
-    /// assert!(text.starts_with(br#"{"schema":"tracing-gpu-merged/1","processes":[],"elapsed_ns":0,"ranges":[],"#));
-    /// # Ok::<(), range_report::JsonError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    #[cfg(feature = "json")]
-    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
-        crate::export::json::write("tracing-gpu-merged/1", self, out)
-    }
 }
 
 impl Summary {

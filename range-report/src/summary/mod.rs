@@ -10,10 +10,6 @@ mod finite;
 mod flat_tree;
 mod merge;
 
-use std::io;
-
-use crate::report::{self, RenderOptions, Report};
-
 pub use activity::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
@@ -270,25 +266,4 @@ pub struct Summary {
     pub losses: Losses,
     /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
     pub notes: Vec<String>,
-}
-
-impl Summary {
-    /// Prints these reports one after another, then what was lost and noted: [`report::render`] as a method, as
-    /// [`MergedSummary`] and [`Comparison`](crate::Comparison) have it.
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, Report, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Summary::default().render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
-    /// assert!(text.starts_with(b"\n ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn render(&self, reports: &[Report], options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
-        report::render(self, reports, options, out)
-    }
 }

@@ -4,9 +4,9 @@ use super::rows::{Line, Rows, Unit};
 use super::{full, slowest};
 use crate::MergedSummary;
 use crate::report::nsys::name_cell;
-use crate::report::number::{human, human_bytes, integer, percent};
 use crate::report::table::{Cell, Layout, Table, chars, shorten};
 use crate::report::{RenderOptions, names};
+use crate::text::number::{human, human_bytes, integer, percent};
 
 /// Below this a name is no longer told from another: figures give way first.
 const LEAST_NAME: usize = 16;

@@ -1,7 +1,7 @@
 //! The columns of the tree, fitted to a width.
 
-use crate::report::number::percent;
 use crate::report::table::{chars, shorten};
+use crate::text::number::percent;
 
 /// One line, all cells written.
 pub(super) struct Line {

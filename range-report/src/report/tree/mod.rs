@@ -6,9 +6,9 @@ mod shape;
 mod tests;
 mod verdict;
 
-use super::number::{human, human_bytes, human_inline, integer, percent};
 use super::table::chars;
 use super::{NO_RANGE, RenderOptions, TableStyle, activity, names, section};
+use crate::text::number::{human, human_bytes, human_inline, integer, percent};
 use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
 use layout::{COLUMNS, Layout, Line};
 use shape::{Entry, Mark, Shape, Way};

@@ -7,10 +7,10 @@ use super::shape::{Entry, Shape, Way};
 #[cfg(feature = "html")]
 use super::{Explained, Marked};
 use super::{label, share};
-use crate::report::number::{human_inline, integer};
 use crate::report::table::{chars, shorten};
 use crate::report::wrap::wrapped;
 use crate::report::{RenderOptions, names};
+use crate::text::number::{human_inline, integer};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
 /// Phases named in a line.

@@ -265,6 +265,17 @@ fn four_digits(value: u64, [thousand, million, billion]: [&'static str; 3]) -> (
     ((value / 1_000_000_000 + u64::from(value % 1_000_000_000 >= 500_000_000)).to_string(), billion)
 }
 
+/// `x3236`, `x2.49`, `<x0.01`: how many times as long.
+pub(crate) fn ratio(ratio: f64) -> String {
+    match ratio {
+        r if !r.is_finite() || r >= 999_999.5 => ">x1e6".to_owned(),
+        r if r > 0.0 && r < 0.005 => "<x0.01".to_owned(),
+        r if r < 9.995 => format!("x{r:.2}"),
+        r if r < 99.95 => format!("x{r:.1}"),
+        r => format!("x{r:.0}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
