@@ -182,7 +182,7 @@ mod stream;
 mod stream;
 mod subscriber;
 
-use cuda_activity::{attribution as correlate, record as activity};
+use cuda_activity::record as activity;
 use range_report::{stats, summary, timeline};
 
 pub use config::{ConfigError, Domain, Gpu, Output};

@@ -248,7 +248,7 @@ impl Inner {
         if self.config.wants_activity() && self.config.statistics {
             let collector = Collector::start(&self.core, self.config.wants_calls(), self.config.gpu_memory);
             if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
-                collector.record_to(recorder, self.core.clock.origin_monotonic_ns());
+                collector.record_to(*recorder, self.core.clock.origin_monotonic_ns());
             }
             let _once = self.collector.set(collector);
         }

@@ -4,8 +4,12 @@
 //! program, go on.
 
 mod baseline;
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
+#[cfg(feature = "cudarc")]
 mod gpu;
+#[cfg(not(feature = "cudarc"))]
+#[path = "recorder/gpu_disabled.rs"]
+mod gpu;
+#[cfg(feature = "cudarc")]
 mod instances;
 mod moments;
 mod open;
@@ -22,13 +26,12 @@ use std::time::Duration;
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 
-pub(crate) use gpu::GpuRecords;
-use gpu::GpuTracks;
+use gpu::{GpuTracks, Waiting};
 use moments::Moments;
 pub(crate) use open::TimelinePaths;
 use values::{OpenRanges, OpenValues};
 
-use crate::collect::catalog::{CategoryName, ROOT};
+use crate::collect::catalog::CategoryName;
 use crate::collect::core::Core;
 use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
@@ -50,7 +53,8 @@ pub(crate) struct TimelineFile {
 /// Writes the timelines of one profiler. Lives as long as the process.
 pub(crate) struct Recorder {
     core: &'static Core,
-    gpu: Mutex<GpuRecords>,
+    /// Records of the GPU's side, to be written with the next that come.
+    gpu: Waiting,
     state: Mutex<State>,
     stop: AtomicBool,
     lost: AtomicU64,
@@ -91,12 +95,6 @@ impl Labels {
 
     fn category(&self, category: u32) -> Option<&str> {
         self.categories.get(category as usize).map(|name| &**name).filter(|_| category != 0)
-    }
-
-    /// Name of the spans of a node; `None` outside of any.
-    fn node(&self, node: u32) -> Option<&str> {
-        let label = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
-        Some(self.label(*label).1)
     }
 
     /// Takes over names that are new.
@@ -155,7 +153,7 @@ impl Recorder {
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             core,
-            gpu: Mutex::new(GpuRecords::new(memory)),
+            gpu: Waiting::new(memory),
             state: Mutex::new(State {
                 files,
                 errors,
@@ -184,12 +182,6 @@ impl Recorder {
         }
     }
 
-    /// Records of the GPU's side, to be written with the next that come.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn add_gpu(&self, add: impl FnOnce(&mut GpuRecords)) {
-        add(&mut self.gpu.lock());
-    }
-
     /// Records that there was no room for, so far.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
@@ -207,12 +199,12 @@ impl Recorder {
                 left -= 1;
             }
         }
-        let gpu = self.gpu.lock().take();
+        let gpu = self.gpu.take();
         if !gpu.is_empty() {
             state.moments.add(self.core.clock.anchor());
             state.labels.update(self.core);
         }
-        let lost = gpu.lost();
+        let lost = gpu.lost;
         let State { files, errors, moments, labels, tracks, open, .. } = state;
         tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
         self.lost.fetch_add(lost + tracks.take_lost() + open.take_lost(), Relaxed);

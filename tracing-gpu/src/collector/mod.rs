@@ -3,6 +3,7 @@
 //! A thread of its own does so ten times a second, sooner where much is noted, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
 //! put aside.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,19 +13,19 @@ use cuda_activity::own_calls as own;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use crate::activity::{ApiCall, GpuOp};
+use crate::activity::{Api, ApiCall, GpuOp};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
-use crate::correlate::{Attribution, Context, Limits};
-use crate::drain::ActivityTotals;
-use crate::recorder::Recorder;
 use crate::samples::KEPT;
 use crate::summary::ActivityLosses;
+use cuda_activity::attribution::{Attribution, Context, Function, Limits, Totals};
 
 mod entry;
+mod records;
 
 use entry::Entry;
+pub(crate) use records::{GpuRecords, TakesRecords};
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -58,7 +59,7 @@ pub(crate) struct Collector {
     arrived: Mutex<Arrived>,
     state: Mutex<State>,
     /// Who writes timelines, where any is written, and what CUPTI's clock read when the profiler's began.
-    recorder: OnceCell<(&'static Recorder, u64)>,
+    recorder: OnceCell<(&'static dyn TakesRecords, u64)>,
     /// Whether everything that was launched has been delivered.
     is_over: AtomicBool,
     stop: AtomicBool,
@@ -86,6 +87,28 @@ struct State {
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
     losses: ActivityLosses,
+}
+
+/// Attributed work, and the names of what it is of.
+#[derive(Debug, Default)]
+pub(crate) struct ActivityTotals {
+    pub(crate) totals: Totals,
+    pub(crate) losses: ActivityLosses,
+    kernels: HashMap<u32, String>,
+    functions: HashMap<(Api, u32), String>,
+    /// Whether single API calls were recorded.
+    pub(crate) calls: bool,
+}
+
+impl ActivityTotals {
+    pub(crate) fn kernel(&self, id: u32) -> String {
+        self.kernels.get(&id).cloned().unwrap_or_else(|| format!("(kernel {id})"))
+    }
+
+    pub(crate) fn function(&self, function: Function) -> String {
+        let (api, number) = function;
+        self.functions.get(&function).cloned().unwrap_or_else(|| format!("({api:?} function {number})"))
+    }
 }
 
 impl Collector {
@@ -182,7 +205,7 @@ impl Collector {
             *dropped_notes += shard.take_notes(notes);
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
-                recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
+                recorder.take_over(&mut |records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
             }
             shard.give_back(notes);
         }
@@ -211,20 +234,20 @@ impl Collector {
             });
         }
         if let Some((recorder, _)) = self.recorder.get().filter(|_| counts) {
-            recorder.add_gpu(|records| records.drained());
+            recorder.take_over(&mut |records| records.drained());
         }
         attribution.drained(&context, counts);
     }
 
     /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
-    pub(crate) fn record_to(&self, recorder: &'static Recorder, origin: u64) {
+    pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords, origin: u64) {
         let _once = self.recorder.set((recorder, origin));
     }
 
     fn record(&self, buffer: &mut Filled) {
         let Some(&(recorder, origin)) = self.recorder.get() else { return };
         let moment = |ns: u64| if ns == 0 { 0 } else { ns.saturating_sub(origin).max(1) };
-        recorder.add_gpu(|records| {
+        recorder.take_over(&mut |records| {
             let _counted_elsewhere = self.session.read(buffer, |record| match record {
                 Recorded::Op(op) => {
                     let op = GpuOp { start: moment(op.start), end: moment(op.end), ..op };

@@ -11,9 +11,9 @@ use crate::activity::{GpuOp, Kernel, Note, Work};
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
 use crate::collect::notes::{Dropped, Taken};
-use crate::correlate::{self, Attribution, Context, Totals};
 use crate::summary::RangeStyle;
 use crate::{GpuLayer, GpuSubscriber};
+use cuda_activity::attribution::{self, Attribution, Context, Totals};
 
 #[path = "tests/moved.rs"]
 mod moved;
@@ -42,7 +42,7 @@ impl Listener {
 
     fn on(core: &'static Core, dispatch: Dispatch) -> Self {
         assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
-        let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
+        let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
         Self { core, dispatch, instances: Vec::new(), attribution }
     }
 
@@ -382,7 +382,7 @@ fn child_with_a_tool_that_calls() {
     nvtx_rs::tool::attach(Box::new(tool)).unwrap();
     let core = core_of(true, true, crate::Domain::Default);
     CORE.set(core).unwrap();
-    let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
+    let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
     let dispatch = Dispatch::new(GpuSubscriber::new(core));
     let mut listener = Listener { core, dispatch, instances: Vec::new(), attribution };
     listener.run(|| info_span!("a").in_scope(|| call(core, 2)));

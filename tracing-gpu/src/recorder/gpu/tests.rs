@@ -157,10 +157,10 @@ fn calls_that_share_an_id_are_one_launch() {
 fn the_end_of_an_instance_has_room_where_nothing_else_has() {
     let mut records = GpuRecords::new(10_000);
     (0..1_000).for_each(|id| records.note(1, &called(id, 0)));
-    let (kept, lost) = (records.notes.len(), records.lost());
+    let (kept, lost) = (records.notes.len(), records.lost);
     records.note(1, &ended(7));
     records.note(1, &Note::Left { instance: 8 });
-    assert_eq!((records.notes.len(), records.lost()), (kept + 2, lost));
+    assert_eq!((records.notes.len(), records.lost), (kept + 2, lost));
 }
 
 #[test]
@@ -196,10 +196,10 @@ fn what_waits_to_be_written_is_bounded() {
     let mut records = GpuRecords::new(10_000);
     (0..1_000).for_each(|id| records.note(1, &called(id, 0)));
     let (kept, bytes) = (records.notes.len(), records.notes.capacity() * size_of::<(u32, Note)>());
-    assert!(kept > 100 && bytes <= 10_000 && records.lost() == 1_000 - kept as u64, "{kept} in {bytes}");
+    assert!(kept > 100 && bytes <= 10_000 && records.lost == 1_000 - kept as u64, "{kept} in {bytes}");
     assert_eq!(records.take().notes.len(), kept);
     records.note(1, &called(1, 0));
-    assert_eq!((records.notes.len(), records.lost()), (1, 0));
+    assert_eq!((records.notes.len(), records.lost), (1, 0));
 }
 
 fn copy(correlation: u32, start: u64, end: u64) -> GpuOp {

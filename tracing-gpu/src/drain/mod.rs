@@ -1,19 +1,21 @@
 //! From what the threads wrote to a summary. Never stops them.
 
+#[cfg(feature = "cudarc")]
+mod activity;
+#[cfg(not(feature = "cudarc"))]
+#[path = "activity_disabled.rs"]
 mod activity;
 mod recursion;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub(crate) use activity::ActivityTotals;
-
 use crate::clock::{Rate, Ticks};
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
 use crate::collect::lifetimes::OpenLifetimes;
 use crate::collect::row::RowCopy;
-use crate::collector::Collector;
+use crate::collector::{ActivityTotals, Collector};
 use crate::record::{RangeKey, StreamRow, StreamTime};
 use crate::stats::Distribution;
 use crate::stream;
@@ -87,7 +89,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end:
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
-            summary.losses.activity = all.losses;
+            summary.losses.activity = activity::losses(all);
         }
         if core.gpu {
             summary.notes.extend(stream::notes(&core.streams));
@@ -303,7 +305,7 @@ fn tree(
             stream_self_ns: own_stream
                 .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
                 .or(below_stream.map(|_| 0)),
-            gpu: activity.and_then(|all| all.node(id as u32)),
+            gpu: activity.and_then(|all| activity::node(all, id as u32)),
             first_ns,
             children: below,
         };
