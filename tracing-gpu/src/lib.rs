@@ -170,7 +170,6 @@ mod path;
 mod process;
 mod profiler;
 mod record;
-mod recorder;
 mod replace;
 mod samples;
 #[cfg(feature = "signals")]
@@ -181,9 +180,10 @@ mod stream;
 #[path = "stream/disabled.rs"]
 mod stream;
 mod subscriber;
+mod timeline;
 
 use cuda_activity::record as activity;
-use range_report::{stats, summary, timeline};
+use range_report::{stats, summary};
 
 pub use config::{ConfigError, Domain, Gpu, Output};
 pub use init::{Guard, init};

@@ -10,7 +10,7 @@ use crate::collect::core::Core;
 use crate::collect::fields::Fields;
 use crate::collect::shard::Shard;
 use crate::collect::tape::Record;
-use crate::timeline::Value;
+use range_report::timeline::Value;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.
 #[inline]

@@ -24,10 +24,10 @@ use crate::identity;
 use crate::layer::GpuLayer;
 use crate::outputs;
 use crate::process;
-use crate::recorder::Recorder;
 use crate::stream;
 use crate::subscriber::GpuSubscriber;
 use crate::summary::{Process, Summary};
+use crate::timeline::Recorder;
 
 /// Distinct tree nodes and run-time names of a process.
 const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };

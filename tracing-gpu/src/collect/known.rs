@@ -227,7 +227,7 @@ impl Shard {
 mod tests {
     use super::*;
     use crate::collect::core::Core;
-    use crate::timeline::Value;
+    use range_report::timeline::Value;
 
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {

@@ -18,7 +18,7 @@ use super::values::Changing;
 use crate::clock::Ticks;
 use crate::record::{Ended, RangeKey};
 use crate::summary::RangeStyle;
-use crate::timeline::Value;
+use range_report::timeline::Value;
 
 #[cfg(test)]
 #[path = "tape/tests.rs"]

@@ -13,7 +13,7 @@ use super::misread::Misread;
 use crate::activity::InstanceId;
 use crate::clock::Ticks;
 use crate::record::{Place, StreamId};
-use crate::timeline::Value;
+use range_report::timeline::Value;
 
 /// A field that this crate reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

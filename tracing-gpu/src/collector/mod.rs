@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cuda_activity::attribution::{Attribution, Context, Function, Limits, Totals};
 use cuda_activity::cupti::{self, Filled, Lost, Recorded, Session};
 use cuda_activity::own_calls as own;
+use cuda_activity::record::{Api, ApiCall, GpuOp};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use range_report::ActivityLosses;
 
-use crate::activity::{Api, ApiCall, GpuOp};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
 use crate::samples::KEPT;
-use crate::summary::ActivityLosses;
-use cuda_activity::attribution::{Attribution, Context, Function, Limits, Totals};
 
 mod entry;
 mod records;

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use cuda_activity::attribution;
+use range_report::stats::Distribution;
+use range_report::{
+    ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
+    RangeKernelStats, RangeStyle, Sizes,
+};
+
 use super::{label_shown, label_text, times};
 use crate::clock::Rate;
 use crate::collect::core::Names;
 use crate::collector::ActivityTotals;
-use crate::stats::Distribution;
-use crate::summary::{
-    ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
-    RangeKernelStats, RangeStyle, Sizes,
-};
-use cuda_activity::attribution;
 
 /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
@@ -47,7 +48,7 @@ pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
     all.losses
 }
 
-fn ns(distribution: &Distribution) -> crate::summary::Times {
+fn ns(distribution: &Distribution) -> range_report::Times {
     times(distribution, Rate::IDENTITY)
 }
 

@@ -1,9 +1,10 @@
 //! The GPU's part of a summary without the feature `cudarc`: nobody collects it.
 
+use range_report::{ActivityLosses, GpuActivity, NodeWork};
+
 use crate::clock::Rate;
 use crate::collect::core::Names;
 use crate::collector::ActivityTotals;
-use crate::summary::{ActivityLosses, GpuActivity, NodeWork};
 
 pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: u32) -> GpuActivity {
     match *all {}

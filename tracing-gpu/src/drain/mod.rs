@@ -10,6 +10,11 @@ mod recursion;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use range_report::stats::Distribution;
+use range_report::{
+    CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
+};
+
 use crate::clock::{Rate, Ticks};
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
@@ -17,11 +22,7 @@ use crate::collect::lifetimes::OpenLifetimes;
 use crate::collect::row::RowCopy;
 use crate::collector::{ActivityTotals, Collector};
 use crate::record::{RangeKey, StreamRow, StreamTime};
-use crate::stats::Distribution;
 use crate::stream;
-use crate::summary::{
-    CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
-};
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;

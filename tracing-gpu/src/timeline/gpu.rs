@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use cuda_activity::record::{Api, ApiCall, GpuOp, InstanceId, Note, Work};
 use parking_lot::Mutex;
+use range_report::timeline::{Call, Item, Operation, Projection};
 
 use super::instances::{Instances, Kept};
 use super::moments::Moments;
 use super::{Labels, Recorder};
-use crate::activity::{Api, ApiCall, GpuOp, InstanceId, Note, Work};
 use crate::collect::catalog::ROOT;
 use crate::collector::{GpuRecords, TakesRecords};
-use crate::timeline::{Call, Item, Operation, Projection};
 
 /// Memory of a launch and of an instance that are remembered for what is still to come of them, on one stream.
 const REMEMBERED_BYTES: usize = 512;

@@ -1,8 +1,9 @@
 //! The GPU's side of a timeline without the feature `cudarc`: there is none, since all of it comes from CUPTI.
 
+use range_report::timeline::Item;
+
 use super::Labels;
 use super::moments::Moments;
-use crate::timeline::Item;
 
 pub(super) struct Waiting;
 

@@ -3,17 +3,16 @@
 //! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
 //! program, go on.
 
-mod baseline;
+mod files;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
-#[path = "recorder/gpu_disabled.rs"]
+#[path = "gpu_disabled.rs"]
 mod gpu;
 #[cfg(feature = "cudarc")]
 mod instances;
 mod moments;
-mod open;
-mod values;
+mod open_ranges;
 
 use std::collections::HashSet;
 use std::io;
@@ -25,19 +24,19 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
+use range_report::timeline::{Item, Mark, Range, Sink, Value};
+use range_report::{Process, RangeStyle, Summary};
 
+pub(crate) use files::TimelinePaths;
 use gpu::{GpuTracks, Waiting};
 use moments::Moments;
-pub(crate) use open::TimelinePaths;
-use values::{OpenRanges, OpenValues};
+use open_ranges::{OpenRanges, OpenValues};
 
 use crate::collect::catalog::CategoryName;
 use crate::collect::core::Core;
 use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 use crate::outputs::cannot_write;
-use crate::summary::{Process, RangeStyle, Summary};
-use crate::timeline::{Item, Mark, Range, Sink, Value};
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -81,7 +80,7 @@ struct State {
 
 /// Names by their numbers, as far as they are known here.
 #[derive(Default)]
-pub(super) struct Labels {
+struct Labels {
     labels: Vec<(Option<&'static str>, Arc<str>)>,
     categories: Vec<Arc<str>>,
     /// Label of each node of the lineage tree.
@@ -89,7 +88,7 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    pub(super) fn label(&self, label: u32) -> (Option<&'static str>, &str) {
+    fn label(&self, label: u32) -> (Option<&'static str>, &str) {
         self.labels.get(label as usize).map_or((None, ""), |(domain, name)| (*domain, name))
     }
 

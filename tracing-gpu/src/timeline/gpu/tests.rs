@@ -1,8 +1,8 @@
 //! What threads noted and what ran, made up, and the projections that are written of it.
 
 use super::*;
-use crate::activity::{Instance, Kernel, Memory};
-use crate::summary::{MemoryKind, RangeStyle};
+use cuda_activity::record::{Instance, Kernel, Memory};
+use range_report::{MemoryKind, RangeStyle};
 
 /// A timeline's GPU side, written a drain at a time.
 struct Timeline {
