@@ -55,7 +55,7 @@ pub struct Projection {
     pub range_total: u128,
     /// Launches with operations.
     pub operations: u64,
-    /// Sum over the instances of the number of ranges each is nested in.
+    /// Sum over the instances of the number of ranges on the stack that each is nested in.
     pub level_sum: u64,
     /// Sum over the instances of the number of ranges directly in each.
     pub children_sum: u64,
