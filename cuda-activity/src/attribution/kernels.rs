@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::hash::Map;
-use super::projection::{Instances, Kept};
+use super::instances::{Instances, Kept};
 use super::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
 

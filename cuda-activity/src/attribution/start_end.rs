@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hash::Map;
+use super::instances::Instances;
 use super::kernels::{Execution, RangeKernels};
-use super::projection::Instances;
 use super::totals::Range;
 use range_report::stats::Distribution;
 

@@ -1,10 +1,10 @@
 //! From what the threads wrote to a summary. Never stops them.
 
 #[cfg(feature = "cudarc")]
-mod activity;
+mod gpu;
 #[cfg(not(feature = "cudarc"))]
-#[path = "activity_disabled.rs"]
-mod activity;
+#[path = "gpu_disabled.rs"]
+mod gpu;
 mod recursion;
 
 use std::collections::BTreeMap;
@@ -84,13 +84,13 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end:
         summary.ranges = ranges(&merged, names, rate);
         summary.stream_ranges = stream_ranges(&stream_rows, names);
         summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
-        summary.gpu = activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id()));
+        summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, std::process::id()));
         summary.categories = categories(&merged, rate);
         summary.losses = losses(core, names, open, end.and_then(|end| end.cut.as_ref()));
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
-            summary.losses.activity = activity::losses(all);
+            summary.losses.activity = gpu::losses(all);
         }
         if core.gpu {
             summary.notes.extend(stream::notes(&core.streams));
@@ -306,7 +306,7 @@ fn tree(
             stream_self_ns: own_stream
                 .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
                 .or(below_stream.map(|_| 0)),
-            gpu: activity.and_then(|all| activity::node(all, id as u32)),
+            gpu: activity.and_then(|all| gpu::node(all, id as u32)),
             first_ns,
             children: below,
         };

@@ -9,10 +9,10 @@ mod gpu;
 #[cfg(not(feature = "cudarc"))]
 #[path = "gpu_disabled.rs"]
 mod gpu;
-#[cfg(feature = "cudarc")]
-mod instances;
 mod moments;
 mod open_ranges;
+#[cfg(feature = "cudarc")]
+mod projections;
 
 use std::collections::HashSet;
 use std::io;

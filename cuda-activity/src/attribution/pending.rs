@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::hash::{Correlations, Map};
-use super::projection::NO_SLOT;
+use super::instances::NO_SLOT;
 use crate::record::Note;
 
 /// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
@@ -52,7 +52,7 @@ pub(super) enum Fate {
 /// 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in which something was heard of it. At most 122 bytes a launch, and half as much
 /// again for the moment in which a table grows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Launch {
+pub(super) struct PendingCall {
     pub(super) node: u32,
     pub(super) thread: u32,
     /// Slot of the innermost instance, or [`NO_SLOT`], as it is where no operations are expected.
@@ -68,7 +68,7 @@ pub(super) struct Launch {
     is_recorded: bool,
 }
 
-impl Launch {
+impl PendingCall {
     pub(super) fn new(thread: u32, node: u32, instance: u32, expected: Expected) -> Self {
         let instance = if expected == Expected::Record { NO_SLOT } else { instance };
         let (came, fate, is_recorded) = (Came::Nothing, Fate::Counted, false);
@@ -110,11 +110,11 @@ pub(super) enum Joins {
 
 /// Remembered calls by correlation id. What it forgets lets go of the slots of instances, through the function that is given for it.
 #[derive(Debug)]
-pub(super) struct Launches {
+pub(super) struct Pending {
     limit: usize,
     /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that back.
     has_records: bool,
-    known: Map<u32, Launch>,
+    known: Map<u32, PendingCall>,
     /// Start/end ranges around some of them.
     within: Map<u32, Vec<u32>>,
     /// Summed lengths of these.
@@ -137,7 +137,7 @@ pub(super) struct Launches {
     pub(super) forgotten_calls: u64,
 }
 
-impl Launches {
+impl Pending {
     pub(super) fn new(limit: usize, has_records: bool) -> Self {
         Self {
             limit: limit.max(1),
@@ -167,7 +167,7 @@ impl Launches {
         self.arrived.capacity() + self.mere_calls.capacity()
     }
 
-    /// Launches of which nothing has come.
+    /// Pending of which nothing has come.
     pub(super) fn awaited(&self) -> u64 {
         self.known.values().filter(|launch| launch.is_awaited()).count() as u64
     }
@@ -178,7 +178,7 @@ impl Launches {
     }
 
     /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one call of the runtime have its id.
-    pub(super) fn joins(&mut self, id: u32, launch: &Launch) -> Joins {
+    pub(super) fn joins(&mut self, id: u32, launch: &PendingCall) -> Joins {
         let has_records = self.has_records;
         let Some(known) = self.known.get_mut(&id) else { return Joins::No };
         let is_first = known.expected == Expected::Record && launch.expected > Expected::Record;
@@ -232,7 +232,7 @@ impl Launches {
     }
 
     /// Remembers a call in place of an earlier one of that id.
-    pub(super) fn insert(&mut self, id: u32, mut launch: Launch, mut free: impl FnMut(u32)) {
+    pub(super) fn insert(&mut self, id: u32, mut launch: PendingCall, mut free: impl FnMut(u32)) {
         self.remove(id, &mut free);
         self.serial = self.serial.wrapping_add(1);
         launch.serial = self.serial;
@@ -299,7 +299,7 @@ impl Launches {
 
     /// Remembers the start/end ranges around a launch. Whether it is there.
     pub(super) fn put_within(&mut self, id: u32, slots: &[u32]) -> bool {
-        let is_launch = |launch: &Launch| !launch.is_dropped() && launch.expected > Expected::Record;
+        let is_launch = |launch: &PendingCall| !launch.is_dropped() && launch.expected > Expected::Record;
         let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(is_launch);
         if is_there {
             self.within.insert(id, slots.to_vec());
@@ -319,7 +319,7 @@ impl Launches {
 
     /// An operation of it has come: the call, as it was before.
     #[inline]
-    pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<Launch> {
+    pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<PendingCall> {
         let launch = self.known.get_mut(&id)?;
         let before = *launch;
         if timed {
@@ -334,7 +334,7 @@ impl Launches {
     }
 
     /// The record of a call has come: the call, if it is remembered.
-    pub(super) fn recorded(&mut self, id: u32) -> Option<Launch> {
+    pub(super) fn recorded(&mut self, id: u32) -> Option<PendingCall> {
         let launch = self.known.get_mut(&id)?;
         self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
         launch.is_recorded = true;
