@@ -1,11 +1,14 @@
-//! What ran on the GPU, told to the span, the instance and the thread that launched it.
+//! What ran on the GPU, by the span, the instance and the thread that launched it.
 //!
-//! Threads note what they launch; CUPTI delivers, later and in any order, what ran. The two meet by correlation id. An operation is then counted three times over: in the
-//! table of its kind, in the lineage of its span (`lineage`), and in the instances of ranges around its launch (`instances`, `kernels`), whose rule is that of
-//! Nsight Systems.
+//! Threads note what they launch; CUPTI delivers later, in any order, what ran. Both have the correlation id of the
+//! call, by which the one finds the other (`pending`). An operation then counts in three places: in the table of its
+//! kind, in the node of its span and all above it (`lineage`), and in the instances of ranges around its launch
+//! (`instances`, `kernels`, `start_end`), as Nsight Systems counts them.
 //!
-//! Memory is bounded: launches by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and device (`intervals`), and what waits for the end of a drain
-//! by what came in it. Tables have a row for each name.
+//! Memory is bounded: calls by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and
+//! device (`intervals`), and what waits for the end of a drain by what came in it. Tables have a row for each name.
+//!
+//! All of it is pure: data in, data out.
 
 mod calls;
 mod hash;
@@ -40,12 +43,14 @@ pub const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Calls remembered until what they launched has come: at most 122 bytes each. Where API calls are recorded, in each of three drains as many of these, at most 80 bytes each.
+    /// Calls remembered until what they launched has come: at most 122 bytes each. Where API calls are recorded, in
+    /// each of three drains as many of these, at most 80 bytes each.
     pub launches: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
-    /// Instances not in the totals yet: some 250 bytes each, 16 for each kernel launched in it. In a drain there may be more, and one that is in the totals early stays as long as a launch in it is remembered: 64 and two and a half times as many at most. What runs in others counts as
-    /// late.
+    /// Instances that are not in the totals yet: some 250 bytes each, and 16 for each kernel launched in it. In a drain
+    /// there may be more, and one that was folded early stays while a launch in it is remembered: at most 64 and two
+    /// and a half times as many. What runs in others counts as late.
     pub instances: usize,
 }
 
@@ -59,7 +64,8 @@ pub struct Context<'a> {
 
 /// The whole of attribution: notes and records in, [`Totals`] out.
 ///
-/// In each drain, first the notes of all threads, then operations and calls in any order, then [`drained`](Self::drained).
+/// In each drain, first the notes of all threads, then operations and calls in any order, then
+/// [`drained`](Self::drained).
 #[derive(Debug)]
 pub struct Attribution {
     pending: Pending,
@@ -187,13 +193,15 @@ impl Attribution {
         }
     }
 
-    /// An operation that was over before the window. Its launch may have been noted in the window all the same, and waits for no more.
+    /// An operation that was over before the window. Its launch may have been noted in the window, and waits for it no
+    /// longer.
     pub fn passed(&mut self, op: &GpuOp) {
         let _counted_nowhere = self.pending.came(op.correlation, false);
     }
 
-    /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether
-    /// there were any, or it is known later, when these end, whether the kernel was outside of all.
+    /// Counts an operation in the instance of its launch, in those below it on the stack, and in the start/end ranges
+    /// around it. False if there are none. Where only open start/end ranges are around a kernel, it counts in them or
+    /// outside when these end.
     fn in_instances(
         &mut self,
         launch: &PendingCall,
@@ -267,8 +275,9 @@ impl Attribution {
         }
     }
 
-    /// A drain is over: what is over is folded. Where it `counts`, what is old is forgotten; the second of these after a driver call came, it counts unless a call of the runtime
-    /// has its id. Drains that follow on one another sooner than CUPTI delivers what belongs together do not count.
+    /// A drain is over: instances that are over go into the totals. If the drain `counts`, what is old is forgotten,
+    /// and driver calls that have waited for two such drains count, unless a call of the runtime has their id. A drain
+    /// does not count if it follows another sooner than CUPTI delivers what belongs together.
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
         self.lineage.drained();
         if counts {
@@ -284,7 +293,8 @@ impl Attribution {
         }
     }
 
-    /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
+    /// What was counted so far. Open instances count up to `now`, and waiting driver calls as if no call of the runtime
+    /// had their id. Changes nothing.
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
         let (mut nodes, total, unmatched) = self.lineage.totals();
@@ -316,7 +326,8 @@ impl Attribution {
         }
     }
 
-    /// A new window from `now` on: all that was counted is forgotten. What launches noted before still bring is dropped. Open instances go on, and are as long as the window.
+    /// A new window from `now` on: all that was counted is forgotten, and what launches of before still bring is
+    /// dropped. Open instances go on, as if they began now.
     pub fn clear(&mut self, now: Ticks) {
         self.pending.clear(|slot| self.instances.release(slot));
         self.instances.clear(now);

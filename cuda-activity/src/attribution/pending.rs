@@ -15,7 +15,8 @@ const DRAINS: usize = 2;
 /// Start/end ranges around calls that count as one more call, by their memory; a call in any of them counts as two.
 const AROUND: usize = 8;
 
-/// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what is captured into a graph nothing ever comes.
+/// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what
+/// is captured into a graph nothing ever comes.
 const RECORDS: usize = 4;
 
 /// What is expected of a call. In the order of how long it is remembered.
@@ -48,9 +49,10 @@ pub(super) enum Fate {
     Past,
 }
 
-/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to 7/8 and after growth to 7/16: 33 to 66. Then
-/// 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in which something was heard of it. At most 122 bytes a launch, and half as much
-/// again for the moment in which a table grows.
+/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to
+/// 7/8 and after growth to 7/16: 33 to 66. Then 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in
+/// which something was heard of it. At most 122 bytes a launch, and half as much again for the moment in which a table
+/// grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingCall {
     pub(super) node: u32,
@@ -108,25 +110,28 @@ pub(super) enum Joins {
     AsLaunch,
 }
 
-/// Remembered calls by correlation id. What it forgets lets go of the slots of instances, through the function that is given for it.
+/// Remembered calls by correlation id. What it forgets lets go of the slots of instances, through the function that is
+/// given for it.
 #[derive(Debug)]
 pub(super) struct Pending {
     limit: usize,
-    /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that back.
+    /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that
+    /// back.
     has_records: bool,
     known: Map<u32, PendingCall>,
     /// Start/end ranges around some of them.
     within: Map<u32, Vec<u32>>,
     /// Summed lengths of these.
     around: usize,
-    /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no operations come go first.
+    /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no
+    /// operations come go first.
     arrived: VecDeque<(u32, u32)>,
     mere_calls: VecDeque<(u32, u32)>,
     /// How many of the latter wait for their records.
     unrecorded: usize,
     serial: u32,
-    /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still run, as one that waits may for many drains, and
-    /// does not age before the next note of its thread.
+    /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still
+    /// run, as one that waits may for many drains, and does not age before the next note of its thread.
     running: Map<u32, u32>,
     /// Ids that age from a drain on, for this drain and those before.
     ageing: VecDeque<Vec<u32>>,
@@ -177,7 +182,8 @@ impl Pending {
         self.running.values().copied().collect()
     }
 
-    /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one call of the runtime have its id.
+    /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one
+    /// call of the runtime have its id.
     pub(super) fn joins(&mut self, id: u32, launch: &PendingCall) -> Joins {
         let has_records = self.has_records;
         let Some(known) = self.known.get_mut(&id) else { return Joins::No };
@@ -258,8 +264,8 @@ impl Pending {
         }
     }
 
-    /// Forgets the oldest call of which no operations come, unless few of these wait for their records; then, and where there is none, the oldest, however much may come of it.
-    /// False where there is nothing.
+    /// Forgets the oldest call of which no operations come, unless few of these wait for their records; then, and where
+    /// there is none, the oldest, however much may come of it. False where there is nothing.
     fn forget_one(&mut self, mut free: impl FnMut(u32)) -> bool {
         let mere_call = loop {
             let Some(&(id, serial)) = self.mere_calls.front() else { break None };

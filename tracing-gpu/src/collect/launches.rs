@@ -265,7 +265,7 @@ impl Shard {
 
     /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
     fn begin_lifetimes(&self, lifetimes: &mut Lifetimes, before: Ticks) {
-        for (id, open) in lifetimes.to_note().filter(|(_, lifetime)| lifetime.start < before) {
+        for (id, open) in lifetimes.unnoted().filter(|(_, lifetime)| lifetime.start < before) {
             let (parent, style) = (self.around(open.start), RangeStyle::StartEnd);
             let start = open.start.max(self.core.window());
             open.is_noted = self.note(&Note::Began(Instance { id, parent, label: open.label, style, start }));

@@ -16,7 +16,8 @@ use crate::process;
 #[repr(align(64))]
 pub(super) struct Entry {
     core: &'static Core,
-    /// Whether calls are noted: there was one since the collector is there, and the exit hook comes before what CUDA had registered until then. Not in forked children.
+    /// Whether calls are noted. Set by the first call, which registers the exit hook once more, so that it runs before
+    /// CUDA's. Cleared in a forked child.
     hooked: AtomicBool,
     collector: OnceCell<&'static Collector>,
 }
@@ -71,7 +72,8 @@ impl Sink for Entry {
         }
     }
 
-    /// Calls come to [`hook`](Self::hook) again, which knows: here any lock may be held by a thread that there is not, be it one to find a shard, or a lifetime's.
+    /// Sends calls to [`hook`](Self::hook) again, which knows that this is a child. Any lock may be held by a thread
+    /// that does not exist here.
     fn forked(&self) {
         self.hooked.store(false, Relaxed);
     }

@@ -1,7 +1,11 @@
-//! Collects what CUPTI records and what threads noted of their launches, and has them attributed.
+//! The collector: a thread that joins the launch logs of all threads with what CUPTI records.
 //!
-//! A thread of its own does so ten times a second, sooner where much is noted, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
-//! put aside.
+//! It does so ten times a second, sooner where much is noted; a summary does it once more. CUPTI's callbacks only put
+//! buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines it hands [`GpuRecords`] to whoever
+//! [`TakesRecords`] (`records`).
+//!
+//! It imports the threads' state, the session and the crate cuda-activity. It does not know who drains it, who writes
+//! timelines, or how the process ends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -29,23 +33,25 @@ pub(crate) use records::{GpuRecords, TakesRecords};
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
-/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers, with those that wait to be read; launches and instances whose operations have not
-/// all come; and what threads note until it is collected.
+/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers, with those that wait to be read; launches
+/// and instances whose operations have not all come; and what threads note until it is collected.
 const BUFFERS: usize = 9;
 const LAUNCHES: usize = 3;
 const INSTANCES: usize = 3;
 const NOTES: usize = 1;
 const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
-/// A round comes early where so much of the calls that can be remembered is noted, as a part of them: more is, by the time that these are read.
+/// A round comes early where so much of the calls that can be remembered is noted, as a part of them: more is, by the
+/// time that these are read.
 const EARLY: usize = 5;
 
-/// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per instance that is not in the totals: there may be two and a
-/// half times as many instances.
+/// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per
+/// instance that is not in the totals: there may be two and a half times as many instances.
 const LAUNCH_BYTES: usize = 128;
 const CALL_BYTES: usize = 3 * 80;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
 
-/// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of `finish`.
+/// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of
+/// `finish`.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 
 /// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
@@ -112,8 +118,8 @@ impl ActivityTotals {
 }
 
 impl Collector {
-    /// Starts collecting: single calls of the CUDA API too where `calls` are wanted, in at most so many bytes of `memory`. The error is the
-    /// sentence that the report has.
+    /// Starts collecting: single calls of the CUDA API too where `calls` are wanted, in at most so many bytes of
+    /// `memory`. The error is the sentence that the report has.
     pub(crate) fn start(core: &'static Core, calls: bool, memory: usize) -> Result<&'static Self, String> {
         if OWNER.compare_exchange(0, core.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());
@@ -239,7 +245,8 @@ impl Collector {
         attribution.drained(&context, counts);
     }
 
-    /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
+    /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the
+    /// profiler's began.
     pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords, origin: u64) {
         let _once = self.recorder.set((recorder, origin));
     }
@@ -308,8 +315,9 @@ impl Collector {
         state.dropped_before = dropped;
     }
 
-    /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where the program is alive (`orderly`), else, at the
-    /// end of the process, for 1.5 s at most, and then takes what there is.
+    /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where
+    /// the program is alive (`orderly`), else, at the end of the process, for 1.5 s at most, and then takes what there
+    /// is.
     pub(crate) fn finish(&self, orderly: bool) {
         own::announce();
         self.core.set_collecting(false);

@@ -58,7 +58,8 @@ fn kernels(all: &ActivityTotals) -> Vec<KernelStats> {
         merged.entry(all.kernel(id)).or_default().merge(times);
     }
     let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats { name, times: ns(&all) }).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
+    // Stable: equal totals stay in the order of their names.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 

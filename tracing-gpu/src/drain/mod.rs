@@ -1,4 +1,9 @@
-//! From what the threads wrote to a summary. Never stops them.
+//! Rows of all threads to a [`Summary`], without stopping the threads.
+//!
+//! Here ticks become nanoseconds, and numbers become names: of ranges in this file, of the GPU's work in `gpu`.
+//! `recursion` says what a node inside of itself would count twice.
+//!
+//! It imports the threads' state, the session, the streams and the collector. Nothing below it calls it.
 
 #[cfg(feature = "cudarc")]
 mod gpu;
@@ -46,7 +51,8 @@ pub(crate) struct End {
 /// Everything measured so far in the current window, or in the last one.
 pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end: Option<&End>) -> Summary {
     if core.gpu {
-        stream::read_all(end.and_then(|end| end.patience)); // waits for the GPU, for what was recorded on named streams; the measured threads go on
+        // Waits for the GPU, for what was recorded on named streams; the measured threads go on.
+        stream::read_all(end.and_then(|end| end.patience));
     }
     let rate = core.clock.calibrate();
     let window = core.window();
@@ -74,7 +80,8 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end:
     }
     let activity = collector.map(|collector| collector.totals(core.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
-    let now = end.map_or_else(|| core.clock.now(), |end| end.at); // after the rows: none of their durations is longer than the window
+    // After the rows: none of their durations is longer than the window.
+    let now = end.map_or_else(|| core.clock.now(), |end| end.at);
     let stream_rows = core.streams.rows();
     core.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
@@ -144,7 +151,8 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
         total_ns: rate.ns(distribution.total),
         min_ns: rate.ns(u128::from(distribution.min)),
         max_ns: rate.ns(u128::from(distribution.max)),
-        // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is itself.
+        // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is
+        // itself.
         median_ns: median.map(|median| {
             (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
         }),
@@ -159,7 +167,8 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
         Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
     });
     let mut rows: Vec<RangeStats> = rows.collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
+    // Stable: equal totals stay in the order of their names.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 
@@ -167,7 +176,8 @@ fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
         rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
+    // Stable: equal totals stay in the order of their names.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 
@@ -276,7 +286,8 @@ fn tree(
     window: u64,
 ) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
-    // A parent has a lower number than its children: from the last node to the first, every node is complete when it is handed up.
+    // A parent has a lower number than its children: from the last node to the first, every node is complete when it is
+    // handed up.
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();

@@ -15,7 +15,8 @@ use crate::collector::{GpuRecords, TakesRecords};
 
 /// Memory of a launch and of an instance that are remembered for what is still to come of them, on one stream.
 const REMEMBERED_BYTES: usize = 512;
-/// Drains of the collector, ten a second, after the last operation of a launch in which more of it may come: they come together.
+/// Drains of the collector, ten a second, after the last operation of a launch in which more of it may come: they come
+/// together.
 const GRACE: u64 = 10;
 /// The same for a graph, whose operations may come long after one another: a minute.
 const GRAPH_GRACE: u64 = 600;

@@ -1,7 +1,13 @@
-//! Writes timelines while the program runs: takes what threads recorded and what ran on the GPU, and hands it to the files.
+//! The thread that writes timelines while the program runs: it takes what threads recorded and what ran on the GPU, and
+//! hands it to the files.
 //!
-//! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
-//! program, go on.
+//! It does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and
+//! the program, go on.
+//! `moments` converts ticks, `open_ranges` keeps the values of ranges that have not ended, and `gpu` and `projections`
+//! join operations with the launches and ranges that they are of.
+//!
+//! It imports the threads' state, the session, and what the collector hands over. It knows no profiler and no summary
+//! but the one it is given at the end.
 
 mod files;
 #[cfg(feature = "cudarc")]
@@ -138,9 +144,11 @@ fn give(
 }
 
 impl Recorder {
-    /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the end.
+    /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the
+    /// end.
     ///
-    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it; the threads' side is bounded by the core's room.
+    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the core
+    /// bounds the threads' side.
     pub(crate) fn start(
         core: &'static Core,
         process: &Process,

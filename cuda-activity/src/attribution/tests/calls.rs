@@ -27,7 +27,8 @@ fn a_call_is_remembered_until_its_record_has_come() {
     assert_eq!((all.pending.remembered(), all.losses()), (0, AttributionLosses::default()));
 }
 
-/// Calls that nothing but their records come of are many more than launches; they must not push out these, nor the profiler's own.
+/// Calls that nothing but their records come of are many more than launches; they must not push out these, nor the
+/// profiler's own.
 #[test]
 fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
     let mut all = with_calls(100);
@@ -84,7 +85,8 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
     assert_eq!((all.pending.remembered(), all.losses().outstanding), (100, 100));
 }
 
-/// The order of arrival takes what [`PendingCall`](crate::attribution::PendingCall) says, of whichever kind the calls were before.
+/// The order of arrival takes what [`PendingCall`](crate::attribution::PendingCall) says, of whichever kind the calls
+/// were before.
 #[test]
 fn the_order_of_calls_and_launches_has_one_bound() {
     let mut all = with_calls(2_000);

@@ -322,8 +322,8 @@ fn any_note() -> impl Strategy<Value = Note> {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: nothing panics, every operation with a time is in the table of all unless it is dropped, and in the end nothing is kept but
-    /// what is open or awaited.
+    /// Whatever comes in whatever order: nothing panics, every operation with a time is in the table of all unless it
+    /// is dropped, and in the end nothing is kept but what is open or awaited.
     #[test]
     fn hostile_input_does_no_harm(
         steps in prop::collection::vec((0u8..9, any_note(), 0u32..6, prop_oneof![0u64..50, any::<u64>()], prop_oneof![0u64..50, any::<u64>()]), 0..120),

@@ -7,7 +7,8 @@ fn lifetime(id: u64, parent: u64, label: u32) -> Note {
 }
 
 impl Attribution {
-    /// Range instances, executions and times of the kernel in a start/end range of this name, or in the row of no range.
+    /// Range instances, executions and times of the kernel in a start/end range of this name, or in the row of no
+    /// range.
     fn kernels_in(&self, label: Option<u32>) -> (u64, u64, u64) {
         let range = label.map(|label| (label, RangeStyle::StartEnd));
         let row = self.totals(100).range_kernels.remove(&(1, range, 1)).unwrap_or_default();
