@@ -14,6 +14,7 @@ mod buffers;
 mod calls;
 mod context;
 pub mod decode;
+mod delivery;
 pub mod library;
 mod names;
 mod receive;
@@ -24,8 +25,8 @@ mod unavailable;
 
 pub use buffers::Filled;
 pub use calls::{ENQUEUE, is_graph_launch};
-pub use receive::{clock as now, forked};
-pub use session::{Session, start};
+pub use receive::clock as now;
+pub use session::{Session, before_own_calls, start};
 pub use strides::Strides;
 pub use unavailable::Unavailable;
 
