@@ -1,46 +1,12 @@
 //! Which calls of the driver are our own: they are in no table.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
-
-use parking_lot::Mutex;
-
-use crate::cupti::Session;
-use crate::forks;
 
 thread_local! {
     /// Depth of our own code around the driver on this thread. Needs no destructor.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Whether a session records API calls and does not tell our slight ones apart yet. Cleared by the thread that is first
-/// to make any.
-static UNWATCHED: AtomicBool = AtomicBool::new(false);
-/// The last session that was started.
-static SESSION: Mutex<Option<&'static Session>> = Mutex::new(None);
-
-/// From here on this session records the calls of this process: API calls too where `has_calls`.
-pub fn recorded_by(session: &'static Session, has_calls: bool) {
-    *SESSION.lock() = Some(session);
-    UNWATCHED.store(has_calls, Relaxed);
-}
-
-/// To be called before calls of our own on streams: the session must tell them from the program's.
-#[inline]
-pub fn announce() {
-    if UNWATCHED.load(Relaxed) && !forks::is_child() {
-        watch();
-    }
-}
-
-#[cold]
-fn watch() {
-    let last = SESSION.lock();
-    if let Some(session) = last.filter(|_| UNWATCHED.swap(false, Relaxed)) {
-        during(|| session.watch_slight());
-    }
 }
 
 /// See [`calls`].

@@ -1,7 +1,7 @@
 //! The words the parts of the profiler speak to each other in.
 
-use crate::stats::Distribution;
-use crate::summary::RangeStyle;
+use range_report::RangeStyle;
+use range_report::stats::Distribution;
 
 /// Number of a named stream; 0 for none.
 pub(crate) type StreamId = u32;

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
+use range_report::stats::Distribution;
+use range_report::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
 
 use crate::budget::Budget;
-use crate::stats::Distribution;
-use crate::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
 
 /// Chunk `c` ends at `16 << 2c` durations; the last one at 16,384.
 const CHUNKS: usize = 6;

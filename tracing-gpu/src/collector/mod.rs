@@ -162,7 +162,6 @@ impl Collector {
         entry.open(collector);
         core.note_room.allow(share(NOTES));
         core.set_collecting(true);
-        own::recorded_by(session, calls);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
             Ok(thread) => {
@@ -319,7 +318,7 @@ impl Collector {
     /// the program is alive (`orderly`), else, at the end of the process, for 1.5 s at most, and then takes what there
     /// is.
     pub(crate) fn finish(&self, orderly: bool) {
-        own::announce();
+        cupti::before_own_calls();
         self.core.set_collecting(false);
         self.stop.store(true, Release); // pairs with `run`
         if let Some(thread) = self.thread.lock().take() {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use range_report::StreamLosses;
+
 use crate::budget::Budget;
 use crate::clock::Ticks;
 use crate::record::{RangeKey, StreamId, StreamRow};
-use crate::summary::StreamLosses;
 
 /// No pair is ever started.
 #[derive(Clone, Copy, Debug)]

@@ -10,11 +10,11 @@ use std::sync::atomic::{
 };
 
 use parking_lot::Mutex;
+use range_report::RangeStyle;
 
 use super::queue::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;
 use crate::record::RangeKey;
-use crate::summary::RangeStyle;
 
 /// Pairs that a lane holds. It holds at most as many spare events.
 pub(super) const LENGTH: usize = 64;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cuda_activity::own_calls;
+use cuda_activity::{cupti, own_calls};
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUcontext, CUstream};
 use pin_project_lite::pin_project;
@@ -132,7 +132,7 @@ impl<F: Future> OnStream for F {}
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 #[inline(always)]
 pub(crate) fn begin(totals: &'static StreamTotals, stream: StreamId) -> Option<StartedPair> {
-    own_calls::announce();
+    cupti::before_own_calls();
     let _ours = own_calls::calls();
     events::begin(totals, stream)
 }

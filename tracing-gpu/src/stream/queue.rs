@@ -251,7 +251,7 @@ impl Queue {
 mod tests {
     use super::super::named;
     use super::*;
-    use crate::summary::RangeStyle;
+    use range_report::RangeStyle;
 
     fn pair(number: usize) -> RecordedPair {
         let key = RangeKey { label: 0, category: 0, style: RangeStyle::PushPop };

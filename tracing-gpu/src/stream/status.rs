@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use cuda_activity::driver::Driver;
 use cuda_activity::forks;
+use range_report::StreamLosses;
 
 use super::events;
 use super::named::{self, NamedStream};
 use super::totals::StreamTotals;
-use crate::summary::StreamLosses;
 
 /// What could not be timed in the profiler's window so far.
 pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {

@@ -214,8 +214,8 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Distribution;
-    use crate::summary::RangeStyle;
+    use range_report::RangeStyle;
+    use range_report::stats::Distribution;
 
     fn totals(budget: usize) -> StreamTotals {
         StreamTotals::new(0, Arc::new(Budget::new(budget)))
