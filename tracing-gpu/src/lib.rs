@@ -150,6 +150,8 @@
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
 #[allow(unreachable_pub, missing_docs)] // public for the feature `internals`
 mod activity;
+mod budget;
+mod chunked;
 mod clock;
 mod collect;
 mod compare;
@@ -167,23 +169,23 @@ mod gpu;
 mod gpu;
 mod identity;
 mod init;
-mod layer;
-mod marks;
-mod nesting;
 mod outputs;
-mod own_values;
+mod page;
 mod process;
 mod profiler;
 mod record;
 mod recorder;
 mod replace;
 pub mod report;
+mod session;
 #[cfg(feature = "signals")]
 mod signals;
+mod span;
 #[allow(unreachable_pub, missing_docs)]
 mod stats;
-mod subscriber;
 mod summary;
+mod thread;
+mod tier;
 #[allow(dead_code, unreachable_pub, missing_docs)] // public in `internals`; not all features use all
 mod timeline;
 
@@ -212,13 +214,13 @@ pub use export::json::JsonError;
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
-pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
 pub use report::{MergedTable, RenderOptions, Report, TableStyle};
-pub use subscriber::GpuSubscriber;
 pub use summary::{
     ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
     MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
     Projected, ProjectionStats, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes,
     StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode, WorkPart,
 };
+pub use tier::layer::GpuLayer;
+pub use tier::subscriber::GpuSubscriber;

@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use super::row::Row;
-use super::samples::Budget;
+use crate::budget::Budget;
 use crate::gpu::StreamId;
 use crate::record::RangeKey;
 use crate::stats::Distribution;

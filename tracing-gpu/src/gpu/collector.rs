@@ -21,6 +21,7 @@ use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
 use crate::recorder::{Moments, Recorder};
 use crate::summary::ActivityLosses;
+use crate::thread::engine::Engine;
 
 mod entry;
 
@@ -71,6 +72,7 @@ fn watch_own_calls() {
 /// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Collector {
+    engine: &'static Engine,
     core: &'static Core,
     session: &'static Session,
     calls: bool,
@@ -122,15 +124,16 @@ pub(crate) struct CollectorOptions {
 
 impl Collector {
     /// Starts collecting. The error is the sentence that the report has.
-    pub(crate) fn start(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
-        if OWNER.compare_exchange(0, core.id, Acquire, Relaxed).is_err() {
+    pub(crate) fn start(engine: &'static Engine, options: CollectorOptions) -> Result<&'static Self, String> {
+        if OWNER.compare_exchange(0, engine.session.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());
         }
-        Self::start_owned(core, options).inspect_err(|_| OWNER.store(0, Release))
+        Self::start_owned(engine, options).inspect_err(|_| OWNER.store(0, Release))
     }
 
-    fn start_owned(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
-        let entry: &'static Entry = Box::leak(Box::new(Entry::new(core)));
+    fn start_owned(engine: &'static Engine, options: CollectorOptions) -> Result<&'static Self, String> {
+        let core = &engine.session;
+        let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
         let share = |parts: usize| options.memory / PARTS * parts;
         let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
@@ -141,6 +144,7 @@ impl Collector {
             instances: share(INSTANCES) / INSTANCE_BYTES,
         };
         let collector: &'static Self = Box::leak(Box::new(Self {
+            engine,
             core,
             session,
             calls: options.calls,
@@ -211,7 +215,7 @@ impl Collector {
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, moments, notes, dropped_notes, losses, .. } = &mut *state;
-        for shard in self.core.all_shards() {
+        for shard in self.engine.all_threads() {
             *dropped_notes += shard.take_notes(notes);
             if let Some(moments) = moments.as_mut().filter(|_| !notes.is_empty()) {
                 moments.add(|| self.core.clock.anchor()); // after what is converted by it

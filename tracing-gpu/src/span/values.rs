@@ -1,0 +1,362 @@
+//! Values of a single span: name, colour, category, payload, lifetime, read from its fields.
+
+use std::fmt::{self, Write as _};
+use std::ops;
+
+use nvtx_rs::{Attributes, Color, Payload, RangeId};
+use parking_lot::Mutex;
+use tracing_core::Metadata;
+use tracing_core::field::{Field, Visit};
+
+use super::fields::Fields;
+use super::misread::Misread;
+use crate::activity::InstanceId;
+use crate::clock::Ticks;
+use crate::gpu::StreamId;
+use crate::record::Place;
+use crate::thread::lifetimes::Begun;
+use crate::timeline::Value;
+
+/// A field that this crate reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Own {
+    Name,
+    Color,
+    Category,
+    Payload,
+    Lifetime,
+    /// A number that `stream_id` gave.
+    Stream,
+}
+
+/// Fields of NVIDIA's own layer come without a prefix, so that code written for it works unchanged.
+fn own_field(name: &str) -> Option<Own> {
+    Some(match name {
+        "nvtx.name" => Own::Name,
+        "nvtx.color" | "color" => Own::Color,
+        "nvtx.category" | "category" => Own::Category,
+        "nvtx.payload" | "payload" => Own::Payload,
+        "nvtx.lifetime" => Own::Lifetime,
+        "gpu.stream" => Own::Stream,
+        _ => return None,
+    })
+}
+
+impl Own {
+    const fn takes(self) -> &'static str {
+        match self {
+            Self::Name => "a text or a number",
+            Self::Color => "a colour",
+            Self::Category => "a text or an integer from 0 to 2^32 - 1",
+            Self::Payload => "a number or a bool",
+            Self::Lifetime => "true or false",
+            Self::Stream => "what `stream_id` returned",
+        }
+    }
+}
+
+pub(crate) fn is_own_field(name: &str) -> bool {
+    own_field(name).is_some()
+}
+
+/// Whether a field is called as ours are, and is none of them.
+pub(crate) fn is_unknown_field(name: &str) -> bool {
+    name.starts_with("nvtx.") && own_field(name).is_none()
+}
+
+/// A category as a span has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Category<'a> {
+    Text(&'a str),
+    Number(u32),
+}
+
+/// Memory that is used again for what is read of spans.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) texts: String,
+    pub(crate) others: Fields,
+}
+
+/// What was read from the fields of a span, at its creation or in one `record`.
+#[derive(Debug, Default)]
+pub(crate) struct FieldValues {
+    /// Those of the name and the category, one behind the other.
+    texts: String,
+    name: Option<ops::Range<usize>>,
+    category_name: Option<ops::Range<usize>>,
+    category_number: Option<u32>,
+    pub(crate) color: Option<Color>,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) lifetime: bool,
+    pub(crate) stream: Option<StreamId>,
+    /// The first field that was given something else than it takes, and where that is among the texts.
+    misread: Option<(Misread, ops::Range<usize>)>,
+    with_others: bool,
+    others: Fields,
+}
+
+impl FieldValues {
+    /// Nothing yet. `with_others`: whether a timeline wants the span's other fields.
+    pub(crate) fn new(scratch: Scratch, with_others: bool) -> Self {
+        let Scratch { texts, others } = scratch;
+        Self { texts, others, with_others, ..Self::default() }
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.texts.get(self.name.clone()?)
+    }
+
+    pub(crate) fn category(&self) -> Option<Category<'_>> {
+        let text = self.category_name.clone().and_then(|place| self.texts.get(place));
+        text.map(Category::Text).or(self.category_number.map(Category::Number))
+    }
+
+    /// What was ignored, and its value.
+    pub(crate) fn misread(&self) -> Option<(Misread, &str)> {
+        let (misread, place) = self.misread.clone()?;
+        Some((misread, self.texts.get(place)?))
+    }
+
+    /// What a span has that has no values yet, with the number of its category; and the memory of what was read.
+    pub(crate) fn begin(self, category: u32) -> (Changing, Scratch) {
+        let Self { color, payload, stream, texts, others, .. } = self;
+        (Changing { category, color, payload, stream: stream.unwrap_or(0) }, Scratch { texts, others })
+    }
+
+    /// Takes over a text that was put at the end of the texts, from there on.
+    fn text(&mut self, field: &Field, own: Own, from: usize) {
+        match own {
+            Own::Name => self.name = Some(from..self.texts.len()),
+            Own::Category => (self.category_name, self.category_number) = (Some(from..self.texts.len()), None),
+            Own::Color => match self.texts.get(from..).and_then(|text| text.parse().ok()) {
+                Some(color) => self.color = Some(color),
+                None => self.ignored(field, own, from),
+            },
+            // A number or a bool is a text where it comes with `%` or `?`.
+            Own::Payload | Own::Lifetime | Own::Stream => {
+                let text = self.texts.get(from..).unwrap_or_default();
+                match (own, text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
+                    (Own::Payload, Ok(number), ..) => self.payload = Some(number.into()),
+                    (Own::Payload, _, Ok(number), _) => self.payload = Some(number.into()),
+                    (Own::Payload, .., Ok(bool)) => self.payload = Some(u32::from(bool).into()),
+                    (Own::Lifetime, .., Ok(bool)) => self.lifetime = bool,
+                    (Own::Stream, Ok(number), ..) => self.stream = u32::try_from(number).ok().or(self.stream),
+                    _ => self.ignored(field, own, from),
+                }
+            }
+        }
+    }
+
+    fn integer<T: Into<Payload> + Copy + fmt::Display>(&mut self, field: &Field, own: Own, value: T)
+    where
+        u32: TryFrom<T>,
+    {
+        match (own, u32::try_from(value).ok()) {
+            (Own::Name, _) => self.formatted(field, own, format_args!("{value}")),
+            (Own::Payload, _) => self.payload = Some(value.into()),
+            // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
+            (Own::Color, Some(rgb)) if rgb >> 24 == 0 => self.color = Some(Color::argb(rgb | 0xff00_0000)),
+            (Own::Color, Some(argb)) => self.color = Some(Color::argb(argb)),
+            (Own::Stream, Some(stream)) => self.stream = Some(stream),
+            (Own::Category, Some(number)) => (self.category_name, self.category_number) = (None, Some(number)),
+            (Own::Color | Own::Stream | Own::Category, None) | (Own::Lifetime, _) => {
+                self.meaningless(field, own, value)
+            }
+        }
+    }
+
+    fn formatted(&mut self, field: &Field, own: Own, value: fmt::Arguments<'_>) {
+        let from = self.texts.len();
+        if self.texts.write_fmt(value).is_ok() {
+            self.text(field, own, from);
+        }
+    }
+
+    fn meaningless(&mut self, field: &Field, own: Own, value: impl fmt::Display) {
+        let from = self.texts.len();
+        if self.misread.is_none() && write!(self.texts, "{value}").is_ok() {
+            self.ignored(field, own, from);
+        }
+    }
+
+    /// Remembers the text that was put at the end of the texts. Fields of NVIDIA's layer may be the program's own, and mean something else.
+    fn ignored(&mut self, field: &Field, own: Own, from: usize) {
+        let field = field.name();
+        if self.misread.is_none() && field.contains('.') {
+            self.misread = Some((Misread { field, takes: own.takes() }, from..self.texts.len()));
+        }
+    }
+
+    fn other(&mut self, field: &Field, value: Value<'_>) {
+        if self.with_others {
+            self.others.push(field.name(), value);
+        }
+    }
+}
+
+impl Visit for FieldValues {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let Some(own) = own_field(field.name()) else { return self.other(field, Value::Text(value)) };
+        let from = self.texts.len();
+        self.texts.push_str(value);
+        self.text(field, own, from);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match own_field(field.name()) {
+            None => self.other(field, Value::Unsigned(value)),
+            Some(own) => self.integer(field, own, value),
+        }
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        match own_field(field.name()) {
+            None => self.other(field, Value::Integer(value)),
+            Some(own) => self.integer(field, own, value),
+        }
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        match own_field(field.name()) {
+            None => self.other(field, Value::Float(value)),
+            Some(Own::Payload) => self.payload = Some(Payload::F64(value)),
+            Some(Own::Name) => self.formatted(field, Own::Name, format_args!("{value}")),
+            Some(own) => self.meaningless(field, own, value),
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        match own_field(field.name()) {
+            None => self.other(field, Value::Bool(value)),
+            Some(Own::Lifetime) => self.lifetime = value,
+            Some(Own::Payload) => self.payload = Some(Payload::U32(u32::from(value))),
+            Some(own) => self.meaningless(field, own, value),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // `%value` and `?value` come here; whatever else the span carries is not formatted.
+        match own_field(field.name()) {
+            None if self.with_others => self.others.push_formatted(field.name(), value),
+            None => {}
+            Some(own) => self.formatted(field, own, format_args!("{value:?}")),
+        }
+    }
+}
+
+/// The values of one span, kept from its creation to its close.
+#[derive(Debug)]
+pub(crate) struct SpanValues {
+    pub(crate) metadata: &'static Metadata<'static>,
+    /// Node of the lineage tree.
+    pub(crate) node: u32,
+    /// Interned name, which never changes.
+    pub(crate) label: u32,
+    /// The shard of its creation, the category it had there, and where it was counted.
+    created: (u32, u32, Place),
+    kept: Mutex<Kept>,
+}
+
+/// One lock for all: an entry asks for most of it.
+#[derive(Debug)]
+struct Kept {
+    changing: Changing,
+    /// Those that are not ours.
+    fields: Fields,
+    lifetime: Option<Lifetime>,
+}
+
+/// What `record` may change; it takes effect at the next entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changing {
+    /// Interned category, 0 for none.
+    pub(crate) category: u32,
+    pub(crate) color: Option<Color>,
+    pub(crate) payload: Option<Payload>,
+    /// Stream that the span names; 0 for none.
+    pub(crate) stream: StreamId,
+}
+
+impl Changing {
+    /// The attributes of the row, with this span's own.
+    pub(crate) fn apply<'a>(&self, mut attributes: Attributes<'a>) -> Attributes<'a> {
+        if let Some(color) = self.color {
+            attributes = attributes.color(color);
+        }
+        if let Some(payload) = self.payload {
+            attributes = attributes.payload(payload);
+        }
+        attributes
+    }
+}
+
+/// A span that is also a start/end range from creation to close.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifetime {
+    pub(crate) start: Ticks,
+    pub(crate) range: Option<RangeId>,
+    pub(crate) begun: Begun,
+    /// The operating system's number of the thread that it began on.
+    pub(crate) thread: u32,
+    /// Its number for whoever collects the GPU's work; 0 if nobody does.
+    pub(crate) instance: InstanceId,
+}
+
+impl SpanValues {
+    /// `place` is where the span is counted on the shard of this number.
+    pub(crate) fn new(
+        metadata: &'static Metadata<'static>,
+        (node, label): (u32, u32),
+        (shard, place): (u32, Place),
+        changing: Changing,
+        others: Fields,
+    ) -> Self {
+        let created = (shard, changing.category, place);
+        let mut fields = Fields::default();
+        fields.update(others);
+        Self { metadata, node, label, created, kept: Mutex::new(Kept { changing, fields, lifetime: None }) }
+    }
+
+    pub(crate) fn now(&self) -> Changing {
+        self.kept.lock().changing
+    }
+
+    /// Where it is counted on the shard of this number, if that is known from its creation.
+    pub(crate) fn place(&self, shard: u32, category: u32) -> Option<Place> {
+        let (created_on, created_with, place) = self.created;
+        ((created_on, created_with) == (shard, category)).then_some(place)
+    }
+
+    /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is not used any more.
+    pub(crate) fn update(&self, recorded: FieldValues, category: Option<u32>) -> Scratch {
+        let mut kept = self.kept.lock();
+        let changing = &mut kept.changing;
+        changing.category = category.unwrap_or(changing.category);
+        changing.color = recorded.color.or(changing.color);
+        changing.payload = recorded.payload.or(changing.payload);
+        changing.stream = recorded.stream.unwrap_or(changing.stream);
+        let FieldValues { texts, others, .. } = recorded;
+        if others.is_empty() {
+            return Scratch { texts, others };
+        }
+        kept.fields.update(others);
+        Scratch { texts, others: Fields::default() }
+    }
+
+    /// What a timeline shows of an entry.
+    pub(crate) fn with_fields(&self, take: impl FnOnce(&Changing, &Fields)) {
+        let kept = self.kept.lock();
+        take(&kept.changing, &kept.fields);
+    }
+
+    pub(crate) fn begin_lifetime(&self, lifetime: Lifetime) {
+        self.kept.lock().lifetime = Some(lifetime);
+    }
+
+    /// The lifetime, once; and what is kept of the span's other fields, which is then gone.
+    pub(crate) fn end(&self) -> (Option<Lifetime>, Changing, Fields) {
+        let mut kept = self.kept.lock();
+        (kept.lifetime.take(), kept.changing, std::mem::take(&mut kept.fields))
+    }
+}

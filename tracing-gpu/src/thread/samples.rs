@@ -1,0 +1,260 @@
+//! The durations of one row on one thread: kept one by one up to a bound, counted in histogram pages after that.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use once_cell::sync::OnceCell;
+
+use crate::budget::Budget;
+use crate::stats::Distribution;
+use crate::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
+
+/// Chunk `c` ends at `16 << 2c` durations; the last one at 16,384.
+const CHUNKS: usize = 6;
+const FIRST_CHUNK: usize = 16;
+/// Durations a row keeps one by one on each thread.
+pub(crate) const KEPT: u64 = (FIRST_CHUNK as u64) << (2 * (CHUNKS - 1));
+
+/// Written by the thread that owns the row, read by whoever takes a summary.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct Samples {
+    /// The chunk that the next duration goes to, and the number of its first one: they save the fast path the arithmetic of
+    /// `place`, and are only changed where a chunk is full.
+    chunk: AtomicUsize,
+    chunk_start: AtomicU64,
+    chunks: [OnceCell<Box<[AtomicU64]>>; CHUNKS],
+    pages: OnceCell<Box<Pages>>,
+}
+
+#[derive(Debug)]
+struct Pages([OnceCell<Box<Page>>; OCTAVES]);
+
+/// Counters of an octave.
+type Page = [AtomicU32; BUCKETS];
+
+impl Pages {
+    #[inline(always)]
+    fn page(&self, octave: usize) -> Option<&Page> {
+        self.0.get(octave)?.get().map(Box::as_ref)
+    }
+}
+
+impl Samples {
+    /// Where duration number `index` of the row is kept, if there is memory for it already.
+    #[inline(always)]
+    fn slot(&self, index: u64) -> Option<&AtomicU64> {
+        let offset = index.wrapping_sub(self.chunk_start.load(Relaxed));
+        self.chunks.get(self.chunk.load(Relaxed))?.get()?.get(offset as usize)
+    }
+
+    /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
+    /// duration is not kept, and the median of the row is unknown from then on.
+    #[inline]
+    pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
+        if index >= KEPT {
+            self.count_all(std::iter::once(duration), budget);
+        } else if let Some(slot) = self.slot(index) {
+            slot.store(duration, Relaxed);
+        } else {
+            self.keep_in_new(index, duration, budget);
+        }
+    }
+
+    /// [`keep`](Self::keep) of several, from number `index` on.
+    #[inline]
+    pub(crate) fn keep_all(&self, index: u64, durations: impl Iterator<Item = u64>, budget: &Budget) {
+        if index >= KEPT {
+            return self.count_all(durations, budget);
+        }
+        for (index, duration) in (index..).zip(durations) {
+            self.keep(index, duration, budget);
+        }
+    }
+
+    /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is looked up once.
+    #[inline(always)]
+    fn count_all(&self, durations: impl Iterator<Item = u64>, budget: &Budget) {
+        let (mut pages, mut octave, mut page) = (self.pages.get(), OCTAVES, None);
+        for duration in durations {
+            let (other, bucket) = bucket_of(duration);
+            if other != octave {
+                (octave, page) = (other, pages.and_then(|pages| pages.page(other)));
+            }
+            match page {
+                Some(page) => {
+                    let counter = &page[bucket % BUCKETS];
+                    counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
+                }
+                None => {
+                    self.count(duration, budget);
+                    (pages, octave) = (self.pages.get(), OCTAVES); // its page may be there now
+                }
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn keep_in_new(&self, index: u64, duration: u64, budget: &Budget) {
+        if index < KEPT {
+            let (chunk, offset) = place(index);
+            self.chunk.store(chunk, Relaxed);
+            self.chunk_start.store(index - offset as u64, Relaxed);
+            if let Some(cell) = self.chunks.get(chunk) {
+                let length = if chunk == 0 { FIRST_CHUNK } else { (FIRST_CHUNK * 3) << (2 * (chunk - 1)) };
+                let samples = cell.get_or_try_init(|| budget.take(length * 8).map(|()| zeroed_samples(length)));
+                if let Some(slot) = samples.ok().and_then(|samples| samples.get(offset)) {
+                    slot.store(duration, Relaxed);
+                    return;
+                }
+            }
+        }
+        self.count(duration, budget);
+    }
+
+    #[inline(never)]
+    fn count(&self, duration: u64, budget: &Budget) {
+        let (octave, bucket) = bucket_of(duration);
+        let pages = self.pages.get_or_try_init(|| {
+            let directory = || Box::new(Pages(std::array::from_fn(|_| OnceCell::new())));
+            budget.take(size_of::<Pages>()).map(|()| directory())
+        });
+        let Some(cell) = pages.ok().and_then(|pages| pages.0.get(octave)) else { return };
+        let page = cell.get_or_try_init(|| {
+            budget.take(size_of::<Page>()).map(|()| Box::new([const { AtomicU32::new(0) }; BUCKETS]))
+        });
+        if let Some(count) = page.ok().and_then(|page| page.get(bucket)) {
+            count.store(count.load(Relaxed).saturating_add(1), Relaxed);
+        }
+    }
+
+    /// Starts over; the memory is kept for the next window.
+    pub(crate) fn clear(&self) {
+        self.chunk.store(0, Relaxed);
+        self.chunk_start.store(0, Relaxed);
+        for page in self.pages.get().iter().flat_map(|pages| &pages.0).filter_map(OnceCell::get) {
+            page.iter().for_each(|count| count.store(0, Relaxed));
+        }
+        // A chunk position that no duration of the new window was written to must not read as kept.
+        for chunk in self.chunks.iter().filter_map(OnceCell::get) {
+            chunk.iter().for_each(|sample| sample.store(EMPTY, Relaxed));
+        }
+    }
+
+    /// What it has taken of the budget, in bytes.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn bytes(&self) -> usize {
+        let chunks: usize = self.chunks.iter().filter_map(OnceCell::get).map(|chunk| chunk.len() * 8).sum();
+        let pages = self.pages.get().map_or(0, |pages| {
+            size_of::<Pages>() + pages.0.iter().filter_map(OnceCell::get).map(|page| page.len() * 4).sum::<usize>()
+        });
+        chunks + pages
+    }
+
+    /// Copies what is kept of the first `count` durations into `into`.
+    pub(crate) fn copy_into(&self, count: u64, into: &mut Distribution) {
+        for (number, chunk) in self.chunks.iter().enumerate().filter_map(|(i, chunk)| Some((i, chunk.get()?))) {
+            let start = if number == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (number - 1)) };
+            let length = usize::try_from(count.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len());
+            into.samples.extend(chunk[..length].iter().map(|sample| sample.load(Relaxed)).filter(|&d| d != EMPTY));
+        }
+        for (octave, page) in self.pages.get().iter().flat_map(|pages| pages.0.iter().enumerate()) {
+            for (bucket, count) in page.get().iter().flat_map(|page| page.iter().enumerate()) {
+                let count = count.load(Relaxed);
+                if count > 0 {
+                    *into.buckets.entry((octave, bucket)).or_default() += u64::from(count);
+                }
+            }
+        }
+    }
+}
+
+/// No duration: no range lasts 2^64 - 1 ticks.
+const EMPTY: u64 = u64::MAX;
+
+fn zeroed_samples(length: usize) -> Box<[AtomicU64]> {
+    (0..length).map(|_| AtomicU64::new(EMPTY)).collect()
+}
+
+/// Chunk and offset of duration number `index`; the chunk does not exist from [`KEPT`] on.
+fn place(index: u64) -> (usize, usize) {
+    let chunk = ((index | 15).ilog2() as usize - 2) / 2;
+    let start = if chunk == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (chunk - 1)) };
+    (chunk, (index - start) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(samples: &Samples, count: u64) -> Distribution {
+        let mut all = Distribution { count, min: 0, max: u64::MAX, ..Distribution::default() };
+        samples.copy_into(count, &mut all);
+        all
+    }
+
+    #[test]
+    fn every_duration_up_to_the_bound_is_kept_in_order() {
+        let (samples, budget) = (Samples::default(), Budget::new(1 << 20));
+        for index in 0..KEPT {
+            samples.keep(index, index * 3, &budget);
+        }
+        let all = kept(&samples, KEPT);
+        assert_eq!(all.samples, (0..KEPT).map(|index| index * 3).collect::<Vec<_>>());
+        assert!(all.buckets.is_empty());
+        assert_eq!(budget.0.load(Relaxed), (1 << 20) - KEPT as usize * 8);
+    }
+
+    #[test]
+    fn later_durations_are_counted() {
+        let (samples, budget) = (Samples::default(), Budget::new(1 << 20));
+        for index in 0..KEPT + 1_000 {
+            samples.keep(index, 5_000, &budget);
+        }
+        let all = kept(&samples, KEPT + 1_000);
+        assert_eq!(all.samples.len() as u64, KEPT);
+        assert_eq!(all.buckets.values().sum::<u64>(), 1_000);
+        assert!(!all.median().unwrap().exact);
+    }
+
+    #[test]
+    fn several_at_once_are_kept_as_they_are_one_by_one() {
+        let durations = |count: u64| (0..count).map(|number| (number * number % 70_000) >> (number % 13));
+        for (start, length) in [(0, 29), (KEPT - 7, 29), (KEPT, 29), (KEPT + 29, 1_000)] {
+            let [one_by_one, at_once] = [(); 2].map(|()| Samples::default());
+            let [first, second] = [(); 2].map(|()| Budget::new(1 << 20));
+            for (index, duration) in durations(start + length).enumerate() {
+                one_by_one.keep(index as u64, duration, &first);
+            }
+            for (index, duration) in durations(start).enumerate() {
+                at_once.keep(index as u64, duration, &second);
+            }
+            at_once.keep_all(start, durations(start + length).skip(start as usize), &second);
+            let [one_by_one, at_once] = [one_by_one, at_once].map(|samples| kept(&samples, start + length));
+            assert_eq!((one_by_one.samples, one_by_one.buckets), (at_once.samples, at_once.buckets), "{start}");
+            assert_eq!(first.0.load(Relaxed), second.0.load(Relaxed));
+        }
+    }
+
+    #[test]
+    fn a_spent_budget_makes_the_median_unknown_and_nothing_else() {
+        let (samples, budget) = (Samples::default(), Budget::new(FIRST_CHUNK * 8));
+        for index in 0..100 {
+            samples.keep(index, 7, &budget);
+        }
+        let all = kept(&samples, 100);
+        assert_eq!(all.samples.len(), FIRST_CHUNK);
+        assert_eq!(all.median(), None);
+    }
+
+    #[test]
+    fn a_new_window_forgets_the_old_one() {
+        let (samples, budget) = (Samples::default(), Budget::new(1 << 20));
+        for index in 0..KEPT + 10 {
+            samples.keep(index, 9, &budget);
+        }
+        samples.clear();
+        samples.keep(0, 4, &budget);
+        let all = kept(&samples, 1);
+        assert_eq!((all.samples, all.buckets.len()), (vec![4], 0));
+    }
+}

@@ -1,0 +1,396 @@
+//! One thread's stack of open ranges, and what an exit does to it.
+//!
+//! The rule is NVTX's: a thread can only pop the topmost range of a domain. An exit of the topmost range is that pop. An exit of a
+//! range further down closes everything of its domain down to it, and opens the rest again as new instances, so that a tool and
+//! our own table say the same. Ranges of other domains are left alone: their stacks are separate.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crate::chunked::Chunked;
+use crate::clock::Ticks;
+use crate::record::{Ended, Place};
+
+/// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    span: AtomicU64,
+    place: AtomicU64,
+    start: AtomicU64,
+    /// Time of ended ranges that were directly above this one; a two's-complement number, since a range that outlives the one
+    /// below it is charged in advance (see [`Stack::exit_below`]).
+    nested: AtomicU64,
+}
+
+impl Frame {
+    #[inline(always)]
+    pub(crate) fn span(&self) -> u64 {
+        self.span.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn place(&self) -> Place {
+        Place::from_bits(self.place.load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn set(&self, span: u64, place: Place, start: Ticks, nested: u64) {
+        self.span.store(span, Relaxed);
+        self.place.store(place.bits(), Relaxed);
+        self.start.store(start, Relaxed);
+        self.nested.store(nested, Relaxed);
+    }
+
+    /// Has the range start at another time. For the owning thread.
+    #[inline(always)]
+    pub(crate) fn start_at(&self, start: Ticks) {
+        self.start.store(start, Relaxed);
+    }
+
+    #[inline(always)]
+    fn ended(&self, now: Ticks) -> Ended {
+        let duration = now.saturating_sub(self.start.load(Relaxed));
+        Ended { place: self.place(), duration, nested: self.nested.load(Relaxed) }
+    }
+
+    #[inline(always)]
+    fn add_nested(&self, time: u64) {
+        self.nested.store(self.nested.load(Relaxed).wrapping_add(time), Relaxed);
+    }
+}
+
+/// What the stack needs from outside when it closes and re-opens ranges.
+pub(crate) trait Ranges {
+    /// Ends the topmost range of this place's domain, and says when: read immediately before.
+    fn close(&mut self, place: Place, span: u64) -> Ticks;
+    /// Begins a range again, and says when: read immediately before.
+    fn reopen(&mut self, place: Place, span: u64) -> Ticks;
+    /// An instance is over, that had `depth` others below it.
+    fn ended(&mut self, ended: Ended, end: Ticks, depth: usize);
+    /// Number of the NVTX domain of this place.
+    fn domain(&self, place: Place) -> u32;
+}
+
+/// The open ranges of one thread, innermost last.
+///
+/// Only the owning thread changes it. `depth` is stored with `Release` and loaded with `Acquire` by other threads, so that the frames
+/// below the depth they see are written.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Stack {
+    depth: AtomicU32,
+    /// So many ranges, the outermost, are to be noted when they end: see `collect::launches`.
+    noted: AtomicU32,
+    frames: Chunked<Frame, 64>,
+}
+
+impl Stack {
+    pub(crate) fn new() -> Self {
+        Self { depth: AtomicU32::new(0), noted: AtomicU32::new(0), frames: Chunked::new() }
+    }
+
+    /// The innermost open range.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> Option<&Frame> {
+        // The check for an empty stack comes first: a wrapped index would be looked for in the chunks beyond the first.
+        match self.depth.load(Relaxed) {
+            0 => None,
+            depth => self.frames.get(depth as usize - 1),
+        }
+    }
+
+    /// Number of open ranges.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> usize {
+        self.depth.load(Relaxed) as usize
+    }
+
+    #[inline(always)]
+    fn set_depth(&self, depth: usize) {
+        self.depth.store(depth as u32, Release); // below 2^28, see `chunked`
+    }
+
+    /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
+    #[inline(always)]
+    pub(crate) fn noted(&self) -> usize {
+        self.noted.load(Relaxed) as usize
+    }
+
+    pub(crate) fn set_noted(&self, ranges: usize) {
+        self.noted.store(ranges as u32, Relaxed);
+    }
+
+    /// Whether the end of the innermost range is to be noted, or there is none.
+    #[inline(always)]
+    pub(crate) fn is_top_noted(&self) -> bool {
+        self.depth.load(Relaxed) <= self.noted.load(Relaxed)
+    }
+
+    /// Place and start of an open range by its number, 0 being the outermost. For the owning thread.
+    pub(crate) fn at(&self, index: usize) -> Option<(Place, Ticks)> {
+        let frame = self.frames.get(index).filter(|_| index < self.depth())?;
+        Some((frame.place(), frame.start.load(Relaxed)))
+    }
+
+    /// [`at`](Self::at) for one of the outermost 64, which is open.
+    #[inline(always)]
+    pub(crate) fn near(&self, index: usize) -> Option<(Place, Ticks)> {
+        let frame = self.frames.near(index)?;
+        Some((frame.place(), frame.start.load(Relaxed)))
+    }
+
+    /// Opens a range. Returns `None` where the stack is full; the range is then not on it.
+    #[inline(always)]
+    pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> Option<&Frame> {
+        let depth = self.depth();
+        let frame = self.frames.get_or_grow(depth)?;
+        frame.set(span, place, start, 0);
+        self.set_depth(depth + 1);
+        Some(frame)
+    }
+
+    /// Whether nothing is open.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.depth.load(Relaxed) == 0
+    }
+
+    /// The innermost of at most 64 open ranges.
+    #[inline(always)]
+    pub(crate) fn near_top(&self) -> Option<&Frame> {
+        self.frames.near(self.depth().wrapping_sub(1))
+    }
+
+    /// [`push`](Self::push) while fewer than 64 ranges are open; else false, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn push_near(&self, span: u64, place: Place, start: Ticks) -> bool {
+        let depth = self.depth();
+        let Some(frame) = self.frames.near(depth) else { return false };
+        frame.set(span, place, start, 0);
+        self.set_depth(depth + 1);
+        true
+    }
+
+    /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
+        let depth = self.depth();
+        let top = self.frames.near(depth.wrapping_sub(1))?;
+        if top.span() != span {
+            return None;
+        }
+        let ended = top.ended(now);
+        if let Some(below) = self.frames.near(depth.wrapping_sub(2)) {
+            below.add_nested(ended.duration);
+        }
+        self.set_depth(depth - 1);
+        Some(ended)
+    }
+
+    /// The innermost of at most 64 open ranges, if it is of that span, after the number of those below it.
+    #[inline(always)]
+    pub(crate) fn top_near(&self, span: u64) -> Option<(usize, &Frame)> {
+        let below = self.depth().wrapping_sub(1);
+        let top = self.frames.near(below).filter(|top| top.span() == span)?;
+        Some((below, top))
+    }
+
+    /// Ends what [`top_near`](Self::top_near) has just given.
+    #[inline(always)]
+    pub(crate) fn pop_top(&self, below: usize, top: &Frame, now: Ticks) -> Ended {
+        let ended = top.ended(now);
+        if let Some(below) = self.frames.near(below.wrapping_sub(1)) {
+            below.add_nested(ended.duration);
+        }
+        self.set_depth(below);
+        ended
+    }
+
+    /// Whether `span` is the innermost open range, which [`pop`](Self::pop) may then end.
+    #[inline(always)]
+    pub(crate) fn is_top(&self, span: u64) -> bool {
+        self.top().is_some_and(|top| top.span() == span)
+    }
+
+    /// Ends the innermost range.
+    #[inline(always)]
+    pub(crate) fn pop(&self, now: Ticks) -> Option<Ended> {
+        let depth = self.depth();
+        let ended = self.frames.get(depth.checked_sub(1)?)?.ended(now);
+        if depth > 1 {
+            if let Some(below) = self.frames.get(depth - 2) {
+                below.add_nested(ended.duration);
+            }
+        }
+        self.set_depth(depth - 1);
+        Some(ended)
+    }
+
+    /// Whether a range of `span` is open. May be called from any thread.
+    pub(crate) fn holds(&self, span: u64) -> bool {
+        self.open().any(|(held, _)| held == span)
+    }
+
+    /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes meanwhile may be
+    /// missed.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (u64, Place)> {
+        let depth = self.depth.load(Acquire) as usize;
+        (0..depth).filter_map(|index| self.frames.get(index)).map(|frame| (frame.span(), frame.place()))
+    }
+
+    /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`: each a span, and when it was
+    /// exited elsewhere, so that an entry made since is not meant. Returns what has left, or `None` if `span` is not open here.
+    pub(crate) fn exit_below(
+        &self,
+        span: u64,
+        ended_elsewhere: &[(u64, Ticks)],
+        ranges: &mut impl Ranges,
+    ) -> Option<Left> {
+        let old = self.snapshot();
+        let exited = old.iter().rposition(|frame| frame.span == span)?;
+        let mut leaving = vec![false; old.len()];
+        leaving[exited] = true;
+        for &(elsewhere, when) in ended_elsewhere {
+            let is_meant =
+                |index: &usize| old[*index].span == elsewhere && old[*index].start <= when && !leaving[*index];
+            if let Some(index) = (0..old.len()).rev().find(is_meant) {
+                leaving[index] = true;
+            }
+        }
+        let (reopened, closed) = self.close_and_reopen(old, &leaving, ranges);
+        Some(Left { reopened, exited, leaving, closed })
+    }
+
+    /// Ends every open range, innermost first. Returns their places, innermost first.
+    pub(crate) fn unwind(&self, ranges: &mut impl Ranges) -> Vec<Place> {
+        let old = self.snapshot();
+        let places = old.iter().rev().map(|frame| frame.place).collect();
+        let leaving = vec![true; old.len()];
+        self.close_and_reopen(old, &leaving, ranges);
+        places
+    }
+
+    /// Begins a new window: open ranges count from `start` on, and what ended above them before is forgotten.
+    pub(crate) fn restart(&self, start: Ticks) {
+        for frame in (0..self.depth()).filter_map(|index| self.frames.get(index)) {
+            frame.start.store(frame.start.load(Relaxed).max(start), Relaxed);
+            frame.nested.store(0, Relaxed);
+        }
+    }
+
+    fn snapshot(&self) -> Vec<Open> {
+        let frames = (0..self.depth()).filter_map(|index| self.frames.get(index));
+        frames
+            .map(|frame| Open {
+                span: frame.span(),
+                place: frame.place(),
+                start: frame.start.load(Relaxed),
+                nested: frame.nested.load(Relaxed),
+                closed_at: None,
+            })
+            .collect()
+    }
+
+    fn close_and_reopen(&self, mut old: Vec<Open>, leaving: &[bool], ranges: &mut impl Ranges) -> (u64, Vec<bool>) {
+        let mut closing: Vec<u32> = Vec::new(); // domains in which a range at or below this one leaves
+        let closes: Vec<bool> = old
+            .iter()
+            .zip(leaving)
+            .map(|(frame, &leaves)| {
+                let domain = ranges.domain(frame.place);
+                let closes = closing.contains(&domain);
+                if leaves && !closes {
+                    closing.push(domain);
+                }
+                closes || leaves
+            })
+            .collect();
+        for index in (0..old.len()).rev().filter(|&index| closes[index]) {
+            let closed_at = ranges.close(old[index].place, old[index].span);
+            // A range of another domain directly above stays open: its time up to here was spent inside this one.
+            if let Some(above) = old.get(index + 1).filter(|above| above.closed_at.is_none()) {
+                let inside = closed_at.saturating_sub(above.start);
+                old[index].nested = old[index].nested.wrapping_add(inside);
+            }
+            old[index].closed_at = Some(closed_at);
+            let ended = old[index].ended(closed_at);
+            if let Some(below) = index.checked_sub(1).and_then(|below| old.get_mut(below)) {
+                below.nested = below.nested.wrapping_add(ended.duration);
+            }
+            ranges.ended(ended, closed_at, index);
+        }
+        let mut reopened = 0;
+        let mut kept: Vec<Open> = Vec::with_capacity(old.len());
+        for index in (0..old.len()).filter(|&index| !leaving[index]) {
+            let mut frame = old[index];
+            if closes[index] {
+                frame.start = ranges.reopen(frame.place, frame.span);
+                (frame.nested, frame.closed_at) = (0, None);
+                reopened += 1;
+            } else if let Some(ended_below) = index.checked_sub(1).and_then(|below| old[below].closed_at) {
+                // The range below it ended. Its whole duration will be added to the new range below, which must be
+                // charged only from now on.
+                if let Some(below) = kept.last_mut() {
+                    let boundary = below.start.max(ended_below);
+                    below.nested = below.nested.wrapping_sub(boundary.saturating_sub(frame.start));
+                }
+            }
+            kept.push(frame);
+        }
+        self.depth.store(0, Release); // a reader on another thread must not take a moved frame for two
+        for (index, open) in kept.iter().enumerate() {
+            if let Some(frame) = self.frames.get(index) {
+                frame.set(open.span, open.place, open.start, open.nested);
+            }
+        }
+        self.set_depth(kept.len());
+        (reopened, closes)
+    }
+}
+
+/// What an exit below the innermost range took off the stack. Ranges go by their numbers of before, 0 being the outermost.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Instances that were closed and opened again.
+    pub(crate) reopened: u64,
+    /// The range that was exited.
+    pub(crate) exited: usize,
+    leaving: Vec<bool>,
+    closed: Vec<bool>,
+}
+
+impl Left {
+    pub(crate) fn is_gone(&self, range: usize) -> bool {
+        self.leaving.get(range).is_some_and(|gone| *gone)
+    }
+
+    /// Whether that instance is over: its range is gone, or was opened again.
+    pub(crate) fn is_closed(&self, range: usize) -> bool {
+        self.closed.get(range).is_some_and(|closed| *closed)
+    }
+
+    /// The number of a range that stays.
+    pub(crate) fn place_of(&self, range: usize) -> usize {
+        range - self.leaving.iter().take(range).filter(|gone| **gone).count()
+    }
+}
+
+/// A copy of a frame.
+#[derive(Clone, Copy)]
+struct Open {
+    span: u64,
+    place: Place,
+    start: Ticks,
+    nested: u64,
+    closed_at: Option<Ticks>,
+}
+
+impl Open {
+    fn ended(&self, now: Ticks) -> Ended {
+        let frame = Frame::default();
+        frame.set(self.span, self.place, self.start, self.nested);
+        frame.ended(now)
+    }
+}
+
+#[cfg(test)]
+mod tests;
