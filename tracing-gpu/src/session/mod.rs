@@ -148,7 +148,8 @@ impl Session {
 
     #[cfg(test)]
     pub(crate) fn inert() -> &'static Self {
-        Box::leak(Box::new(Self::new_inert()))
+        static INERT: once_cell::sync::OnceCell<Session> = once_cell::sync::OnceCell::new();
+        INERT.get_or_init(Self::new_inert)
     }
 
     /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after [`gate_in_order`](Self::gate_in_order).

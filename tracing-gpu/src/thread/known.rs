@@ -21,7 +21,6 @@ use crate::span::values::{Category, Scratch};
 use crate::summary::RangeStyle;
 
 /// Where a thread looks up what it does not know: in its session, which may call a tool; a new row is one of its own.
-#[derive(Clone, Copy)]
 pub(crate) struct Lookup<'a> {
     pub(super) session: &'static Session,
     pub(super) gate: &'a Gate,
@@ -88,7 +87,7 @@ impl Recent {
 
 impl Known {
     /// What is known of a call site.
-    pub(crate) fn site(&mut self, lookup: Lookup<'_>, metadata: &'static Metadata<'static>) -> Site {
+    pub(crate) fn site(&mut self, lookup: &Lookup<'_>, metadata: &'static Metadata<'static>) -> Site {
         *self
             .sites
             .entry(site_key(metadata))
@@ -96,7 +95,7 @@ impl Known {
     }
 
     /// Number of a name made at run time; `None` beyond the bound on such names.
-    pub(crate) fn run_time_label(&mut self, lookup: Lookup<'_>, domain: u32, name: &str) -> Option<u32> {
+    pub(crate) fn run_time_label(&mut self, lookup: &Lookup<'_>, domain: u32, name: &str) -> Option<u32> {
         if let Some(label) = self.recent_labels.get(domain, name) {
             return Some(label);
         }
@@ -115,7 +114,7 @@ impl Known {
     }
 
     /// Number of a category; 0 beyond the bound on categories.
-    pub(crate) fn category(&mut self, lookup: Lookup<'_>, category: Category<'_>) -> u32 {
+    pub(crate) fn category(&mut self, lookup: &Lookup<'_>, category: Category<'_>) -> u32 {
         match category {
             Category::Number(number) => self.known_category(lookup, CategoryName::Number(number)),
             Category::Text(text) => self.recent_categories.get(0, text).unwrap_or_else(|| {
@@ -128,7 +127,7 @@ impl Known {
         }
     }
 
-    fn known_category(&mut self, lookup: Lookup<'_>, name: CategoryName) -> u32 {
+    fn known_category(&mut self, lookup: &Lookup<'_>, name: CategoryName) -> u32 {
         if let Some(&category) = self.categories.get(&name) {
             return category;
         }
@@ -142,7 +141,7 @@ impl Known {
     /// Tells of a value that means nothing, the first time that this thread meets one of that call site and field.
     pub(crate) fn misread(
         &mut self,
-        lookup: Lookup<'_>,
+        lookup: &Lookup<'_>,
         metadata: &'static Metadata<'static>,
         misread: Misread,
         value: &str,
@@ -154,14 +153,14 @@ impl Known {
     }
 
     /// Node of a range under a parent.
-    pub(crate) fn node(&mut self, lookup: Lookup<'_>, parent: u32, key: RangeKey) -> u32 {
+    pub(crate) fn node(&mut self, lookup: &Lookup<'_>, parent: u32, key: RangeKey) -> u32 {
         *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| lookup.session.node(parent, key))
     }
 
     /// The place of a node and key on this thread, with a row of its own from the first time on.
     pub(crate) fn place(
         &mut self,
-        lookup: Lookup<'_>,
+        lookup: &Lookup<'_>,
         node: u32,
         key: RangeKey,
         metadata: &'static Metadata<'static>,
@@ -218,7 +217,7 @@ mod tests {
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
         let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // which has room for none
         let (gate, rows) = (Gate::closed(), Rows::new());
-        let (lookup, mut known) = (Lookup { session, gate: &gate, rows: &rows }, Known::default());
+        let (lookup, mut known) = (&Lookup { session, gate: &gate, rows: &rows }, Known::default());
         for number in [1, 2, 1] {
             assert_eq!(known.category(lookup, Category::Number(number)), 0);
             assert_eq!(known.category(lookup, Category::Text(&number.to_string())), 0);

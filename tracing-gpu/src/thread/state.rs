@@ -536,17 +536,17 @@ impl ThreadState {
 
     /// What is known of a call site.
     fn site(&self, metadata: &'static Metadata<'static>) -> Site {
-        self.known.lock().site(self.lookup(), metadata)
+        self.known.lock().site(&self.lookup(), metadata)
     }
 
     /// Node of a range under a parent.
     pub(crate) fn node(&self, parent: u32, key: RangeKey) -> u32 {
-        self.known.lock().node(self.lookup(), parent, key)
+        self.known.lock().node(&self.lookup(), parent, key)
     }
 
     /// The place of a node and key on this thread, with a row of its own from the first time on.
     pub(crate) fn place(&self, node: u32, key: RangeKey, metadata: &'static Metadata<'static>) -> Place {
-        self.known.lock().place(self.lookup(), node, key, metadata)
+        self.known.lock().place(&self.lookup(), node, key, metadata)
     }
 
     /// Records something of this thread, if a timeline is written.

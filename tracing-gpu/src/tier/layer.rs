@@ -99,11 +99,9 @@ where
         values: Option<Arc<SpanValues>>,
     ) -> Option<u64> {
         thread.remember(id, place);
-        if let (Some(values), Some(span)) = (values, self.span(&span::Id::from_u64(id))) {
-            let mut extensions = span.extensions_mut();
-            match extensions.get_mut::<OwnValues>() {
-                Some(OwnValues(all)) => all.push((engine, values)),
-                None => extensions.insert(OwnValues(vec![(engine, values)])),
+        if let Some(values) = values {
+            if let Some(span) = self.span(&span::Id::from_u64(id)) {
+                keep_values(engine, &span, values);
             }
         }
         Some(id)
@@ -166,6 +164,16 @@ where
     fn is_measured(&self, engine: &'static Engine, id: u64) -> bool {
         let span = self.span(&span::Id::from_u64(id));
         span.is_some_and(|span| engine.session.is_enabled(span.metadata()))
+    }
+}
+
+/// Puts the values of a span beside it in the registry.
+#[inline(never)]
+fn keep_values<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, values: Arc<SpanValues>) {
+    let mut extensions = span.extensions_mut();
+    match extensions.get_mut::<OwnValues>() {
+        Some(OwnValues(all)) => all.push((engine, values)),
+        None => extensions.insert(OwnValues(vec![(engine, values)])),
     }
 }
 

@@ -112,39 +112,27 @@ fn new_span_general<H: Home>(
     let has_streams = thread.session.has_streams();
     let inherited = if has_streams { parent_stream(engine, home, thread, attributes) } else { 0 };
     // A stream in play keeps entries off the fast path, not this.
-    let created = match new_span_counting::<H>(thread, given, attributes) {
-        Some(created) => Some(created),
-        None => new_span_looked_up(engine, home, thread, given, attributes),
-    };
+    let created = new_span_counting::<H>(thread, given, attributes).or_else(|| {
+        let parent = match attributes.parent() {
+            None if attributes.is_contextual() => thread.current_node(),
+            None => ROOT,
+            Some(parent) => home.node(engine, thread, parent.into_u64()),
+        };
+        let place = thread.child(parent, attributes.metadata());
+        if place.is_none() {
+            home.keep(engine, thread, given, Place::hidden(parent), None)
+        } else if place.has_own_values() {
+            let values = own_values::create(thread, parent, attributes);
+            home.keep(engine, thread, given, Place::new(values.node, 0).with_own_values(), Some(values))
+        } else {
+            thread.add_call(place);
+            home.keep(engine, thread, given, place, None)
+        }
+    });
     if let Some(created) = created.filter(|_| has_streams) {
         H::keep_inherited(thread, created, inherited);
     }
     created
-}
-
-#[inline(never)]
-fn new_span_looked_up<H: Home>(
-    engine: &'static Engine,
-    home: &H,
-    thread: &'static ThreadState,
-    given: H::Given,
-    attributes: &span::Attributes<'_>,
-) -> Option<H::Created> {
-    let parent = match attributes.parent() {
-        None if attributes.is_contextual() => thread.current_node(),
-        None => ROOT,
-        Some(parent) => home.node(engine, thread, parent.into_u64()),
-    };
-    let place = thread.child(parent, attributes.metadata());
-    if place.is_none() {
-        return home.keep(engine, thread, given, Place::hidden(parent), None);
-    }
-    if place.has_own_values() {
-        let values = own_values::create(thread, parent, attributes);
-        return home.keep(engine, thread, given, Place::new(values.node, 0).with_own_values(), Some(values));
-    }
-    thread.add_call(place);
-    home.keep(engine, thread, given, place, None)
 }
 
 /// The stream that the parent of a new span names or has inherited; 0 for none.

@@ -17,7 +17,7 @@ use crate::thread::tape::{RangeRecord, Record};
 /// Reads the fields of a new span and counts its creation. `parent` is the node it is under.
 #[inline(never)]
 pub(super) fn create(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Arc<SpanValues> {
-    let (session, lookup) = (thread.session, thread.lookup());
+    let (session, lookup) = (thread.session, &thread.lookup());
     let metadata = attributes.metadata();
     let mut known = thread.known();
     let mut read = FieldValues::new(known.scratch(), session.tape_room.is_some());
@@ -52,7 +52,7 @@ pub(super) fn create(thread: &ThreadState, parent: u32, attributes: &span::Attri
 
 /// Takes over the fields of a `record`.
 pub(super) fn record(thread: &ThreadState, values: &SpanValues, record: &span::Record<'_>) {
-    let (session, lookup) = (thread.session, thread.lookup());
+    let (session, lookup) = (thread.session, &thread.lookup());
     let mut known = thread.known();
     let mut read = FieldValues::new(known.scratch(), session.tape_room.is_some());
     thread.gate.while_closed(|| record.record(&mut read));

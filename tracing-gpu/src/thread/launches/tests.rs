@@ -9,10 +9,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::activity::{GpuOp, Kernel, Note, Work};
 use crate::correlate::{self, Attribution, Context, Totals};
-use crate::session::catalog::Limits;
 use crate::session::SessionOptions;
-use crate::thread::engine::Engine;
+use crate::session::catalog::Limits;
 use crate::summary::RangeStyle;
+use crate::thread::engine::Engine;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
 
@@ -75,7 +75,8 @@ impl Listener {
         match *note {
             Note::Began(instance) => {
                 let (parent, id) = (number(instance.parent), number(instance.id));
-                let name = self.core.session.with_names(|names| names.catalog.label_of(instance.label).unwrap().name.clone());
+                let name =
+                    self.core.session.with_names(|names| names.catalog.label_of(instance.label).unwrap().name.clone());
                 let style = if instance.style == RangeStyle::StartEnd { "~" } else { "" };
                 assert!(instance.start >= self.core.session.window());
                 format!("{style}{name} {id} began in {parent}")
@@ -378,7 +379,7 @@ fn a_request_is_projected_and_what_was_handed_over_is_not() {
 /// As a tool may that measures what it costs. It is attached for the life of a process, which is this one's child.
 #[test]
 fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
-    let child = "collect::launches::tests::child_with_a_tool_that_calls";
+    let child = "thread::launches::tests::child_with_a_tool_that_calls";
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", child, "--ignored"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -182,8 +182,9 @@ fn a_range_with_calls_ends_as_by_the_general_path() {
                 let inner = under(outer);
                 assert!(rows < 64 || outer.row() >= 64);
                 let exit = |span| {
-                    let is_done =
-                        !is_general && matches!(shard.exit_counting(span), CountingExit::Noted) && shard.exit_noted(span);
+                    let is_done = !is_general
+                        && matches!(shard.exit_counting(span), CountingExit::Noted)
+                        && shard.exit_noted(span);
                     assert!(is_done || is_general && shard.exit_general(span));
                 };
                 let call = |correlation| match is_general {
