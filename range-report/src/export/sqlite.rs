@@ -1,0 +1,145 @@
+//! A timeline as a database in the schema of an `nsys export` file, so that `nsys stats run.sqlite` prints NVIDIA's own reports over a run that no tool
+//! attended.
+//!
+//! - Every range is a row of `NVTX_EVENTS`, in the order in which ranges end; names are registered strings.
+//! - Every operation is a row of `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY` or `_MEMSET`, and `CUPTI_ACTIVITY_KIND_RUNTIME` has one call that launched it, since the
+//!   reports find the range of an operation through it. **Where no call was recorded, the call is made up**: it has the launching thread, the name of a function
+//!   that does such work, and starts and ends at the moment of the launch. How long it took is not known; it reads 0 ns, and API time in `kernexecsum` does too.
+//! - Columns of which nothing is known are NULL, also where an export of Nsight Systems never is (`gridId`, `localMemoryPerThread`, `localMemoryTotal`).
+//!
+//! **An existing file is overwritten**, whatever it was, as `nsys export --force-overwrite true` does it; one that another process has open is not.
+//!
+//! **A process that is killed** leaves what had been committed: all that came before the last [`flush`](Sink::flush) and, between two of them, what was more than
+//! some 100,000 rows ago. The journal is a rollback journal, so the file is whole between two commits, and a kill in the middle of one leaves
+//! `run.sqlite-journal` beside it, from which any program that opens the file for writing mends it (`sqlite3 run.sqlite .tables`). `nsys stats` does not look at
+//! journals: it may call such a file malformed until that has been done once. Nothing waits for the disk (`synchronous=OFF`): a crash of the machine, unlike one
+//! of the process, may leave an unreadable file.
+
+mod api_calls;
+mod events;
+mod file;
+mod gpu;
+mod json;
+mod names;
+mod rows;
+mod schema;
+mod stamps;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::summary::{Process, Summary};
+use crate::timeline::{Item, Sink};
+
+use events::Events;
+use file::{File, Strings};
+use gpu::Gpu;
+
+/// The sink. Nothing is touched before [`begin`](Sink::begin). After an error it writes nothing more.
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    writer: Option<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    file: File,
+    ids: Ids,
+    strings: Strings,
+    events: Events,
+    gpu: Gpu,
+}
+
+/// How Nsight Systems writes processes and threads: hardware, virtual machine, process and thread in one number.
+#[derive(Clone, Copy, Debug)]
+struct Ids {
+    process: i64,
+}
+
+/// The virtual machine that Nsight Systems itself gives to all.
+const MACHINE: i64 = 1 << 48;
+
+impl Ids {
+    fn of(process: u32) -> Self {
+        Self { process: MACHINE | (i64::from(process) & 0xFF_FFFF) << 24 }
+    }
+
+    fn thread(self, thread: u32) -> i64 {
+        self.process | (i64::from(thread) & 0xFF_FFFF)
+    }
+}
+
+impl Sqlite {
+    /// `nsys stats` wants a name that ends in `.sqlite`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), writer: None }
+    }
+
+    fn write(&mut self, write: impl FnOnce(&mut Writer) -> io::Result<()>) -> io::Result<()> {
+        let Some(writer) = &mut self.writer else {
+            return Err(io::Error::other("not open: given up after an error, or ended"));
+        };
+        let written = write(writer);
+        if written.is_err() {
+            self.writer = None; // rolls back to the last commit
+        }
+        written
+    }
+}
+
+impl Sink for Sqlite {
+    fn begin(&mut self, process: &Process) -> io::Result<()> {
+        self.writer = None;
+        let mut file = File::create(&self.path)?;
+        let ids = Ids::of(process.pid);
+        schema::write(&mut file, process, ids.process)?;
+        file.commit()?;
+        let writer = Writer { file, ids, strings: Strings::default(), events: Events::default(), gpu: Gpu::default() };
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        self.write(|writer| writer.item(item))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write(Writer::flush)
+    }
+
+    fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
+        self.write(|writer| {
+            writer.flush()?;
+            writer.gpu.end(&mut writer.file)?;
+            schema::complete(&mut writer.file, summary.elapsed_ns, lost, writer.gpu.made_up())?;
+            writer.file.commit()
+        })?;
+        self.writer.take().map_or(Ok(()), |writer| writer.file.close())
+    }
+}
+
+impl Writer {
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        let Self { file, ids, strings, events, gpu } = self;
+        match item {
+            Item::Thread { thread, name } => {
+                let name = strings.id(file, name)?;
+                events.thread(file, ids.thread(*thread), name)
+            }
+            Item::Device { device, name } => gpu.device(file, *ids, *device, name),
+            Item::Range(range) => events.range(file, *ids, strings, range),
+            Item::Mark(mark) => events.mark(file, *ids, mark),
+            Item::Operation(operation) => gpu.operation(file, *ids, strings, operation),
+            Item::Call(call) => gpu.call(file, *ids, strings, call),
+            Item::Projection(_) => Ok(()), // the reports project by themselves
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.gpu.flush(&mut self.file)?;
+        self.file.commit()
+    }
+}

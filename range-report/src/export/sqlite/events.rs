@@ -1,0 +1,187 @@
+//! `NVTX_EVENTS` and `ThreadNames`: ranges, marks, domains, categories, threads.
+
+use std::io;
+
+use crate::summary::RangeStyle;
+use crate::timeline::{Mark, Range, Value};
+
+use super::Ids;
+use super::file::{File, Strings};
+use super::json;
+use super::rows::{Payload, RangeRow, Row};
+use super::stamps::Stamps;
+use rustc_hash::FxHashMap;
+
+const THREAD: &str = "INSERT INTO ThreadNames(nameId,globalTid)VALUES(?,?)";
+const RENAME: &str = "UPDATE ThreadNames SET nameId=? WHERE globalTid=?";
+
+/// `ENUM_NSYS_EVENT_TYPE`.
+const CATEGORY: i64 = 33;
+const MARK: i64 = 34;
+pub(super) const PUSH_POP: i64 = 59;
+pub(super) const START_END: i64 = 60;
+const DOMAIN: i64 = 75;
+
+/// The number of the first category that has a name; smaller ones are left to programs that number their own.
+const FIRST_CATEGORY: i64 = 256;
+
+const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
+
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// The ranges of each thread that ended last.
+    stamps: FxHashMap<u32, Stamps>,
+    domains: FxHashMap<Box<str>, i64>,
+    categories: FxHashMap<Box<str>, i64>,
+    /// Domains and categories that have a row.
+    named: FxHashMap<(i64, i64), ()>,
+    threads: FxHashMap<i64, i64>,
+    lifetimes: i64,
+    /// Domains and categories that were met together, both with their rows: the last few, of which most ranges are.
+    pairs: Vec<Pair>,
+    next_pair: usize,
+}
+
+/// The names of a domain and a category, and their numbers.
+#[derive(Debug)]
+struct Pair {
+    domain: Option<Box<str>>,
+    category: Option<Box<str>>,
+    numbers: (i64, Option<i64>),
+}
+
+/// So many are remembered.
+const PAIRS: usize = 8;
+
+/// Where and when a row that names something is needed for the first time.
+#[derive(Clone, Copy)]
+struct Place {
+    thread: i64,
+    at: i64,
+    domain: i64,
+}
+
+impl Events {
+    /// The last name counts: numbers of threads are given out again.
+    pub(super) fn thread(&mut self, file: &mut File, thread: i64, name: i64) -> io::Result<()> {
+        match self.threads.insert(thread, name) {
+            None => file.run(THREAD, (name, thread)),
+            Some(before) if before != name => file.run(RENAME, (name, thread)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn range(
+        &mut self,
+        file: &mut File,
+        ids: Ids,
+        strings: &mut Strings,
+        range: &Range<'_>,
+    ) -> io::Result<()> {
+        let text = strings.id(file, range.name)?;
+        let end = range.end.max(range.start);
+        let (start, end) = match (range.style, self.stamps.entry(range.thread).or_default()) {
+            (RangeStyle::PushPop, stamps) => stamps.of(range.start, end, range.depth),
+            (RangeStyle::StartEnd, stamps) if range.end_thread.is_none() => stamps.of_lifetime(range.start, end),
+            (RangeStyle::StartEnd, _) => (range.start, end),
+        };
+        let (start, end) = (signed(start), signed(end));
+        let thread = ids.thread(range.thread);
+        let (domain, category) = self.pair(file, range, thread, start)?;
+        let number = match range.style {
+            RangeStyle::PushPop => None,
+            RangeStyle::StartEnd => {
+                self.lifetimes += 1;
+                Some(self.lifetimes)
+            }
+        };
+        let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
+        let (payload, words) = match range.payload {
+            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(value as i64)), None), // as Nsight Systems shows them
+            Some(Value::Integer(value)) => (Some(Payload::Integer(value)), None),
+            Some(Value::Float(value)) => (Some(Payload::Float(value)), None),
+            Some(Value::Bool(value)) => (Some(Payload::Truth(value)), None),
+            Some(value @ Value::Text(_)) => (None, Some(value)),
+            None => (None, None),
+        };
+        let (json, color) = (json::write(file.json(), words, range.fields), range.color);
+        let row = RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, json };
+        file.add(Row::Range(row))
+    }
+
+    pub(super) fn mark(&mut self, file: &mut File, ids: Ids, mark: &Mark<'_>) -> io::Result<()> {
+        let (thread, at, level) = (ids.thread(mark.thread), signed(mark.at), i64::from(mark.level));
+        let place = self.place(file, mark.domain, thread, at)?;
+        if let Some(name) = usize::from(mark.level).checked_sub(1).and_then(|level| LEVELS.get(level)) {
+            self.name_category(file, place, level, name)?;
+        }
+        let json = json::write(file.json(), None, mark.fields);
+        let Place { thread, at: start, domain } = place;
+        let (kind, category, text) = (MARK, Some(level), mark.text.into());
+        file.add(Row::Text { start, kind, category, text, thread, domain, json })
+    }
+
+    /// The numbers of the domain and the category of a range.
+    fn pair(&mut self, file: &mut File, range: &Range<'_>, thread: i64, at: i64) -> io::Result<(i64, Option<i64>)> {
+        let is_of = |pair: &&Pair| pair.category.as_deref() == range.category && pair.domain.as_deref() == range.domain;
+        if let Some(pair) = self.pairs.iter().find(is_of) {
+            return Ok(pair.numbers);
+        }
+        let place = self.place(file, range.domain, thread, at)?;
+        let category = match range.category {
+            Some(name) => Some(self.category(file, place, name)?),
+            None => None,
+        };
+        let (numbers, boxed) = ((place.domain, category), |name: Option<&str>| name.map(Box::from));
+        let pair = Pair { domain: boxed(range.domain), category: boxed(range.category), numbers };
+        match self.pairs.get_mut(self.next_pair) {
+            Some(oldest) => *oldest = pair,
+            None => self.pairs.push(pair),
+        }
+        self.next_pair = (self.next_pair + 1) % PAIRS;
+        Ok(numbers)
+    }
+
+    /// The domain's number: 0 for the default one, which has no row.
+    fn place(&mut self, file: &mut File, domain: Option<&str>, thread: i64, at: i64) -> io::Result<Place> {
+        let Some(name) = domain else { return Ok(Place { thread, at, domain: 0 }) };
+        if let Some(&domain) = self.domains.get(name) {
+            return Ok(Place { thread, at, domain });
+        }
+        let domain = self.domains.len() as i64 + 1;
+        let place = Place { thread, at, domain };
+        text(file, place, DOMAIN, None, name)?;
+        self.domains.insert(name.into(), domain);
+        Ok(place)
+    }
+
+    fn category(&mut self, file: &mut File, place: Place, name: &str) -> io::Result<i64> {
+        if let Some(number) = name.parse::<u32>().ok().filter(|number| number.to_string() == name) {
+            return Ok(number.into());
+        }
+        let next = FIRST_CATEGORY + self.categories.len() as i64;
+        let number = match self.categories.get(name) {
+            Some(&number) => number,
+            None => *self.categories.entry(name.into()).or_insert(next),
+        };
+        self.name_category(file, place, number, name)?;
+        Ok(number)
+    }
+
+    fn name_category(&mut self, file: &mut File, place: Place, number: i64, name: &str) -> io::Result<()> {
+        if self.named.insert((place.domain, number), ()).is_some() {
+            return Ok(());
+        }
+        text(file, place, CATEGORY, Some(number), name)
+    }
+}
+
+fn text(file: &mut File, place: Place, kind: i64, category: Option<i64>, text: &str) -> io::Result<()> {
+    let Place { thread, at: start, domain } = place;
+    file.add(Row::Text { start, kind, category, text: text.into(), thread, domain, json: None })
+}
+
+/// SQLite's integers are signed; times beyond 292 years are not expected.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
