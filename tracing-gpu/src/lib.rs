@@ -151,14 +151,14 @@ mod budget;
 mod chunked;
 mod clock;
 mod collect;
+#[cfg(feature = "cudarc")]
+mod collector;
+#[cfg(not(feature = "cudarc"))]
+#[path = "collector/disabled.rs"]
+mod collector;
 mod config;
 mod drain;
 mod files;
-#[cfg(feature = "cudarc")]
-mod gpu;
-#[cfg(not(feature = "cudarc"))]
-#[path = "gpu/none.rs"]
-mod gpu;
 mod identity;
 mod init;
 mod outputs;
@@ -169,10 +169,16 @@ mod profiler;
 mod record;
 mod recorder;
 mod replace;
+mod samples;
 mod session;
 #[cfg(feature = "signals")]
 mod signals;
 mod span;
+#[cfg(feature = "cudarc")]
+mod stream;
+#[cfg(not(feature = "cudarc"))]
+#[path = "stream/disabled.rs"]
+mod stream;
 mod thread;
 mod tier;
 
@@ -180,8 +186,6 @@ use cuda_activity::{attribution as correlate, record as activity};
 use range_report::{stats, summary, timeline};
 
 pub use config::{ConfigError, Domain, Gpu, Output};
-#[cfg(feature = "cudarc")]
-pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
 pub use profiler::{Profiler, ProfilerBuilder};
 #[cfg(feature = "json")]
@@ -194,5 +198,7 @@ pub use range_report::{
     Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, export,
     report,
 };
+#[cfg(feature = "cudarc")]
+pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;

@@ -5,6 +5,7 @@ pub(crate) mod note_room;
 pub(crate) mod tape_room;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use nvtx_rs::{Attributes, Domain};
@@ -14,12 +15,12 @@ use tracing_subscriber::filter::Targets;
 
 use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
-use crate::collect::stream_times::StreamTimes;
 use crate::config::Domain as DomainChoice;
 use crate::record::RangeKey;
 use crate::span::misread::MisreadValues;
 use crate::span::site::{Site, declares_own_field, site_key};
 use crate::span::values::is_unknown_field;
+use crate::stream::StreamTotals;
 use catalog::{Catalog, CategoryName, Limits};
 use note_room::NoteRoom;
 use tape_room::TapeRoom;
@@ -47,8 +48,6 @@ pub(crate) struct LossCounters {
     pub(crate) split_instances: AtomicU64,
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
-    #[cfg(feature = "cudarc")]
-    pub(crate) streams: crate::gpu::EventLosses,
 }
 
 /// Shared by all threads; lives as long as the process, since any thread may be inside a callback at any time.
@@ -64,14 +63,14 @@ pub(crate) struct Session {
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
     pub(crate) gpu: bool,
-    pub(crate) stream_times: StreamTimes,
+    pub(crate) streams: StreamTotals,
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
     is_collecting: AtomicBool,
     /// For what threads note until it is collected.
     pub(crate) note_room: NoteRoom,
-    pub(crate) budget: Budget,
+    pub(crate) budget: Arc<Budget>,
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
@@ -103,6 +102,7 @@ impl Session {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let clock = Clock::new();
         let window = clock.origin();
+        let budget = Arc::new(Budget::new(options.sample_budget));
         Self {
             id: NEXT.fetch_add(1, Relaxed),
             process: std::process::id(),
@@ -111,11 +111,11 @@ impl Session {
             nvtx: options.nvtx,
             statistics: options.statistics,
             gpu: options.gpu,
-            stream_times: StreamTimes::default(),
+            streams: StreamTotals::new(window, Arc::clone(&budget)),
             has_streams: AtomicBool::new(false),
             is_collecting: AtomicBool::new(false),
             note_room: NoteRoom::default(),
-            budget: Budget::new(options.sample_budget),
+            budget,
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
             misread: MisreadValues::default(),
@@ -146,12 +146,6 @@ impl Session {
         })
     }
 
-    #[cfg(test)]
-    pub(crate) fn inert() -> &'static Self {
-        static INERT: once_cell::sync::OnceCell<Session> = once_cell::sync::OnceCell::new();
-        INERT.get_or_init(Self::new_inert)
-    }
-
     /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after [`gate_in_order`](Self::gate_in_order).
     #[inline(always)]
     pub(crate) fn gate(&self) -> u64 {
@@ -176,14 +170,13 @@ impl Session {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
-        #[cfg(feature = "cudarc")]
-        self.losses.streams.clear();
         self.names.lock().catalog.forget_losses();
     }
 
     /// Begins a new window: what was counted before `start` is forgotten.
     pub(crate) fn restart(&self, start: Ticks) {
-        self.stream_times.clear(&self.budget, || self.window.store(start, Relaxed));
+        self.streams.restart(start); // before the window: no thread times a range of the new window until its rows are empty
+        self.window.store(start, Relaxed);
         self.change_gate();
     }
 

@@ -12,8 +12,7 @@ use super::fields::Fields;
 use super::misread::Misread;
 use crate::activity::InstanceId;
 use crate::clock::Ticks;
-use crate::gpu::StreamId;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 use crate::thread::lifetimes::Begun;
 use crate::timeline::Value;
 

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::gpu::StreamId;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 
 /// Pairs of entries of [`Children`].
 const PAIRS_BITS: u32 = 8;

@@ -27,9 +27,9 @@ use super::slab::MAX_THREADS;
 use super::state::ThreadState;
 use super::tape::Record;
 use crate::chunked::Chunked;
-use crate::gpu;
 use crate::process;
 use crate::session::{FINISHED, Session, SessionOptions};
+use crate::stream;
 
 /// Open ranges of ended threads that are remembered with the thread; of more there is the name alone.
 const ABANDONED: usize = 256;
@@ -116,7 +116,7 @@ fn choose_paths(thread: Option<&'static ThreadState>) {
 /// Whether streams are in play on this thread.
 fn has_streams(thread: &ThreadState) -> bool {
     let session = thread.session;
-    session.gpu && (gpu::current() != 0 || session.has_streams() || thread.pairs.any())
+    session.gpu && (stream::current() != 0 || session.has_streams() || thread.pairs.any())
 }
 
 /// A number for the calling thread, also while it is being torn down.

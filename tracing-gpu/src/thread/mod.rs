@@ -15,7 +15,6 @@ pub(crate) mod notes;
 mod open_pairs;
 pub(crate) mod row;
 mod rows;
-pub(crate) mod samples;
 pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;

@@ -5,9 +5,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::chunked::Chunked;
-use crate::gpu::{self, Mark, Target};
 use crate::record::{Place, RangeKey};
-use crate::session::Session;
+use crate::stream::{self, StartedPair, StreamTotals};
 use crate::summary::RangeStyle;
 use crate::thread::stack::Left;
 
@@ -65,7 +64,7 @@ impl OpenPair {
     }
 
     #[inline(always)]
-    fn set(&self, below: usize, window: u64, pair: Mark) {
+    fn set(&self, below: usize, window: u64, pair: StartedPair) {
         let (stream, start, end) = pair.words();
         self.below.store(below as u32, Relaxed); // below 2^28, as the depth of the stack
         self.stream.store(stream, Relaxed);
@@ -87,8 +86,8 @@ impl OpenPair {
     }
 
     #[inline(always)]
-    fn pair(&self) -> Option<Mark> {
-        Mark::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
+    fn pair(&self) -> Option<StartedPair> {
+        StartedPair::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
     }
 }
 
@@ -110,14 +109,14 @@ impl OpenPairs {
         below: usize,
         place: Place,
         window: u64,
-        pair: Mark,
+        pair: StartedPair,
         key: impl FnOnce() -> Option<RangeKey>,
     ) {
         let count = self.count.load(Relaxed);
-        let Some(open) = self.open.get_or_grow(count) else { return gpu::abandon(pair) };
+        let Some(open) = self.open.get_or_grow(count) else { return stream::abandon(pair) };
         if open.place.load(Relaxed) != place.bits() {
             // What is on a stack is pushed and popped.
-            let Some(key) = key() else { return gpu::abandon(pair) };
+            let Some(key) = key() else { return stream::abandon(pair) };
             open.set_key(place.bits(), key.label, key.category);
         }
         open.set(below, window, pair);
@@ -126,23 +125,23 @@ impl OpenPairs {
 
     /// Records the end of the range that has just been taken off the top of the stack, above so many, if it is timed. Whether it was.
     #[inline(always)]
-    pub(super) fn end_top(&self, below: usize, session: &'static Session) -> bool {
+    pub(super) fn end_top(&self, below: usize, totals: &'static StreamTotals) -> bool {
         let Some(innermost) = self.count.load(Relaxed).checked_sub(1) else { return false };
         // Pairs are in the order of their ranges: that of the top is the last, or there is none.
         let is_its = |open: &OpenPair| open.below() == below;
         let is_timed = self.open.near(innermost).is_some_and(is_its) || self.open.get(innermost).is_some_and(is_its);
         if is_timed {
-            self.end(innermost, session);
+            self.end(innermost, totals);
         }
         is_timed
     }
 
     /// Records the end of a range that was exited below others, if it is timed; gives up the pairs of those that ended elsewhere.
-    pub(super) fn end_below(&self, left: &Left, session: &'static Session) {
+    pub(super) fn end_below(&self, left: &Left, totals: &'static StreamTotals) {
         let below = |index| self.open.get(index).map(OpenPair::below);
         let all = || (0..self.count.load(Relaxed)).rev();
         if let Some(index) = all().find(|&index| below(index) == Some(left.exited)) {
-            self.end(index, session);
+            self.end(index, totals);
         }
         self.abandon(|below| left.is_gone(below));
         for open in all().filter_map(|index| self.open.get(index)) {
@@ -150,9 +149,9 @@ impl OpenPairs {
         }
     }
 
-    pub(super) fn end_all(&self, session: &'static Session) {
+    pub(super) fn end_all(&self, totals: &'static StreamTotals) {
         while let Some(last) = self.count.load(Relaxed).checked_sub(1) {
-            self.end(last, session);
+            self.end(last, totals);
         }
     }
 
@@ -162,18 +161,18 @@ impl OpenPairs {
             let Some(open) = self.open.get(index).filter(|open| is_gone(open.below())) else { continue };
             let pair = open.pair();
             self.remove(index);
-            pair.into_iter().for_each(gpu::abandon);
+            pair.into_iter().for_each(stream::abandon);
         }
     }
 
     #[inline(always)]
-    fn end(&self, index: usize, session: &'static Session) {
+    fn end(&self, index: usize, totals: &'static StreamTotals) {
         let Some(open) = self.open.get(index) else { return };
         let (place, window) = (Place::from_bits(open.place.load(Relaxed)), open.window.load(Relaxed));
         let (key, pair) = (open.key(), open.pair());
         self.remove(index);
         if let Some(pair) = pair {
-            gpu::end(pair, Target { core: session, node: place.node(), key, window });
+            stream::end(pair, totals, place.node(), key, window);
         }
     }
 

@@ -13,8 +13,7 @@ use parking_lot::Mutex;
 use tracing_core::span::Id;
 
 use crate::chunked::Chunked;
-use crate::gpu::StreamId;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 use crate::span::values::SpanValues;
 
 const SLOT_BITS: u32 = 24;

@@ -22,13 +22,13 @@ use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
-use crate::gpu::{self, Mark, StreamId};
-use crate::record::{Ended, Place, RangeKey};
+use crate::record::{Ended, Place, RangeKey, StreamId};
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
 use crate::span::site::{Site, site_key};
 use crate::span::values::{Changing, SpanValues};
+use crate::stream::{self, StartedPair};
 use crate::summary::RangeStyle;
 
 #[cfg(all(test, target_pointer_width = "64"))]
@@ -218,7 +218,7 @@ impl ThreadState {
     /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.
     #[inline(never)]
     pub(crate) fn enter_on_stream(&self, span: u64, place: Place, stream: StreamId) {
-        let pair = if stream == 0 { None } else { gpu::begin(self.session, stream) };
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         if !self.enter_counting(span, place) {
             return self.enter_begun(span, place, None, pair);
         }
@@ -231,7 +231,7 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn enter_general(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
-        let pair = if stream == 0 { None } else { gpu::begin(self.session, stream) };
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         self.enter_begun(span, place, values, pair);
     }
 
@@ -258,13 +258,13 @@ impl ThreadState {
 
     /// After the start was recorded on a stream, if that was so.
     #[inline(never)]
-    fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, pair: Option<Mark>) {
+    fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, pair: Option<StartedPair>) {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         // Under a tool, the start is set below.
         let start = if range.is_some() { 0 } else { self.now() };
         let Some(frame) = self.stack.push(span, place, start) else {
-            pair.into_iter().for_each(gpu::abandon);
+            pair.into_iter().for_each(stream::abandon);
             return self.session.drop_span();
         };
         if let (Some(range), Some(attributes)) = (range, attributes) {
@@ -281,7 +281,7 @@ impl ThreadState {
 
     /// Keeps the start of the innermost range.
     #[inline(always)]
-    fn keep_pair(&self, place: Place, pair: Mark) {
+    fn keep_pair(&self, place: Place, pair: StartedPair) {
         let below = self.stack.depth().wrapping_sub(1);
         self.pairs.keep(below, place, self.window.load(Relaxed), pair, || self.key(place));
     }
@@ -400,7 +400,7 @@ impl ThreadState {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
                 self.move_instances(&left);
                 if self.pairs.any() {
-                    self.pairs.end_below(&left, self.session);
+                    self.pairs.end_below(&left, &self.session.streams);
                     self.left_pair();
                 }
                 true
@@ -434,14 +434,14 @@ impl ThreadState {
     /// Records the end of the range that has just been taken off the top of the stack, if it is timed.
     #[inline(always)]
     fn end_pair(&self) {
-        if self.pairs.end_top(self.stack.depth(), self.session) {
+        if self.pairs.end_top(self.stack.depth(), &self.session.streams) {
             self.left_pair();
         }
     }
 
     #[inline(always)]
     fn left_pair(&self) {
-        if !self.pairs.any() && gpu::current() == 0 {
+        if !self.pairs.any() && stream::current() == 0 {
             engine::look_again(); // the stream was left before the range
         }
     }
@@ -470,7 +470,7 @@ impl ThreadState {
         self.told.lock().clear();
         let places = self.stack.unwind(&mut Shell { thread: self, values: None });
         self.end_instances(self.now());
-        self.pairs.end_all(self.session);
+        self.pairs.end_all(&self.session.streams);
         places
     }
 

@@ -7,8 +7,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use super::{Found, Home, own_values};
-use crate::gpu::StreamId;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;

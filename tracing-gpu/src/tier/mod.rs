@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use tracing_core::{Event, span};
 
-use crate::gpu::{self, StreamId};
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
+use crate::stream;
 use crate::thread::engine::Engine;
 use crate::thread::state::{CountingExit, ThreadState};
 
@@ -172,7 +172,7 @@ fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     if let Some(thread) = engine.on_stream() {
         if let Some(place) = H::place_here(thread, id) {
-            return match gpu::current() {
+            return match stream::current() {
                 0 => enter_inherited::<H>(thread, id, place),
                 stream => thread.enter_on_stream(id, place, stream),
             };
@@ -218,7 +218,7 @@ fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce()
     if !session.gpu || own != 0 {
         return if session.gpu { own } else { 0 };
     }
-    match gpu::current() {
+    match stream::current() {
         0 if session.has_streams() => inherited(),
         current => current,
     }

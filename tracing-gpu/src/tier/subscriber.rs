@@ -5,8 +5,7 @@ use std::sync::Arc;
 use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber, span};
 
 use super::{Found, Home, own_values};
-use crate::gpu::StreamId;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
