@@ -54,7 +54,7 @@ pub type InstanceId = u64;
 pub struct Instance {
     /// Its number.
     pub id: InstanceId,
-    /// The instance directly below it on the thread's stack, for a start/end range the innermost that began before it; 0 for none.
+    /// The instance directly below it on the thread's stack, for a start/end range the innermost there that began before it; 0 for none.
     pub parent: InstanceId,
     /// Interned domain and name.
     pub label: u32,
@@ -75,10 +75,8 @@ pub enum Note {
     /// That start/end range ended on another thread than it began on, or where it could not be measured: it counts nowhere. Noted in the log of the thread that it
     /// began on, by whichever thread ended it.
     Left { instance: InstanceId },
-    /// A range below that instance on the stack has ended while it stays open, as ranges of another domain do. From here on it goes by the number `to`, and directly
-    /// below it is `parent`; what was launched in it before stays in what was around it then.
-    Moved { from: InstanceId, to: InstanceId, parent: InstanceId },
-    /// An API call that enqueues work, or that is counted for its span.
+    /// An API call that enqueues work, or that is counted for its span. It is in all start/end ranges that were noted to begin on the thread and
+    /// not to end, too.
     Called {
         correlation: u32,
         /// Node of the lineage tree; 0 outside of any span.
@@ -92,8 +90,6 @@ pub enum Note {
         /// Whether operations are to be expected of it; if not, it is only looked up for API calls.
         enqueues: bool,
     },
-    /// The call was made inside this start/end range of the thread too, which is on no stack. Follows its `Called`, and has been noted to begin before.
-    Within { correlation: u32, instance: InstanceId },
     /// A call of the profiler's own, to be left out of all tables.
     Own { correlation: u32 },
 }

@@ -8,7 +8,8 @@ Both files are of one run: `TRACING_GPU=sqlite=run.sqlite,json=SUMMARY.json`. FO
 as REPORT.csv, for the reports of REPORTS below.
 
 Prints a line a report, and `!!` lines for rows that are in one of the two only and for values that differ by more than their last printed
-digit; exits with 1 if there is any.
+digit; exits with 1 if there is any. Times of ranges may differ by 1 ns an instance, since a database has whole nanoseconds, and by a part
+in 100,000: a database converts the clock's ticks by its rate as measured so far, a summary by that of the whole run.
 """
 
 import sys
@@ -78,9 +79,17 @@ def times(prefix, t, total):
     return columns
 
 
-def share(rows):
+def near(columns, total, t):
+    """The same columns where both sides made nanoseconds of ticks."""
+    for name, (value, off) in columns.items():
+        instances = t["instances"] if name == total else 1
+        columns[name] = (value, off + instances + value * 1e-5)
+    return columns
+
+
+def share(rows, off=0):
     whole = sum(row["times"]["total_ns"] for row in rows)
-    return lambda row: {"Time (%)": (100 * row["times"]["total_ns"] / whole if whole else 0, 0.0501)}
+    return lambda row: {"Time (%)": (100 * row["times"]["total_ns"] / whole if whole else 0, 0.0501 + off)}
 
 
 def ranges(summary, folder):
@@ -88,11 +97,11 @@ def ranges(summary, folder):
         both = len(styles) > 1
         table = Table(folder, report, lambda row: (text(row, "Range"), text(row, "Style") if both else ""))
         rows = [row for row in summary["ranges"] if row["style"] in styles]
-        percent = share(rows)
+        percent = share(rows, 0.002)
         for row in rows:
             key = (label(row["domain"], row["name"]), row["style"] if both else "")
             t = row["times"]
-            table.want(key, **times("", t, "Total Time"), **percent(row), Instances=(t["instances"], 0))
+            table.want(key, **near(times("", t, "Total Time"), "Total Time", t), **percent(row), Instances=(t["instances"], 0))
         table.compare()
     # Each instance, so their number and their sum.
     table, sums = Table(folder, "nvtx_pushpop_trace", lambda row: text(row, "Name")), {}
@@ -102,24 +111,29 @@ def ranges(summary, folder):
     for row in summary["ranges"]:
         if row["style"] == "PushPop":
             t = row["times"]
-            table.want(label(row["domain"], row["name"]), Total=(t["total_ns"], 0), Instances=(t["instances"], 0))
+            table.want(label(row["domain"], row["name"]), Total=(t["total_ns"], t["instances"] + t["total_ns"] * 1e-5), Instances=(t["instances"], 0))
     table.compare()
 
 
 def projections(gpu, folder):
     table = Table(folder, "nvtx_gpu_proj_sum", lambda row: (text(row, "Range"), text(row, "Style")))
+    # Start/end ranges are no level and no child in our table: the ranges in those of this program have their names.
+    lifetimes = {label(row["domain"], row["name"]) for row in gpu["projections"] if row["style"] == "StartEnd"}
     for row in gpu["projections"]:
         t, n = row["projected"], row["projected"]["instances"]
+        nesting = {
+            "Avg Range Lvl": (row["level_sum"] / n, 0.0501),
+            "Avg Num Child": (row["children_sum"] / n, 0.0501),
+        }
         table.want(
             (label(row["domain"], row["name"]), row["style"]),
             **times("Proj ", t, "Total Proj Time"),
             **{
-                "Total Range Time": (row["range_total_ns"], 0),
+                "Total Range Time": (row["range_total_ns"], n + row["range_total_ns"] * 1e-5),
                 "Range Instances": (n, 0),
                 "Total GPU Ops": (row["operations"], 0),
                 "Avg GPU Ops": (row["operations"] / n, 0.0501),
-                "Avg Range Lvl": (row["level_sum"] / n, 0.0501),
-                "Avg Num Child": (row["children_sum"] / n, 0.0501),
+                **({} if label(row["domain"], row["name"]) in lifetimes else nesting),
             },
         )
     table.compare()

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::export;
 use crate::outputs;
 use crate::path;
-use crate::recorder::TimelinePaths;
 use crate::replace;
 use crate::report::escaped;
+use crate::timeline::TimelinePaths;
 use crate::{ProfilerBuilder, Summary};
 
 /// What is written where. Names may hold what [`export::expand`] puts in.

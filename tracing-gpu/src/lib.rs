@@ -167,7 +167,6 @@ mod path;
 mod process;
 mod profiler;
 mod record;
-mod recorder;
 mod replace;
 mod samples;
 mod session;
@@ -181,9 +180,10 @@ mod stream;
 mod stream;
 mod thread;
 mod tier;
+mod timeline;
 
-use cuda_activity::{attribution as correlate, record as activity};
-use range_report::{stats, summary, timeline};
+use cuda_activity::record as activity;
+use range_report::{stats, summary};
 
 pub use config::{ConfigError, Domain, Gpu, Output};
 pub use init::{Guard, init};

@@ -23,11 +23,11 @@ use crate::files;
 use crate::identity;
 use crate::outputs;
 use crate::process;
-use crate::recorder::Recorder;
 use crate::stream;
 use crate::summary::{Process, Summary};
 use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;
+use crate::timeline::Recorder;
 
 /// Distinct tree nodes and run-time names of a process.
 const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };
@@ -248,7 +248,7 @@ impl Inner {
         if self.config.wants_activity() && self.config.statistics {
             let collector = Collector::start(&self.engine, self.config.wants_calls(), self.config.gpu_memory);
             if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
-                collector.record_to(recorder, self.engine.session.clock.origin_monotonic_ns());
+                collector.record_to(*recorder, self.engine.session.clock.origin_monotonic_ns());
             }
             let _once = self.collector.set(collector);
         }
@@ -373,11 +373,10 @@ impl Inner {
             stream::read_all(patience());
         }
         let at = self.engine.session.clock.now();
-        let written = self.recorder.get().and_then(|recorder| {
-            recorder.write(); // so that the summary knows what was lost, and what was written
-            recorder.take_durations()
-        });
-        let summary = self.summarise(Some(&End { cut, at, written, patience: patience() }));
+        if let Some(recorder) = self.recorder.get() {
+            recorder.write(); // the summary then says what was lost
+        }
+        let summary = self.summarise(Some(&End { cut, at, patience: patience() }));
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
         errors.extend(self.config.files.write(&summary));
         if let Some(recorder) = self.recorder.get() {

@@ -7,10 +7,6 @@ use super::totals::Function;
 use crate::record::{Api, ApiCall};
 use range_report::stats::Distribution;
 
-#[cfg(test)]
-#[path = "calls/tests.rs"]
-mod tests;
-
 /// Drains for which a driver call waits, and for which a call of the runtime is remembered before them.
 const DRAINS: usize = 2;
 

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::enclosing::MOST_THREADS;
 use super::hash::{Correlations, Map};
 use super::projection::NO_SLOT;
 use crate::record::Note;
+
+/// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
+const MOST_THREADS: usize = 1 << 12;
 
 /// Drains for which a call is remembered after the last that was heard of it.
 const DRAINS: usize = 2;
@@ -201,10 +203,8 @@ impl Launches {
     /// A thread noted something: its last call is over, unless this is about that.
     pub(super) fn goes_on(&mut self, thread: u32, note: &Note) {
         let same = match *note {
-            Note::Called { correlation, .. } | Note::Within { correlation, .. } | Note::Own { correlation } => {
-                Some(correlation)
-            }
-            Note::Began(_) | Note::Moved { .. } | Note::Ended { .. } => None,
+            Note::Called { correlation, .. } | Note::Own { correlation } => Some(correlation),
+            Note::Began(_) | Note::Ended { .. } => None,
             Note::Left { .. } => return, // it may be another thread that noted this
         };
         if self.running.is_empty() || self.running.get(&thread).copied() == same {
@@ -297,19 +297,15 @@ impl Launches {
         self.remove(id, free);
     }
 
-    /// Puts a call in a start/end range, too. Whether that is news.
-    pub(super) fn put_within(&mut self, id: u32, slot: u32) -> bool {
+    /// Remembers the start/end ranges around a launch. Whether it is there.
+    pub(super) fn put_within(&mut self, id: u32, slots: &[u32]) -> bool {
         let is_launch = |launch: &Launch| !launch.is_dropped() && launch.expected > Expected::Record;
-        if !self.known.get(&id).is_some_and(is_launch) {
-            return false;
+        let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(is_launch);
+        if is_there {
+            self.within.insert(id, slots.to_vec());
+            self.around += slots.len();
         }
-        let slots = self.within.entry(id).or_default();
-        let new = !slots.contains(&slot);
-        if new {
-            slots.push(slot);
-            self.around += 1;
-        }
-        new
+        is_there
     }
 
     /// The start/end ranges around a call.

@@ -8,30 +8,19 @@
 //! by what came in it. Tables have a row for each name.
 
 mod calls;
-mod enclosing;
 mod hash;
 mod intervals;
 mod kernels;
 mod launches;
 mod lineage;
-mod moved;
 mod projection;
+mod start_end;
 mod totals;
-mod undecided;
 
-#[cfg(test)]
-#[path = "lifetimes/tests.rs"]
-mod lifetimes;
-#[cfg(test)]
-#[path = "program/tests.rs"]
-mod program;
-#[cfg(test)]
-#[path = "reference/tests.rs"]
-mod reference;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::calls::Calls;
 use self::hash::Map;
@@ -39,10 +28,11 @@ use self::kernels::{Execution, RangeKernels};
 use self::launches::{Came, Expected, Joins, Launch, Launches};
 use self::lineage::{Lineage, UNMATCHED};
 use self::projection::{Instances, NO_SLOT, REFUSED, Timed};
+use self::start_end::StartEnd;
 pub use self::totals::{AttributionLosses, Function, Projection, Range, RangeKernel, Totals};
 use crate::record::{Api, ApiCall, GpuOp, Note, Ticks, Work};
-use range_report::MemoryKind;
 use range_report::stats::Distribution;
+use range_report::{MemoryKind, RangeStyle};
 
 /// The node of the lineage tree that stands for no span.
 pub const OUTSIDE: u32 = 0;
@@ -54,8 +44,7 @@ pub struct Limits {
     pub launches: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
-    /// Instances not in the totals yet: some 250 bytes each, 16 for each kernel launched in it, and 4 for each lifetime around it. In a drain there may be more, and
-    /// one that is in the totals early stays as long as a launch in it is remembered: 64 and two and a half times as many at most. What runs in others counts as
+    /// Instances not in the totals yet: some 250 bytes each, 16 for each kernel launched in it. In a drain there may be more, and one that is in the totals early stays as long as a launch in it is remembered: 64 and two and a half times as many at most. What runs in others counts as
     /// late.
     pub instances: usize,
 }
@@ -66,12 +55,7 @@ pub struct Context<'a> {
     pub parents: &'a [u32],
     /// Whether one more duration is kept by itself, by the number of those kept in its row.
     pub keep: &'a dyn Fn(u64) -> bool,
-    /// How long a range with this start and end lasts in a database that is written, in nanoseconds; 0 where there is none.
-    pub written: &'a Written<'a>,
 }
-
-/// See [`Context::written`].
-pub type Written<'a> = dyn Fn(Ticks, Ticks) -> u64 + 'a;
 
 /// The whole of attribution: notes and records in, [`Totals`] out.
 ///
@@ -82,6 +66,7 @@ pub struct Attribution {
     instances: Instances,
     lineage: Lineage,
     range_kernels: RangeKernels,
+    start_end: StartEnd,
     kernels: Map<u32, Distribution>,
     memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
     calls: Calls,
@@ -99,6 +84,7 @@ impl Attribution {
             instances: Instances::new(limits.instances),
             lineage: Lineage::default(),
             range_kernels: RangeKernels::default(),
+            start_end: StartEnd::default(),
             kernels: Map::default(),
             memory: BTreeMap::new(),
             calls: Calls::new(limits.launches),
@@ -109,19 +95,23 @@ impl Attribution {
 
     /// What a thread noted: all of it, in its order, before the operations of the same drain.
     pub fn note(&mut self, tid: u32, note: &Note) {
-        let (launches, instances) = (&mut self.launches, &mut self.instances);
+        let Self { launches, instances, start_end, .. } = self;
         launches.goes_on(tid, note);
         match *note {
-            Note::Began(instance) => instances.begin(&instance),
-            Note::Ended { instance, end } => {
-                if let Some((slot, instance)) = instances.end(instance, end) {
-                    self.range_kernels.counts(slot, instance);
+            Note::Began(instance) => {
+                let slot = instances.begin(tid, &instance);
+                if let Some(slot) = slot.filter(|_| instance.style == RangeStyle::StartEnd) {
+                    start_end.begin(tid, slot);
                 }
             }
-            Note::Moved { from, to, parent } => instances.move_on(from, to, parent),
+            Note::Ended { instance, end } => {
+                if let Some(ended) = instances.end(instance, Some(end)) {
+                    start_end.end(ended);
+                }
+            }
             Note::Left { instance } => {
-                if let Some((slot, instance)) = instances.leave(instance) {
-                    self.range_kernels.left(slot, instance);
+                if let Some(left) = instances.end(instance, None) {
+                    start_end.end(left);
                 }
             }
             Note::Called { correlation, node, instance, graph, enqueues, .. } => {
@@ -135,20 +125,17 @@ impl Attribution {
                     slot => slot,
                 };
                 let launch = Launch::new(tid, node, slot, expected);
-                instances.called(tid, correlation, launch.instance);
                 let joins = launches.joins(correlation, &launch);
-                if joins != Joins::Yes {
-                    instances.hold(launch.instance);
+                if joins == Joins::Yes {
+                    return;
                 }
+                instances.hold(launch.instance);
                 if joins == Joins::No {
                     launches.insert(correlation, launch, |slot| instances.release(slot));
                 }
-            }
-            Note::Within { correlation, instance } => {
-                let slot = instances.slot(instance);
-                if slot != NO_SLOT && launches.put_within(correlation, slot) {
-                    instances.hold(slot);
-                    instances.called_within(tid, correlation, slot, launches.within(correlation));
+                let around = start_end.around(tid);
+                if launches.put_within(correlation, around) {
+                    around.iter().for_each(|&slot| instances.hold(slot));
                 }
             }
             Note::Own { correlation } => {
@@ -205,8 +192,8 @@ impl Attribution {
         let _counted_nowhere = self.launches.came(op.correlation, false);
     }
 
-    /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether there were any; where all
-    /// are undecided, it is known later whether the kernel was outside of all.
+    /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether
+    /// there were any, or it is known later, when these end, whether the kernel was outside of all.
     fn in_instances(
         &mut self,
         launch: &Launch,
@@ -215,35 +202,38 @@ impl Attribution {
         execution: Option<Execution>,
         keep: &dyn Fn(u64) -> bool,
     ) -> bool {
-        let Self { launches, instances, range_kernels, .. } = self;
-        let (mut inside, mut late, mut undecided) = (false, false, Vec::new());
-        let mut count = |instances: &mut Instances, slot| {
-            let Some((instance, folded)) = instances.count(slot, timed) else { return };
-            late |= folded;
-            let is_undecided = instance.is_undecided();
-            if is_undecided {
-                undecided.push(slot);
-            } else {
-                inside = true;
-            }
-            match execution {
-                Some(execution) if is_undecided => range_kernels.inside_alone(instance, execution),
-                Some(execution) => range_kernels.inside(instance, folded, execution, keep),
-                None => {}
-            }
-        };
+        let Self { launches, instances, range_kernels, start_end, .. } = self;
+        let mut late = false;
+        let mut on_stack = false;
         let mut slot = launch.instance;
         while slot != NO_SLOT {
-            count(instances, slot);
+            if let Some((instance, folded)) = instances.count(slot, timed) {
+                (late, on_stack) = (late || folded, true);
+                if let Some(execution) = execution {
+                    range_kernels.inside(instance, folded, execution, keep);
+                }
+            }
             slot = instances.parent(slot);
         }
-        launches.within(correlation).iter().for_each(|&slot| count(instances, slot));
-        self.losses.late += u64::from(late || launch.instance == REFUSED);
-        if let Some(execution) = execution.filter(|_| !undecided.is_empty()) {
-            let ranges = undecided.iter().filter_map(|&slot| Some((instances.range(slot)?, slot))).collect();
-            range_kernels.wait(ranges, inside, execution);
+        let (mut open, mut counted) = (Vec::new(), BTreeSet::new());
+        for &slot in launches.within(correlation) {
+            let Some((instance, folded)) = instances.count(slot, timed) else { continue };
+            late |= folded;
+            if instance.is_undecided() {
+                open.push(slot);
+                continue;
+            }
+            counted.insert(instance.range());
+            if let Some(execution) = execution {
+                range_kernels.inside(instance, folded, execution, keep);
+            }
         }
-        inside || !undecided.is_empty()
+        self.losses.late += u64::from(late || launch.instance == REFUSED);
+        let inside = on_stack || !counted.is_empty() || !open.is_empty();
+        if let Some(execution) = execution.filter(|_| !open.is_empty()) {
+            start_end.wait(open, counted, on_stack, execution);
+        }
+        inside
     }
 
     /// A call of the API that is over.
@@ -287,21 +277,16 @@ impl Attribution {
             }
             self.launches.drained(|slot| self.instances.release(slot));
         }
+        self.start_end.drained(&mut self.instances, &mut self.range_kernels, context.keep);
         self.instances.fold(context);
         while self.instances.is_crowded() && self.launches.forget_oldest(|slot| self.instances.release(slot)) {
             self.instances.fold(context);
         }
-        self.range_kernels.drained(context.keep);
     }
 
     /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
-        self.totals_written(now, &|_, _| 0)
-    }
-
-    /// [`totals`](Self::totals) where a database is written.
-    pub fn totals_written(&self, now: Ticks, written: &Written<'_>) -> Totals {
         let (mut nodes, total, unmatched) = self.lineage.totals();
         let mut calls = self.calls.table.clone();
         for held in self.calls.waiting() {
@@ -317,6 +302,7 @@ impl Attribution {
             forgotten_calls: self.launches.forgotten_calls,
             ..self.losses
         };
+        let range_kernels = self.start_end.counted(&self.instances, &self.range_kernels);
         Totals {
             kernels: self.kernels.iter().map(|(&name, times)| (name, times.clone())).collect(),
             memory: self.memory.clone(),
@@ -324,8 +310,8 @@ impl Attribution {
             nodes,
             total,
             unmatched,
-            projections: self.instances.totals(now, written),
-            range_kernels: self.range_kernels.totals(self.instances.undecided()),
+            projections: self.instances.totals(now),
+            range_kernels: range_kernels.as_ref().unwrap_or(&self.range_kernels).totals(),
             losses,
         }
     }
@@ -336,6 +322,7 @@ impl Attribution {
         self.instances.clear(now);
         self.lineage = Lineage::default();
         self.range_kernels.clear();
+        self.start_end.clear();
         self.kernels.clear();
         self.memory.clear();
         self.calls.clear();

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::enclosing::Inside;
+use super::Context;
 use super::hash::Map;
+use super::start_end::Ended;
 use super::totals::{Projection, Range};
-use super::{Context, Written};
 use crate::record::Ticks;
 use crate::record::{Instance, InstanceId};
 use range_report::RangeStyle;
-use range_report::stats::Distribution;
 
 /// No instance.
 pub(super) const NO_SLOT: u32 = u32::MAX;
@@ -17,39 +16,33 @@ pub(super) const NO_SLOT: u32 = u32::MAX;
 pub(super) const REFUSED: u32 = NO_SLOT - 1;
 
 /// Totals by label and style.
-pub(super) type Projections = BTreeMap<Range, Projection>;
+type Projections = BTreeMap<Range, Projection>;
 
 /// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it are gone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Kept {
     /// 0 in a free slot.
-    pub(super) id: InstanceId,
-    /// Its number in the order of their beginnings.
-    pub(super) serial: u64,
-    /// On the stack.
-    pub(super) parent: u32,
-    /// The slot in which it goes on, if it does: then this one is over, and stands for what was around it until then.
-    pub(super) moved: u32,
-    pub(super) label: u32,
-    pub(super) style: RangeStyle,
-    /// Instances on the stack that it is nested in.
-    pub(super) level: u32,
-    /// Whether a call was made in it.
-    pub(super) was_called: bool,
-    /// Start/end ranges that it is nested in, in the order of their beginnings: while it is open, those that began before it.
-    pub(super) around: Vec<u32>,
-    pub(super) inside: Option<Box<Inside>>,
-    pub(super) start: Ticks,
+    id: InstanceId,
+    /// The thread that noted its beginning.
+    thread: u32,
+    /// The instance directly below it, for one on the stack.
+    parent: u32,
+    label: u32,
+    style: RangeStyle,
+    /// Instances on the stack that it is nested in, and the innermost of these.
+    level: u32,
+    nested_in: Option<Range>,
+    start: Ticks,
     end: Ticks,
-    pub(super) over: bool,
+    over: bool,
     /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is in its ancestors and in the tables of
     /// kernels, and no longer in its projection.
-    pub(super) folded: bool,
+    folded: bool,
     /// Whether it is a start/end range that ended on another thread, and so is in no table.
-    pub(super) left: bool,
-    /// Remembered launches in it, and kept instances directly inside; for a start/end range, all inside.
-    pub(super) launches: u32,
-    pub(super) below: u32,
+    left: bool,
+    /// Remembered launches in it, and kept instances directly above it on the stack.
+    launches: u32,
+    above: u32,
     /// Of its operations.
     first: u64,
     last: u64,
@@ -58,21 +51,19 @@ pub(super) struct Kept {
     mark: u64,
     /// Rows of the kernels launched in it, in the order of the keys.
     pub(super) kernels: Vec<(u64, u32)>,
-    /// Times of the kernels launched in it, in the order of the keys, while it is undecided.
-    pub(super) alone: Vec<(u64, Distribution)>,
 }
 
 impl Kept {
-    pub(super) fn is_held(&self) -> bool {
-        self.launches > 0 || self.below > 0
+    fn is_held(&self) -> bool {
+        self.launches > 0 || self.above > 0
     }
 
     /// Whether it has operations that are not in the totals.
-    pub(super) fn counts(&self) -> bool {
+    fn counts(&self) -> bool {
         self.last > 0 && !self.folded
     }
 
-    /// Whether it may still end on another thread, and then be in no table.
+    /// Whether it is a start/end range that may still end on another thread.
     pub(super) fn is_undecided(&self) -> bool {
         self.style == RangeStyle::StartEnd && !self.over
     }
@@ -88,15 +79,16 @@ impl Kept {
         let row = totals.entry(self.range()).or_default();
         row.projected.add(self.last.saturating_sub(self.first), context.keep);
         row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(self.start)));
-        row.range_written = row.range_written.saturating_add((context.written)(self.start, end));
         row.operations = row.operations.saturating_add(self.operations);
+        row.level_sum = row.level_sum.saturating_add(u64::from(self.level));
+        if let Some(around) = self.nested_in {
+            totals.entry(around).or_default().children_sum += 1;
+        }
     }
 
     fn forget_work(&mut self) {
         (self.first, self.last, self.operations) = (u64::MAX, 0, 0);
-        self.inside = None;
         self.kernels = Vec::new();
-        self.alone = Vec::new();
     }
 }
 
@@ -112,22 +104,19 @@ pub(super) struct Timed {
 }
 
 /// All instances that are kept, and the totals of those that no longer are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Instances {
     limit: usize,
     pub(super) kept: Vec<Kept>,
     free: Vec<u32>,
-    pub(super) by_id: Map<InstanceId, u32>,
+    by_id: Map<InstanceId, u32>,
     /// Instances that are kept and not folded.
-    pub(super) open: usize,
+    open: usize,
     /// Those that are over, in that order; those that are gone are passed over.
     over: VecDeque<(u32, InstanceId)>,
     /// Those that nothing may hold any more.
-    pub(super) loose: Vec<u32>,
-    serial: u64,
-    /// The last call of each thread, and the instances of which it was the first.
-    pub(super) first_calls: Map<u32, (u32, Vec<u32>)>,
-    pub(super) totals: Projections,
+    loose: Vec<u32>,
+    totals: Projections,
 }
 
 impl Instances {
@@ -140,8 +129,6 @@ impl Instances {
             open: 0,
             over: VecDeque::new(),
             loose: Vec::new(),
-            serial: 0,
-            first_calls: Map::default(),
             totals: Projections::new(),
         }
     }
@@ -165,43 +152,38 @@ impl Instances {
         self.kept() - self.open > self.limit
     }
 
-    pub(super) fn begin(&mut self, began: &Instance) {
+    /// Its slot, if there is one for it.
+    pub(super) fn begin(&mut self, thread: u32, began: &Instance) -> Option<u32> {
         if began.id == 0 || self.by_id.contains_key(&began.id) {
-            return;
+            return None;
         }
         if self.kept() >= self.limit.saturating_mul(5) / 2 + 64 {
-            return; // calls in it find no slot
+            return None; // calls in it find no slot
         }
-        let parent = self.slot(began.parent);
-        let level = self.level_in(parent);
-        if let Some(below) = self.get_mut(parent) {
-            below.below += 1;
-        }
-        self.serial += 1;
+        let below = self.slot(began.parent);
+        let (level, nested_in) =
+            self.get_mut(below).map_or((0, None), |below| (below.level.saturating_add(1), Some(below.range())));
+        let parent = if began.style == RangeStyle::PushPop { below } else { NO_SLOT };
         let kept = Kept {
             id: began.id,
-            serial: self.serial,
+            thread,
             parent,
-            moved: NO_SLOT,
             label: began.label,
             style: began.style,
             level,
-            was_called: false,
-            around: Vec::new(),
-            inside: None,
+            nested_in,
             start: began.start,
             end: 0,
             over: false,
             folded: false,
             left: false,
             launches: 0,
-            below: 0,
+            above: 0,
             first: u64::MAX,
             last: 0,
             operations: 0,
             mark: 0,
             kernels: Vec::new(),
-            alone: Vec::new(),
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -215,42 +197,35 @@ impl Instances {
                 }
                 self.kept.push(kept);
             }
-            None => return,
+            None => return None,
+        }
+        if let Some(parent) = self.get_mut(parent) {
+            parent.above += 1;
         }
         self.by_id.insert(began.id, slot);
         self.open += 1;
+        Some(slot)
     }
 
-    /// It is over: itself, if that decides that it counts.
-    pub(super) fn end(&mut self, id: InstanceId, end: Ticks) -> Option<(u32, &mut Kept)> {
+    /// It is over. Without an `end` it is a start/end range that ended where it counts for nothing. What there is to know of a start/end
+    /// range.
+    pub(super) fn end(&mut self, id: InstanceId, end: Option<Ticks>) -> Option<Ended> {
         let slot = self.slot(id);
-        let kept = self.kept.get_mut(slot as usize).filter(|kept| !kept.over)?;
-        let decides = kept.is_undecided();
-        (kept.over, kept.end) = (true, end);
+        let can_leave = |kept: &Kept| end.is_some() || kept.style == RangeStyle::StartEnd;
+        let kept = self.kept.get_mut(slot as usize).filter(|kept| !kept.over && can_leave(kept))?;
+        kept.over = true;
+        if let Some(end) = end {
+            kept.end = end;
+            self.over.push_back((slot, id));
+        } else {
+            (kept.left, kept.folded) = (true, true);
+            self.open -= 1;
+        }
         if !kept.is_held() {
             self.loose.push(slot);
         }
-        self.over.push_back((slot, id));
-        self.settle(slot);
-        if !decides {
-            return None;
-        }
-        self.decide(slot, true);
-        self.get_mut(slot).map(|kept| (slot, kept))
-    }
-
-    /// It ended where it counts for nothing: itself, if it was undecided.
-    pub(super) fn leave(&mut self, id: InstanceId) -> Option<(u32, &mut Kept)> {
-        let slot = self.slot(id);
-        let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.is_undecided())?;
-        (kept.over, kept.left, kept.folded) = (true, true, true);
-        self.open -= 1;
-        if !kept.is_held() {
-            self.loose.push(slot);
-        }
-        self.decide(slot, false);
-        self.nest(slot);
-        self.get_mut(slot).map(|kept| (slot, kept))
+        let range = end.map(|_| kept.range());
+        (kept.style == RangeStyle::StartEnd).then_some(Ended { slot, thread: kept.thread, range })
     }
 
     /// One more launch in it is remembered.
@@ -271,7 +246,6 @@ impl Instances {
 
     /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before, or counts for nothing.
     pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
-        let slot = self.current(slot);
         let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
         kept.mark = timed.mark;
         if !kept.folded {
@@ -281,11 +255,6 @@ impl Instances {
         }
         let late = kept.folded;
         Some((kept, late))
-    }
-
-    /// All that are undecided.
-    pub(super) fn undecided(&self) -> impl Iterator<Item = &Kept> {
-        self.kept.iter().filter(|kept| kept.id != 0 && kept.is_undecided())
     }
 
     pub(super) fn range(&self, slot: u32) -> Option<Range> {
@@ -299,7 +268,6 @@ impl Instances {
 
     /// Folds instances that nothing more can come of, and beyond the bound the oldest that are over.
     pub(super) fn fold(&mut self, context: &Context<'_>) {
-        self.forget_calls();
         while let Some(slot) = self.loose.pop() {
             self.let_go(slot, context);
         }
@@ -308,11 +276,8 @@ impl Instances {
             let is_meant = |kept: &&mut Kept| kept.id == id && kept.over && !kept.folded;
             let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
             kept.add_to(&mut self.totals, kept.end, context);
-            self.nest(slot);
-            if let Some(kept) = self.get_mut(slot) {
-                kept.folded = true;
-                kept.forget_work();
-            }
+            kept.folded = true;
+            kept.forget_work();
             self.open -= 1;
         }
         if self.over.len() > 2 * self.open + 64 {
@@ -328,29 +293,24 @@ impl Instances {
                 return;
             }
             kept.add_to(&mut self.totals, kept.end, context);
-            self.nest(slot);
-            let Some(kept) = self.kept.get_mut(slot as usize) else { return };
             self.open -= usize::from(!kept.folded);
             self.by_id.remove(&kept.id);
             kept.id = 0;
             kept.forget_work();
             self.free.push(slot);
-            let moved = kept.moved;
             slot = kept.parent;
-            self.let_loose(moved);
             if let Some(parent) = self.kept.get_mut(slot as usize) {
-                parent.below = parent.below.saturating_sub(1);
+                parent.above = parent.above.saturating_sub(1);
             }
         }
     }
 
     /// The totals, with those that are kept as they are now.
-    pub(super) fn totals(&self, now: Ticks, written: &Written<'_>) -> Projections {
-        let context = Context { parents: &[], keep: &|_| true, written };
+    pub(super) fn totals(&self, now: Ticks) -> Projections {
+        let context = Context { parents: &[], keep: &|_| true };
         let mut totals = self.totals.clone();
         for kept in self.kept.iter().filter(|kept| kept.id != 0) {
             kept.add_to(&mut totals, if kept.over { kept.end } else { now }, &context);
-            self.nest_now(kept, &mut totals);
         }
         totals.retain(|_, row| row.projected.count > 0);
         totals
@@ -370,6 +330,6 @@ impl Instances {
             }
         }
         self.over.clear();
-        self.fold(&Context { parents: &[], keep: &|_| false, written: &|_, _| 0 });
+        self.fold(&Context { parents: &[], keep: &|_| false });
     }
 }

@@ -53,11 +53,9 @@ pub struct Projection {
     pub projected: Distribution,
     /// Sum of their durations on the CPU, in ticks.
     pub range_total: u128,
-    /// The same in a database, in nanoseconds.
-    pub range_written: u64,
     /// Launches with operations.
     pub operations: u64,
-    /// Sum over the instances of the number of ranges each is nested in.
+    /// Sum over the instances of the number of ranges on the stack that each is nested in.
     pub level_sum: u64,
     /// Sum over the instances of the number of ranges directly in each.
     pub children_sum: u64,

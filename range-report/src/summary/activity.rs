@@ -166,9 +166,9 @@ pub struct ProjectionStats {
     pub range_total_ns: u64,
     /// GPU operations of all of them; those of one graph launch count once.
     pub operations: u64,
-    /// Sum over these instances of the number of ranges each was nested in, from its beginning to its end.
+    /// Sum over these instances of the number of ranges on the thread's stack that each was nested in. A lifetime is no level.
     pub level_sum: u64,
-    /// Sum over these instances of the number of ranges with GPU work directly inside.
+    /// Sum over these instances of the number of ranges with GPU work directly inside, lifetimes that began there among them.
     pub children_sum: u64,
 }
 

@@ -202,8 +202,8 @@ fn timeline(fake: &Fake) {
     assert_eq!(of("spin", "span"), ["forward"]);
 }
 
-/// Ranges of which only every third launches something, while the collector and the writer look in now and then: those that count last as long in the summary as in
-/// the database, to the nanosecond.
+/// Ranges of which only every third launches something, while the collector and the writer look in now and then: those that count last
+/// as long in the summary as in the database, to 1 ns an instance and what the rate of the clock is measured to, a part in 100,000.
 fn database(fake: &Fake) {
     let path = std::env::temp_dir().join(format!("tracing-gpu-database-{}.sqlite", std::process::id()));
     let json = path.with_extension("json");
@@ -241,7 +241,8 @@ fn database(fake: &Fake) {
         assert_eq!(row.projected.instances, 200);
         let that_count: u64 =
             (0..).zip(&all).filter(|(number, _)| launches(*number)).map(|(_, duration)| duration).sum();
-        assert_eq!(row.range_total_ns, that_count, "{name}: {:?}", row.projected);
+        let off = row.range_total_ns.abs_diff(that_count);
+        assert!(off <= 200 + that_count / 100_000, "{name}: {} ns, not {that_count}", row.range_total_ns);
     }
     std::fs::remove_file(&path).expect("it is ours");
     std::fs::remove_file(&json).expect("it is ours");

@@ -82,7 +82,7 @@ impl Recording {
         let last = notes.iter().map(|note| note.0).chain(self.operations.iter().map(|op| op.end)).max().unwrap_or(0);
         let called: HashMap<u32, u64> = self.calls.iter().map(|call| (call.correlation, call.end)).collect();
         let known = |op: &GpuOp| op.end.max(called.get(&op.correlation).copied().unwrap_or(0));
-        let context = Context { parents: &[0], keep: &|_| true, written: &|_, _| 0 };
+        let context = Context { parents: &[0], keep: &|_| true };
         let mut all = Attribution::new(Limits { launches: 1 << 24, has_calls: false, instances: 1 << 24 });
         for drain in 0..DRAINS {
             let (from, to) =
@@ -172,9 +172,6 @@ impl Recording {
                         }
                     }
                     notes.push((now, thread, Note::Called { correlation, node: 0, instance, graph, at: 0, enqueues }));
-                    for &open in lifetimes.iter().filter(around) {
-                        notes.push((now, thread, Note::Within { correlation, instance: id(open) }));
-                    }
                 }
             }
         }

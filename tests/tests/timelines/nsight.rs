@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tracing_gpu::{RangeStyle, Report, Summary, export};
+use tracing_gpu::{RangeStyle, Report, Summary, Times, export};
 
+use crate::agree;
 use crate::read::Run;
 use crate::scenario::BOTH;
 
@@ -32,13 +33,23 @@ fn table(csv: &str) -> (Vec<&str>, BTreeMap<String, Vec<&str>>) {
     (header, rows)
 }
 
-fn assert_equal(what: &str, ours: &str, theirs: &str) {
+/// The same rows: their numbers of instances are equal, and their times agree as [`agree`] has it.
+fn assert_agree(what: &str, ours: &str, theirs: &str) {
     let ((our_header, ours), (header, theirs)) = (table(ours), table(theirs));
     assert_eq!(our_header, header, "{what}");
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{what}");
     for (name, cells) in ours {
-        for ((header, our), their) in header.iter().zip(cells).zip(&theirs[&name]) {
-            assert_eq!(our, *their, "{what}, {name}, {header}");
+        let instances = cells[header.iter().position(|header| *header == "Instances").expect("a column")];
+        for ((header, our), their) in header.iter().zip(&cells).zip(&theirs[&name]) {
+            let number =
+                |cell: &str| cell.parse::<f64>().unwrap_or_else(|_| panic!("{what}, {name}, {header}: {cell}"));
+            let is_near = match *header {
+                "Instances" | "Style" => our == their,
+                "Time (%)" => (number(our) - number(their)).abs() < 0.11, // as it is printed
+                "Total Time (ns)" => agree(number(instances) as u64, number(our), number(their)),
+                _ => agree(1, number(our), number(their)),
+            };
+            assert!(is_near, "{what}, {name}, {header}: {our}, not {their}");
         }
     }
 }
@@ -57,15 +68,15 @@ fn nsys_stats_prints_our_own_tables() {
         let run = Run::of(scenario, tier);
         let (summary, database) = (run.summary(), &run.database);
         let push_pop = ours(summary.clone(), &[RangeStyle::PushPop]);
-        assert_equal(&format!("{scenario} {tier} nvtxppsum"), &push_pop, &nsys("nvtxppsum", database));
+        assert_agree(&format!("{scenario} {tier} nvtxppsum"), &push_pop, &nsys("nvtxppsum", database));
         let both = ours(summary.clone(), &[RangeStyle::PushPop, RangeStyle::StartEnd]);
         let printed = nsys("nvtxsum", database);
         if scenario == "timeline" {
-            assert_equal(&format!("{scenario} {tier} nvtxsum"), &both, &printed);
+            assert_agree(&format!("{scenario} {tier} nvtxsum"), &both, &printed);
             // Our table of start/end ranges alone has the column Style, theirs has not.
             let lifetimes =
                 ours(summary.clone(), &[RangeStyle::StartEnd]).replace(",StartEnd,", ",").replace(",Style,", ",");
-            assert_equal(&format!("{scenario} {tier} nvtxsesum"), &lifetimes, &nsys("nvtxsesum", database));
+            assert_agree(&format!("{scenario} {tier} nvtxsesum"), &lifetimes, &nsys("nvtxsesum", database));
         }
         assert_trace(&format!("{scenario} {tier}"), &summary, &nsys("nvtxpptrace", database));
     }
@@ -87,7 +98,9 @@ fn assert_trace(what: &str, summary: &Summary, printed: &str) {
     }
     for row in summary.ranges.iter().filter(|row| row.style == RangeStyle::PushPop) {
         let found = rows.remove(&row.label()).unwrap_or_else(|| panic!("{what}: no {}", row.label()));
-        assert_eq!(found, (row.times.instances, row.times.total_ns), "{what} {}", row.label());
+        let Times { instances, total_ns, .. } = row.times;
+        let agree = found.0 == instances && agree(instances, total_ns as f64, found.1 as f64);
+        assert!(agree, "{what} {}: {found:?}, not {instances} times {total_ns} ns", row.label());
     }
     assert!(rows.is_empty() && deepest > 0, "{what}: {rows:?}");
 }

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use cuda_activity::record::Note;
 use cuda_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::Collector;
 use super::cupti::{self, Filled, Lost, Sink};
-use crate::activity::Note;
 use crate::process;
 use crate::thread::engine::Engine;
 

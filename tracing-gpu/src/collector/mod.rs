@@ -3,29 +3,30 @@
 //! A thread of its own does so ten times a second, sooner where much is noted, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
 //! put aside.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cuda_activity::attribution::{Attribution, Context, Function, Limits, Totals};
 use cuda_activity::cupti::{self, Filled, Lost, Recorded, Session};
 use cuda_activity::own_calls as own;
+use cuda_activity::record::{Api, ApiCall, GpuOp};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use range_report::ActivityLosses;
 
-use crate::activity::{ApiCall, GpuOp};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
-use crate::correlate::{Attribution, Context, Limits, Totals};
-use crate::drain::ActivityTotals;
-use crate::recorder::{Moments, Recorder};
 use crate::samples::KEPT;
-use crate::summary::ActivityLosses;
 use crate::thread::engine::Engine;
 
 mod entry;
+mod records;
 
 use entry::Entry;
+pub(crate) use records::{GpuRecords, TakesRecords};
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -60,7 +61,7 @@ pub(crate) struct Collector {
     arrived: Mutex<Arrived>,
     state: Mutex<State>,
     /// Who writes timelines, where any is written, and what CUPTI's clock read when the profiler's began.
-    recorder: OnceCell<(&'static Recorder, u64)>,
+    recorder: OnceCell<(&'static dyn TakesRecords, u64)>,
     /// Whether everything that was launched has been delivered.
     is_over: AtomicBool,
     stop: AtomicBool,
@@ -81,8 +82,6 @@ struct State {
     parents: Vec<u32>,
     /// What ran before is not of this window, in nanoseconds of CUPTI's clock.
     window: u64,
-    /// Where a database is written: what it makes nanoseconds of ticks by.
-    moments: Option<Moments>,
     notes: Taken,
     dropped_notes: Dropped,
     /// When the last drain was that counts for what is old.
@@ -90,6 +89,28 @@ struct State {
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
     losses: ActivityLosses,
+}
+
+/// Attributed work, and the names of what it is of.
+#[derive(Debug, Default)]
+pub(crate) struct ActivityTotals {
+    pub(crate) totals: Totals,
+    pub(crate) losses: ActivityLosses,
+    kernels: HashMap<u32, String>,
+    functions: HashMap<(Api, u32), String>,
+    /// Whether single API calls were recorded.
+    pub(crate) calls: bool,
+}
+
+impl ActivityTotals {
+    pub(crate) fn kernel(&self, id: u32) -> String {
+        self.kernels.get(&id).cloned().unwrap_or_else(|| format!("(kernel {id})"))
+    }
+
+    pub(crate) fn function(&self, function: Function) -> String {
+        let (api, number) = function;
+        self.functions.get(&function).cloned().unwrap_or_else(|| format!("({api:?} function {number})"))
+    }
 }
 
 impl Collector {
@@ -125,7 +146,6 @@ impl Collector {
                 attribution: Attribution::new(limits),
                 parents: Vec::new(),
                 window: 0,
-                moments: None,
                 notes: Taken::default(),
                 dropped_notes: Dropped::default(),
                 counted: Instant::now(),
@@ -183,15 +203,12 @@ impl Collector {
         }
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
-        let State { attribution, parents, window, moments, notes, dropped_notes, losses, .. } = &mut *state;
+        let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for shard in self.engine.all_threads() {
             *dropped_notes += shard.take_notes(notes);
-            if let Some(moments) = moments.as_mut().filter(|_| !notes.is_empty()) {
-                moments.add(|| self.core.clock.anchor()); // after what is converted by it
-            }
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
-                recorder.add_gpu(|records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
+                recorder.take_over(&mut |records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
             }
             shard.give_back(notes);
         }
@@ -202,8 +219,7 @@ impl Collector {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
         let keep = |kept: u64| kept < KEPT && self.core.budget.covers(kept);
-        let written = |start, end| written(moments, start, end);
-        let context = Context { parents: parents.as_slice(), keep: &keep, written: &written };
+        let context = Context { parents: parents.as_slice(), keep: &keep };
         losses.unreadable_records += lost.unreadable;
         losses.over_budget_records += lost.over_budget;
         if !buffers.is_empty() {
@@ -221,21 +237,20 @@ impl Collector {
             });
         }
         if let Some((recorder, _)) = self.recorder.get().filter(|_| counts) {
-            recorder.add_gpu(|records| records.drained());
+            recorder.take_over(&mut |records| records.drained());
         }
         attribution.drained(&context, counts);
     }
 
     /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
-    pub(crate) fn record_to(&self, recorder: &'static Recorder, origin: u64) {
+    pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords, origin: u64) {
         let _once = self.recorder.set((recorder, origin));
-        self.state.lock().moments = recorder.moments();
     }
 
     fn record(&self, buffer: &mut Filled) {
         let Some(&(recorder, origin)) = self.recorder.get() else { return };
         let moment = |ns: u64| if ns == 0 { 0 } else { ns.saturating_sub(origin).max(1) };
-        recorder.add_gpu(|records| {
+        recorder.take_over(&mut |records| {
             let _counted_elsewhere = self.session.read(buffer, |record| match record {
                 Recorded::Op(op) => {
                     let op = GpuOp { start: moment(op.start), end: moment(op.end), ..op };
@@ -259,7 +274,7 @@ impl Collector {
         own::during(|| self.flush_and_collect());
         let dropped = self.session.dropped();
         let state = self.state.lock();
-        let totals: Totals = state.attribution.totals_written(now, &|start, end| written(&state.moments, start, end));
+        let totals = state.attribution.totals(now);
         let losses = ActivityLosses {
             dropped_records: dropped.saturating_sub(state.dropped_before),
             without_time: totals.losses.without_time,
@@ -318,9 +333,4 @@ impl Collector {
     pub(crate) fn describe(&self) -> String {
         self.session.describe()
     }
-}
-
-/// How long a range lasts in a database.
-fn written(moments: &Option<Moments>, start: Ticks, end: Ticks) -> u64 {
-    moments.as_ref().map_or(0, |moments| moments.ns(end).saturating_sub(moments.ns(start)))
 }

@@ -1,70 +1,54 @@
 //! From attributed GPU work, by numbers, to the part of a summary that has names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::{label_shown, label_text, times};
-use crate::activity::Api;
-use crate::clock::Rate;
-use crate::collect::core::Names;
-use crate::correlate::{self, Function, Totals};
-use crate::stats::Distribution;
-use crate::summary::{
+use cuda_activity::attribution;
+use range_report::stats::Distribution;
+use range_report::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
     RangeKernelStats, RangeStyle, Sizes,
 };
 
-/// Attributed work, and the names of what it is of.
-#[derive(Debug, Default)]
-pub(crate) struct ActivityTotals {
-    pub(crate) totals: Totals,
-    pub(crate) losses: ActivityLosses,
-    pub(crate) kernels: HashMap<u32, String>,
-    pub(crate) functions: HashMap<(Api, u32), String>,
-    /// Whether single API calls were recorded.
-    pub(crate) calls: bool,
+use super::{label_shown, label_text, times};
+use crate::clock::Rate;
+use crate::collect::core::Names;
+use crate::collector::ActivityTotals;
+
+/// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
+pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
+    let work = all.totals.nodes.get(&node)?;
+    let mut calls: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (&function, &(count, total)) in &work.calls {
+        let sums = calls.entry(all.function(function)).or_default();
+        *sums = (sums.0 + count, sums.1 + total);
+    }
+    Some(NodeWork {
+        own: work.own.clone(),
+        total: work.total.clone(),
+        calls: calls.into_iter().map(|(name, (calls, total_ns))| NodeCalls { name, calls, total_ns }).collect(),
+    })
 }
 
-impl ActivityTotals {
-    fn kernel(&self, id: u32) -> String {
-        self.kernels.get(&id).cloned().unwrap_or_else(|| format!("(kernel {id})"))
-    }
-
-    fn function(&self, function: Function) -> String {
-        let (api, number) = function;
-        self.functions.get(&function).cloned().unwrap_or_else(|| format!("({api:?} function {number})"))
-    }
-
-    /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
-    pub(super) fn node(&self, node: u32) -> Option<NodeWork> {
-        let work = self.totals.nodes.get(&node)?;
-        let mut calls: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for (&function, &(count, total)) in &work.calls {
-            let sums = calls.entry(self.function(function)).or_default();
-            *sums = (sums.0 + count, sums.1 + total);
-        }
-        Some(NodeWork {
-            own: work.own.clone(),
-            total: work.total.clone(),
-            calls: calls.into_iter().map(|(name, (calls, total_ns))| NodeCalls { name, calls, total_ns }).collect(),
-        })
-    }
-}
-
-/// All of it. `pid` is that of this process; `written` says that ranges last as long as in the database.
-pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32, written: bool) -> GpuActivity {
+/// All of it. `pid` is that of this process.
+pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32) -> GpuActivity {
     let mut activity = GpuActivity::default();
     activity.kernels = kernels(all);
     activity.memory = memory(all);
     activity.calls = all.calls.then(|| calls(all));
-    activity.projections = projections(all, names, rate, written);
+    activity.projections = projections(all, names, rate);
     activity.range_kernels = range_kernels(all, names, pid);
     activity.total = all.totals.total.clone();
-    activity.outside = all.totals.nodes.get(&correlate::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
+    activity.outside =
+        all.totals.nodes.get(&attribution::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
     activity.unmatched = all.totals.unmatched.clone();
     activity
 }
 
-fn ns(distribution: &Distribution) -> crate::summary::Times {
+pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
+    all.losses
+}
+
+fn ns(distribution: &Distribution) -> range_report::Times {
     times(distribution, Rate::IDENTITY)
 }
 
@@ -108,14 +92,13 @@ fn calls(all: &ActivityTotals) -> Vec<CallStats> {
     rows
 }
 
-fn projections(all: &ActivityTotals, names: &Names, rate: Rate, written: bool) -> Vec<ProjectionStats> {
+fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
-    let mut merged: BTreeMap<(String, RangeStyle), (u32, correlate::Projection)> = BTreeMap::new();
+    let mut merged: BTreeMap<(String, RangeStyle), (u32, attribution::Projection)> = BTreeMap::new();
     for (&(label, style), projection) in &all.totals.projections {
         let (_, sum) = merged.entry((label_shown(names, label), style)).or_insert((label, Default::default()));
         sum.projected.merge(&projection.projected);
         sum.range_total += projection.range_total;
-        sum.range_written += projection.range_written;
         sum.operations += projection.operations;
         sum.level_sum += projection.level_sum;
         sum.children_sum += projection.children_sum;
@@ -127,7 +110,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, written: bool) -
             name,
             style,
             projected: ns(&sum.projected),
-            range_total_ns: if written { sum.range_written } else { rate.ns(sum.range_total) },
+            range_total_ns: rate.ns(sum.range_total),
             operations: sum.operations,
             level_sum: sum.level_sum,
             children_sum: sum.children_sum,

@@ -50,7 +50,7 @@ pub(super) fn counted_again<'a>(
 mod tests {
     use super::*;
     use crate::collect::catalog::{Catalog, Limits};
-    use crate::summary::RangeStyle;
+    use range_report::RangeStyle;
 
     fn row(key: RangeKey, node: u32, total: u128, nested: u64) -> (RangeKey, RowCopy) {
         let mut row = RowCopy { node, nested, ..RowCopy::default() };

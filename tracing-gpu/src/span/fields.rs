@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::timeline::Value;
+use range_report::timeline::Value;
 
 /// A value; texts are in the order of the list, so that their lengths say where they are.
 #[derive(Clone, Copy, Debug, PartialEq)]

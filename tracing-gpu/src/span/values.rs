@@ -13,8 +13,7 @@ use super::misread::Misread;
 use crate::activity::InstanceId;
 use crate::clock::Ticks;
 use crate::record::{Place, StreamId};
-use crate::thread::lifetimes::Begun;
-use crate::timeline::Value;
+use range_report::timeline::Value;
 
 /// A field that this crate reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,10 +294,11 @@ impl Changing {
 pub(crate) struct Lifetime {
     pub(crate) start: Ticks,
     pub(crate) range: Option<RangeId>,
-    pub(crate) begun: Begun,
+    /// The shard that it began on.
+    pub(crate) shard: u32,
     /// The operating system's number of the thread that it began on.
     pub(crate) thread: u32,
-    /// Its number for whoever collects the GPU's work; 0 if nobody does.
+    /// Its number.
     pub(crate) instance: InstanceId,
 }
 

@@ -211,7 +211,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::Value;
+    use range_report::timeline::Value;
 
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {

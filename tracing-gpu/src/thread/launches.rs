@@ -5,11 +5,13 @@
 //!
 //! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight Systems counts what was launched in them if
 //! they also end on it, and else leaves them out: their end is noted by the thread on which they end, in the log of the one on which they began.
+//! A call is noted under the lock of the lifetimes, so that in the log it is either before such an end or after it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
+use super::lifetimes::{Lifetimes, OpenLifetimes};
 use super::note_line::{FirstCall, line_of};
 use super::notes::{Dropped, Notes, Taken};
 use super::row::Row;
@@ -29,12 +31,12 @@ mod tests;
 #[derive(Debug)]
 #[repr(C, align(512))] // what a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`
 pub(crate) struct Launches {
-    /// The open lifetimes that began on the thread, the oldest first.
-    lifetimes: Mutex<Vec<OpenLifetime>>,
+    /// The open lifetimes that began on the shard.
+    lifetimes: Mutex<Lifetimes>,
     notes: Notes,
     /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
     next_number: AtomicU64,
-    /// Whether there are any lifetimes: changed under their lock. The thread has added those that it has to see.
+    /// Whether calls are made in any of them: changed under their lock. The thread has added those that it has to see.
     has_lifetimes: AtomicBool,
     /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
     open: Chunked<OpenInstance, 64>,
@@ -75,15 +77,6 @@ impl OpenInstance {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct OpenLifetime {
-    id: InstanceId,
-    label: u32,
-    start: Ticks,
-    /// Whether a call was made in it.
-    is_noted: bool,
-}
-
 impl Launches {
     pub(super) fn new() -> Self {
         Self {
@@ -107,10 +100,10 @@ impl Launches {
     }
 
     /// Changes the lifetimes. Any thread.
-    fn change_lifetimes<T>(&self, change: impl FnOnce(&mut Vec<OpenLifetime>) -> T) -> T {
+    fn change_lifetimes<T>(&self, change: impl FnOnce(&mut Lifetimes) -> T) -> T {
         let mut lifetimes = self.lifetimes.lock();
         let result = change(&mut lifetimes);
-        self.has_lifetimes.store(!lifetimes.is_empty(), Relaxed);
+        self.has_lifetimes.store(lifetimes.take_calls(), Relaxed);
         result
     }
 }
@@ -213,12 +206,6 @@ impl ThreadState {
         self.begin_instances(|start| self.begin_lifetimes(&mut lifetimes, start));
         self.begin_lifetimes(&mut lifetimes, Ticks::MAX);
         self.note_called(correlation, graph, enqueues);
-        let within = lifetimes.iter().filter(|lifetime| lifetime.is_noted).map(|lifetime| lifetime.id);
-        if self.session.note_room.is_scarce() {
-            self.launches.notes.leave_out(within.count()); // of many lifetimes there are many for each call: room is left for calls
-        } else {
-            within.for_each(|instance| _ = self.note(&Note::Within { correlation, instance }));
-        }
     }
 
     #[inline]
@@ -257,12 +244,13 @@ impl ThreadState {
         for index in self.stack.noted()..self.stack.depth() {
             let Some((place, start)) = self.stack.at(index) else { break };
             before(start);
-            self.begin_instance(index, place, start);
+            self.begin_instance(index, place, start, start);
         }
     }
 
+    /// Of the range there, which was entered at `entry`, an instance begins at `start`.
     #[inline]
-    fn begin_instance(&self, index: usize, place: Place, start: Ticks) {
+    fn begin_instance(&self, index: usize, place: Place, entry: Ticks, start: Ticks) {
         let Some(open) = self.launches.open.get_or_grow(index) else { return };
         let mut id = self.innermost();
         let mut is_measured = false;
@@ -271,16 +259,16 @@ impl ThreadState {
             is_measured = self.note(&Note::Began(Instance { id: own, parent: id, label, style, start }));
             id = if is_measured { own } else { id };
         }
-        open.set(start, id, is_measured);
+        open.set(entry, id, is_measured);
         self.stack.set_noted(index + 1);
     }
 
     /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
-    fn begin_lifetimes(&self, lifetimes: &mut [OpenLifetime], before: Ticks) {
-        for open in lifetimes.iter_mut().filter(|lifetime| !lifetime.is_noted && lifetime.start < before) {
+    fn begin_lifetimes(&self, lifetimes: &mut Lifetimes, before: Ticks) {
+        for (id, open) in lifetimes.to_note().filter(|(_, lifetime)| lifetime.start < before) {
             let (parent, style) = (self.around(open.start), RangeStyle::StartEnd);
             let start = open.start.max(self.session.window());
-            open.is_noted = self.note(&Note::Began(Instance { id: open.id, parent, label: open.label, style, start }));
+            open.is_noted = self.note(&Note::Began(Instance { id, parent, label: open.label, style, start }));
         }
     }
 
@@ -291,29 +279,18 @@ impl ThreadState {
         around.map_or(0, |open| open.id())
     }
 
-    /// A lifetime begins on this thread: its number, by which it ends; 0 where nobody wants to know.
+    /// A lifetime begins on this thread: its number, by which it ends.
     pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
-        if !self.session.is_collecting() {
-            return 0;
-        }
-        let id = self.launches.next_instance();
-        self.launches.change_lifetimes(|all| all.push(OpenLifetime { id, label, start, is_noted: false }));
+        let (id, takes_calls) = (self.launches.next_instance(), self.session.is_collecting());
+        self.launches.change_lifetimes(|all| all.begin(id, label, start, takes_calls, || self.name.lock().clone()));
         id
     }
 
-    /// A lifetime that began on this shard has ended: at `end` on the thread that it began on, else with none. Any thread.
+    /// A lifetime that began on this shard has ended, at `end` if that is measured. Any thread.
     pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
-        if instance == 0 {
-            return;
-        }
         self.launches.change_lifetimes(|all| {
-            let open = all.iter().rposition(|lifetime| lifetime.id == instance);
-            let open = open.map(|at| all.remove(at));
-            if open.is_some_and(|lifetime| !lifetime.is_noted) {
-                return;
-            }
-            // One that is not there was open when its thread ended, and may have been noted before.
-            let ended = match end {
+            let Some(ended) = all.end(instance).filter(|lifetime| lifetime.is_noted) else { return };
+            let ended = match end.filter(|_| ended.is_of_this_thread()) {
                 Some(end) => Note::Ended { instance, end },
                 None => Note::Left { instance },
             };
@@ -322,8 +299,13 @@ impl ThreadState {
     }
 
     /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never do last to the end of the recording, as in Nsight.
-    pub(super) fn forget_lifetimes(&self) {
-        self.launches.change_lifetimes(Vec::clear);
+    pub(super) fn leave_lifetimes(&self) {
+        self.launches.change_lifetimes(Lifetimes::leave_thread);
+    }
+
+    /// Lifetimes that began here and have not ended. Any thread.
+    pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
+        self.launches.lifetimes.lock().open()
     }
 
     /// Notes the end, at `end`, of the instance of the innermost range, above so many, which is about to be closed. False where more is to be done, and then nothing
@@ -350,42 +332,21 @@ impl ThreadState {
     }
 
     /// An exit further down has taken ranges off the stack, and opened others again: their instances have been noted to end, by
-    /// [`end_instance_at`](Self::end_instance_at). Those of other domains above them go on where they are now.
+    /// [`end_instance_at`](Self::end_instance_at). Those of other domains above them stay open; as an instance each ends here, and another
+    /// begins.
     pub(super) fn move_instances(&self, left: &Left) {
         let noted = self.stack.noted();
         let Some(first) = (0..noted).find(|&index| left.is_closed(index)) else { return };
-        let last = (first..noted).rev().find(|&index| !left.is_closed(index)).unwrap_or(first);
+        let stays = |index: &usize| !left.is_closed(*index);
+        let last = (first..noted).rev().find(stays).unwrap_or(first);
+        let now = self.session.clock.now();
+        (first..noted).rev().filter(stays).for_each(|index| self.end_instance_at(index, now));
         self.stack.set_noted(first);
         for before in (first..last + 1).filter(|&index| !left.is_gone(index)) {
-            let index = left.place_of(before); // at most as high, so that none is overwritten before it is read
-            let (Some((place, start)), Some(open)) = (self.stack.at(index), self.launches.open.get(before)) else {
-                return;
-            };
-            if left.is_closed(before) {
-                self.begin_instance(index, place, start); // opened again, and below one that goes on
-            } else {
-                let (id, is_measured) = self.moved_instance(open);
-                if let Some(open) = self.launches.open.get(index) {
-                    open.set(start, id, is_measured);
-                }
-                self.stack.set_noted(index + 1);
-            }
+            let index = left.place_of(before);
+            let Some((place, entry)) = self.stack.at(index) else { return };
+            self.begin_instance(index, place, entry, if left.is_closed(before) { entry } else { now });
         }
-    }
-
-    /// The number of an instance that goes on above what is noted now, and whether it is its own. Where there is no room to tell of it, it ends here.
-    fn moved_instance(&self, open: &OpenInstance) -> (InstanceId, bool) {
-        let parent = self.innermost();
-        if !open.is_measured() {
-            return (parent, false);
-        }
-        let (from, to) = (open.id(), self.launches.next_instance());
-        if self.note(&Note::Moved { from, to, parent }) {
-            return (to, true);
-        }
-        let ended = Note::Ended { instance: from, end: self.session.clock.now() };
-        self.launches.notes.push_in_any_case(&ended, &self.session.note_room);
-        (parent, false)
     }
 
     /// Ends what is no longer on the stack, where that was not noted yet.

@@ -1,21 +1,28 @@
-//! Lifetimes that have begun and not ended (`nvtx.lifetime`): how many there are of each name, and which threads created them.
+//! Start/end ranges (`nvtx.lifetime`) that have begun and not ended: for the launches that are made in them, and for the report, which
+//! names them at the end.
 
 use std::collections::BTreeMap;
-
-use parking_lot::Mutex;
+use std::sync::Arc;
 
 use super::engine;
+use crate::activity::InstanceId;
+use crate::clock::Ticks;
 
-/// Those that began on one shard. Its thread locks it at the creation of such a span, whoever closes it at the end, and a summary.
+/// Those that began on one shard, by their numbers: the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Lifetimes(Mutex<BTreeMap<Begun, OpenLifetimes>>);
+pub(crate) struct Lifetimes(BTreeMap<InstanceId, Lifetime>);
 
-/// Where a lifetime is counted until it ends. Threads come and go on a shard, so it knows which one it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Begun {
-    label: u32,
+#[derive(Debug)]
+pub(super) struct Lifetime {
+    pub(super) label: u32,
+    pub(super) start: Ticks,
+    /// The thread that it began on. Threads come and go on a shard.
     thread: u64,
-    shard: u32,
+    thread_name: Arc<str>,
+    /// Whether its thread makes calls, and somebody collects them.
+    takes_calls: bool,
+    /// Whether it was noted to begin: since a call was made in it.
+    pub(super) is_noted: bool,
 }
 
 /// Open lifetimes of one name that one thread created.
@@ -27,69 +34,84 @@ pub(crate) struct OpenLifetimes {
     pub(crate) count: u64,
 }
 
-impl Begun {
-    /// On the calling thread, which holds this shard.
-    pub(crate) fn here(label: u32, shard: u32) -> Self {
-        Self { label, thread: engine::number(), shard }
-    }
-
+impl Lifetime {
     /// Whether the calling thread created it.
-    pub(crate) fn is_of_this_thread(self) -> bool {
+    pub(super) fn is_of_this_thread(&self) -> bool {
         self.thread == engine::number()
-    }
-
-    /// The shard whose [`Lifetimes`] it is in.
-    pub(crate) fn shard(self) -> u32 {
-        self.shard
     }
 }
 
 impl Lifetimes {
-    /// Counts one more; `thread` is the calling thread's name.
-    pub(crate) fn begin(&self, begun: Begun, thread: &Mutex<String>) {
-        let mut open = self.0.lock();
-        let of_name = || OpenLifetimes { label: begun.label, thread: thread.lock().clone(), count: 0 };
-        open.entry(begun).or_insert_with(of_name).count += 1;
+    /// One begins on the calling thread, which has this name.
+    pub(super) fn begin(
+        &mut self,
+        id: InstanceId,
+        label: u32,
+        start: Ticks,
+        takes_calls: bool,
+        name: impl Fn() -> String,
+    ) {
+        let thread = engine::number();
+        let last = self.0.values().next_back().filter(|last| last.thread == thread);
+        let thread_name = last.map_or_else(|| Arc::from(name()), |last| Arc::clone(&last.thread_name));
+        self.0.insert(id, Lifetime { label, start, thread, thread_name, takes_calls, is_noted: false });
     }
 
-    /// Counts one less. Any thread.
-    pub(crate) fn end(&self, begun: Begun) {
-        let mut open = self.0.lock();
-        let left = open.get_mut(&begun).map(|lifetimes| {
-            lifetimes.count = lifetimes.count.saturating_sub(1);
-            lifetimes.count
-        });
-        if left == Some(0) {
-            open.remove(&begun);
-        }
+    pub(super) fn end(&mut self, id: InstanceId) -> Option<Lifetime> {
+        self.0.remove(&id)
+    }
+
+    /// The thread has ended: no more calls are made in those that began on it.
+    pub(super) fn leave_thread(&mut self) {
+        self.0.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
+    }
+
+    /// Whether a call may be made in any.
+    pub(super) fn take_calls(&self) -> bool {
+        self.0.values().any(|lifetime| lifetime.takes_calls)
+    }
+
+    /// Those that a call is made in now, and that have not been noted.
+    pub(super) fn to_note(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
+        let unnoted = |(_, lifetime): &(&InstanceId, &mut Lifetime)| lifetime.takes_calls && !lifetime.is_noted;
+        self.0.iter_mut().filter(unnoted).map(|(id, lifetime)| (*id, lifetime))
     }
 
     /// All that are open.
-    pub(crate) fn open(&self) -> Vec<OpenLifetimes> {
-        self.0.lock().values().cloned().collect()
+    pub(super) fn open(&self) -> Vec<OpenLifetimes> {
+        let mut open: BTreeMap<(u32, u64), OpenLifetimes> = BTreeMap::new();
+        for Lifetime { label, thread, thread_name, .. } in self.0.values() {
+            let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
+            open.entry((*label, *thread)).or_insert_with(of_name).count += 1;
+        }
+        open.into_values().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use parking_lot::Mutex;
-
-    use super::{Begun, Lifetimes, OpenLifetimes};
+    use super::{Lifetimes, OpenLifetimes};
 
     #[test]
     fn what_has_ended_is_not_open() {
-        let (lifetimes, thread) = (Lifetimes::default(), Mutex::new("worker".to_owned()));
-        let (first, second) = (Begun::here(1, 0), Begun::here(2, 0));
-        for begun in [second, first, second] {
-            lifetimes.begin(begun, &thread);
+        let mut lifetimes = Lifetimes::default();
+        let name = |name: &'static str| move || name.to_owned();
+        for (id, label) in [(1, 2), (2, 1), (3, 2)] {
+            lifetimes.begin(id, label, 10, true, name("worker"));
         }
-        *thread.lock() = "the next thread".to_owned();
-        lifetimes.begin(Begun { thread: first.thread + 1, ..first }, &thread);
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| lifetimes.begin(4, 1, 10, false, name("the next thread")));
+            next.join().unwrap();
+        });
         let open = |label, thread: &str, count| OpenLifetimes { label, thread: thread.to_owned(), count };
         assert_eq!(lifetimes.open(), [open(1, "worker", 1), open(1, "the next thread", 1), open(2, "worker", 2)]);
-        for begun in [first, second, first] {
-            lifetimes.end(begun);
+        for (id, is_there) in [(2, true), (3, true), (2, false)] {
+            assert_eq!(lifetimes.end(id).is_some(), is_there);
         }
         assert_eq!(lifetimes.open(), [open(1, "the next thread", 1), open(2, "worker", 1)]);
+        assert_eq!(lifetimes.to_note().map(|(id, _)| id).collect::<Vec<_>>(), [1]);
+        assert!(lifetimes.take_calls());
+        lifetimes.leave_thread();
+        assert!(!lifetimes.take_calls() && lifetimes.to_note().next().is_none() && lifetimes.end(1).is_some());
     }
 }

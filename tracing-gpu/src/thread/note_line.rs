@@ -17,9 +17,7 @@ const BEGAN: u64 = 1;
 const ENDED: u64 = 2;
 const LEFT: u64 = 3;
 const CALLED: u64 = 4;
-const WITHIN: u64 = 5;
 const OWN: u64 = 6;
-const MOVED: u64 = 7;
 const FIRST: u64 = 8;
 const KINDS: u64 = 16;
 const START_END: u64 = 1 << 8;
@@ -73,8 +71,6 @@ pub(super) fn line_of(note: &Note) -> Line {
         }
         Note::Ended { instance, end } => [instance, end, 0, ENDED],
         Note::Left { instance } => [instance, 0, 0, LEFT],
-        Note::Moved { from, to, parent } => [from, to, parent, MOVED],
-        Note::Within { correlation, instance } => [u64::from(correlation), instance, 0, WITHIN],
         Note::Own { correlation } => [u64::from(correlation), 0, 0, OWN],
     }
 }
@@ -97,8 +93,6 @@ pub(super) fn notes_of(&[first, second, third, bits]: &Line) -> (Note, Option<No
         }
         ENDED => Note::Ended { instance: first, end: second },
         LEFT => Note::Left { instance: first },
-        MOVED => Note::Moved { from: first, to: second, parent: third },
-        WITHIN => Note::Within { correlation: first as u32, instance: second },
         _ => Note::Own { correlation: first as u32 },
     };
     (note, None)

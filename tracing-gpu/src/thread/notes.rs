@@ -62,7 +62,7 @@ pub(crate) struct Dropped {
     pub(crate) launches: u64,
     /// The program's, in no span; and our own, which look like the program's.
     pub(crate) calls: u64,
-    /// Ranges, and calls in lifetimes.
+    /// Ranges.
     pub(crate) ranges: u64,
 }
 
@@ -146,12 +146,6 @@ impl Notes {
         let mut behind = self.behind.lock();
         behind.take_over(&self.page, self.thread(), room); // it was before
         behind.add(self.thread(), line_of(note), room);
-    }
-
-    /// Counts calls in lifetimes that are not noted, as if there were no room.
-    #[cold]
-    pub(crate) fn leave_out(&self, within: usize) {
-        self.behind.lock().dropped.ranges += within as u64;
     }
 
     /// Begins the page anew, if there is room for what is to come.

@@ -14,7 +14,6 @@ use super::engine;
 use super::gate::Gate;
 use super::known::{Known, Lookup};
 use super::launches::Launches;
-use super::lifetimes::Lifetimes;
 use super::open_pairs::OpenPairs;
 use super::row::{Row, RowIdentity};
 use super::rows::Rows;
@@ -67,7 +66,6 @@ pub(crate) struct ThreadState {
     pub(crate) tape: Tape,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
-    pub(crate) lifetimes: Lifetimes,
 }
 
 /// What came of an exit on the path `counting`.
@@ -106,7 +104,6 @@ impl ThreadState {
             launches: Launches::new(),
             tape: Tape::new(session.tape_room.as_ref()),
             name: Mutex::default(),
-            lifetimes: Lifetimes::default(),
         }
     }
 }
@@ -494,7 +491,7 @@ impl ThreadState {
         self.pairs.abandon(|_| true);
         let places = self.stack.unwind(&mut Nothing);
         self.end_instances(self.now());
-        self.forget_lifetimes();
+        self.leave_lifetimes();
         places
     }
 

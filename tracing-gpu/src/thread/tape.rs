@@ -17,7 +17,7 @@ use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
 use crate::summary::RangeStyle;
-use crate::timeline::Value;
+use range_report::timeline::Value;
 
 #[cfg(test)]
 #[path = "tape/tests.rs"]

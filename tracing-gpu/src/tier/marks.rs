@@ -9,7 +9,7 @@ use tracing_core::{Event, Level};
 use crate::span::fields::Fields;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::Record;
-use crate::timeline::Value;
+use range_report::timeline::Value;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.
 #[inline]

@@ -10,7 +10,6 @@ use crate::span::fields::Fields;
 use crate::span::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
 use crate::summary::RangeStyle;
 use crate::thread::engine::Engine;
-use crate::thread::lifetimes::Begun;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record};
 
@@ -81,17 +80,8 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues) {
         .then(|| thread.gate.while_closed(|| session.nvtx_range(lifetime_key(values, &now))));
     let start = session.clock.now();
     let range = range.map(|range| thread.gate.while_closed(|| range.domain.start(&now.apply(range.attributes))));
-    let begun = Begun::here(values.label, thread.index);
-    thread.lifetimes.begin(begun, &thread.name);
     let instance = thread.begin_lifetime(values.label, start);
-    values.begin_lifetime(Lifetime { start, range, begun, thread: thread.thread_id(), instance });
-}
-
-/// Has the launches of its thread no longer be inside, nor those that were.
-fn leave(engine: &Engine, lifetime: &Lifetime) {
-    if let Some(creator) = engine.thread_at(lifetime.begun.shard()) {
-        creator.end_lifetime(lifetime.instance, None);
-    }
+    values.begin_lifetime(Lifetime { start, range, shard: thread.index, thread: thread.thread_id(), instance });
 }
 
 /// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and is counted so;
@@ -117,21 +107,20 @@ fn end_lifetime(
     changing: &Changing,
     fields: &Fields,
 ) {
-    if let Some(creator) = engine.thread_at(lifetime.begun.shard()) {
-        creator.lifetimes.end(lifetime.begun);
-    }
+    let end = |end| {
+        if let Some(creator) = engine.thread_at(lifetime.shard) {
+            creator.end_lifetime(lifetime.instance, end);
+        }
+    };
     let Some(thread) = thread else {
-        leave(engine, &lifetime); // what is not measured is in no table
+        end(None); // what is not measured is in no table
         return engine.session.drop_span();
     };
     let now = engine.session.clock.now();
     if let Some(range) = lifetime.range {
         thread.gate.while_closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain
     }
-    match engine.thread_at(lifetime.begun.shard()) {
-        Some(creator) if lifetime.begun.is_of_this_thread() => creator.end_lifetime(lifetime.instance, Some(now)),
-        _ => leave(engine, &lifetime),
-    }
+    end(Some(now));
     let key = lifetime_key(values, changing);
     let place = thread.place(thread.node(ROOT, key), key, values.metadata);
     if place.is_none() {

@@ -8,13 +8,13 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::activity::{GpuOp, Kernel, Note, Work};
-use crate::correlate::{self, Attribution, Context, Totals};
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::summary::RangeStyle;
 use crate::thread::engine::Engine;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
+use cuda_activity::attribution::{self, Attribution, Context, Totals};
 
 #[path = "tests/moved.rs"]
 mod moved;
@@ -43,7 +43,7 @@ impl Listener {
 
     fn on(core: &'static Engine, dispatch: Dispatch) -> Self {
         assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
-        let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
+        let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
         Self { core, dispatch, instances: Vec::new(), attribution }
     }
 
@@ -83,12 +83,7 @@ impl Listener {
             }
             Note::Ended { instance, .. } => format!("{} ended", number(instance)),
             Note::Left { instance } => format!("{} left", number(instance)),
-            Note::Moved { from, to, parent } => {
-                let from = number(from);
-                format!("{from} goes on as {} in {}", number(to), number(parent))
-            }
             Note::Called { correlation, instance, .. } => format!("call {correlation} in {}", number(instance)),
-            Note::Within { correlation, instance } => format!("call {correlation} within {}", number(instance)),
             Note::Own { correlation } => format!("call {correlation} of our own"),
         }
     }
@@ -96,7 +91,7 @@ impl Listener {
     /// A kernel of 10 ns for each of these calls, and the totals.
     fn totals(&mut self, ran: impl IntoIterator<Item = u32>) -> Totals {
         self.notes();
-        let context = Context { parents: &[0], keep: &|_| true, written: &|_, _| 0 };
+        let context = Context { parents: &[0], keep: &|_| true };
         for correlation in ran {
             let start = u64::from(correlation) * 100;
             let work = Work::Kernel(Kernel::default());
@@ -176,19 +171,14 @@ fn calls_are_in_the_lifetimes_that_are_open_on_their_thread() {
             "outer 1 began in 0",
             "~request 2 began in 1",
             "call 1 in 1",
-            "call 1 within 2",
             "~unused 3 began in 1",
             "~inner 4 began in 1",
             "request 5 began in 1",
             "call 2 in 5",
-            "call 2 within 2",
-            "call 2 within 3",
-            "call 2 within 4",
             "5 ended",
             "3 ended",
             "2 ended",
             "call 3 in 1",
-            "call 3 within 4",
             "4 ended",
             "1 ended",
             "call 4 in 0",
@@ -210,7 +200,7 @@ fn a_lifetime_that_ends_elsewhere_has_left() {
         call(core, 2);
     });
     listener.run(|| call(core, 3));
-    let expected = ["~called 1 began in 0", "call 1 in 0", "call 1 within 1", "1 left", "call 3 in 0", "call 2 in 0"];
+    let expected = ["~called 1 began in 0", "call 1 in 0", "1 left", "call 3 in 0", "call 2 in 0"];
     assert_eq!(listener.notes(), expected);
     let totals = listener.totals(1..=3);
     assert!(totals.projections.is_empty());
@@ -262,14 +252,10 @@ fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
         "~noted 1 began in 0",
         "~kept 2 began in 0",
         "call 1 in 0",
-        "call 1 within 1",
-        "call 1 within 2",
         "call 2 in 0",
         "~own 3 began in 0",
         "call 3 in 0",
-        "call 3 within 3",
         "1 left",
-        "4 left", // nothing is known of it
         "3 ended",
     ];
     assert_eq!(listener.notes(), expected);
@@ -291,7 +277,7 @@ fn a_lifetime_that_ends_with_its_thread_has_left() {
         call(core, 1);
         LAST.set(Some(span));
     });
-    assert_eq!(listener.notes(), ["~last 1 began in 0", "call 1 in 0", "call 1 within 1", "1 left"]);
+    assert_eq!(listener.notes(), ["~last 1 began in 0", "call 1 in 0", "1 left"]);
     assert_eq!(core.session.losses.spans_dropped.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
@@ -304,7 +290,7 @@ fn a_lifetime_is_as_long_as_the_window() {
     core.restart();
     listener.run(|| call(core, 1)); // where the start is checked
     listener.run(|| drop(second));
-    assert_eq!(listener.notes(), ["~request 1 began in 0", "call 1 in 0", "call 1 within 1", "1 ended"]);
+    assert_eq!(listener.notes(), ["~request 1 began in 0", "call 1 in 0", "1 ended"]);
     let totals = listener.totals([1]);
     let row = totals.projections.values().next().unwrap();
     let window = u128::from(core.session.clock.now() - core.session.window());
@@ -330,7 +316,7 @@ fn lifetimes_cost_nothing_while_nobody_collects() {
     let core = listener.core;
     listener.run(|| {
         let request = lifetime("request");
-        assert!(core.thread().unwrap().launches.lifetimes.lock().is_empty());
+        assert!(!core.thread().unwrap().launches.has_lifetimes.load(std::sync::atomic::Ordering::Relaxed));
         call(core, 1);
         drop(request);
     });
@@ -356,7 +342,7 @@ fn a_request_is_projected_and_what_was_handed_over_is_not() {
     let totals = listener.totals(1..=4);
     let name = |label| core.session.with_names(|names| Arc::clone(&names.catalog.label_of(label).unwrap().name));
     let nesting: Vec<_> = totals.projections.values().map(|row| (row.level_sum, row.children_sum)).collect();
-    assert_eq!(nesting, [(2, 0), (0, 2), (0, 0)]);
+    assert_eq!(nesting, [(0, 0); 3], "a request is no level");
     let projected: Vec<_> = totals
         .projections
         .iter()
@@ -398,7 +384,7 @@ fn child_with_a_tool_that_calls() {
     nvtx_rs::tool::attach(Box::new(tool)).unwrap();
     let core = core_of(true, true, crate::Domain::Default);
     CORE.set(core).unwrap();
-    let attribution = Attribution::new(correlate::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
+    let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
     let dispatch = Dispatch::new(GpuSubscriber::new(core));
     let mut listener = Listener { core, dispatch, instances: Vec::new(), attribution };
     listener.run(|| info_span!("a").in_scope(|| call(core, 2)));

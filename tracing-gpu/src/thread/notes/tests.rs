@@ -106,11 +106,9 @@ fn notes_are_what_they_were() {
         called(false, false),
         called(false, true),
         called(true, true),
-        Note::Within { correlation: most, instance: many },
         Note::Own { correlation: most },
         Note::Ended { instance: many, end: many - 1 },
         Note::Left { instance: many },
-        Note::Moved { from: many, to: many - 1, parent: many - 2 },
     ];
     // By threads that follow one another.
     let threads = [most, 1, 1, most];

@@ -3,11 +3,15 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::Labels;
+use cuda_activity::record::{Api, ApiCall, GpuOp, InstanceId, Note, Work};
+use parking_lot::Mutex;
+use range_report::timeline::{Call, Item, Operation, Projection};
+
 use super::instances::{Instances, Kept};
 use super::moments::Moments;
-use crate::activity::{Api, ApiCall, GpuOp, InstanceId, Note, Work};
-use crate::timeline::{Call, Item, Operation, Projection};
+use super::{Labels, Recorder};
+use crate::collect::catalog::ROOT;
+use crate::collector::{GpuRecords, TakesRecords};
 
 /// Memory of a launch and of an instance that are remembered for what is still to come of them, on one stream.
 const REMEMBERED_BYTES: usize = 512;
@@ -16,83 +20,30 @@ const GRACE: u64 = 10;
 /// The same for a graph, whose operations may come long after one another: a minute.
 const GRAPH_GRACE: u64 = 600;
 
-/// What the collector hands over. Its times are those of CUPTI, from the start of the profiler's clock on.
-#[derive(Debug)]
-pub(crate) struct GpuRecords {
-    /// Bound on the memory of what waits.
-    most_bytes: usize,
-    notes: Vec<(u32, Note)>,
-    ops: Vec<GpuOp>,
-    calls: Vec<(ApiCall, Arc<str>)>,
-    /// Kernels by number: as a person writes them, and their symbols.
-    kernels: HashMap<u32, (Arc<str>, Arc<str>)>,
-    /// Names of devices by number.
-    devices: HashMap<u32, Arc<str>>,
-    lost: u64,
-    /// Drains of the collector: all that came with these, and before, is here or was taken.
-    drains: u64,
+/// What waits to be written.
+pub(super) struct Waiting(Mutex<GpuRecords>);
+
+impl Waiting {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(Mutex::new(GpuRecords::new(bytes)))
+    }
+
+    pub(super) fn take(&self) -> GpuRecords {
+        self.0.lock().take()
+    }
 }
 
-impl GpuRecords {
-    pub(super) fn new(most_bytes: usize) -> Self {
-        let (notes, ops, calls) = (Vec::new(), Vec::new(), Vec::new());
-        let (kernels, devices) = (HashMap::new(), HashMap::new());
-        Self { most_bytes, notes, ops, calls, kernels, devices, lost: 0, drains: 0 }
+impl TakesRecords for Recorder {
+    fn take_over(&self, add: &mut dyn FnMut(&mut GpuRecords)) {
+        add(&mut self.gpu.0.lock());
     }
+}
 
-    pub(super) fn take(&mut self) -> Self {
-        let empty = Self::new(self.most_bytes);
-        std::mem::replace(self, empty)
-    }
-
-    /// Whether it holds nothing that takes room.
-    pub(super) fn is_empty(&self) -> bool {
-        self.notes.is_empty() && self.ops.is_empty() && self.calls.is_empty() && self.lost == 0
-    }
-
-    pub(super) fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    fn has_room(&mut self) -> bool {
-        let notes = self.notes.len() * size_of::<(u32, Note)>();
-        let rows = self.ops.len() * size_of::<GpuOp>() + self.calls.len() * size_of::<(ApiCall, Arc<str>)>();
-        let has_room = 2 * (notes + rows) < self.most_bytes; // lists have twice the room, at most
-        self.lost += u64::from(!has_room);
-        has_room
-    }
-
-    pub(crate) fn note(&mut self, thread: u32, note: &Note) {
-        // Without its end an instance would keep its place for ever.
-        if matches!(note, Note::Ended { .. } | Note::Left { .. } | Note::Moved { .. }) || self.has_room() {
-            self.notes.push((thread, *note));
-        }
-    }
-
-    /// A device that operations are of.
-    pub(crate) fn device(&mut self, device: u32, name: impl FnOnce(u32) -> Arc<str>) {
-        self.devices.entry(device).or_insert_with(|| name(device));
-    }
-
-    /// `names` of its kernel, if it is one.
-    pub(crate) fn operation(&mut self, op: &GpuOp, names: impl FnOnce(u32) -> (Arc<str>, Arc<str>)) {
-        if self.has_room() {
-            if let Work::Kernel(kernel) = op.work {
-                self.kernels.entry(kernel.name).or_insert_with(|| names(kernel.name));
-            }
-            self.ops.push(*op);
-        }
-    }
-
-    pub(crate) fn call(&mut self, call: &ApiCall, name: Arc<str>) {
-        if self.has_room() {
-            self.calls.push((*call, name));
-        }
-    }
-
-    /// A drain of the collector is over.
-    pub(crate) fn drained(&mut self) {
-        self.drains += 1;
+impl Labels {
+    /// Name of the spans of a node; `None` outside of any.
+    fn node(&self, node: u32) -> Option<&str> {
+        let label = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
+        Some(self.label(*label).1)
     }
 }
 
@@ -193,9 +144,6 @@ impl GpuTracks {
         match *note {
             Note::Began(instance) => self.instances.begin(&instance, |kept| project(kept, labels, give)),
             Note::Ended { instance, .. } | Note::Left { instance } => self.instances.end(instance),
-            Note::Moved { from, to, parent } => {
-                self.instances.move_on(from, to, parent, |kept| project(kept, labels, give));
-            }
             Note::Called { correlation, node, instance, graph, at, enqueues } => {
                 // The driver calls of one runtime call have one number: the first that enqueues is the launch.
                 let is_same = |before: &&mut Launch| {
@@ -215,7 +163,6 @@ impl GpuTracks {
                 }
             }
             Note::Own { correlation } => _ = self.own.insert(correlation),
-            Note::Within { .. } => {}
         }
     }
 

@@ -1,11 +1,6 @@
 //! Programs made at random: what there was in them, and what the profiler is told of it, in drains made at random.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::*;
-use crate::record::{Instance, Kernel, Memory};
-use proptest::prelude::*;
-use range_report::RangeStyle;
 
 pub(super) struct Span {
     pub(super) id: u64,
@@ -16,6 +11,8 @@ pub(super) struct Span {
     pub(super) end: u64,
     /// Whether it ended on another thread.
     pub(super) left: bool,
+    /// The range on the stack that it is nested in: of a start/end range, as it is when it is noted.
+    pub(super) nested_in: Option<u64>,
 }
 
 pub(super) struct Launched {
@@ -38,7 +35,7 @@ pub(super) struct Program {
     /// With the number of its launch.
     pub(super) records: Vec<(usize, ApiCall)>,
     pub(super) now: u64,
-    /// Instances that went on above another range.
+    /// Instances that ended, and others that began, since one below them on the stack ended.
     pub(super) moves: u64,
 }
 
@@ -74,19 +71,21 @@ impl Program {
             };
             time += 1 + u64::from(d % 5);
             let style = if kind == 7 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
-            let id = self.spans.len() as u64 + 1;
             match kind {
                 0..=3 | 7 => {
+                    let nested_in = stack.last().map(|&below| self.spans[below].id);
                     if style == RangeStyle::StartEnd {
                         lifetimes.push(self.spans.len());
                     } else {
                         stack.push(self.spans.len());
                     }
-                    self.spans.push(Span { id, thread, label: a % 3, style, start: time, end: NEVER, left: false });
+                    self.open(thread, a % 3, style, time, nested_in);
                 }
                 4..=6 | 8 => {
                     let ended = if kind == 6 && a % 2 == 0 && !stack.is_empty() {
-                        Some(stack.remove(b as usize % stack.len())) // those above are of other domains
+                        let at = b as usize % stack.len();
+                        self.split(thread, time, &mut stack[at..], &mut noted);
+                        Some(stack.remove(at)) // those above are of other domains
                     } else if kind != 8 {
                         stack.pop()
                     } else if lifetimes.is_empty() {
@@ -100,9 +99,6 @@ impl Program {
                         if let Some(&instance) = noted.get(&ended) {
                             let is_end = Note::Ended { instance, end: time };
                             self.notes.push((thread, if span.left { Note::Left { instance } } else { is_end }));
-                            if kind != 8 {
-                                self.move_on(thread, &stack, ended, &mut noted);
-                            }
                         }
                     }
                 }
@@ -137,6 +133,9 @@ impl Program {
             let open: BTreeSet<usize> = stack.iter().chain(lifetimes).copied().collect();
             for span in open {
                 let below = stack.iter().rfind(|&&below| below < span);
+                if self.spans[span].style == RangeStyle::StartEnd && !noted.contains_key(&span) {
+                    self.spans[span].nested_in = below.map(|&below| self.spans[below].id);
+                }
                 self.begin(span, below.map_or(0, |&below| noted[&below]), noted);
             }
             let instance = stack.last().map_or(0, |span| noted[span]);
@@ -146,9 +145,6 @@ impl Program {
                     .push((thread, Note::Called { correlation, node, instance, graph: false, at: 0, enqueues: false }));
             }
             self.notes.push((thread, Note::Called { correlation, node, instance, graph, at: 0, enqueues }));
-            for &span in lifetimes {
-                self.notes.push((thread, Note::Within { correlation, instance: self.spans[span].id }));
-            }
         }
         let count = if !enqueues || own {
             0
@@ -167,15 +163,27 @@ impl Program {
         }
     }
 
-    /// The ranges above one that has ended go on under other numbers.
-    fn move_on(&mut self, thread: u32, stack: &[usize], ended: usize, noted: &mut BTreeMap<usize, u64>) {
-        let mut parent = stack.iter().rfind(|&&below| below < ended).map_or(0, |below| noted[below]);
-        for above in stack.iter().filter(|&&above| above > ended) {
-            let Some(number) = noted.get_mut(above) else { return };
-            self.moves += 1;
-            let (from, to) = (*number, 1_000_000 + self.moves);
-            self.notes.push((thread, Note::Moved { from, to, parent }));
-            (*number, parent) = (to, to);
+    fn open(&mut self, thread: u32, label: u32, style: RangeStyle, start: u64, nested_in: Option<u64>) {
+        let id = self.spans.len() as u64 + 1;
+        self.spans.push(Span { id, thread, label, style, start, end: NEVER, left: false, nested_in });
+    }
+
+    /// The first of these ranges on the stack ends: those above it end and begin again.
+    fn split(&mut self, thread: u32, time: u64, stack: &mut [usize], noted: &mut BTreeMap<usize, u64>) {
+        let Some((&mut ended, above)) = stack.split_first_mut() else { return };
+        let mut nested_in = self.spans[ended].nested_in;
+        for &mut span in above.iter_mut().rev() {
+            self.spans[span].end = time;
+            if let Some(instance) = noted.remove(&span) {
+                self.moves += 1;
+                self.notes.push((thread, Note::Ended { instance, end: time }));
+            }
+        }
+        for span in above {
+            let label = self.spans[*span].label;
+            *span = self.spans.len();
+            self.open(thread, label, RangeStyle::PushPop, time, nested_in);
+            nested_in = Some(self.spans[*span].id);
         }
     }
 
@@ -221,7 +229,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
     for &(thread, note) in &program.notes {
         let drain = at.entry(thread).or_default();
         *drain += u32::from(roll(4) == 0);
-        if let Note::Called { correlation, .. } | Note::Within { correlation, .. } | Note::Own { correlation } = note {
+        if let Note::Called { correlation, .. } | Note::Own { correlation } = note {
             noted_in.insert(correlation, *drain);
         }
         notes.entry(*drain).or_default().push((thread, note));
@@ -247,7 +255,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
         }
     }
     events.sort_by_key(|&(drain, order, _)| (drain, order));
-    let context = Context { parents: &program.parents, keep: &|_| true, written: &|_, _| 0 };
+    let context = Context { parents: &program.parents, keep: &|_| true };
     let mut attribution = Attribution::new(Limits { launches: 10_000, has_calls: true, instances: 10_000 });
     let last = events.last().map_or(0, |last| last.0).max(notes.keys().copied().max().unwrap_or(0));
     let mut events = events.into_iter().peekable();

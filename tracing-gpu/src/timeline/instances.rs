@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::activity::{GpuOp, Instance, InstanceId};
+use cuda_activity::record::{GpuOp, Instance, InstanceId};
 
 pub(super) type Stream = (u32, u32, u32); // device, context, stream
 
@@ -13,8 +13,6 @@ pub(super) struct Kept {
     pub(super) label: u32,
     pub(super) level: u32,
     is_over: bool,
-    /// Where it goes on, if it does: then this one is over, and stands for what was around it until then. Else 0.
-    moved: InstanceId,
     /// Launches in it of which operations are expected, and kept instances directly inside.
     held: u32,
     /// First start and last end on each stream.
@@ -54,27 +52,8 @@ impl Instances {
             parent.level + 1
         });
         let (parent, label) = (began.parent, began.label);
-        let kept = Kept { parent, label, level, is_over: false, moved: 0, held: 0, streams: Vec::new() };
+        let kept = Kept { parent, label, level, is_over: false, held: 0, streams: Vec::new() };
         self.kept.insert(began.id, kept);
-    }
-
-    /// It goes on above another on the stack, under another number. Where there is no room for that, its projection ends here.
-    pub(super) fn move_on(&mut self, from: InstanceId, to: InstanceId, parent: InstanceId, write: impl FnMut(&Kept)) {
-        if self.kept.contains_key(&to) || self.kept.get(&from).is_none_or(|kept| kept.is_over) {
-            return;
-        }
-        if self.kept.len() >= self.most && !self.make_room(write) {
-            self.lost += 1;
-            return self.end(from);
-        }
-        let Some(before) = self.kept.get_mut(&from) else { return };
-        before.moved = to;
-        let (label, level, streams) = (before.label, before.level, std::mem::take(&mut before.streams));
-        self.kept.insert(to, Kept { parent, label, level, is_over: false, moved: 0, held: 1, streams });
-        if let Some(parent) = self.kept.get_mut(&parent) {
-            parent.held += 1;
-        }
-        self.end(from);
     }
 
     fn make_room(&mut self, mut write: impl FnMut(&Kept)) -> bool {
@@ -118,17 +97,12 @@ impl Instances {
     pub(super) fn ran(&mut self, id: InstanceId, op: &GpuOp) {
         self.lost += u64::from(id != 0 && !self.kept.contains_key(&id));
         let (stream, mut next) = ((op.device, op.context, op.stream), id);
-        while let Some(kept) = self.kept.get(&next) {
-            let (mut moved, parent) = (kept.moved, kept.parent);
-            while let Some(later) = self.kept.get(&moved) {
-                (next, moved) = (moved, later.moved);
-            }
-            let Some(kept) = self.kept.get_mut(&next) else { return };
+        while let Some(kept) = self.kept.get_mut(&next) {
             match kept.streams.iter_mut().find(|(of, ..)| *of == stream) {
                 Some((_, first, last)) => (*first, *last) = ((*first).min(op.start), (*last).max(op.end)),
                 None => kept.streams.push((stream, op.start, op.end)),
             }
-            next = parent;
+            next = kept.parent;
         }
     }
 
@@ -143,7 +117,6 @@ impl Instances {
         if let Some(kept) = self.kept.remove(&id) {
             write(&kept);
             self.release(kept.parent);
-            self.release(kept.moved);
         }
     }
 

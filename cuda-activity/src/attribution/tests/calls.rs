@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::attribution::tests::{KEEP, api, attribution, called, waits, with_calls};
+use super::{KEEP, api, attribution, called, waits, with_calls};
 use crate::attribution::{AttributionLosses, Totals};
 use crate::record::{Api, Note};
 use range_report::stats::Distribution;

@@ -1,12 +1,16 @@
 //! What is forgotten, and when; and what hostile input does.
 
-use super::lifetimes::within;
 use super::*;
 use crate::record::{Instance, Kernel, Memory};
 use proptest::prelude::*;
 use range_report::RangeStyle;
 
-pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true, written: &|_, _| 0 };
+mod calls;
+mod program;
+mod reference;
+mod start_end;
+
+pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
 
 pub(super) fn attribution(launches: usize, instances: usize) -> Attribution {
     Attribution::new(Limits { launches, has_calls: false, instances })
@@ -288,28 +292,15 @@ fn times_that_cannot_be_are_counted_and_not_summed() {
 }
 
 #[test]
-fn a_call_in_a_range_twice_over_counts_once() {
-    let mut all = attribution(100, 100);
-    all.notes(&[began(1, 0, 1), called(1, 1, 1), within(1, 1), within(1, 1), within(2, 1)]);
-    all.ran(1, 10, 30);
-    let totals = all.totals(100);
-    assert_eq!(totals.projections[&(1, RangeStyle::PushPop)].operations, 1);
-    assert_eq!(totals.range_kernels[&(1, Some((1, RangeStyle::PushPop)), 1)].times.count, 1);
-    all.notes(&[Note::Ended { instance: 1, end: 20 }]);
-    all.drain(4);
-    assert_eq!((all.instances.kept(), all.launches.remembered()), (0, 0));
-}
-
-#[test]
 fn lineage_that_is_no_tree_goes_to_the_root() {
     let mut all = attribution(100, 100);
-    let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false, written: &|_, _| 0 };
+    let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false };
     (0..5).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, u32::MAX][id as usize], 0)));
     (0..5).for_each(|id| all.operation(&kernel(id, 10, 20), &context));
     let totals = all.totals(100);
     let of = |node: u32| (totals.nodes[&node].own.operations, totals.nodes[&node].total.operations);
     assert_eq!([of(0), of(1), of(2), of(3)], [(2, 5), (1, 2), (1, 1), (1, 1)]);
-    all.operation(&kernel(0, 30, 40), &Context { parents: &[], keep: &|_| true, written: &|_, _| 0 });
+    all.operation(&kernel(0, 30, 40), &Context { parents: &[], keep: &|_| true });
     assert_eq!(all.own(0), 3);
 }
 
@@ -326,8 +317,6 @@ fn any_note() -> impl Strategy<Value = Note> {
             Note::Called { correlation, node, instance, graph, at: 0, enqueues }
         }),
         few().prop_map(|instance| Note::Left { instance }),
-        (few(), few(), few()).prop_map(|(from, to, parent)| Note::Moved { from, to, parent }),
-        (id(), few()).prop_map(|(correlation, instance)| Note::Within { correlation, instance }),
         id().prop_map(|correlation| Note::Own { correlation }),
     ]
 }
@@ -374,6 +363,6 @@ proptest! {
         all.launches.clear(|slot| all.instances.release(slot));
         all.drain(1);
         prop_assert_eq!(all.instances.kept(), 0);
-        prop_assert!(all.range_kernels.decides_nothing(), "what waited for them is decided");
+        prop_assert!(all.start_end.is_idle(), "what waited for them is counted");
     }
 }

@@ -1,27 +1,28 @@
 //! From what the threads wrote to a summary. Never stops them.
 
+#[cfg(feature = "cudarc")]
+mod activity;
+#[cfg(not(feature = "cudarc"))]
+#[path = "activity_disabled.rs"]
 mod activity;
 mod recursion;
-mod rounding;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub(crate) use activity::ActivityTotals;
+use range_report::stats::Distribution;
+use range_report::{
+    CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
+};
 
 use crate::clock::{Rate, Ticks};
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
 use crate::collect::lifetimes::OpenLifetimes;
 use crate::collect::row::RowCopy;
-use crate::collector::Collector;
+use crate::collector::{ActivityTotals, Collector};
 use crate::record::{RangeKey, StreamRow, StreamTime};
-use crate::recorder::Durations;
-use crate::stats::Distribution;
 use crate::stream;
-use crate::summary::{
-    CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
-};
 use crate::thread::engine::Engine;
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
@@ -39,8 +40,6 @@ pub(crate) struct End {
     pub(crate) cut: Option<Cut>,
     /// When there was nothing more to measure: what is written after that takes time that is not the program's.
     pub(crate) at: Ticks,
-    /// Where a database was written.
-    pub(crate) written: Option<Durations>,
     /// How long the GPU is waited for, at the end of the process; else as long as it takes.
     pub(crate) patience: Option<Duration>,
 }
@@ -53,7 +52,6 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
     }
     let rate = core.clock.calibrate();
     let window = core.window();
-    let written = end.and_then(|end| end.written.as_ref()).filter(|_| window == core.clock.origin()); // a database goes on over windows
     let shards = engine.all_threads();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
@@ -74,7 +72,7 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
                 .open()
                 .filter_map(|(_, place)| Some(Open::pushed(shard.identity(place)?.key.label, thread.clone()))),
         );
-        lifetimes.extend(shard.lifetimes.open());
+        lifetimes.extend(shard.open_lifetimes());
     }
     let activity = collector.map(|collector| collector.totals(core.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
@@ -82,24 +80,19 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
     let stream_rows = core.streams.rows();
     core.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-        let written_of = written.map_or_else(Merged::default, |written| Merged::of(written.iter(), names));
         let totals = node_totals(&rows, &ends, &stream_rows, names);
         let mut summary = Summary::default();
         summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
-        summary.ranges = ranges(&merged, names, rate, &written_of);
+        summary.ranges = ranges(&merged, names, rate);
         summary.stream_ranges = stream_ranges(&stream_rows, names);
         summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
-        summary.gpu =
-            activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id(), written.is_some()));
-        summary.categories = categories(&merged, rate, &written_of);
+        summary.gpu = activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id()));
+        summary.categories = categories(&merged, rate);
         summary.losses = losses(core, names, open, end.and_then(|end| end.cut.as_ref()));
-        if written.is_some() {
-            rounding::agree(&mut summary);
-        }
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
-            summary.losses.activity = all.losses;
+            summary.losses.activity = activity::losses(all);
         }
         if core.gpu {
             summary.notes.extend(stream::notes(&core.streams));
@@ -162,35 +155,22 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
     }
 }
 
-fn ranges(merged: &Merged, names: &Names, rate: Rate, written: &Merged) -> Vec<RangeStats> {
-    let rows = merged.ranges.iter().filter_map(|(key, (label, all))| {
+fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
+    let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        let times = as_written(times(all, rate), written.ranges.get(key).map(|(_, all)| all));
-        Some(RangeStats { domain, name, style: key.1, times })
+        Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
 }
 
-fn categories(merged: &Merged, rate: Rate, written: &Merged) -> Vec<CategoryStats> {
-    let rows = merged.categories.iter().map(|(category, all)| {
-        let times = as_written(times(all, rate), written.categories.get(category));
-        CategoryStats { category: category.clone(), times }
-    });
-    let mut rows: Vec<CategoryStats> = rows.collect();
+fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
+    let rows = merged.categories.iter();
+    let mut rows: Vec<CategoryStats> =
+        rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
     rows
-}
-
-/// The times of a row as the database has them, if it has all instances: there may have been no room for some.
-fn as_written(own: Times, written: Option<&Distribution>) -> Times {
-    let Some(written) = written.filter(|written| written.count == own.instances) else { return own };
-    let written = times(written, Rate::IDENTITY);
-    if own.median_exact && own.median_ns.is_some() && !written.median_exact {
-        return Times { median_ns: own.median_ns, median_exact: true, ..written };
-    }
-    written
 }
 
 fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {
@@ -328,7 +308,7 @@ fn tree(
             stream_self_ns: own_stream
                 .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
                 .or(below_stream.map(|_| 0)),
-            gpu: activity.and_then(|all| all.node(id as u32)),
+            gpu: activity.and_then(|all| activity::node(all, id as u32)),
             first_ns,
             children: below,
         };

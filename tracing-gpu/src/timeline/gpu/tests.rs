@@ -1,8 +1,8 @@
 //! What threads noted and what ran, made up, and the projections that are written of it.
 
 use super::*;
-use crate::activity::{Instance, Kernel, Memory};
-use crate::summary::{MemoryKind, RangeStyle};
+use cuda_activity::record::{Instance, Kernel, Memory};
+use range_report::{MemoryKind, RangeStyle};
 
 /// A timeline's GPU side, written a drain at a time.
 struct Timeline {
@@ -93,24 +93,6 @@ fn work_that_runs_long_after_the_span_is_in_its_projection() {
 }
 
 #[test]
-fn what_stays_open_above_a_range_that_ended_is_projected_once() {
-    let moved = |from, to, parent| Note::Moved { from, to, parent };
-    let mut timeline = Timeline::remembering(100);
-    let before = [began(1, 0), began(2, 1), began(3, 2), called(1, 3), called(2, 2), ended(1)];
-    timeline.write(&[&before[..], &[moved(2, 12, 0), moved(3, 13, 12), called(3, 13)]].concat(), &[(3, 300), (1, 100)]);
-    timeline.write(&[ended(13), called(4, 12), ended(12)], &[(4, 400), (2, 200)]);
-    timeline.writes(GRACE as usize);
-    assert_eq!(timeline.projected(), [row("1", 100, 210), row("2", 100, 410), row("3", 100, 310)]);
-    assert_eq!((timeline.tracks.instances.len(), timeline.tracks.take_lost(), timeline.end()), (0, 0, vec![]));
-    // Without room for it, it ends there.
-    let mut timeline = Timeline::remembering(2);
-    timeline.write(&[began(1, 0), began(2, 1), called(1, 2), moved(2, 12, 1), called(2, 12)], &[(1, 100), (2, 200)]);
-    timeline.write(&[ended(12), ended(1)], &[]);
-    timeline.writes(GRACE as usize);
-    assert_eq!((timeline.projected(), timeline.tracks.take_lost()), (vec![row("1", 100, 110), row("2", 100, 110)], 2));
-}
-
-#[test]
 fn a_projection_is_written_soon_after_the_last_operation() {
     let mut timeline = Timeline::remembering(100);
     timeline.write(&[began(1, 0), called(1, 1), called(2, 1)], &[(1, 100)]);
@@ -175,10 +157,10 @@ fn calls_that_share_an_id_are_one_launch() {
 fn the_end_of_an_instance_has_room_where_nothing_else_has() {
     let mut records = GpuRecords::new(10_000);
     (0..1_000).for_each(|id| records.note(1, &called(id, 0)));
-    let (kept, lost) = (records.notes.len(), records.lost());
+    let (kept, lost) = (records.notes.len(), records.lost);
     records.note(1, &ended(7));
     records.note(1, &Note::Left { instance: 8 });
-    assert_eq!((records.notes.len(), records.lost()), (kept + 2, lost));
+    assert_eq!((records.notes.len(), records.lost), (kept + 2, lost));
 }
 
 #[test]
@@ -214,10 +196,10 @@ fn what_waits_to_be_written_is_bounded() {
     let mut records = GpuRecords::new(10_000);
     (0..1_000).for_each(|id| records.note(1, &called(id, 0)));
     let (kept, bytes) = (records.notes.len(), records.notes.capacity() * size_of::<(u32, Note)>());
-    assert!(kept > 100 && bytes <= 10_000 && records.lost() == 1_000 - kept as u64, "{kept} in {bytes}");
+    assert!(kept > 100 && bytes <= 10_000 && records.lost == 1_000 - kept as u64, "{kept} in {bytes}");
     assert_eq!(records.take().notes.len(), kept);
     records.note(1, &called(1, 0));
-    assert_eq!((records.notes.len(), records.lost()), (1, 0));
+    assert_eq!((records.notes.len(), records.lost), (1, 0));
 }
 
 fn copy(correlation: u32, start: u64, end: u64) -> GpuOp {

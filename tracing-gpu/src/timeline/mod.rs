@@ -3,14 +3,16 @@
 //! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
 //! program, go on.
 
-mod baseline;
-mod durations;
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
+mod files;
+#[cfg(feature = "cudarc")]
 mod gpu;
+#[cfg(not(feature = "cudarc"))]
+#[path = "gpu_disabled.rs"]
+mod gpu;
+#[cfg(feature = "cudarc")]
 mod instances;
 mod moments;
-mod open;
-mod values;
+mod open_ranges;
 
 use std::collections::HashSet;
 use std::io;
@@ -22,22 +24,20 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
+use range_report::timeline::{Item, Mark, Range, Sink, Value};
+use range_report::{Process, RangeStyle, Summary};
 
-pub(crate) use durations::Durations;
-pub(crate) use gpu::GpuRecords;
-use gpu::GpuTracks;
-pub(crate) use moments::Moments;
-pub(crate) use open::TimelinePaths;
-use values::{OpenRanges, OpenValues};
+pub(crate) use files::TimelinePaths;
+use gpu::{GpuTracks, Waiting};
+use moments::Moments;
+use open_ranges::{OpenRanges, OpenValues};
 
-use crate::collect::catalog::{CategoryName, ROOT};
+use crate::collect::catalog::CategoryName;
 use crate::collect::core::Core;
 use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 use crate::outputs::cannot_write;
-use crate::summary::{Process, RangeStyle, Summary};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::timeline::{Item, Mark, Range, Sink, Value};
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -54,7 +54,8 @@ pub(crate) struct TimelineFile {
 pub(crate) struct Recorder {
     engine: &'static Engine,
     core: &'static Core,
-    gpu: Mutex<GpuRecords>,
+    /// Records of the GPU's side, to be written with the next that come.
+    gpu: Waiting,
     state: Mutex<State>,
     stop: AtomicBool,
     lost: AtomicU64,
@@ -77,13 +78,11 @@ struct State {
     records: Records,
     open: OpenRanges,
     tracks: GpuTracks,
-    /// Where there is a database.
-    durations: Option<Durations>,
 }
 
 /// Names by their numbers, as far as they are known here.
 #[derive(Default)]
-pub(super) struct Labels {
+struct Labels {
     labels: Vec<(Option<&'static str>, Arc<str>)>,
     categories: Vec<Arc<str>>,
     /// Label of each node of the lineage tree.
@@ -91,18 +90,12 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    pub(super) fn label(&self, label: u32) -> (Option<&'static str>, &str) {
+    fn label(&self, label: u32) -> (Option<&'static str>, &str) {
         self.labels.get(label as usize).map_or((None, ""), |(domain, name)| (*domain, name))
     }
 
     fn category(&self, category: u32) -> Option<&str> {
         self.categories.get(category as usize).map(|name| &**name).filter(|_| category != 0)
-    }
-
-    /// Name of the spans of a node; `None` outside of any.
-    fn node(&self, node: u32) -> Option<&str> {
-        let label = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
-        Some(self.label(*label).1)
     }
 
     /// Takes over names that are new.
@@ -163,7 +156,7 @@ impl Recorder {
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
             core,
-            gpu: Mutex::new(GpuRecords::new(memory)),
+            gpu: Waiting::new(memory),
             state: Mutex::new(State {
                 files,
                 errors,
@@ -173,7 +166,6 @@ impl Recorder {
                 records: Records::default(),
                 open: OpenRanges::default(),
                 tracks: GpuTracks::new(memory),
-                durations: paths.sqlite.is_some().then(|| Durations::new(memory / 4)),
             }),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
@@ -193,27 +185,9 @@ impl Recorder {
         }
     }
 
-    /// What a database's moments are converted by, where there is one.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn moments(&self) -> Option<Moments> {
-        let state = self.state.lock();
-        state.durations.is_some().then(|| state.moments.share())
-    }
-
-    /// Records of the GPU's side, to be written with the next that come.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn add_gpu(&self, add: impl FnOnce(&mut GpuRecords)) {
-        add(&mut self.gpu.lock());
-    }
-
     /// Records that there was no room for, so far.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
-    }
-
-    /// Gives the durations that are in the database, where there is one, all that [`write`](Self::write) has written.
-    pub(crate) fn take_durations(&self) -> Option<Durations> {
-        self.state.lock().durations.take()
     }
 
     /// Writes what has been recorded so far.
@@ -228,12 +202,12 @@ impl Recorder {
                 left -= 1;
             }
         }
-        let gpu = self.gpu.lock().take();
+        let gpu = self.gpu.take();
         if !gpu.is_empty() {
-            state.moments.add(|| self.core.clock.anchor());
+            state.moments.add(self.core.clock.anchor());
             state.labels.update(self.core);
         }
-        let lost = gpu.lost();
+        let lost = gpu.lost;
         let State { files, errors, moments, labels, tracks, open, .. } = state;
         tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
         self.lost.fetch_add(lost + tracks.take_lost() + open.take_lost(), Relaxed);
@@ -246,7 +220,7 @@ impl Recorder {
         let (lost, left) = shard.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if !records.is_empty() {
-            state.moments.add(|| self.core.clock.anchor()); // after what is converted by it
+            state.moments.add(self.core.clock.anchor()); // after what is converted by it
             state.labels.update(self.core);
             write_records(state, &records);
             if let Some(room) = &self.core.tape_room {
@@ -348,12 +322,9 @@ fn give_range(
     (color, payload): (Option<Color>, Option<Payload>),
     fields: &[(&'static str, Value<'_>)],
 ) {
-    let State { files, errors, moments, labels, durations, .. } = state;
+    let State { files, errors, moments, labels, .. } = state;
     let RangeRecord { key, start, end, depth, began_on, cut } = *range;
     let (start, end) = (moments.ns(start), moments.ns(end));
-    if let Some(durations) = durations {
-        durations.add(key, end.saturating_sub(start));
-    }
     let (domain, name) = labels.label(key.label);
     let item = Item::Range(Range {
         thread: began_on.unwrap_or(thread),

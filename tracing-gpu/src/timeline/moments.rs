@@ -1,28 +1,17 @@
 //! From ticks to nanoseconds, so that what was converted once stays where it is.
 
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-
 use crate::clock::Ticks;
 
-/// Both clocks are read within some tens of nanoseconds of one another. So far apart, in nanoseconds, two readings say how fast one is by the other.
+/// Both clocks are read within some tens of nanoseconds of one another. So far apart, in nanoseconds, two readings tell how fast one
+/// clock is by the other.
 const SPACE: u64 = 20_000_000;
 
-/// What has passed by both clocks, as lines, each of which begins where the one before is at that moment: ranges that are nested stay so, however much later the outer
-/// one is written, and whoever shares them converts alike.
+/// What has passed by both clocks, as lines, each of which begins where the one before is at that moment: ranges that are nested stay
+/// nested, however much later the outer one is written.
 ///
 /// After the first of them there are at most two lines in [`SPACE`], however often moments are added.
 #[derive(Debug)]
-pub(crate) struct Moments {
-    known: Vec<Line>,
-    shared: Arc<Mutex<Shared>>,
-}
-
-/// Of all who share them.
-#[derive(Debug)]
-struct Shared {
-    /// What each of them knows is the beginning of it.
+pub(super) struct Moments {
     lines: Vec<Line>,
     /// Up to here, what was converted may not be converted otherwise.
     covered: Ticks,
@@ -56,34 +45,18 @@ impl Line {
 
 impl Moments {
     pub(super) fn new(origin: Ticks) -> Self {
-        let known = vec![Line { from: origin, from_ns: 0, ticks: 1, ns: 0 }]; // nothing is known yet
-        let shared = Shared { lines: known.clone(), covered: origin, measured: (origin, 0) };
-        Self { known, shared: Arc::new(Mutex::new(shared)) }
-    }
-
-    /// The same for somebody else.
-    pub(super) fn share(&self) -> Self {
-        let (known, shared) = (self.known.clone(), Arc::clone(&self.shared));
-        Self { known, shared }
-    }
-
-    /// Everything before the moment of this call can be converted from now on.
-    pub(crate) fn add(&mut self, now: impl FnOnce() -> (Ticks, u64)) {
-        let mut shared = self.shared.lock();
-        let (ticks, ns) = now(); // under the lock, so that they come in order
-        shared.add(ticks, ns);
-        self.known.extend_from_slice(shared.lines.get(self.known.len()..).unwrap_or_default());
+        let lines = vec![Line { from: origin, from_ns: 0, ticks: 1, ns: 0 }]; // nothing is known yet
+        Self { lines, covered: origin, measured: (origin, 0) }
     }
 
     /// Nanoseconds since the origin.
-    pub(crate) fn ns(&self, ticks: Ticks) -> u64 {
-        let after = self.known.partition_point(|line| line.from <= ticks);
-        self.known.get(after.saturating_sub(1)).map_or(0, |line| line.ns(ticks))
+    pub(super) fn ns(&self, ticks: Ticks) -> u64 {
+        let after = self.lines.partition_point(|line| line.from <= ticks);
+        self.lines.get(after.saturating_sub(1)).map_or(0, |line| line.ns(ticks))
     }
-}
 
-impl Shared {
-    fn add(&mut self, ticks: Ticks, ns: u64) {
+    /// Both clocks read so now: everything before can be converted from now on.
+    pub(super) fn add(&mut self, (ticks, ns): (Ticks, u64)) {
         let Some(&last) = self.lines.last().filter(|_| ticks > self.covered) else { return };
         let (measured, measured_ns) = self.measured;
         let (since, passed) = (ticks.saturating_sub(measured), ns.saturating_sub(measured_ns));
@@ -117,10 +90,10 @@ mod tests {
     fn what_was_converted_once_stays_there() {
         let mut moments = Moments::new(1_000);
         assert_eq!(moments.ns(2_000), 0, "nothing is known yet");
-        moments.add(|| (2_000, 50_000_000));
+        moments.add((2_000, 50_000_000));
         let before = [1_000, 1_001, 1_999, 2_000].map(|ticks| moments.ns(ticks));
         assert_eq!(before, [0, 50_000, 49_950_000, 50_000_000]);
-        moments.add(|| (3_000, 150_000_000));
+        moments.add((3_000, 150_000_000));
         assert_eq!([1_000, 1_001, 1_999, 2_000].map(|ticks| moments.ns(ticks)), before);
         let after = [50_100_000, 100_000_000, 150_000_000, 250_000_000];
         assert_eq!([2_001, 2_500, 3_000, 4_000].map(|ticks| moments.ns(ticks)), after);
@@ -130,23 +103,10 @@ mod tests {
     #[test]
     fn moments_that_are_far_apart_are_converted_as_others_are() {
         let mut moments = Moments::new(0);
-        moments.add(|| (3 << 40, 1 << 40)); // half an hour, of which the product has more than 64 bits
+        moments.add((3 << 40, 1 << 40)); // half an hour, of which the product has more than 64 bits
         for ticks in [0, 3, 4, 5, 1 << 34, 3 << 39, (3 << 40) - 1, 3 << 40, 3 << 41] {
             assert_eq!(moments.ns(ticks), ticks / 3, "{ticks}");
         }
-    }
-
-    #[test]
-    fn who_shares_them_converts_alike() {
-        let mut one = Moments::new(0);
-        one.add(|| (1_000, 30_000_000));
-        let mut other = one.share();
-        other.add(|| (2_000, 70_000_000));
-        one.add(|| (3_000, 90_000_000));
-        other.add(|| (2_500, 80_000_000)); // read before the last, and of no use any more
-        let all = |moments: &Moments| [0, 500, 1_700, 2_600, 3_000].map(|ticks| moments.ns(ticks));
-        assert_eq!(all(&other), all(&one));
-        assert_eq!(all(&one), [0, 15_000_000, 58_000_000, 82_000_000, 90_000_000]);
     }
 
     /// Numbers that a seed gives (SplitMix64).
@@ -174,7 +134,7 @@ mod tests {
                     (_, kind) => 1_000 + random(1 << (kind % 26)),
                 };
                 let moment = ticks_at(ns);
-                moments.add(|| (moment, ns + random(41)));
+                moments.add((moment, ns + random(41)));
                 let worst = &mut worst[usize::from(ns > 1_000_000_000)];
                 *worst = (*worst).max(moments.ns(moment).abs_diff(ns));
                 // Early on there is little to go by.
@@ -188,8 +148,7 @@ mod tests {
             assert!(worst[0] <= 200 && worst[1] <= 800, "seed {seed}: off by {worst:?} ns");
             assert!(before.is_sorted_by_key(|(_, ns)| *ns), "seed {seed}");
             assert!(before.iter().all(|(ticks, ns)| moments.ns(*ticks) == *ns), "seed {seed}");
-            assert!(moments.known.len() < 2 * 150 + 60, "seed {seed}: {} lines", moments.known.len());
-            assert_eq!(moments.known.len(), moments.shared.lock().lines.len());
+            assert!(moments.lines.len() < 2 * 150 + 60, "seed {seed}: {} lines", moments.lines.len());
         }
     }
 
@@ -198,7 +157,7 @@ mod tests {
         let mut moments = Moments::new(0);
         let readings =
             [(1_000, 33_300_000), (2_000, 70_000_000), (2_000, 90_000_000), (2_001, 60_000_000), (5_000, 71_000_000)];
-        readings.into_iter().for_each(|reading| moments.add(|| reading));
+        readings.into_iter().for_each(|reading| moments.add(reading));
         let all: Vec<u64> = (0..6_000).map(|ticks| moments.ns(ticks)).collect();
         assert!(all.is_sorted());
     }

@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::{Launched, Program, Span, delivered, sorted, threads};
-use super::totals::NodeTotals;
 use super::*;
-use proptest::prelude::*;
+use crate::attribution::totals::NodeTotals;
 use proptest::strategy::ValueTree as _;
-use range_report::{GpuWork, MemoryWork, RangeStyle};
+use range_report::{GpuWork, MemoryWork};
 
 fn timed(op: &&GpuOp) -> bool {
     op.start != 0
@@ -55,11 +54,9 @@ impl Program {
         }
     }
 
-    /// Ranges of its thread around a range.
-    fn enclosing(&self, span: &Span) -> impl Iterator<Item = &Span> {
-        let (id, thread, start, end) = (span.id, span.thread, span.start, span.end);
-        let others = self.spans.iter().filter(move |other| other.id != id && other.thread == thread && !other.left);
-        others.filter(move |other| other.start <= start && other.end >= end)
+    /// Ranges on the stack that a range is nested in.
+    fn level(&self, span: &Span) -> u64 {
+        span.nested_in.map_or(0, |around| 1 + self.level(&self.spans[around as usize - 1]))
     }
 
     fn reference(&self) -> Totals {
@@ -135,12 +132,13 @@ impl Program {
             row.projected.add(last - first, |_| true);
             row.range_total += u128::from(span.end - span.start);
             row.operations += launched.len() as u64;
-            row.level_sum += self.enclosing(span).count() as u64;
-            let parent = |child: &Span| self.enclosing(child).max_by_key(|around| around.start).map(|parent| parent.id);
-            let of_this = |child: &&Span| parent(child) == Some(span.id);
-            row.children_sum +=
-                self.spans.iter().filter(of_this).filter(|child| !inside(child).is_empty()).count() as u64;
+            row.level_sum += self.level(span);
+            if let Some(around) = span.nested_in {
+                let around = &self.spans[around as usize - 1];
+                totals.projections.entry((around.label, around.style)).or_default().children_sum += 1;
+            }
         }
+        totals.projections.retain(|_, row| row.projected.count > 0);
     }
 
     fn reference_kernels(&self, totals: &mut Totals, known: &[&Launched]) {

@@ -3,14 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{TimelineFile, baseline};
+use range_report::timeline::Sink;
+use range_report::{Process, Summary};
+
+use super::TimelineFile;
 use crate::export;
 use crate::export::{Chrome, is_compressed};
 use crate::outputs::cannot_write;
 use crate::path;
 use crate::replace;
-use crate::summary::{Process, Summary};
-use crate::timeline::Sink;
 
 /// Which timelines are written, and where. Names may hold what [`export::expand`] puts in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,12 +50,12 @@ impl TimelinePaths {
     /// What the page compares the run with: its name, and the summary, or why there is none, which is an error besides.
     fn read_baseline(&self, process: &Process, errors: &mut Vec<io::Error>) -> Option<Baseline> {
         let path = path::expand(self.baseline.as_ref().filter(|_| self.html.is_some())?, process);
-        let read = baseline::read(&path).map_err(|error| {
+        let read = read_summary(&path).map_err(|error| {
             let said = error.to_string();
             errors.push(error);
             said
         });
-        Some((baseline::name(&path), read))
+        Some((name(&path), read))
     }
 }
 
@@ -91,6 +92,38 @@ fn html(path: &Path, baseline: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
 #[cfg(not(feature = "html"))]
 fn html(_: &Path, _: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
     Err(io::Error::other("it needs the feature `html` of the crate tracing-gpu"))
+}
+
+/// Reads it. An error names the file.
+fn read_summary(path: &Path) -> io::Result<Summary> {
+    summary(path).map_err(|error| {
+        let path = path.to_string_lossy();
+        io::Error::new(error.kind(), format!("cannot read the baseline `{}`: {error}", crate::report::escaped(&path)))
+    })
+}
+
+/// What the page calls it: the name of the file, without what says that it is JSON.
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(feature = "json")]
+fn summary(path: &Path) -> io::Result<Summary> {
+    // A pipe or a device might keep the program waiting, or never end.
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    Summary::from_json(&mut std::fs::File::open(path)?).map_err(|error| match error {
+        crate::JsonError::Io(error) => error,
+        other => io::Error::other(other),
+    })
+}
+
+/// Never asked for: no setting gets here without the feature.
+#[cfg(not(feature = "json"))]
+fn summary(_: &Path) -> io::Result<Summary> {
+    Err(io::Error::other("it needs the feature `json` of the crate tracing-gpu"))
 }
 
 #[cfg(test)]

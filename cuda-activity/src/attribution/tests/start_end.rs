@@ -1,0 +1,137 @@
+//! Start/end ranges: those that end on their own thread, on another, or not at all.
+
+use super::*;
+
+fn lifetime(id: u64, parent: u64, label: u32) -> Note {
+    Note::Began(Instance { id, parent, label, style: RangeStyle::StartEnd, start: 10 })
+}
+
+impl Attribution {
+    /// Range instances, executions and times of the kernel in a start/end range of this name, or in the row of no range.
+    fn kernels_in(&self, label: Option<u32>) -> (u64, u64, u64) {
+        let range = label.map(|label| (label, RangeStyle::StartEnd));
+        let row = self.totals(100).range_kernels.remove(&(1, range, 1)).unwrap_or_default();
+        (row.range_instances, row.kernel_instances, row.times.count)
+    }
+}
+
+#[test]
+fn a_range_that_ended_elsewhere_is_nowhere() {
+    for before in [true, false] {
+        let mut all = attribution(100, 100);
+        all.notes(&[began(1, 0, 1), lifetime(2, 1, 2), called(1, 1, 1)]);
+        all.notes(&[Note::Ended { instance: 1, end: 20 }, lifetime(3, 0, 3), called(2, 1, 0)]);
+        if before {
+            (1..=2).for_each(|id| all.ran(id, 30, 40));
+            assert_eq!(
+                (all.kernels_in(Some(2)), all.kernels_in(Some(3)), all.kernels_in(None)),
+                ((1, 2, 2), (1, 1, 1), (0, 0, 0))
+            );
+        }
+        all.notes(&[Note::Left { instance: 2 }, Note::Left { instance: 3 }, Note::Ended { instance: 3, end: 50 }]);
+        if !before {
+            (1..=2).for_each(|id| all.ran(id, 30, 40));
+        }
+        all.ran(2, 50, 60);
+        assert_eq!((all.kernels_in(Some(2)), all.kernels_in(Some(3))), ((0, 0, 0), (0, 0, 0)), "before: {before}");
+        assert_eq!(all.kernels_in(None), (0, 2, 2), "of the second call");
+        assert_eq!(all.totals(100).projections.len(), 1);
+        all.drain(4);
+        assert_eq!((all.instances.kept(), all.losses()), (0, AttributionLosses::default()));
+        assert_eq!(all.kernels_in(None), (0, 2, 2));
+    }
+}
+
+/// Two requests are served side by side, as in an async server: a kernel launched in both is one execution.
+#[test]
+fn ranges_of_one_name_side_by_side() {
+    let side_by_side = |ends: [bool; 2]| {
+        let mut all = attribution(100, 100);
+        all.notes(&[lifetime(1, 0, 1), called(1, 1, 0)]);
+        all.notes(&[lifetime(2, 0, 1), called(2, 1, 0)]);
+        (1..=2).for_each(|id| all.ran(id, 30, 40));
+        assert_eq!(all.kernels_in(Some(1)), (2, 2, 3));
+        for (instance, ends) in (1..).zip(ends) {
+            all.notes(&[if ends { Note::Ended { instance, end: 50 } } else { Note::Left { instance } }]);
+        }
+        all.drain(4);
+        (all.kernels_in(Some(1)), all.kernels_in(None))
+    };
+    assert_eq!(side_by_side([true, true]), ((2, 2, 3), (0, 0, 0)));
+    assert_eq!(side_by_side([true, false]), ((1, 2, 2), (0, 0, 0)));
+    assert_eq!(side_by_side([false, true]), ((1, 1, 1), (0, 1, 1)));
+    assert_eq!(side_by_side([false, false]), ((0, 0, 0), (0, 2, 2)));
+}
+
+/// Lifetimes are nested in ranges on the stack, and nothing in them: neither those on the stack nor one another.
+#[test]
+fn a_lifetime_is_no_level() {
+    let mut all = attribution(100, 100);
+    all.notes(&[began(1, 0, 1), lifetime(2, 1, 2), lifetime(3, 1, 3), began(4, 1, 4), called(1, 1, 4)]);
+    all.ran(1, 30, 40);
+    let rows = |all: &Attribution| {
+        let rows = all.totals(100).projections.into_values();
+        rows.map(|row| (row.operations, row.level_sum, row.children_sum)).collect::<Vec<_>>()
+    };
+    let expected = [(1, 0, 3), (1, 1, 0), (1, 1, 0), (1, 1, 0)];
+    assert_eq!(rows(&all), expected);
+    all.notes(&[4, 2, 1, 3].map(|instance| Note::Ended { instance, end: 60 }));
+    all.drain(5);
+    assert_eq!((rows(&all), all.instances.kept()), (expected.to_vec(), 0));
+}
+
+#[test]
+fn an_open_lifetime_begins_with_the_window() {
+    let mut all = attribution(100, 100);
+    all.notes(&[lifetime(1, 0, 1), called(1, 1, 0)]);
+    all.ran(1, 20, 30);
+    all.clear(50);
+    assert_eq!(all.totals(100), Totals::default());
+    all.notes(&[called(2, 1, 0)]);
+    all.ran(2, 60, 70);
+    let row = |all: &Attribution| {
+        let row = all.totals(100).projections.remove(&(1, RangeStyle::StartEnd)).unwrap();
+        (row.operations, row.range_total, row.projected.total)
+    };
+    assert_eq!((row(&all), all.kernels_in(Some(1))), ((1, 100 - 50, 10), (1, 1, 1)));
+    all.notes(&[Note::Ended { instance: 1, end: 80 }]);
+    all.drain(4);
+    assert_eq!((row(&all), all.kernels_in(Some(1))), ((1, 80 - 50, 10), (1, 1, 1)));
+}
+
+#[test]
+fn ranges_around_launches_take_of_their_memory() {
+    let mut all = attribution(100, 100);
+    (1..=80).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
+    for call in 1..=90 {
+        all.note(1, &called(call, 1, 0));
+    }
+    assert_eq!(all.launches.remembered(), 9, "80 ranges take as much as 11 more launches");
+    assert_eq!(all.losses().forgotten_launches, 81);
+    (1..=80).for_each(|instance| all.note(1, &Note::Ended { instance, end: 20 }));
+    all.drain(1);
+    (0..80).for_each(|call| all.note(1, &called(100 + call, 1, 0)));
+    assert_eq!(all.launches.remembered(), 81, "and give it back: one is left of those");
+}
+
+/// What is kept one by one of undecided ranges is bounded, and is free again when they are decided.
+#[test]
+fn durations_of_undecided_ranges_are_bounded() {
+    let mut all = attribution(100, 100);
+    for instance in 1..=3 {
+        all.notes(&[lifetime(instance, 0, 1), graph(1, 1, 0)]);
+        (1..=1_100).for_each(|at| all.ran(1, at, at + 7));
+        let times = all.totals(0).range_kernels.remove(&(1, Some((1, RangeStyle::StartEnd)), 1)).unwrap().times;
+        let before = u64::from(instance > 1); // rounds that have counted
+        assert_eq!(
+            (times.count, times.samples.len()),
+            (1_100 * (before + 1), 1_000),
+            "the others are in the histogram"
+        );
+        all.notes(&[if instance == 2 { Note::Left { instance } } else { Note::Ended { instance, end: 9 } }]);
+        all.drain(1);
+        assert!(all.start_end.is_idle());
+    }
+    let times = all.totals(0).range_kernels.remove(&(1, None, 1)).unwrap().times;
+    assert_eq!((times.count, times.samples.len(), times.buckets.values().sum::<u64>()), (1_100, 1_000, 100));
+}

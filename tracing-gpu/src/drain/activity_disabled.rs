@@ -1,0 +1,19 @@
+//! The GPU's part of a summary without the feature `cudarc`: nobody collects it.
+
+use range_report::{ActivityLosses, GpuActivity, NodeWork};
+
+use crate::clock::Rate;
+use crate::collect::core::Names;
+use crate::collector::ActivityTotals;
+
+pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: u32) -> GpuActivity {
+    match *all {}
+}
+
+pub(super) fn node(all: &ActivityTotals, _: u32) -> Option<NodeWork> {
+    match *all {}
+}
+
+pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
+    match *all {}
+}
