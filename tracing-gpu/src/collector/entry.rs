@@ -10,6 +10,7 @@ use super::Collector;
 use super::cupti::{self, Filled, Lost, Sink};
 use crate::process;
 use crate::thread::engine::Engine;
+use crate::thread::launch_log::Call;
 
 /// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl Sink for Entry {
         let graph = cupti::is_graph_launch(function);
         match self.engine.calling_thread() {
             Some(shard) if own::is_own() => shard.note_own(correlation),
-            Some(shard) => shard.note_call(correlation, graph, enqueues),
+            Some(shard) => shard.note_call(Call { correlation, graph, enqueues }),
             None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
         }
     }

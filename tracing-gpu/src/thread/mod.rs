@@ -8,7 +8,7 @@ pub(crate) mod engine;
 mod gate;
 mod known;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // calls into CUDA are noted through CUPTI alone
-mod launches;
+pub(crate) mod launch_log;
 pub(crate) mod lifetimes;
 mod note_line;
 pub(crate) mod notes;

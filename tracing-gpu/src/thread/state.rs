@@ -13,13 +13,16 @@ use super::caches::{Children, Remembered};
 use super::engine;
 use super::gate::Gate;
 use super::known::{Known, Lookup};
-use super::launches::Launches;
+use super::launch_log::{Around, Call, LaunchLog};
+use super::lifetimes::OpenLifetimes;
+use super::notes::{Dropped, Taken};
 use super::open_pairs::OpenPairs;
 use super::row::{Row, RowIdentity};
 use super::rows::Rows;
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
+use crate::activity::{InstanceId, Note};
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{Ended, Place, RangeKey, StreamId};
 use crate::session::catalog::ROOT;
@@ -62,7 +65,7 @@ pub(crate) struct ThreadState {
     known: Mutex<Known>,
     /// Ranges that were exited on other threads, and when.
     told: Mutex<Vec<(u64, Ticks)>>,
-    pub(super) launches: Launches,
+    pub(super) launches: LaunchLog,
     pub(crate) tape: Tape,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
@@ -101,7 +104,7 @@ impl ThreadState {
             window: AtomicU64::new(session.window()),
             known: Mutex::default(),
             told: Mutex::default(),
-            launches: Launches::new(),
+            launches: LaunchLog::new(),
             tape: Tape::new(session.tape_room.as_ref()),
             name: Mutex::default(),
         }
@@ -320,7 +323,8 @@ impl ThreadState {
         let now = read_tsc();
         // Nothing is called on this way, so that nothing is saved for it.
         let Some((below, top)) = self.stack.top_near(span) else { return false };
-        let Some(row) = self.rows.near(top.place().row()).filter(|_| self.end_instance_near(below, now)) else {
+        let Some(row) = self.rows.near(top.place().row()).filter(|_| self.launches.end_near(&self.stack, below, now))
+        else {
             return self.exit_noted_far(span, now);
         };
         let ended = self.stack.pop_top(below, top, now);
@@ -331,7 +335,7 @@ impl ThreadState {
     #[inline(never)]
     fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
-        self.end_instances(now);
+        self.launches.end_gone(&self.around(), now);
         self.count(ended)
     }
 
@@ -381,7 +385,7 @@ impl ThreadState {
             self.add(ended);
             self.record_ended(ended, now, self.stack.depth());
         }
-        self.end_instances(now);
+        self.launches.end_gone(&self.around(), now);
         self.end_pair();
         true
     }
@@ -389,13 +393,13 @@ impl ThreadState {
     /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
     #[inline(never)]
     pub(crate) fn exit_below(&self, span: u64, values: FindValues<'_>) -> bool {
-        self.end_left();
+        self.launches.end_left(&self.around());
         let told = std::mem::take(&mut *self.told.lock());
         let mut shell = Shell { thread: self, values: Some(values) };
         match self.stack.exit_below(span, &told, &mut shell) {
             Some(left) => {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
-                self.move_instances(&left);
+                self.launches.begin_again(&self.around(), &left);
                 if self.pairs.any() {
                     self.pairs.end_below(&left, &self.session.streams);
                     self.left_pair();
@@ -460,13 +464,86 @@ impl ThreadState {
     }
 }
 
+/// Calls into CUDA, and lifetimes around them.
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+impl ThreadState {
+    /// Notes a call that is about to be made on this thread.
+    #[inline(always)]
+    pub(crate) fn note_call(&self, call: Call) {
+        // Nothing is called on this way, so that nothing is saved for it.
+        if self.is_taped || self.launches.note_near(&self.stack, |row| self.rows.near(row), call).is_none() {
+            self.note_call_far(call);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_call_far(&self, call: Call) {
+        if self.is_taped || self.launches.note_near(&self.stack, |row| self.rows.get_inline(row), call).is_none() {
+            self.note_any_call(call);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_any_call(&self, call: Call) {
+        let at = if self.is_taped { self.session.clock.now() } else { 0 };
+        self.launches.note(&self.around(), call, at);
+    }
+
+    /// Notes a call of our own.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_own(&self, correlation: u32) {
+        self.note(&Note::Own { correlation });
+    }
+
+    pub(super) fn note(&self, note: &Note) -> bool {
+        self.launches.notes.push(note, &self.session.note_room)
+    }
+
+    /// Hands over what was noted since the last time. Any thread. Returns which notes were dropped since then.
+    pub(crate) fn take_notes(&self, into: &mut Taken) -> Dropped {
+        self.launches.notes.take(into, &self.session.note_room)
+    }
+
+    /// That was read.
+    pub(crate) fn give_back(&self, taken: &mut Taken) {
+        self.launches.notes.keep(taken.clear(&self.session.note_room));
+    }
+
+    /// A lifetime begins on this thread: its number, by which it ends.
+    pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
+        self.launches.begin_lifetime(label, start, self.session.is_collecting(), || self.name.lock().clone())
+    }
+
+    /// A lifetime that began on this thread has ended, at `end` if that is measured. Any thread.
+    pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
+        self.launches.end_lifetime(instance, end, &self.session.note_room);
+    }
+
+    /// Lifetimes that began here and have not ended. Any thread.
+    pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
+        self.launches.open_lifetimes()
+    }
+
+    fn around(&self) -> Around<'_> {
+        Around { stack: &self.stack, rows: &self.rows, session: self.session }
+    }
+}
+
 /// Beginnings and ends of threads and windows.
 impl ThreadState {
+    /// A thread takes this state: its number in the operating system.
+    pub(super) fn set_thread(&self, thread: u32) {
+        self.launches.notes.set_thread(thread, &self.session.note_room);
+    }
+
     /// Ends every range that is open on this thread. Returns their places, innermost first.
     pub(crate) fn unwind(&self) -> Vec<Place> {
         self.told.lock().clear();
         let places = self.stack.unwind(&mut Shell { thread: self, values: None });
-        self.end_instances(self.now());
+        self.launches.end_gone(&self.around(), self.now());
         self.pairs.end_all(&self.session.streams);
         places
     }
@@ -490,8 +567,8 @@ impl ThreadState {
         self.told.lock().clear();
         self.pairs.abandon(|_| true);
         let places = self.stack.unwind(&mut Nothing);
-        self.end_instances(self.now());
-        self.leave_lifetimes();
+        self.launches.end_gone(&self.around(), self.now());
+        self.launches.leave_lifetimes();
         places
     }
 
@@ -512,6 +589,11 @@ impl ThreadState {
 
 /// What paths and others ask of it.
 impl ThreadState {
+    /// The operating system's number of the thread that has this state.
+    pub(crate) fn thread_id(&self) -> u32 {
+        self.launches.thread()
+    }
+
     /// All rows. Any thread.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
@@ -616,7 +698,7 @@ impl Ranges for Shell<'_> {
     fn ended(&mut self, ended: Ended, end: Ticks, depth: usize) {
         self.thread.add(ended);
         self.thread.record_ended(ended, end, depth);
-        self.thread.end_instance_at(depth, end);
+        self.thread.launches.end_at(&self.thread.around(), depth, end);
     }
 
     fn domain(&self, place: Place) -> u32 {

@@ -89,6 +89,7 @@ where
         Some(id)
     }
 
+    #[inline]
     fn keep(
         &self,
         engine: &'static Engine,
@@ -153,6 +154,7 @@ where
         own_values_of(engine, &self.span(&span::Id::from_u64(id))?)
     }
 
+    #[inline]
     fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32 {
         match Self::place_here(thread, id) {
             Some(place) => place.node(),

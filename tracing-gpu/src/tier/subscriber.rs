@@ -138,6 +138,7 @@ impl Home for Slabs {
         thread.slab.create_near(thread.index, place)
     }
 
+    #[inline]
     fn keep(
         &self,
         _: &'static Engine,
@@ -192,6 +193,7 @@ impl Home for Slabs {
         if place.is_none() || !place.has_own_values() { None } else { home.slab.values(span) }
     }
 
+    #[inline]
     fn node(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> u32 {
         locate(engine, id).filter(|(_, _, place)| !place.is_none()).map_or(ROOT, |(_, _, place)| place.node())
     }

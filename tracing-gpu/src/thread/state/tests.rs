@@ -1,7 +1,7 @@
 use std::mem::offset_of;
 
 use super::*;
-use crate::thread::launches::TOUCHED;
+use crate::thread::launch_log::TOUCHED;
 use crate::thread::row::{LABEL, WRITTEN};
 
 #[test]

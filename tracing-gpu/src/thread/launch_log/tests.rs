@@ -12,6 +12,7 @@ use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::summary::RangeStyle;
 use crate::thread::engine::Engine;
+use crate::thread::launch_log::Call;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
 use cuda_activity::attribution::{self, Attribution, Context, Totals};
@@ -126,7 +127,7 @@ fn core_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static Engi
 }
 
 fn call(core: &'static Engine, correlation: u32) {
-    core.calling_thread().unwrap().note_call(correlation, false, true);
+    core.calling_thread().unwrap().note_call(Call { correlation, graph: false, enqueues: true });
 }
 
 fn lifetime(name: &str) -> Span {
@@ -365,7 +366,7 @@ fn a_request_is_projected_and_what_was_handed_over_is_not() {
 /// As a tool may that measures what it costs. It is attached for the life of a process, which is this one's child.
 #[test]
 fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
-    let child = "thread::launches::tests::child_with_a_tool_that_calls";
+    let child = "thread::launch_log::tests::child_with_a_tool_that_calls";
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", child, "--ignored"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::Place;
+use crate::thread::launch_log::Call;
 use crate::thread::state::CountingExit;
 
 #[cfg(target_pointer_width = "64")]
@@ -9,13 +10,13 @@ use crate::thread::state::CountingExit;
 fn what_a_launch_in_one_range_touches_is_in_one_cache_line() {
     use std::mem::offset_of;
 
-    use super::super::{Launches, OpenInstance};
+    use super::super::{LaunchLog, OpenInstance};
 
     let touched = [
-        (offset_of!(Launches, notes.page), 16),
-        (offset_of!(Launches, next_number), 8),
-        (offset_of!(Launches, has_lifetimes), 1),
-        (offset_of!(Launches, open), size_of::<OpenInstance>()), // the first is where they begin
+        (offset_of!(LaunchLog, notes.page), 16),
+        (offset_of!(LaunchLog, next_number), 8),
+        (offset_of!(LaunchLog, has_lifetimes), 1),
+        (offset_of!(LaunchLog, open), size_of::<OpenInstance>()), // the first is where they begin
     ];
     let line = touched[0].0 / 64;
     assert!(
@@ -69,7 +70,9 @@ fn calls_are_in_the_innermost_range_however_they_are_noted() {
             listener.run(|| {
                 call(core, 0); // the thread has a page from here on
                 program(&|correlation| match core.calling_thread() {
-                    Some(shard) if is_general => shard.note_any_call(correlation, false, true),
+                    Some(shard) if is_general => {
+                        shard.note_any_call(Call { correlation, graph: false, enqueues: true })
+                    }
                     _ => call(core, correlation),
                 });
             });
@@ -188,8 +191,8 @@ fn a_range_with_calls_ends_as_by_the_general_path() {
                     assert!(is_done || is_general && shard.exit_general(span));
                 };
                 let call = |correlation| match is_general {
-                    true => shard.note_any_call(correlation, false, true),
-                    false => shard.note_call(correlation, false, true),
+                    true => shard.note_any_call(Call { correlation, graph: false, enqueues: true }),
+                    false => shard.note_call(Call { correlation, graph: false, enqueues: true }),
                 };
                 for _ in 0..instances {
                     assert!(shard.enter_counting(1, outer) && shard.exit_general(1));
