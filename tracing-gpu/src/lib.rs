@@ -161,25 +161,25 @@ mod drain;
 mod files;
 mod identity;
 mod init;
-mod layer;
-mod marks;
-mod nesting;
 mod outputs;
-mod own_values;
+mod page;
 mod path;
 mod process;
 mod profiler;
 mod record;
 mod replace;
 mod samples;
+mod session;
 #[cfg(feature = "signals")]
 mod signals;
+mod span;
 #[cfg(feature = "cudarc")]
 mod stream;
 #[cfg(not(feature = "cudarc"))]
 #[path = "stream/disabled.rs"]
 mod stream;
-mod subscriber;
+mod thread;
+mod tier;
 mod timeline;
 
 use cuda_activity::record as activity;
@@ -187,7 +187,6 @@ use range_report::{stats, summary};
 
 pub use config::{ConfigError, Domain, Gpu, Output};
 pub use init::{Guard, init};
-pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
@@ -201,4 +200,5 @@ pub use range_report::{
 };
 #[cfg(feature = "cudarc")]
 pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
-pub use subscriber::GpuSubscriber;
+pub use tier::layer::GpuLayer;
+pub use tier::subscriber::GpuSubscriber;

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Orde
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 
-use crate::collect::catalog::Limits;
-use crate::collect::core::{Core, CoreOptions};
-use crate::collect::threads;
+use crate::session::SessionOptions;
+use crate::session::catalog::Limits;
+use crate::thread::engine::{self, Engine};
 pub use builder::ProfilerBuilder;
 
 use crate::collector::Collector;
@@ -21,12 +21,12 @@ use crate::config::{Config, Gpu};
 use crate::drain::{self, Cut, End};
 use crate::files;
 use crate::identity;
-use crate::layer::GpuLayer;
 use crate::outputs;
 use crate::process;
 use crate::stream;
-use crate::subscriber::GpuSubscriber;
 use crate::summary::{Process, Summary};
+use crate::tier::layer::GpuLayer;
+use crate::tier::subscriber::GpuSubscriber;
 use crate::timeline::Recorder;
 
 /// Distinct tree nodes and run-time names of a process.
@@ -70,7 +70,7 @@ pub struct Profiler {
 /// Lives as long as the process: a callback may be running on any thread at any time.
 #[derive(Debug)]
 struct Inner {
-    core: Core,
+    engine: Engine,
     config: Config,
     process: u32,
     identity: Process,
@@ -134,12 +134,12 @@ impl Profiler {
         self.inner.abandon();
     }
 
-    fn take_tier(&self) -> &'static Core {
+    fn take_tier(&self) -> &'static Engine {
         if self.inner.has_tier.swap(true, Relaxed) {
             self.inner.extra_tiers.fetch_add(1, Relaxed);
-            return Core::inert();
+            return Engine::inert();
         }
-        &self.inner.core
+        &self.inner.engine
     }
 
     /// What was measured so far in the current window. Does not stop the measured threads, and does not reset. After the finish: the
@@ -153,7 +153,7 @@ impl Profiler {
 
     /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from now on.
     pub fn reset(&self) {
-        self.inner.core.restart();
+        self.inner.engine.restart();
         if let Some(collector) = self.inner.collector() {
             collector.restart();
         }
@@ -194,7 +194,7 @@ impl Inner {
         if nvtx && NVTX_OWNER.compare_exchange(0, u64::MAX, AcqRel, Acquire).is_err() {
             (nvtx, nvtx_taken) = (false, true);
         }
-        let core = Core::new(CoreOptions {
+        let engine = Engine::new(SessionOptions {
             active: config.enabled,
             nvtx,
             statistics: config.statistics,
@@ -206,10 +206,10 @@ impl Inner {
             limits: LIMITS,
         });
         if nvtx {
-            NVTX_OWNER.store(core.id, std::sync::atomic::Ordering::Release);
+            NVTX_OWNER.store(engine.session.id, std::sync::atomic::Ordering::Release);
         }
         let inner: &'static Self = Box::leak(Box::new(Self {
-            core,
+            engine,
             process: std::process::id(),
             identity,
             outputs,
@@ -226,7 +226,7 @@ impl Inner {
         }));
         if inner.config.enabled {
             process::set_exit_hook(finish_all);
-            stream::on_scope_change(threads::look_again);
+            stream::on_scope_change(engine::look_again);
             LIVE_IN.store(inner.process, Relaxed);
             LIVE.lock().push(inner);
             told.extend(inner.start_recorder());
@@ -246,9 +246,9 @@ impl Inner {
     /// Starts recording kernels, copies and API calls, where the settings ask for it.
     fn start_collector(&'static self) {
         if self.config.wants_activity() && self.config.statistics {
-            let collector = Collector::start(&self.core, self.config.wants_calls(), self.config.gpu_memory);
+            let collector = Collector::start(&self.engine, self.config.wants_calls(), self.config.gpu_memory);
             if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
-                collector.record_to(*recorder, self.core.clock.origin_monotonic_ns());
+                collector.record_to(*recorder, self.engine.session.clock.origin_monotonic_ns());
             }
             let _once = self.collector.set(collector);
         }
@@ -260,7 +260,7 @@ impl Inner {
         if !paths.any() {
             return Vec::new();
         }
-        let (recorder, errors) = Recorder::start(&self.core, &self.identity, paths, memory);
+        let (recorder, errors) = Recorder::start(&self.engine, &self.identity, paths, memory);
         let _once = self.recorder.set(recorder);
         errors.iter().for_each(|error| complain(error));
         errors
@@ -272,7 +272,7 @@ impl Inner {
     }
 
     fn summarise(&'static self, end: Option<&End>) -> Summary {
-        let mut summary = drain::summarise(&self.core, self.collector(), end);
+        let mut summary = drain::summarise(&self.engine, self.collector(), end);
         match self.collector.get() {
             Some(Ok(collector)) => summary.notes.push(collector.describe()),
             Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),
@@ -298,13 +298,13 @@ impl Inner {
             let s = if extra == 1 { "" } else { "s" };
             summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing."));
         }
-        summary.notes.extend(self.core.misread.notes());
+        summary.notes.extend(self.engine.session.misread.notes());
         summary
     }
 
     /// Stops measuring and takes it off the exit hook's list, so that nothing is printed.
     fn abandon(&'static self) {
-        self.core.close();
+        self.engine.session.close();
         if let Some(collector) = self.collector() {
             collector.finish(false);
         }
@@ -316,9 +316,9 @@ impl Inner {
 
     /// Gives up what a live profiler has, and wakes whoever waits for the end.
     fn end(&'static self) {
-        LIVE.lock().retain(|live| live.core.id != self.core.id);
+        LIVE.lock().retain(|live| live.engine.session.id != self.engine.session.id);
         self.outputs.give_back();
-        let _not_ours = NVTX_OWNER.compare_exchange(self.core.id, 0, AcqRel, Acquire);
+        let _not_ours = NVTX_OWNER.compare_exchange(self.engine.session.id, 0, AcqRel, Acquire);
         *self.phase.lock() = Phase::Done;
         self.done.notify_all();
     }
@@ -329,10 +329,10 @@ impl Inner {
         let mut phase = self.phase.lock();
         match *phase {
             Phase::Running => {
-                *phase = Phase::Finishing(threads::number());
+                *phase = Phase::Finishing(engine::number());
                 return true;
             }
-            Phase::Finishing(thread) if thread != threads::number() => {
+            Phase::Finishing(thread) if thread != engine::number() => {
                 self.done.wait_while_for(&mut phase, |phase| *phase != Phase::Done, LONGEST_WAIT);
             }
             Phase::Finishing(_) | Phase::Done => {}
@@ -346,7 +346,7 @@ impl Inner {
         if std::process::id() != self.process || !self.begins_to_finish() {
             return Vec::new();
         }
-        let errors = if self.core.close() { self.finish_now(orderly) } else { Vec::new() };
+        let errors = if self.engine.session.close() { self.finish_now(orderly) } else { Vec::new() };
         self.end();
         errors
     }
@@ -362,17 +362,17 @@ impl Inner {
     fn finish_now(&'static self, orderly: bool) -> Vec<io::Error> {
         let began = Instant::now();
         let patience = || (!orderly).then(|| LAST_PATIENCE.saturating_sub(began.elapsed()));
-        let cut = self.core.own_shard().map(|shard| Cut {
-            labels: shard.unwind().into_iter().filter_map(|place| Some(shard.identity(place)?.key.label)).collect(),
-            thread: shard.thread.lock().clone(),
+        let cut = self.engine.own_thread().map(|thread| Cut {
+            labels: thread.unwind().into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect(),
+            thread: thread.name.lock().clone(),
         });
         if let Some(collector) = self.collector() {
             collector.finish(orderly);
         }
-        if self.core.gpu {
+        if self.engine.session.gpu {
             stream::read_all(patience());
         }
-        let at = self.core.clock.now();
+        let at = self.engine.session.clock.now();
         if let Some(recorder) = self.recorder.get() {
             recorder.write(); // the summary then says what was lost
         }

@@ -8,14 +8,15 @@ use once_cell::sync::OnceCell;
 
 use super::Collector;
 use super::cupti::{self, Filled, Lost, Sink};
-use crate::collect::core::Core;
 use crate::process;
+use crate::thread::engine::Engine;
+use crate::thread::launch_log::Call;
 
 /// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Entry {
-    core: &'static Core,
+    engine: &'static Engine,
     /// Whether calls are noted. Set by the first call, which registers the exit hook once more, so that it runs before
     /// CUDA's. Cleared in a forked child.
     hooked: AtomicBool,
@@ -23,8 +24,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(core: &'static Core) -> Self {
-        Self { core, hooked: AtomicBool::new(false), collector: OnceCell::new() }
+    pub(super) fn new(engine: &'static Engine) -> Self {
+        Self { engine, hooked: AtomicBool::new(false), collector: OnceCell::new() }
     }
 
     /// From here on there is something to do.
@@ -52,7 +53,7 @@ impl Entry {
             Note::Called { correlation, .. } if own::is_own() => Note::Own { correlation },
             note => note,
         };
-        let _counted_if_not = collector.strays.lock().push(&note, &self.core.note_room);
+        let _counted_if_not = collector.strays.lock().push(&note, &self.engine.session.note_room);
     }
 }
 
@@ -65,9 +66,9 @@ impl Sink for Entry {
             return;
         }
         let graph = cupti::is_graph_launch(function);
-        match self.core.calling_shard() {
+        match self.engine.calling_thread() {
             Some(shard) if own::is_own() => shard.note_own(correlation),
-            Some(shard) => shard.note_call(correlation, graph, enqueues),
+            Some(shard) => shard.note_call(Call { correlation, graph, enqueues }),
             None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
         }
     }
@@ -98,8 +99,8 @@ mod tests {
     use tracing_subscriber::filter::Targets;
 
     use super::*;
-    use crate::collect::catalog::Limits;
-    use crate::collect::core::CoreOptions;
+    use crate::session::SessionOptions;
+    use crate::session::catalog::Limits;
 
     #[cfg(target_pointer_width = "64")]
     #[test]
@@ -110,7 +111,7 @@ mod tests {
     /// A thread's first call takes a lock to find it a shard.
     #[test]
     fn a_forked_child_notes_nothing() {
-        let entry = Entry::new(Box::leak(Box::new(Core::new(CoreOptions {
+        let entry = Entry::new(Box::leak(Box::new(Engine::new(SessionOptions {
             active: true,
             nvtx: false,
             statistics: true,
@@ -121,7 +122,7 @@ mod tests {
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
         }))));
-        let shards = || entry.core.all_shards().len();
+        let shards = || entry.engine.all_threads().len();
         entry.entered(307, 1, true);
         assert_eq!(shards(), 0, "nobody collects yet");
         entry.hooked.store(true, Relaxed); // as after the first call

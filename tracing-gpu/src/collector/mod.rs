@@ -24,6 +24,7 @@ use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
 use crate::samples::KEPT;
+use crate::thread::engine::Engine;
 
 mod entry;
 mod records;
@@ -57,6 +58,7 @@ static OWNER: AtomicU64 = AtomicU64::new(0);
 /// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Collector {
+    engine: &'static Engine,
     core: &'static Core,
     session: &'static Session,
     calls: bool,
@@ -120,15 +122,16 @@ impl ActivityTotals {
 impl Collector {
     /// Starts collecting: single calls of the CUDA API too where `calls` are wanted, in at most so many bytes of
     /// `memory`. The error is the sentence that the report has.
-    pub(crate) fn start(core: &'static Core, calls: bool, memory: usize) -> Result<&'static Self, String> {
-        if OWNER.compare_exchange(0, core.id, Acquire, Relaxed).is_err() {
+    pub(crate) fn start(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
+        if OWNER.compare_exchange(0, engine.session.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());
         }
-        Self::start_owned(core, calls, memory).inspect_err(|_| OWNER.store(0, Release))
+        Self::start_owned(engine, calls, memory).inspect_err(|_| OWNER.store(0, Release))
     }
 
-    fn start_owned(core: &'static Core, calls: bool, memory: usize) -> Result<&'static Self, String> {
-        let entry: &'static Entry = Box::leak(Box::new(Entry::new(core)));
+    fn start_owned(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
+        let core = &engine.session;
+        let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
         let share = |parts: usize| memory / PARTS * parts;
         let session = cupti::start(cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
@@ -139,6 +142,7 @@ impl Collector {
             instances: share(INSTANCES) / INSTANCE_BYTES,
         };
         let collector: &'static Self = Box::leak(Box::new(Self {
+            engine,
             core,
             session,
             calls,
@@ -206,7 +210,7 @@ impl Collector {
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
-        for shard in self.core.all_shards() {
+        for shard in self.engine.all_threads() {
             *dropped_notes += shard.take_notes(notes);
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {

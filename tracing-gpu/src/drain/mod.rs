@@ -28,6 +28,7 @@ use crate::collect::row::RowCopy;
 use crate::collector::{ActivityTotals, Collector};
 use crate::record::{RangeKey, StreamRow, StreamTime};
 use crate::stream;
+use crate::thread::engine::Engine;
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;
@@ -49,17 +50,18 @@ pub(crate) struct End {
 }
 
 /// Everything measured so far in the current window, or in the last one.
-pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end: Option<&End>) -> Summary {
+pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, end: Option<&End>) -> Summary {
+    let core = &engine.session;
     if core.gpu {
         // Waits for the GPU, for what was recorded on named streams; the measured threads go on.
         stream::read_all(end.and_then(|end| end.patience));
     }
     let rate = core.clock.calibrate();
     let window = core.window();
-    let shards = core.all_shards();
+    let shards = engine.all_threads();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
-    let abandoned = core.abandoned().into_iter();
+    let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<Open> =
         abandoned.map(|range| Open { count: range.count, ..Open::pushed(range.label, range.thread) }).collect();
     let mut lifetimes = Vec::new();
@@ -69,7 +71,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end:
             rows.extend(shard.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             ends.push(rows.len());
         }
-        let thread = shard.thread.lock().clone();
+        let thread = shard.name.lock().clone();
         open.extend(
             shard
                 .stack

@@ -40,9 +40,10 @@ use open_ranges::{OpenRanges, OpenValues};
 
 use crate::collect::catalog::CategoryName;
 use crate::collect::core::Core;
-use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 use crate::outputs::cannot_write;
+use crate::thread::engine::Engine;
+use crate::thread::state::ThreadState;
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -57,6 +58,7 @@ pub(crate) struct TimelineFile {
 
 /// Writes the timelines of one profiler. Lives as long as the process.
 pub(crate) struct Recorder {
+    engine: &'static Engine,
     core: &'static Core,
     /// Records of the GPU's side, to be written with the next that come.
     gpu: Waiting,
@@ -150,15 +152,17 @@ impl Recorder {
     /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the core
     /// bounds the threads' side.
     pub(crate) fn start(
-        core: &'static Core,
+        engine: &'static Engine,
         process: &Process,
         paths: &TimelinePaths,
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
+        let core = &engine.session;
         let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
+            engine,
             core,
             gpu: Waiting::new(memory),
             state: Mutex::new(State {
@@ -198,7 +202,7 @@ impl Recorder {
     pub(crate) fn write(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        for shard in self.core.all_shards() {
+        for shard in self.engine.all_threads() {
             // What is there now: a thread that is faster than the files must not keep the others waiting.
             let mut left = self.write_piece(state, shard);
             while left > 0 {
@@ -219,9 +223,9 @@ impl Recorder {
     }
 
     /// Writes the next piece of what a thread has recorded. Returns the number of those that are left.
-    fn write_piece(&self, state: &mut State, shard: &Shard) -> usize {
+    fn write_piece(&self, state: &mut State, shard: &ThreadState) -> usize {
         let mut records = std::mem::take(&mut state.records);
-        let (lost, left) = shard.take_records(&mut records);
+        let (lost, left) = shard.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if !records.is_empty() {
             state.moments.add(self.core.clock.anchor()); // after what is converted by it

@@ -1,0 +1,87 @@
+//! The bound on what all threads note, and who is woken where much of it waits to be collected.
+
+use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::thread::Thread;
+
+use once_cell::sync::OnceCell;
+
+use crate::page::{Line, PAGE};
+
+/// Memory of a piece, a page of lines and the number of their thread, and of its place in a list.
+pub(crate) const PIECE_BYTES: usize = PAGE * size_of::<Line>() + 2 * size_of::<(u32, Vec<Line>)>();
+
+/// Room for pieces that are not there yet. Without [`allow`](Self::allow) there is none.
+#[derive(Debug, Default)]
+pub(crate) struct NoteRoom {
+    pub(crate) left: AtomicIsize,
+    all: AtomicIsize,
+    /// In which the bound was set.
+    process: AtomicU32,
+    /// Pages that were begun anew since the last collection.
+    pub(crate) turned: AtomicUsize,
+    /// Whom to wake, and after how many of these.
+    waker: OnceCell<(Thread, usize)>,
+}
+
+impl NoteRoom {
+    /// Sets the bound. Before anything is noted.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn allow(&self, bytes: usize) {
+        let pieces = isize::try_from(bytes / PIECE_BYTES).unwrap_or(isize::MAX);
+        self.left.store(pieces, Relaxed);
+        self.all.store(pieces, Relaxed);
+        self.process.store(std::process::id(), Relaxed);
+    }
+
+    /// From now on this thread is unparked where so many notes wait, or half of what there is room for.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn wake(&self, thread: Thread, notes: usize) {
+        let half = usize::try_from(self.all.load(Relaxed) / 2).unwrap_or(0);
+        let _once = self.waker.set((thread, half.min(notes / PAGE).max(1)));
+    }
+
+    /// What was noted up to now is about to be taken.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    pub(crate) fn begin_collecting(&self) {
+        self.turned.store(0, Relaxed);
+    }
+
+    /// A thread begins its page anew.
+    pub(crate) fn turns(&self) {
+        let Some((thread, most)) = self.waker.get() else { return };
+        let turned = self.turned.fetch_add(1, Relaxed) + 1;
+        // Again after as many more: the first time it may have been about to park.
+        if turned % most == 0 {
+            thread.unpark();
+        }
+    }
+
+    /// Whether this process is a child of the one in which the bound was set.
+    pub(crate) fn is_forked(&self) -> bool {
+        ![0, std::process::id()].contains(&self.process.load(Relaxed))
+    }
+
+    pub(crate) fn take(&self) -> bool {
+        if self.left.load(Relaxed) <= 0 {
+            return false; // without a write, which all threads would wait for
+        }
+        let taken = self.left.fetch_sub(1, Relaxed) > 0;
+        if !taken {
+            self.give_back(1);
+        }
+        taken
+    }
+
+    pub(crate) fn take_in_any_case(&self) {
+        self.left.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, pieces: usize) {
+        self.left.fetch_add(isize::try_from(pieces).unwrap_or(0), Relaxed);
+    }
+
+    /// Whether so much is taken that threads should keep nothing that they do not use.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.left.load(Relaxed).saturating_mul(2) < self.all.load(Relaxed)
+    }
+}

@@ -1,0 +1,49 @@
+//! The bound on what all threads have recorded for a timeline and nobody has written yet.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Condvar;
+
+use crate::page::Line;
+
+/// What all tapes of a profiler share. Room is counted in lines.
+#[derive(Debug)]
+pub(crate) struct TapeRoom {
+    pub(crate) left: AtomicUsize,
+    all: usize,
+    /// The process that it was made in. In a forked child a thread that does not exist there may hold the lock of a tape.
+    process: u32,
+    /// Wakes whoever takes the records away.
+    pub(crate) wake: Condvar,
+}
+
+impl TapeRoom {
+    /// Room for as many records as go into `bytes`.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let all = bytes / size_of::<Line>();
+        Self { left: AtomicUsize::new(all), all, process: std::process::id(), wake: Condvar::new() }
+    }
+
+    pub(crate) fn take(&self, lines: usize) -> bool {
+        let taken = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(lines));
+        if taken.is_ok_and(|left| left < self.all / 4 * 3) {
+            self.wake.notify_one(); // a quarter is full
+        }
+        taken.is_ok()
+    }
+
+    /// Whether so much is left that some may be taken and not used.
+    pub(crate) fn is_ample(&self) -> bool {
+        self.left.load(Relaxed) > self.all / 2
+    }
+
+    /// Whether this process is a child of the one that it was made in.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// So much has been written.
+    pub(crate) fn give_back(&self, lines: usize) {
+        self.left.fetch_add(lines, Relaxed);
+    }
+}

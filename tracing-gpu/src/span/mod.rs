@@ -1,0 +1,6 @@
+//! What is known of a span: its call site, name, fields and values.
+
+pub(crate) mod fields;
+pub(crate) mod misread;
+pub(crate) mod site;
+pub(crate) mod values;

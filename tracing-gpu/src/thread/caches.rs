@@ -1,0 +1,170 @@
+//! Two caches that lead from a callback to a place without a lock: of call sites under their parents, and of a registry's span ids.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::record::{Place, StreamId};
+
+/// Pairs of entries of [`Children`].
+const PAIRS_BITS: u32 = 8;
+const PAIRS: usize = 1 << PAIRS_BITS;
+/// Entries of [`Remembered`].
+const SPANS: usize = 1024;
+
+/// From a parent node, and a call site or what stands for one, to a place.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Children([[Child; 2]; PAIRS]);
+
+/// A place that was looked up. Empty where the call site is 0.
+#[derive(Debug, Default)]
+struct Child {
+    site: AtomicU64,
+    parent: AtomicU64,
+    place: AtomicU64,
+}
+
+impl Child {
+    #[inline(always)]
+    fn get(&self, parent: u32, site: u64) -> Option<Place> {
+        let known = self.site.load(Relaxed) == site && self.parent.load(Relaxed) == u64::from(parent);
+        known.then(|| Place::from_bits(self.place.load(Relaxed)))
+    }
+
+    fn set(&self, parent: u64, site: u64, place: u64) {
+        self.site.store(site, Relaxed);
+        self.parent.store(parent, Relaxed);
+        self.place.store(place, Relaxed);
+    }
+}
+
+impl Children {
+    pub(super) fn new() -> Self {
+        Self(std::array::from_fn(|_| Default::default()))
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, parent: u32, site: u64) -> Option<Place> {
+        let [first, second] = self.pair(parent, site);
+        first.get(parent, site).or_else(|| second.get(parent, site))
+    }
+
+    /// Remembers a place; of the other two that share its entries, the one that was remembered first is forgotten.
+    pub(super) fn insert(&self, parent: u32, site: u64, place: Place) {
+        let [first, second] = self.pair(parent, site);
+        second.set(first.parent.load(Relaxed), first.site.load(Relaxed), first.place.load(Relaxed));
+        first.set(u64::from(parent), site, place.bits());
+    }
+
+    #[inline(always)]
+    fn pair(&self, parent: u32, site: u64) -> &[Child; 2] {
+        // Both numbers reach the upper bits of the product, which spreads what lies at equal distances.
+        let hash = (site ^ u64::from(parent) << 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        &self.0[(hash >> (u64::BITS - PAIRS_BITS)) as usize]
+    }
+}
+
+/// From a registry's span id to the place of that span, and to the stream that a parent of it names.
+///
+/// Only for spans created on this thread: the registry gives an id again only on the thread that made it, and then its entry is written anew.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Remembered {
+    spans: [Span; SPANS],
+    /// Read only where any span names a stream.
+    streams: [AtomicU32; SPANS],
+}
+
+#[derive(Debug, Default)]
+struct Span {
+    id: AtomicU64,
+    place: AtomicU64,
+}
+
+impl Remembered {
+    pub(super) fn new() -> Self {
+        Self { spans: std::array::from_fn(|_| Span::default()), streams: std::array::from_fn(|_| AtomicU32::new(0)) }
+    }
+
+    /// Where this span is counted, if it is remembered.
+    #[inline(always)]
+    pub(super) fn place(&self, id: u64) -> Option<Place> {
+        let entry = &self.spans[id as usize % SPANS];
+        (entry.id.load(Relaxed) == id).then(|| Place::from_bits(entry.place.load(Relaxed)))
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&self, id: u64, place: Place) {
+        let entry = &self.spans[id as usize % SPANS];
+        entry.id.store(id, Relaxed);
+        entry.place.store(place.bits(), Relaxed);
+    }
+
+    /// The stream that a parent of a remembered span names; 0 for none.
+    pub(super) fn stream(&self, id: u64) -> StreamId {
+        self.streams[id as usize % SPANS].load(Relaxed)
+    }
+
+    /// For each new span from the time on that any span names a stream; before, there is none.
+    pub(super) fn inherit_stream(&self, id: u64, stream: StreamId) {
+        self.streams[id as usize % SPANS].store(stream, Relaxed);
+    }
+
+    pub(super) fn clear(&self) {
+        for entry in &self.spans {
+            entry.id.store(0, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_of_one_pair_are_both_found_and_told_apart() {
+        let children = Children::new();
+        let pair = |parent: u32, site: u64| std::ptr::from_ref(children.pair(parent, site));
+        for site in [0x7fff_1230_u64, 0x7fff_12b8, 1 << 63 | 17 << 16] {
+            let shared: Vec<u32> = (0..10_000).filter(|&parent| pair(parent, site) == pair(7, site)).take(3).collect();
+            let [first, second, third] = shared[..] else { panic!("{} of a pair", shared.len()) };
+            children.insert(first, site, Place::new(1, 1));
+            assert_eq!(children.get(second, site), None);
+            children.insert(second, site, Place::new(2, 2));
+            assert_eq!(children.get(first, site), Some(Place::new(1, 1)));
+            assert_eq!(children.get(second, site), Some(Place::new(2, 2)));
+            assert_eq!(children.get(second, site + 8), None);
+            children.insert(third, site, Place::new(3, 3));
+            assert_eq!(children.get(first, site), None, "the older of the two makes room");
+            assert_eq!(children.get(second, site), Some(Place::new(2, 2)));
+            assert_eq!(children.get(third, site), Some(Place::new(3, 3)));
+        }
+    }
+
+    /// Call sites lie side by side in memory, and nodes are numbered from 1 up: that must not make some pairs full and others empty.
+    #[test]
+    fn call_sites_side_by_side_go_to_pairs_of_their_own() {
+        for distance in [8, 104, 112, 120, 128, 136, 144, 152, 160, 4096] {
+            for nodes in [0, 1, 2, 3] {
+                let children = Children::new();
+                let keys = (0..64_u64).map(|n| (n as u32 * nodes, 0x5555_5560_0000 + n * distance));
+                keys.clone().for_each(|(parent, site)| children.insert(parent, site, Place::new(parent, 1)));
+                let kept = keys.filter(|&(parent, site)| children.get(parent, site).is_some()).count();
+                assert!(kept >= 60, "{kept} of 64, {distance} bytes and {nodes} nodes apart");
+            }
+        }
+    }
+
+    #[test]
+    fn a_span_is_remembered_until_another_has_its_entry() {
+        let remembered = Remembered::new();
+        let other = 5 + SPANS as u64;
+        remembered.insert(5, Place::new(1, 2));
+        assert_eq!((remembered.place(5), remembered.place(other)), (Some(Place::new(1, 2)), None));
+        remembered.insert(other, Place::new(3, 4));
+        assert_eq!((remembered.place(5), remembered.place(other)), (None, Some(Place::new(3, 4))));
+        remembered.inherit_stream(other, 7);
+        assert_eq!((remembered.stream(other), remembered.stream(6)), (7, 0));
+        remembered.clear();
+        assert_eq!(remembered.place(other), None);
+    }
+}

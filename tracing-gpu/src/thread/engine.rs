@@ -1,0 +1,372 @@
+//! A profiler's engine: its session, the states of its threads, and which state and which path a callback takes.
+//!
+//! A thread gets a state at its first span, finds it again by a thread-local, and gives it back when it ends.
+//!
+//! A front end tries the paths of an entry or an exit in this order, and the first one that applies does it all:
+//!
+//! | path | applies where the session | and on the thread | what it does |
+//! |---|---|---|---|
+//! | `counting` | measures by the time-stamp counter, and writes no timeline | no stream is in play | stack and row |
+//! | `on_stream` | the same | a stream is in play: inside `with_stream`, with a pair of events open, or anywhere once a span has named a stream | the same, and event pairs |
+//! | `recording` | writes a timeline, and measures by the time-stamp counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
+//! | `general` | in all other cases | | all of it, a tool's ranges too |
+//!
+//! [`choose_paths`] decides between the first three, when the thread meets a session or something in this table has changed. They are for spans that were
+//! created on the thread and have no values of their own, while no NVTX tool is attached and at most 64 ranges are open: where that is not so, they do
+//! nothing, and `general` does it.
+//!
+//! New and closed spans read no clock and no tape: [`Engine::creating`] applies where no span has named a stream.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use super::slab::MAX_THREADS;
+use super::state::ThreadState;
+use super::tape::Record;
+use crate::chunked::Chunked;
+use crate::process;
+use crate::session::{FINISHED, Session, SessionOptions};
+use crate::stream;
+
+/// Open ranges of ended threads that are remembered with the thread; of more there is the name alone.
+const ABANDONED: usize = 256;
+/// States with open ranges of ended threads that are kept.
+const ORPHANS: usize = 64;
+/// Threads whose names are not remembered.
+const OTHERS: &str = "other ended threads";
+
+/// What the front ends of one profiler share. Lives as long as the process, since any thread may be inside a callback at any time.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) session: Session,
+    threads: Mutex<Threads>,
+    /// The states by their numbers.
+    states: Chunked<OnceCell<&'static ThreadState>, 64>,
+}
+
+#[derive(Debug, Default)]
+struct Threads {
+    all: Vec<&'static ThreadState>,
+    free: Vec<&'static ThreadState>,
+    abandoned: Vec<Abandoned>,
+    /// States of ended threads whose ranges are still open, by thread.
+    orphans: Vec<(u64, &'static ThreadState)>,
+}
+
+/// Ranges of one name left open on a thread that has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Abandoned {
+    pub(crate) label: u32,
+    pub(crate) thread: String,
+    pub(crate) count: u64,
+}
+
+thread_local! {
+    /// The state of the engine that was last called on this thread, where the path `counting` applies. Needs no destructor, so that reading it
+    /// is one load.
+    static COUNTING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
+    /// The same, where the fast paths of new and closed spans apply.
+    static CREATING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
+    /// The same, where the path `recording` applies.
+    static RECORDING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
+    /// The same, where the path `on_stream` applies.
+    static ON_STREAM: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
+    /// The state of the engine that was last called on this thread.
+    static LAST: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
+    /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a state.
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+    /// All states of this thread; gives them back when it ends.
+    static HELD: Held = const { Held(RefCell::new(Vec::new())) };
+}
+
+struct Held(RefCell<Vec<(&'static Engine, &'static ThreadState)>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        choose_paths(None);
+        CREATING.set(None);
+        LAST.set(None);
+        let process = std::process::id();
+        for (engine, thread) in self.0.take() {
+            if engine.session.process == process {
+                engine.release(thread); // not in a forked child, where a thread that does not exist there may hold the lock that this takes
+            }
+        }
+    }
+}
+
+/// Chooses the paths of this thread's entries and exits again, after something they depend on has changed.
+pub(crate) fn look_again() {
+    choose_paths(LAST.get());
+}
+
+fn choose_paths(thread: Option<&'static ThreadState>) {
+    let knows_clock = thread.filter(|thread| thread.session.has_one_clock());
+    let on_stream = knows_clock.filter(|thread| has_streams(thread));
+    let only_counts = |thread: &&ThreadState| thread.statistics && !thread.is_taped;
+    ON_STREAM.set(on_stream.filter(only_counts));
+    let off_stream = knows_clock.filter(|_| on_stream.is_none());
+    COUNTING.set(off_stream.filter(only_counts));
+    RECORDING.set(off_stream.filter(|_| COUNTING.get().is_none()));
+}
+
+/// Whether streams are in play on this thread.
+fn has_streams(thread: &ThreadState) -> bool {
+    let session = thread.session;
+    session.gpu && (stream::current() != 0 || session.has_streams() || thread.pairs.any())
+}
+
+/// A number for the calling thread, also while it is being torn down.
+pub(crate) fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    if THREAD.get() == 0 {
+        THREAD.set(NEXT.fetch_add(1, Relaxed));
+    }
+    THREAD.get()
+}
+
+impl Engine {
+    pub(crate) fn new(options: SessionOptions) -> Self {
+        Self { session: Session::new(options), threads: Mutex::default(), states: Chunked::new() }
+    }
+
+    /// What a layer or subscriber holds that measures nothing.
+    pub(crate) fn inert() -> &'static Self {
+        static INERT: OnceCell<Engine> = OnceCell::new();
+        INERT.get_or_init(|| Self { session: Session::new_inert(), threads: Mutex::default(), states: Chunked::new() })
+    }
+
+    /// The state of this thread where the path `counting` applies.
+    #[inline(always)]
+    pub(crate) fn counting(&self) -> Option<&'static ThreadState> {
+        COUNTING.get().filter(|thread| self.is_open(thread))
+    }
+
+    /// The state of this thread where the fast paths of new and closed spans apply.
+    #[inline(always)]
+    pub(crate) fn creating(&self) -> Option<&'static ThreadState> {
+        CREATING.get().filter(|thread| self.is_open(thread))
+    }
+
+    /// The state of this thread where the path `recording` applies.
+    #[inline(always)]
+    pub(crate) fn recording(&self) -> Option<&'static ThreadState> {
+        RECORDING.get().filter(|thread| self.is_open(thread))
+    }
+
+    /// The state of this thread where the path `on_stream` applies.
+    #[inline(always)]
+    pub(crate) fn on_stream(&self) -> Option<&'static ThreadState> {
+        ON_STREAM.get().filter(|thread| self.is_open(thread))
+    }
+
+    /// The state of this thread, ready to be written; `None` when this callback is to do nothing.
+    pub(crate) fn thread(&'static self) -> Option<&'static ThreadState> {
+        LAST.get().filter(|thread| self.is_open(thread)).or_else(|| self.find_thread())
+    }
+
+    #[inline(always)]
+    fn is_open(&self, thread: &ThreadState) -> bool {
+        thread.gate.is(self.session.gate())
+    }
+
+    /// The state of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
+    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[inline]
+    pub(crate) fn calling_thread(&'static self) -> Option<&'static ThreadState> {
+        LAST.get().filter(|thread| self.owns(thread)).or_else(|| self.find_thread())
+    }
+
+    #[inline(always)]
+    fn owns(&self, thread: &ThreadState) -> bool {
+        std::ptr::eq(thread.session, &self.session)
+    }
+
+    #[inline(never)]
+    fn find_thread(&'static self) -> Option<&'static ThreadState> {
+        let gate = self.session.gate_in_order(); // pairs with `Session::restart`: the window read below is this gate's
+        if gate == FINISHED {
+            return None;
+        }
+        let Ok(found) = HELD.try_with(|held| self.held_thread(held)) else {
+            return None; // this thread is being torn down
+        };
+        let thread = found?;
+        if thread.gate.is_closed() {
+            return None;
+        }
+        let window = self.session.window();
+        if thread.window.load(Relaxed) != window {
+            thread.restart(window);
+        }
+        thread.gate.open(gate);
+        choose_paths(Some(thread));
+        CREATING.set(Some(thread).filter(|_| !self.session.gpu || !self.session.has_streams()));
+        LAST.set(Some(thread));
+        Some(thread)
+    }
+
+    /// Counts a new span that no state was found for because its thread is being torn down.
+    pub(crate) fn count_unfollowed(&self) {
+        if self.session.is_running() && HELD.try_with(|_| ()).is_err() {
+            self.session.drop_span();
+        }
+    }
+
+    fn held_thread(&'static self, held: &Held) -> Option<&'static ThreadState> {
+        let mut held = held.0.try_borrow_mut().ok()?; // borrowed: this callback comes from inside the lines below
+        if let Some((_, thread)) = held.iter().find(|(_, thread)| self.owns(thread)) {
+            return Some(thread);
+        }
+        let thread = self.acquire()?;
+        number();
+        *thread.name.lock() = thread_name(thread.index);
+        thread.set_thread(process::thread_id());
+        thread.record(|| Record::Thread { name: thread.name.lock().as_str().into() });
+        if self.session.nvtx && nvtx_rs::is_tool_attached() {
+            nvtx_rs::naming::name_current_thread(&thread.name.lock());
+        }
+        thread.gate.begin();
+        held.push((self, thread));
+        Some(thread)
+    }
+
+    fn acquire(&'static self) -> Option<&'static ThreadState> {
+        let mut threads = self.threads.lock();
+        if let Some(thread) = threads.free.pop() {
+            return Some(thread);
+        }
+        let index = threads.all.len();
+        if index >= MAX_THREADS {
+            drop(threads);
+            self.session.drop_span();
+            return None;
+        }
+        let thread: &'static ThreadState = Box::leak(Box::new(ThreadState::new(&self.session, index as u32)));
+        if let Some(slot) = self.states.get_or_grow(index) {
+            let _ = slot.set(thread);
+        }
+        threads.all.push(thread);
+        Some(thread)
+    }
+
+    /// Takes a state back from a thread that has ended. One with open ranges is kept as it is for a while: `process::exit` runs the
+    /// destructors of thread-locals first and the exit hook after them, on the same thread, and the hook ends those ranges.
+    fn release(&self, thread: &'static ThreadState) {
+        thread.gate.close();
+        if !thread.stack.is_empty() {
+            let mut threads = self.threads.lock();
+            if threads.orphans.len() < ORPHANS {
+                threads.orphans.push((THREAD.get(), thread));
+                return;
+            }
+        }
+        let places = thread.abandon();
+        let name = std::mem::take(&mut *thread.name.lock());
+        let labels: Vec<u32> = places.into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect();
+        let mut threads = self.threads.lock();
+        threads.count_abandoned(labels, &name);
+        threads.free.push(thread);
+    }
+
+    /// A state by its number. Any thread, no lock.
+    #[inline(always)]
+    pub(crate) fn thread_at(&self, index: u32) -> Option<&'static ThreadState> {
+        self.states.get(index as usize)?.get().copied()
+    }
+
+    /// The states of all threads, those of ended threads first.
+    pub(crate) fn all_threads(&self) -> Vec<&'static ThreadState> {
+        let threads = self.threads.lock();
+        let mut all = threads.all.clone();
+        all.sort_by_key(|thread| !threads.orphans.iter().any(|(_, orphan)| orphan.index == thread.index));
+        all
+    }
+
+    pub(crate) fn abandoned(&self) -> Vec<Abandoned> {
+        self.threads.lock().abandoned.clone()
+    }
+
+    /// An exit on a thread that has no such range open: the threads that have are told.
+    #[inline(never)]
+    pub(crate) fn stray_exit(&self, span: u64, from: &ThreadState) {
+        self.session.losses.stray_exits.fetch_add(1, Relaxed);
+        for thread in self.all_threads() {
+            if thread.index != from.index && thread.stack.holds(span) {
+                thread.tell(span);
+            }
+        }
+    }
+
+    /// Begins a new window: what was counted so far is forgotten.
+    pub(crate) fn restart(&self) {
+        if !self.session.is_running() {
+            return;
+        }
+        let start = self.session.clock.now();
+        self.session.forget_losses();
+        self.forget_ended_threads();
+        self.session.restart(start);
+    }
+
+    /// Forgets what ended threads have left open.
+    fn forget_ended_threads(&self) {
+        let orphans = {
+            let mut threads = self.threads.lock();
+            threads.abandoned.clear();
+            std::mem::take(&mut threads.orphans)
+        };
+        for (_, thread) in orphans {
+            thread.abandon(); // not under the lock: it may let a stream go, and what the driver calls then may look for a state
+            self.threads.lock().free.push(thread);
+        }
+    }
+
+    /// The state of this thread after the gate was closed, in the current window.
+    pub(crate) fn own_thread(&self) -> Option<&'static ThreadState> {
+        let held = HELD.try_with(|held| {
+            let held = held.0.try_borrow().ok()?;
+            held.iter().map(|(_, thread)| *thread).find(|thread| self.owns(thread))
+        });
+        let orphan = || {
+            let mut threads = self.threads.lock();
+            let of_this_thread = threads.orphans.iter().position(|(thread, _)| *thread == THREAD.get())?;
+            Some(threads.orphans.swap_remove(of_this_thread).1)
+        };
+        let thread = held.ok().flatten().or_else(orphan)?;
+        let window = self.session.window();
+        if thread.window.load(Relaxed) != window {
+            thread.restart(window);
+        }
+        Some(thread)
+    }
+}
+
+impl Threads {
+    /// Counts what a thread that has ended left open.
+    fn count_abandoned(&mut self, labels: Vec<u32>, thread: &str) {
+        for label in labels {
+            let is_same = |range: &&mut Abandoned| range.label == label && [thread, OTHERS].contains(&&*range.thread);
+            if let Some(range) = self.abandoned.iter_mut().find(is_same) {
+                range.count += 1;
+                continue;
+            }
+            let thread = if self.abandoned.len() < ABANDONED { thread } else { OTHERS };
+            self.abandoned.push(Abandoned { label, thread: thread.to_owned(), count: 1 });
+        }
+    }
+}
+
+/// The name of this thread: Rust's, else the operating system's, else its number.
+fn thread_name(index: u32) -> String {
+    if let Some(name) = std::thread::current().name() {
+        return name.to_owned();
+    }
+    match std::fs::read_to_string("/proc/thread-self/comm") {
+        Ok(name) if !name.trim().is_empty() => name.trim().to_owned(),
+        _ => format!("thread {index}"),
+    }
+}

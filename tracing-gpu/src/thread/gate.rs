@@ -1,0 +1,56 @@
+//! Whether callbacks on a thread may go straight on.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// While foreign code runs on the thread: callbacks do nothing.
+const CLOSED: u64 = u64::MAX - 1;
+/// The thread has just got its state.
+const OPENING: u64 = u64::MAX - 2;
+
+/// Equal to the session's gate while callbacks may go straight on; something else while they must stop and look.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Gate(AtomicU64);
+
+impl Gate {
+    pub(super) fn closed() -> Self {
+        Self(AtomicU64::new(CLOSED))
+    }
+
+    /// Whether it equals the gate of the session.
+    #[inline(always)]
+    pub(super) fn is(&self, session: u64) -> bool {
+        self.0.load(Relaxed) == session
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is(CLOSED)
+    }
+
+    pub(super) fn open(&self, session: u64) {
+        self.0.store(session, Relaxed);
+    }
+
+    /// The next callback stops and looks.
+    pub(super) fn begin(&self) {
+        self.0.store(OPENING, Relaxed);
+    }
+
+    pub(super) fn close(&self) {
+        self.0.store(CLOSED, Relaxed);
+    }
+
+    /// Runs foreign code (a tool, a value's `Debug`) with the gate closed.
+    #[inline]
+    pub(crate) fn while_closed<T>(&self, foreign: impl FnOnce() -> T) -> T {
+        struct Reopen<'a>(&'a AtomicU64, u64);
+        impl Drop for Reopen<'_> {
+            fn drop(&mut self) {
+                self.0.store(self.1, Relaxed);
+            }
+        }
+        let _reopen = Reopen(&self.0, self.0.load(Relaxed));
+        self.close();
+        foreign()
+    }
+}

@@ -1,0 +1,257 @@
+//! What a thread has met before: so that the profiler's lock is taken the first time only.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+use nvtx_rs::text::sanitize;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use tracing_core::Metadata;
+
+use super::gate::Gate;
+use super::row::RowIdentity;
+use super::rows::Rows;
+use crate::record::{Place, RangeKey};
+use crate::session::Session;
+use crate::session::catalog::CategoryName;
+use crate::span::fields::Fields;
+use crate::span::misread::Misread;
+use crate::span::site::{Site, site_key};
+use crate::span::values::{Category, Scratch};
+use crate::summary::RangeStyle;
+
+/// Where a thread looks up what it does not know: in its session, which may call a tool; a new row is one of its own.
+pub(crate) struct Lookup<'a> {
+    pub(super) session: &'static Session,
+    pub(super) gate: &'a Gate,
+    pub(super) rows: &'a Rows,
+}
+
+/// Numbers that one thread has asked for. Behind a lock of the thread's own that only this thread takes.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    sites: FxHashMap<u64, Site>,
+    labels: HashMap<u32, HashMap<Box<str>, u32>>,
+    recent_labels: Recent,
+    categories: HashMap<CategoryName, u32>,
+    recent_categories: Recent,
+    /// Call sites and fields whose values mean nothing.
+    misread: FxHashSet<(u64, usize)>,
+    /// By parent, label and style: the catalog's rule for what is one node.
+    nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
+    rows: FxHashMap<(u32, RangeKey), u32>,
+    /// Places of call sites, and of what stands for one, under their parents: for those that the cache has no room for.
+    places: FxHashMap<(u32, u64), Place>,
+    /// Memory for the texts of the next span, and for the fields of the next ones.
+    texts: String,
+    fields: Vec<Fields>,
+}
+
+/// Places that are known before they are all looked up anew: a filtered call site has one under each parent.
+const PLACES: usize = 1 << 16;
+/// Spans whose memory is kept for others, and how much of each, in bytes: for texts that are read, and for the list and the texts of its fields, which
+/// the next span holds for as long as it lives.
+const SPARE: usize = 16;
+const SPARE_TEXTS: usize = 4096;
+const SPARE_FIELDS: usize = 512;
+
+/// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can be made to collide under,
+/// which costs more than all the rest; here a collision only sends to them.
+#[derive(Debug, Default)]
+struct Recent(Vec<Option<(u32, Box<str>, u32)>>);
+
+/// Names that are remembered so, and their length in bytes at most.
+const RECENT: usize = 32;
+const RECENT_BYTES: usize = 256;
+
+impl Recent {
+    fn place(domain: u32, name: &str) -> usize {
+        FxBuildHasher.hash_one((domain, name)) as usize % RECENT
+    }
+
+    fn get(&self, domain: u32, name: &str) -> Option<u32> {
+        let (known_domain, known, number) = self.0.get(Self::place(domain, name))?.as_ref()?;
+        (*known_domain == domain && **known == *name).then_some(*number)
+    }
+
+    fn insert(&mut self, domain: u32, name: &str, number: u32) {
+        if name.len() > RECENT_BYTES {
+            return;
+        }
+        self.0.resize_with(RECENT, || None);
+        if let Some(entry) = self.0.get_mut(Self::place(domain, name)) {
+            *entry = Some((domain, name.into(), number));
+        }
+    }
+}
+
+impl Known {
+    /// What is known of a call site.
+    pub(crate) fn site(&mut self, lookup: &Lookup<'_>, metadata: &'static Metadata<'static>) -> Site {
+        *self
+            .sites
+            .entry(site_key(metadata))
+            .or_insert_with(|| lookup.gate.while_closed(|| lookup.session.site(metadata)))
+    }
+
+    /// Number of a name made at run time; `None` beyond the bound on such names.
+    pub(crate) fn run_time_label(&mut self, lookup: &Lookup<'_>, domain: u32, name: &str) -> Option<u32> {
+        if let Some(label) = self.recent_labels.get(domain, name) {
+            return Some(label);
+        }
+        let sanitized = if name.is_empty() { "(unnamed)".into() } else { sanitize(name) };
+        let labels = self.labels.entry(domain).or_default();
+        let label = match labels.get(&*sanitized) {
+            Some(&label) => label,
+            None => {
+                let label = lookup.session.run_time_label(domain, &sanitized)?;
+                labels.insert(Box::from(&*sanitized), label);
+                label
+            }
+        };
+        self.recent_labels.insert(domain, name, label);
+        Some(label)
+    }
+
+    /// Number of a category; 0 beyond the bound on categories.
+    pub(crate) fn category(&mut self, lookup: &Lookup<'_>, category: Category<'_>) -> u32 {
+        match category {
+            Category::Number(number) => self.known_category(lookup, CategoryName::Number(number)),
+            Category::Text(text) => self.recent_categories.get(0, text).unwrap_or_else(|| {
+                let number = self.known_category(lookup, CategoryName::Text(Arc::from(&*sanitize(text))));
+                if number != 0 {
+                    self.recent_categories.insert(0, text, number);
+                }
+                number
+            }),
+        }
+    }
+
+    fn known_category(&mut self, lookup: &Lookup<'_>, name: CategoryName) -> u32 {
+        if let Some(&category) = self.categories.get(&name) {
+            return category;
+        }
+        let category = lookup.session.category(name.clone());
+        if category != 0 {
+            self.categories.insert(name, category); // what is beyond the bound on categories is no more kept here, and counts each time
+        }
+        category
+    }
+
+    /// Tells of a value that means nothing, the first time that this thread meets one of that call site and field.
+    pub(crate) fn misread(
+        &mut self,
+        lookup: &Lookup<'_>,
+        metadata: &'static Metadata<'static>,
+        misread: Misread,
+        value: &str,
+    ) {
+        // A call site has its names of fields once: their addresses tell them apart, and no text is hashed.
+        if self.misread.insert((site_key(metadata), misread.field.as_ptr().addr())) {
+            lookup.session.misread.tell(site_key(metadata), metadata, misread, value);
+        }
+    }
+
+    /// Node of a range under a parent.
+    pub(crate) fn node(&mut self, lookup: &Lookup<'_>, parent: u32, key: RangeKey) -> u32 {
+        *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| lookup.session.node(parent, key))
+    }
+
+    /// The place of a node and key on this thread, with a row of its own from the first time on.
+    pub(crate) fn place(
+        &mut self,
+        lookup: &Lookup<'_>,
+        node: u32,
+        key: RangeKey,
+        metadata: &'static Metadata<'static>,
+    ) -> Place {
+        if let Some(&row) = self.rows.get(&(node, key)) {
+            return Place::new(node, row);
+        }
+        let identity =
+            || RowIdentity { key, metadata, nvtx: lookup.gate.while_closed(|| lookup.session.nvtx_range(key)) };
+        let Some(index) = lookup.rows.push(node, identity) else { return Place::NONE };
+        self.rows.insert((node, key), index);
+        Place::new(node, index)
+    }
+
+    /// The place of a call site, or what stands for one, under a parent, if it was looked up before.
+    pub(super) fn child(&self, parent: u32, site: u64) -> Option<Place> {
+        self.places.get(&(parent, site)).copied()
+    }
+
+    pub(super) fn know_child(&mut self, parent: u32, site: u64, place: Place) {
+        if self.places.len() >= PLACES {
+            self.places.clear();
+        }
+        self.places.insert((parent, site), place);
+    }
+
+    /// Memory to read a span into.
+    pub(crate) fn scratch(&mut self) -> Scratch {
+        Scratch { texts: std::mem::take(&mut self.texts), others: self.fields.pop().unwrap_or_default() }
+    }
+
+    /// Keeps the memory of texts for the next span.
+    pub(crate) fn keep_texts(&mut self, mut texts: String) {
+        texts.clear();
+        texts.shrink_to(SPARE_TEXTS);
+        self.texts = texts;
+    }
+
+    /// Keeps the memory of fields that are not used any more.
+    pub(crate) fn keep_fields(&mut self, mut fields: Fields) {
+        if self.fields.len() < SPARE && fields.memory() > 0 {
+            fields.clear(SPARE_FIELDS);
+            self.fields.push(fields);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use range_report::timeline::Value;
+
+    #[test]
+    fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
+        let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // which has room for none
+        let (gate, rows) = (Gate::closed(), Rows::new());
+        let (lookup, mut known) = (&Lookup { session, gate: &gate, rows: &rows }, Known::default());
+        for number in [1, 2, 1] {
+            assert_eq!(known.category(lookup, Category::Number(number)), 0);
+            assert_eq!(known.category(lookup, Category::Text(&number.to_string())), 0);
+        }
+        assert!(known.categories.is_empty());
+        assert_eq!(session.with_names(|names| names.catalog.categories_over_limit), 6);
+    }
+
+    #[test]
+    fn names_that_meet_in_one_place_are_told_apart() {
+        let mut recent = Recent::default();
+        let names: Vec<String> = (0..200).map(|number| format!("layer {number}")).collect();
+        for _ in 0..2 {
+            for (number, name) in names.iter().enumerate() {
+                assert!(recent.get(1, name).is_none_or(|known| known == number as u32), "{name}");
+                recent.insert(1, name, number as u32);
+                assert_eq!((recent.get(1, name), recent.get(2, name)), (Some(number as u32), None));
+            }
+        }
+        assert_eq!(recent.0.len(), RECENT);
+        recent.insert(1, &"x".repeat(RECENT_BYTES + 1), 7);
+        assert_eq!(recent.get(1, &"x".repeat(RECENT_BYTES + 1)), None, "not what is long");
+    }
+
+    #[test]
+    fn what_one_span_had_many_of_is_not_held_by_the_next() {
+        let mut known = Known::default();
+        for _ in 0..2 * SPARE {
+            known.keep_fields((0..1_000).map(|_| ("text", Value::Text("0123456789"))).collect());
+        }
+        known.keep_texts("0123456789".repeat(1_000));
+        let kept: Vec<Scratch> = (0..2 * SPARE).map(|_| known.scratch()).collect();
+        assert_eq!(kept.iter().filter(|scratch| scratch.others.memory() > 0).count(), SPARE);
+        assert!(kept.iter().all(|scratch| scratch.others.is_empty() && scratch.others.memory() <= 2 * SPARE_FIELDS));
+        assert!(kept.iter().all(|scratch| scratch.texts.is_empty() && scratch.texts.capacity() <= SPARE_TEXTS));
+    }
+}

@@ -1,0 +1,367 @@
+//! What a thread notes of its calls into CUDA: which call was made in which span, and in which instance of it.
+//!
+//! Beside the stack, not in it, so that spans which launch nothing pay nothing: an instance gets a number when the first call is made in it, and its exit, which
+//! the stack tells from others, notes when it ended.
+//!
+//! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight Systems counts what was launched in them if
+//! they also end on it, and else leaves them out: their end is noted by the thread on which they end, in the log of the one on which they began.
+//! A call is noted under the lock of the lifetimes, so that in the log it is either before such an end or after it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use super::lifetimes::{Lifetimes, OpenLifetimes};
+use super::note_line::{FirstCall, line_of};
+use super::notes::Notes;
+use super::row::Row;
+use super::rows::Rows;
+use super::stack::{Left, Stack};
+use crate::activity::{Instance, InstanceId, Note};
+use crate::chunked::Chunked;
+use crate::clock::Ticks;
+use crate::record::Place;
+use crate::session::Session;
+use crate::session::catalog::ROOT;
+use crate::session::note_room::NoteRoom;
+use crate::summary::RangeStyle;
+
+#[cfg(test)]
+#[path = "launch_log/tests.rs"]
+mod tests;
+
+/// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which whoever collects takes away.
+#[derive(Debug)]
+#[repr(C, align(512))] // what a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`
+pub(crate) struct LaunchLog {
+    /// The open lifetimes that began on the shard.
+    lifetimes: Mutex<Lifetimes>,
+    pub(super) notes: Notes,
+    /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
+    next_number: AtomicU64,
+    /// Whether calls are made in any of them: changed under their lock. The thread has added those that it has to see.
+    has_lifetimes: AtomicBool,
+    /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
+    open: Chunked<OpenInstance, 64>,
+}
+
+/// Bytes from the first on that launches in up to five ranges touch.
+#[cfg(test)]
+pub(super) const TOUCHED: usize = std::mem::offset_of!(LaunchLog, open) + 5 * size_of::<OpenInstance>();
+
+/// A call into CUDA.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) correlation: u32,
+    pub(crate) graph: bool,
+    pub(crate) enqueues: bool,
+}
+
+/// What is around a call: the ranges that are open on its thread.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) stack: &'a Stack,
+    pub(super) rows: &'a Rows,
+    pub(super) session: &'static Session,
+}
+
+impl Around<'_> {
+    fn room(&self) -> &'static NoteRoom {
+        &self.session.note_room
+    }
+}
+
+/// Numbers that a thread takes at once: the counter of all is on the way of no launch.
+const NUMBERS: u64 = 1 << 12;
+
+#[derive(Debug, Default)]
+struct OpenInstance {
+    /// By which an entry is told from a later one at the same height.
+    start: AtomicU64,
+    /// Its number, that of the instance below where the range itself is not measured; and, in the lowest bit, whether it is.
+    number: AtomicU64,
+}
+
+impl OpenInstance {
+    #[inline(always)]
+    fn set(&self, start: Ticks, id: InstanceId, is_measured: bool) {
+        self.start.store(start, Relaxed);
+        self.number.store(id << 1 | u64::from(is_measured), Relaxed);
+    }
+
+    #[inline(always)]
+    fn id(&self) -> InstanceId {
+        self.number.load(Relaxed) >> 1
+    }
+
+    #[inline(always)]
+    fn is_measured(&self) -> bool {
+        self.number.load(Relaxed) & 1 == 1
+    }
+
+    /// It has been noted to end.
+    fn end(&self) {
+        self.number.store(self.id() << 1, Relaxed);
+    }
+}
+
+impl LaunchLog {
+    pub(super) fn new() -> Self {
+        Self {
+            open: Chunked::new(),
+            next_number: AtomicU64::new(0),
+            notes: Notes::default(),
+            has_lifetimes: AtomicBool::new(false),
+            lifetimes: Mutex::default(),
+        }
+    }
+
+    #[inline]
+    fn next_instance(&self) -> InstanceId {
+        static NEXT: AtomicU64 = AtomicU64::new(NUMBERS);
+        let mut number = self.next_number.load(Relaxed);
+        if number % NUMBERS == 0 {
+            number = NEXT.fetch_add(NUMBERS, Relaxed);
+        }
+        self.next_number.store(number + 1, Relaxed);
+        number
+    }
+
+    /// Changes the lifetimes. Any thread.
+    fn change_lifetimes<T>(&self, change: impl FnOnce(&mut Lifetimes) -> T) -> T {
+        let mut lifetimes = self.lifetimes.lock();
+        let result = change(&mut lifetimes);
+        self.has_lifetimes.store(lifetimes.take_calls(), Relaxed);
+        result
+    }
+
+    /// The operating system's number of the thread that has it.
+    pub(super) fn thread(&self) -> u32 {
+        self.notes.thread()
+    }
+
+    /// Where calls were made in all ranges but perhaps the innermost, which is one of at most 64, and nothing else is in the way. `None` where that is not so, and then
+    /// nothing has happened.
+    #[inline(always)]
+    pub(super) fn note_near<'a>(
+        &self,
+        stack: &Stack,
+        row: impl Fn(usize) -> Option<&'a Row>,
+        call: Call,
+    ) -> Option<()> {
+        let Call { correlation, graph, enqueues } = call;
+        if self.has_lifetimes.load(Relaxed) {
+            return None;
+        }
+        let (top, noted) = (stack.depth().checked_sub(1)?, stack.noted());
+        let (place, start) = stack.near(top)?;
+        let node = place.node();
+        if noted > top {
+            let open = self.open.near(top).filter(|open| noted == top + 1 && open.start.load(Relaxed) == start)?;
+            let called = Note::Called { correlation, node, instance: open.id(), graph, at: 0, enqueues };
+            return self.notes.push_near(line_of(&called)).then_some(());
+        }
+        let parent = match top.checked_sub(1).filter(|_| noted == top) {
+            None if noted == 0 && top == 0 => 0,
+            None => return None,
+            Some(below) => {
+                let (open, (_, start)) = (self.open.near(below)?, stack.near(below)?);
+                if open.start.load(Relaxed) != start {
+                    return None;
+                }
+                open.id()
+            }
+        };
+        let label = row(place.row())?.label()?;
+        let id = Some(self.next_number.load(Relaxed)).filter(|number| number % NUMBERS != 0)?;
+        let first = FirstCall { id, parent, label, start, correlation, node, graph, enqueues }.line()?;
+        let open = self.open.near(top)?;
+        if !self.notes.push_near(first) {
+            return None;
+        }
+        self.next_number.store(id + 1, Relaxed);
+        open.set(start, id, true);
+        stack.set_noted(top + 1);
+        Some(())
+    }
+
+    /// Notes any call.
+    pub(super) fn note(&self, around: &Around<'_>, call: Call, at: Ticks) {
+        if self.has_lifetimes.load(Relaxed) {
+            return self.note_in_lifetimes(around, call, at);
+        }
+        self.begin_instances(around, |_| ());
+        self.note_called(around, call, at);
+    }
+
+    #[inline(never)]
+    fn note_in_lifetimes(&self, around: &Around<'_>, call: Call, at: Ticks) {
+        let mut lifetimes = self.lifetimes.lock();
+        self.begin_instances(around, |start| self.begin_lifetimes(around, &mut lifetimes, start));
+        self.begin_lifetimes(around, &mut lifetimes, Ticks::MAX);
+        self.note_called(around, call, at);
+    }
+
+    #[inline]
+    fn note_called(&self, around: &Around<'_>, call: Call, at: Ticks) {
+        let Call { correlation, graph, enqueues } = call;
+        let node = around.stack.top().map_or(ROOT, |top| top.place().node());
+        let instance = self.innermost(around.stack);
+        self.notes.push(&Note::Called { correlation, node, instance, graph, at, enqueues }, around.room());
+    }
+
+    /// The innermost instance that was noted to begin; 0 for none.
+    #[inline]
+    fn innermost(&self, stack: &Stack) -> InstanceId {
+        let innermost = stack.noted().checked_sub(1).and_then(|index| self.open.get(index));
+        innermost.map_or(0, |open| open.id())
+    }
+
+    /// Whether the innermost instance that was noted to begin is no longer on the stack. What is the same entry at one height is so at all heights below.
+    #[inline]
+    fn has_left(&self, stack: &Stack) -> bool {
+        let Some(index) = stack.noted().checked_sub(1) else { return false };
+        let noted = self.open.get(index).map(|open| open.start.load(Relaxed));
+        stack.at(index).map(|(_, start)| start) != noted
+    }
+
+    /// Notes every open range that was not noted yet, in the order of their beginnings. `before` is told of each start.
+    #[inline]
+    fn begin_instances(&self, around: &Around<'_>, mut before: impl FnMut(Ticks)) {
+        self.end_left(around);
+        for index in around.stack.noted()..around.stack.depth() {
+            let Some((place, start)) = around.stack.at(index) else { break };
+            before(start);
+            self.begin_instance(around, index, place, start, start);
+        }
+    }
+
+    /// Of the range there, which was entered at `entry`, an instance begins at `start`.
+    #[inline]
+    fn begin_instance(&self, around: &Around<'_>, index: usize, place: Place, entry: Ticks, start: Ticks) {
+        let Some(open) = self.open.get_or_grow(index) else { return };
+        let mut id = self.innermost(around.stack);
+        let mut is_measured = false;
+        if let Some(identity) = around.rows.identity(place) {
+            let (own, label, style) = (self.next_instance(), identity.key.label, RangeStyle::PushPop);
+            is_measured =
+                self.notes.push(&Note::Began(Instance { id: own, parent: id, label, style, start }), around.room());
+            id = if is_measured { own } else { id };
+        }
+        open.set(entry, id, is_measured);
+        around.stack.set_noted(index + 1);
+    }
+
+    /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
+    fn begin_lifetimes(&self, around: &Around<'_>, lifetimes: &mut Lifetimes, before: Ticks) {
+        for (id, open) in lifetimes.unnoted().filter(|(_, lifetime)| lifetime.start < before) {
+            let (parent, style) = (self.innermost_before(around.stack, open.start), RangeStyle::StartEnd);
+            let start = open.start.max(around.session.window());
+            open.is_noted =
+                self.notes.push(&Note::Began(Instance { id, parent, label: open.label, style, start }), around.room());
+        }
+    }
+
+    /// The innermost range on the stack that was noted to begin and began before this.
+    fn innermost_before(&self, stack: &Stack, start: Ticks) -> InstanceId {
+        let open = (0..stack.noted()).rev().filter_map(|index| self.open.get(index));
+        let around = open.into_iter().find(|open| open.start.load(Relaxed) <= start);
+        around.map_or(0, |open| open.id())
+    }
+
+    /// A lifetime begins on this thread, which has this name: its number, by which it ends. Calls are noted in it where `takes_calls`.
+    pub(super) fn begin_lifetime(
+        &self,
+        label: u32,
+        start: Ticks,
+        takes_calls: bool,
+        name: impl Fn() -> String,
+    ) -> InstanceId {
+        let id = self.next_instance();
+        self.change_lifetimes(|all| all.begin(id, label, start, takes_calls, name));
+        id
+    }
+
+    /// A lifetime that began on this thread's state has ended, at `end` if that is measured. Any thread.
+    pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, room: &NoteRoom) {
+        self.change_lifetimes(|all| {
+            let Some(ended) = all.end(instance).filter(|lifetime| lifetime.is_noted) else { return };
+            let ended = match end.filter(|_| ended.is_of_this_thread()) {
+                Some(end) => Note::Ended { instance, end },
+                None => Note::Left { instance },
+            };
+            self.notes.push_from_anywhere(&ended, room);
+        });
+    }
+
+    /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never do last to the end of the recording, as in Nsight.
+    pub(super) fn leave_lifetimes(&self) {
+        self.change_lifetimes(Lifetimes::leave_thread);
+    }
+
+    /// Lifetimes that began here and have not ended. Any thread.
+    pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
+        self.lifetimes.lock().open()
+    }
+
+    /// Notes the end, at `end`, of the instance of the innermost range, above so many, which is about to be closed. False where more is to be done, and then nothing
+    /// has happened.
+    #[inline(always)]
+    pub(super) fn end_near(&self, stack: &Stack, below: usize, end: Ticks) -> bool {
+        let ended = self.open.near(below).filter(|open| {
+            stack.noted() == below + 1
+                && open.is_measured()
+                && self.notes.push_near(line_of(&Note::Ended { instance: open.id(), end }))
+        });
+        ended.inspect(|_| stack.set_noted(below)).is_some()
+    }
+
+    /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each ends when it is closed, and what
+    /// [`end_gone`](Self::end_gone) says afterwards is not of it.
+    pub(super) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
+        let open = self.open.get(below).filter(|open| below < around.stack.noted() && open.is_measured());
+        if let Some(open) = open {
+            let ended = Note::Ended { instance: open.id(), end };
+            self.notes.push_in_any_case(&ended, around.room());
+            open.end();
+        }
+    }
+
+    /// An exit further down has taken ranges off the stack, and opened others again: their instances have been noted to end, by
+    /// [`end_at`](Self::end_at). Those of other domains above them stay open; as an instance each ends here, and another
+    /// begins.
+    pub(super) fn begin_again(&self, around: &Around<'_>, left: &Left) {
+        let noted = around.stack.noted();
+        let Some(first) = (0..noted).find(|&index| left.is_closed(index)) else { return };
+        let stays = |index: &usize| !left.is_closed(*index);
+        let last = (first..noted).rev().find(stays).unwrap_or(first);
+        let now = around.session.clock.now();
+        (first..noted).rev().filter(stays).for_each(|index| self.end_at(around, index, now));
+        around.stack.set_noted(first);
+        for before in (first..last + 1).filter(|&index| !left.is_gone(index)) {
+            let index = left.place_of(before);
+            let Some((place, entry)) = around.stack.at(index) else { return };
+            self.begin_instance(around, index, place, entry, if left.is_closed(before) { entry } else { now });
+        }
+    }
+
+    /// Ends what is no longer on the stack, where that was not noted yet.
+    #[inline]
+    pub(super) fn end_left(&self, around: &Around<'_>) {
+        if self.has_left(around.stack) {
+            self.end_gone(around, around.session.clock.now());
+        }
+    }
+
+    /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they would be open for ever.
+    pub(super) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
+        while self.has_left(around.stack) {
+            let last = around.stack.noted() - 1;
+            if let Some(open) = self.open.get(last).filter(|open| open.is_measured()) {
+                let ended = Note::Ended { instance: open.id(), end };
+                self.notes.push_in_any_case(&ended, around.room());
+            }
+            around.stack.set_noted(last);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What is noted where there is no room for all.
+
+use tracing::info_span;
+
+use super::{Listener, ROOM, call, lifetime};
+use crate::activity::Note;
+use crate::thread::notes::{Dropped, Taken};
+
+#[test]
+fn an_end_has_room_where_nothing_else_has() {
+    let listener = Listener::new(true);
+    let core = listener.core;
+    let shard = listener.run(|| core.thread().unwrap());
+    let mut taken = Taken::default();
+    let (room, dropped) = listener.run(|| {
+        let (noted, entered) = (lifetime("noted"), info_span!("entered").entered());
+        call(core, 1);
+        // Three notes by now; as many more as there is room for.
+        let room = (2..10_000).take_while(|&correlation| shard.note(&Note::Own { correlation }));
+        let room = room.count() + 3;
+        let unnoted = lifetime("unnoted");
+        info_span!("inner").in_scope(|| call(core, 2));
+        drop((unnoted, entered, noted));
+        (room, shard.take_notes(&mut taken))
+    });
+    let all: Vec<_> = taken.iter().collect();
+    let ends = all.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
+    assert_eq!((all.len(), ends), (room + 2, 2), "of those that were noted to begin");
+    // Our own; two that began, one noted in vain twice; and a call in a lifetime.
+    assert_eq!(dropped, Dropped { calls: 1, ranges: 3, launches: 1 });
+    assert!(room * 32 <= ROOM && (room + 128) * 32 > ROOM - 2_048, "{room} notes");
+}

@@ -1,0 +1,117 @@
+//! Start/end ranges (`nvtx.lifetime`) that have begun and not ended: for the launches that are made in them, and for
+//! the report, which names them at the end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::engine;
+use crate::activity::InstanceId;
+use crate::clock::Ticks;
+
+/// Those that began on one shard, by their numbers: the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Lifetimes(BTreeMap<InstanceId, Lifetime>);
+
+#[derive(Debug)]
+pub(super) struct Lifetime {
+    pub(super) label: u32,
+    pub(super) start: Ticks,
+    /// The thread that it began on. Threads come and go on a shard.
+    thread: u64,
+    thread_name: Arc<str>,
+    /// Whether its thread makes calls, and somebody collects them.
+    takes_calls: bool,
+    /// Whether it was noted to begin: since a call was made in it.
+    pub(super) is_noted: bool,
+}
+
+/// Open lifetimes of one name that one thread created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OpenLifetimes {
+    pub(crate) label: u32,
+    /// Name of the thread.
+    pub(crate) thread: String,
+    pub(crate) count: u64,
+}
+
+impl Lifetime {
+    /// Whether the calling thread created it.
+    pub(super) fn is_of_this_thread(&self) -> bool {
+        self.thread == engine::number()
+    }
+}
+
+impl Lifetimes {
+    /// One begins on the calling thread, which has this name.
+    pub(super) fn begin(
+        &mut self,
+        id: InstanceId,
+        label: u32,
+        start: Ticks,
+        takes_calls: bool,
+        name: impl Fn() -> String,
+    ) {
+        let thread = engine::number();
+        let last = self.0.values().next_back().filter(|last| last.thread == thread);
+        let thread_name = last.map_or_else(|| Arc::from(name()), |last| Arc::clone(&last.thread_name));
+        self.0.insert(id, Lifetime { label, start, thread, thread_name, takes_calls, is_noted: false });
+    }
+
+    pub(super) fn end(&mut self, id: InstanceId) -> Option<Lifetime> {
+        self.0.remove(&id)
+    }
+
+    /// The thread has ended: no more calls are made in those that began on it.
+    pub(super) fn leave_thread(&mut self) {
+        self.0.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
+    }
+
+    /// Whether a call may be made in any.
+    pub(super) fn take_calls(&self) -> bool {
+        self.0.values().any(|lifetime| lifetime.takes_calls)
+    }
+
+    /// Those that a call is made in now, and that have not been noted.
+    pub(super) fn unnoted(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
+        let is_unnoted = |(_, lifetime): &(&InstanceId, &mut Lifetime)| lifetime.takes_calls && !lifetime.is_noted;
+        self.0.iter_mut().filter(is_unnoted).map(|(id, lifetime)| (*id, lifetime))
+    }
+
+    /// All that are open.
+    pub(super) fn open(&self) -> Vec<OpenLifetimes> {
+        let mut open: BTreeMap<(u32, u64), OpenLifetimes> = BTreeMap::new();
+        for Lifetime { label, thread, thread_name, .. } in self.0.values() {
+            let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
+            open.entry((*label, *thread)).or_insert_with(of_name).count += 1;
+        }
+        open.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lifetimes, OpenLifetimes};
+
+    #[test]
+    fn what_has_ended_is_not_open() {
+        let mut lifetimes = Lifetimes::default();
+        let name = |name: &'static str| move || name.to_owned();
+        for (id, label) in [(1, 2), (2, 1), (3, 2)] {
+            lifetimes.begin(id, label, 10, true, name("worker"));
+        }
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| lifetimes.begin(4, 1, 10, false, name("the next thread")));
+            next.join().unwrap();
+        });
+        let open = |label, thread: &str, count| OpenLifetimes { label, thread: thread.to_owned(), count };
+        assert_eq!(lifetimes.open(), [open(1, "worker", 1), open(1, "the next thread", 1), open(2, "worker", 2)]);
+        for (id, is_there) in [(2, true), (3, true), (2, false)] {
+            assert_eq!(lifetimes.end(id).is_some(), is_there);
+        }
+        assert_eq!(lifetimes.open(), [open(1, "the next thread", 1), open(2, "worker", 1)]);
+        assert_eq!(lifetimes.unnoted().map(|(id, _)| id).collect::<Vec<_>>(), [1]);
+        assert!(lifetimes.take_calls());
+        lifetimes.leave_thread();
+        assert!(!lifetimes.take_calls() && lifetimes.unnoted().next().is_none() && lifetimes.end(1).is_some());
+    }
+}

@@ -1,0 +1,21 @@
+//! One thread's state: its open ranges, its rows, and what it has recorded.
+//!
+//! Every thread has a [`ThreadState`](state::ThreadState) that it alone writes; a thread-local only points at it. Nothing on the way from a
+//! span to its row takes a lock, allocates once warm, or writes a cache line that another thread writes.
+
+mod caches;
+pub(crate) mod engine;
+mod gate;
+mod known;
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // calls into CUDA are noted through CUPTI alone
+pub(crate) mod launch_log;
+pub(crate) mod lifetimes;
+mod note_line;
+pub(crate) mod notes;
+mod open_pairs;
+pub(crate) mod row;
+mod rows;
+pub(crate) mod slab;
+pub(crate) mod stack;
+pub(crate) mod state;
+pub(crate) mod tape;

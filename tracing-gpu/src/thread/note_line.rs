@@ -1,0 +1,99 @@
+//! What a note is in the log of a thread: a line of four words.
+//!
+//! The usual two, an instance that begins with the first call in it, share one where their numbers are not too large: what a launch writes is copied once more, and
+//! read by another processor.
+
+use crate::activity::{Instance, InstanceId, Note};
+use crate::clock::Ticks;
+use crate::page::Line;
+use crate::summary::RangeStyle;
+
+#[cfg(test)]
+#[path = "note_line/tests.rs"]
+mod tests;
+
+/// What a line is, in the lowest bits of its last word, and what is beside.
+const BEGAN: u64 = 1;
+const ENDED: u64 = 2;
+const LEFT: u64 = 3;
+const CALLED: u64 = 4;
+const OWN: u64 = 6;
+const FIRST: u64 = 8;
+const KINDS: u64 = 16;
+const START_END: u64 = 1 << 8;
+const GRAPH: u64 = 1 << 4;
+const ENQUEUES: u64 = 1 << 5;
+
+/// Bits of an instance's number in the line of a first call, which has another 16 in that word; and of a label, in two parts.
+const ID_BITS: u32 = 48;
+const LABEL_BITS: u32 = 24;
+const LABEL_SHIFT: u32 = 8;
+
+/// A range on the stack that begins to be an instance, with the first call in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstCall {
+    pub(super) id: InstanceId,
+    pub(super) parent: InstanceId,
+    pub(super) label: u32,
+    pub(super) start: Ticks,
+    pub(super) correlation: u32,
+    pub(super) node: u32,
+    pub(super) graph: bool,
+    pub(super) enqueues: bool,
+}
+
+impl FirstCall {
+    /// One line for both notes; `None` where a number is too large.
+    #[inline(always)]
+    pub(super) fn line(&self) -> Option<Line> {
+        let is_small = (self.id | self.parent) >> ID_BITS == 0 && self.label >> LABEL_BITS == 0;
+        let label = u64::from(self.label);
+        let rest = (label >> 16) << LABEL_SHIFT | bit(self.graph, GRAPH) | bit(self.enqueues, ENQUEUES) | FIRST;
+        let numbers = u64::from(self.correlation) << 32 | u64::from(self.node);
+        is_small.then_some([numbers, self.start, self.id << 16 | label & 0xffff, self.parent << 16 | rest])
+    }
+}
+
+#[inline(always)]
+fn bit(is_set: bool, bit: u64) -> u64 {
+    if is_set { bit } else { 0 }
+}
+
+#[inline(always)]
+pub(super) fn line_of(note: &Note) -> Line {
+    match *note {
+        Note::Called { correlation, node, instance, graph, at, enqueues } => {
+            let numbers = u64::from(correlation) << 32 | u64::from(node);
+            [numbers, instance, at, CALLED | bit(graph, GRAPH) | bit(enqueues, ENQUEUES)]
+        }
+        Note::Began(Instance { id, parent, label, style, start }) => {
+            [id, parent, start, u64::from(label) << 32 | bit(style == RangeStyle::StartEnd, START_END) | BEGAN]
+        }
+        Note::Ended { instance, end } => [instance, end, 0, ENDED],
+        Note::Left { instance } => [instance, 0, 0, LEFT],
+        Note::Own { correlation } => [u64::from(correlation), 0, 0, OWN],
+    }
+}
+
+/// The note of a line, and the one that follows it there.
+pub(super) fn notes_of(&[first, second, third, bits]: &Line) -> (Note, Option<Note>) {
+    let (graph, enqueues) = (bits & GRAPH != 0, bits & ENQUEUES != 0);
+    let (correlation, node) = ((first >> 32) as u32, first as u32);
+    let note = match bits % KINDS {
+        CALLED => Note::Called { correlation, node, instance: second, graph, at: third, enqueues },
+        BEGAN => {
+            let style = if bits & START_END == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
+            Note::Began(Instance { id: first, parent: second, label: (bits >> 32) as u32, style, start: third })
+        }
+        FIRST => {
+            let label = third as u16 as u32 | (bits as u16 as u32) >> LABEL_SHIFT << 16;
+            let (id, parent, style) = (third >> 16, bits >> 16, RangeStyle::PushPop);
+            let began = Note::Began(Instance { id, parent, label, style, start: second });
+            return (began, Some(Note::Called { correlation, node, instance: id, graph, at: 0, enqueues }));
+        }
+        ENDED => Note::Ended { instance: first, end: second },
+        LEFT => Note::Left { instance: first },
+        _ => Note::Own { correlation: first as u32 },
+    };
+    (note, None)
+}

@@ -1,0 +1,296 @@
+//! What a thread notes: on a page of its own, and behind that in pieces of one size, within a bound that the pieces of all threads share.
+//!
+//! A note is a few plain stores. Once a page the thread takes a lock and a piece: it copies the page, and begins it anew. So what a launch writes stays in the cache of
+//! its processor, and what another one read last is written all at once; between the instructions of a launch, of which many wait for all writes before them, it is not.
+//!
+//! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go of and taken again is unmapped and mapped again, a
+//! page fault for every 43 launches and a wait for the allocator, which the thread that reads has just then. The room of the others is free again, by and by.
+
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use super::note_line::{line_of, notes_of};
+use crate::activity::Note;
+use crate::page::{Line, PAGE, Page};
+use crate::session::note_room::NoteRoom;
+
+#[cfg(test)]
+#[path = "notes/tests.rs"]
+mod tests;
+
+/// A note, with the operating system's number of the thread that it is of.
+pub(crate) type Noted = (u32, Note);
+
+/// Notes of one thread, as many as a page has.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    thread: u32,
+    lines: Vec<Line>,
+}
+
+impl Piece {
+    fn new() -> Self {
+        Self { thread: 0, lines: Vec::with_capacity(PAGE) }
+    }
+
+    fn has_memory(&self) -> bool {
+        self.lines.capacity() > 0
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines.len() == self.lines.capacity()
+    }
+}
+
+/// The notes of one thread that were not taken yet. Those that [`push`](Self::push) them come one after another.
+#[derive(Debug, Default)]
+#[repr(C)] // the page last: see `Launches`
+pub(crate) struct Notes {
+    behind: Mutex<Behind>,
+    /// The operating system's number of the thread.
+    thread: AtomicU32,
+    /// There from the first note on, beside the bound: as large as that of a timeline, and smaller than what else a thread has.
+    pub(super) page: Page,
+}
+
+/// Notes that there was no room for, by what is missing for want of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// In no span.
+    pub(crate) launches: u64,
+    /// The program's, in no span; and our own, which look like the program's.
+    pub(crate) calls: u64,
+    /// Ranges.
+    pub(crate) ranges: u64,
+}
+
+impl Dropped {
+    fn count(&mut self, note: &Note) {
+        match note {
+            Note::Called { enqueues: true, .. } => self.launches += 1,
+            Note::Called { .. } | Note::Own { .. } => self.calls += 1,
+            _ => self.ranges += 1,
+        }
+    }
+}
+
+impl AddAssign for Dropped {
+    fn add_assign(&mut self, more: Self) {
+        self.launches += more.launches;
+        self.calls += more.calls;
+        self.ranges += more.ranges;
+    }
+}
+
+/// What was on the page, and the memory for what is on it now.
+#[derive(Debug, Default)]
+struct Behind {
+    /// Filled before the current one.
+    full: Vec<Piece>,
+    /// While the page is open, there is room in it for all that comes to be there.
+    current: Piece,
+    spare: Vec<Piece>,
+    /// How many lines of the page were taken over.
+    taken: usize,
+    /// Elsewhere: this is among what each launch touches.
+    dropped: Box<Dropped>,
+}
+
+impl Notes {
+    pub(crate) fn thread(&self) -> u32 {
+        self.thread.load(Relaxed)
+    }
+
+    /// From now on another thread pushes.
+    pub(crate) fn set_thread(&self, thread: u32, room: &NoteRoom) {
+        let before = self.thread();
+        if before == thread {
+            return;
+        }
+        let mut behind = self.behind.lock();
+        if self.page.is_there() {
+            behind.take_over(&self.page, before, room);
+            if !behind.current.lines.is_empty() {
+                behind.end_piece(Piece::default()); // a piece is of one thread
+            }
+            self.page.close();
+            behind.taken = PAGE;
+        }
+        self.thread.store(thread, Relaxed);
+    }
+
+    /// Notes this on the page; false where it has no room, and then nothing has happened.
+    #[inline(always)]
+    pub(super) fn push_near(&self, note: Line) -> bool {
+        self.page.write(note)
+    }
+
+    /// Whether there was room for it.
+    #[inline]
+    pub(crate) fn push(&self, note: &Note, room: &NoteRoom) -> bool {
+        let line = line_of(note);
+        self.page.write(line) || self.turn(line, room, false)
+    }
+
+    /// Notes what must not be lost. This may go beyond the bound.
+    #[inline]
+    pub(crate) fn push_in_any_case(&self, note: &Note, room: &NoteRoom) {
+        let line = line_of(note);
+        let _always = self.page.write(line) || self.turn(line, room, true);
+    }
+
+    /// The same, for any thread.
+    pub(crate) fn push_from_anywhere(&self, note: &Note, room: &NoteRoom) {
+        let mut behind = self.behind.lock();
+        behind.take_over(&self.page, self.thread(), room); // it was before
+        behind.add(self.thread(), line_of(note), room);
+    }
+
+    /// Begins the page anew, if there is room for what is to come.
+    #[cold]
+    #[inline(never)]
+    fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
+        room.turns();
+        let thread = self.thread();
+        let mut behind = match self.behind.try_lock() {
+            Some(behind) => behind,
+            None if room.is_forked() => return false, // held by a thread that this child does not have
+            None => self.behind.lock(),
+        };
+        behind.take_over(&self.page, thread, room);
+        if behind.is_ready() || behind.begin_piece(|| room.take()) {
+            behind.taken = 0;
+            self.page.begin();
+            return self.page.write(line);
+        }
+        if in_any_case {
+            behind.add(thread, line, room);
+        } else {
+            let (note, then) = notes_of(&line);
+            [Some(note), then].iter().flatten().for_each(|note| behind.dropped.count(note));
+        }
+        in_any_case
+    }
+
+    /// Hands over what there is. Any thread. Returns which notes were dropped since the last time. With them go half of the pieces that were kept and not needed,
+    /// and all from a thread that noted nothing.
+    pub(crate) fn take(&self, into: &mut Taken, room: &NoteRoom) -> Dropped {
+        let mut behind = self.behind.lock();
+        into.pieces.append(&mut behind.full);
+        if !behind.current.lines.is_empty() {
+            if !behind.begin_piece(|| room.take()) {
+                behind.end_piece(Piece::default());
+            }
+            into.pieces.append(&mut behind.full);
+        }
+        if self.page.is_there() {
+            into.rest.thread = self.thread();
+            into.rest.lines.reserve(PAGE); // once
+            let lines = self.page.since(behind.taken);
+            behind.taken += lines.len();
+            into.rest.lines.extend(lines);
+        }
+        if into.is_empty() {
+            into.pieces.append(&mut behind.spare);
+            if room.is_scarce() {
+                into.pieces.push(std::mem::take(&mut behind.current));
+            }
+        }
+        let unneeded = behind.spare.len() / 2;
+        into.pieces.extend(behind.spare.drain(..unneeded));
+        std::mem::take(&mut *behind.dropped)
+    }
+
+    /// Takes pieces that were read for its own.
+    pub(crate) fn keep(&self, pieces: &mut Vec<Piece>) {
+        if !pieces.is_empty() {
+            self.behind.lock().spare.append(pieces);
+        }
+    }
+}
+
+impl Behind {
+    /// Takes over what is on the page and was not before: there is room, but where a piece was let go of or filled otherwise meanwhile.
+    fn take_over(&mut self, page: &Page, thread: u32, room: &NoteRoom) {
+        let lines = page.since(self.taken);
+        self.taken += lines.len();
+        if self.current.lines.capacity() - self.current.lines.len() >= lines.len() {
+            self.current.thread = thread;
+            self.current.lines.extend(lines);
+        } else {
+            lines.for_each(|line| self.add(thread, line, room));
+        }
+    }
+
+    fn add(&mut self, thread: u32, line: Line, room: &NoteRoom) {
+        if self.current.is_full() {
+            self.begin_piece(|| {
+                room.take_in_any_case();
+                true
+            });
+        }
+        self.current.thread = thread;
+        self.current.lines.push(line);
+    }
+
+    /// Whether a whole page goes into the current piece.
+    fn is_ready(&self) -> bool {
+        self.current.has_memory() && self.current.lines.is_empty()
+    }
+
+    /// Begins a piece, if there is one: where it was kept, or where there is room. Whether there was.
+    fn begin_piece(&mut self, has_room: impl FnOnce() -> bool) -> bool {
+        let next = self.spare.pop().or_else(|| has_room().then(Piece::new));
+        let has_next = next.is_some();
+        if let Some(next) = next {
+            self.end_piece(next);
+        }
+        has_next
+    }
+
+    fn end_piece(&mut self, next: Piece) {
+        let ended = std::mem::replace(&mut self.current, next);
+        if ended.has_memory() {
+            self.full.push(ended);
+        }
+    }
+}
+
+/// What was taken from a thread, and is read now.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pieces: Vec<Piece>,
+    /// What was on the page after them. The memory stays here.
+    rest: Piece,
+}
+
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // read through CUPTI alone
+impl Taken {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.iter().chain([&self.rest]).all(|piece| piece.lines.is_empty())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Noted> {
+        let pieces = self.pieces.iter().chain([&self.rest]);
+        let noted = |(thread, line)| {
+            let (note, then) = notes_of(line);
+            std::iter::once((thread, note)).chain(then.map(|note| (thread, note)))
+        };
+        pieces.flat_map(|piece| piece.lines.iter().map(|line| (piece.thread, line))).flat_map(noted)
+    }
+
+    /// It was read: forgets it, and gives back all room but that of the pieces which remain, for the thread to [`keep`](Notes::keep).
+    pub(crate) fn clear(&mut self, room: &NoteRoom) -> &mut Vec<Piece> {
+        let filled = self.pieces.iter().filter(|piece| !piece.lines.is_empty()).count();
+        self.rest.lines.clear();
+        self.pieces.retain(Piece::has_memory);
+        self.pieces.iter_mut().for_each(|piece| piece.lines.clear());
+        let kept = if room.is_scarce() { 0 } else { filled };
+        let gone = self.pieces.len().saturating_sub(kept);
+        self.pieces.truncate(kept);
+        room.give_back(gone);
+        &mut self.pieces
+    }
+}

@@ -1,0 +1,71 @@
+//! The rows of one thread: one for each node and range that it has met.
+
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use super::row::{Row, RowIdentity};
+use crate::budget::Budget;
+use crate::chunked::Chunked;
+use crate::clock::Clock;
+use crate::record::{Ended, Place};
+
+/// Only the owning thread adds rows and writes them; any thread reads them.
+#[derive(Debug)]
+#[repr(C)] // for the place of the rows see `row::WRITTEN`
+pub(crate) struct Rows {
+    rows: Chunked<Row, 64>,
+    count: AtomicU32,
+}
+
+impl Rows {
+    pub(super) fn new() -> Self {
+        Self { rows: Chunked::new(), count: AtomicU32::new(0) }
+    }
+
+    /// One of the first 64.
+    #[inline(always)]
+    pub(super) fn near(&self, row: usize) -> Option<&Row> {
+        self.rows.near(row)
+    }
+
+    /// [`get`](Self::get) without a call.
+    #[inline(always)]
+    pub(super) fn get_inline(&self, row: usize) -> Option<&Row> {
+        self.rows.get_inline(row)
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, row: usize) -> Option<&Row> {
+        self.rows.get(row)
+    }
+
+    /// What does not change of the row of this place.
+    pub(super) fn identity(&self, place: Place) -> Option<&RowIdentity> {
+        self.rows.get(place.row()).and_then(Row::identity)
+    }
+
+    /// Counts an instance that has ended.
+    pub(super) fn add(&self, ended: Ended, clock: &Clock, budget: &Budget) {
+        let Some(row) = self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested))
+        else {
+            return;
+        };
+        if row.is_unused() {
+            row.enter_first(clock.now().saturating_sub(ended.duration));
+        }
+        row.add(ended.duration, ended.nested, budget);
+    }
+
+    /// A new row, by its number; `None` where there is no room for more.
+    pub(super) fn push(&self, node: u32, identity: impl FnOnce() -> RowIdentity) -> Option<u32> {
+        let index = self.count.load(Relaxed);
+        let row = self.rows.get_or_grow(index as usize)?;
+        row.identify(node, identity());
+        self.count.store(index + 1, Release); // pairs with `iter`: a reader that counts the row sees its identity
+        Some(index)
+    }
+
+    /// All rows. Any thread.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Row> {
+        (0..self.count.load(Acquire) as usize).filter_map(|index| self.rows.get(index))
+    }
+}

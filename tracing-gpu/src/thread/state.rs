@@ -1,0 +1,708 @@
+//! What one thread measures, made of parts; and the paths that lead through them, from a callback to a row.
+//!
+//! A path that is named by a condition does everything, calling next to nothing, or has done nothing and says so: then the next one is tried.
+//! [`engine`](super::engine) says which path applies when.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+
+use parking_lot::{Mutex, MutexGuard};
+use tracing_core::Metadata;
+
+use super::caches::{Children, Remembered};
+use super::engine;
+use super::gate::Gate;
+use super::known::{Known, Lookup};
+use super::launch_log::{Around, Call, LaunchLog};
+use super::lifetimes::OpenLifetimes;
+use super::notes::{Dropped, Taken};
+use super::open_pairs::OpenPairs;
+use super::row::{Row, RowIdentity};
+use super::rows::Rows;
+use super::slab::Slab;
+use super::stack::{Ranges, Stack};
+use super::tape::{RangeRecord, Record, Tape};
+use crate::activity::{InstanceId, Note};
+use crate::clock::{Ticks, read_tsc};
+use crate::record::{Ended, Place, RangeKey, StreamId};
+use crate::session::catalog::ROOT;
+use crate::session::{NvtxRange, Session};
+use crate::span::fields::Fields;
+use crate::span::site::{Site, site_key};
+use crate::span::values::{Changing, SpanValues};
+use crate::stream::{self, StartedPair};
+use crate::summary::RangeStyle;
+
+#[cfg(all(test, target_pointer_width = "64"))]
+#[path = "state/tests.rs"]
+mod tests;
+
+/// Exits elsewhere that a thread is told of before it looks.
+const TOLD: usize = 1024;
+
+/// The state of one thread in one session. Only that thread writes (plain loads and stores); any thread reads for a summary. When a
+/// thread ends, its state goes to the next new thread, statistics and all.
+///
+/// The parts do not know each other: what takes several of them is a path, below.
+#[derive(Debug)]
+#[repr(C, align(512))] // two states never share a pair of cache lines, which processors fetch together; for the order see `row::WRITTEN`
+pub(crate) struct ThreadState {
+    pub(crate) gate: Gate,
+    pub(crate) index: u32,
+    nvtx: bool,
+    pub(super) statistics: bool,
+    /// Whether a timeline is written.
+    pub(super) is_taped: bool,
+    pub(crate) session: &'static Session,
+    pub(crate) stack: Stack,
+    pub(crate) slab: Slab,
+    children: Children,
+    remembered: Remembered,
+    pub(super) rows: Rows,
+    pub(super) pairs: OpenPairs,
+    /// Start of the window that the rows are of.
+    pub(crate) window: AtomicU64,
+    known: Mutex<Known>,
+    /// Ranges that were exited on other threads, and when.
+    told: Mutex<Vec<(u64, Ticks)>>,
+    pub(super) launches: LaunchLog,
+    pub(crate) tape: Tape,
+    /// The name of the thread.
+    pub(crate) name: Mutex<String>,
+}
+
+/// What came of an exit on the path `counting`.
+pub(crate) enum CountingExit {
+    /// All is done.
+    Done,
+    /// The range is closed, and its instance is still to be counted: that takes memory.
+    Uncounted(Ended),
+    /// Nothing has happened: calls into CUDA were made in the range, see [`exit_noted`](ThreadState::exit_noted). Or there is none.
+    Noted,
+    /// Nothing has happened.
+    Not,
+}
+
+/// Finds the values of a span that has its own.
+pub(crate) type FindValues<'a> = &'a dyn Fn(u64) -> Option<Arc<SpanValues>>;
+
+impl ThreadState {
+    pub(crate) fn new(session: &'static Session, index: u32) -> Self {
+        Self {
+            gate: Gate::closed(),
+            index,
+            nvtx: session.nvtx,
+            statistics: session.statistics,
+            is_taped: session.tape_room.is_some(),
+            session,
+            stack: Stack::new(),
+            slab: Slab::new(),
+            children: Children::new(),
+            remembered: Remembered::new(),
+            rows: Rows::new(),
+            pairs: OpenPairs::new(),
+            window: AtomicU64::new(session.window()),
+            known: Mutex::default(),
+            told: Mutex::default(),
+            launches: LaunchLog::new(),
+            tape: Tape::new(session.tape_room.as_ref()),
+            name: Mutex::default(),
+        }
+    }
+}
+
+/// New spans.
+impl ThreadState {
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are remembered and the span has no values of its own.
+    #[inline(always)]
+    pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
+        let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
+        let place = self.children.get(parent, site_key(metadata)).filter(|place| !place.has_own_values())?;
+        Some((place, self.rows.get_inline(place.row())?))
+    }
+
+    /// Node of the innermost open range, under which a new span without an explicit parent is.
+    pub(crate) fn current_node(&self) -> u32 {
+        self.stack.top().map_or(ROOT, |top| top.place().node())
+    }
+
+    /// The place of a new span of this call site under a parent; [`Place::NONE`] if it is filtered out.
+    pub(crate) fn child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+        let site = site_key(metadata);
+        self.children.get(parent, site).unwrap_or_else(|| {
+            self.find_child(parent, site, || {
+                let site = self.site(metadata);
+                if !site.enabled {
+                    return Place::NONE;
+                }
+                if site.own_values {
+                    return Place::new(parent, 0).with_own_values(); // its name, and so its node, is known only when it is created
+                }
+                let key = RangeKey { label: site.label, category: 0, style: RangeStyle::PushPop };
+                self.place(self.node(parent, key), key, metadata)
+            })
+        })
+    }
+
+    /// A place that another thread made, on this one.
+    #[inline]
+    pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
+        // The cache of children serves here too: the row of the other thread stands for the call site, which it never equals.
+        let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
+        self.children.get(place.node(), row).unwrap_or_else(|| {
+            self.find_child(place.node(), row, || {
+                let identity = other.rows.identity(place);
+                identity.map_or(Place::NONE, |identity| self.place(place.node(), identity.key, identity.metadata))
+            })
+        })
+    }
+
+    /// A place that is not in the cache, or not any more.
+    #[inline(never)]
+    fn find_child(&self, parent: u32, site: u64, make: impl FnOnce() -> Place) -> Place {
+        let known = self.known.lock().child(parent, site);
+        let place = known.unwrap_or_else(|| {
+            let place = make(); // which may look up others, and run a tool's code
+            self.known.lock().know_child(parent, site, place);
+            place
+        });
+        self.children.insert(parent, site, place);
+        place
+    }
+
+    /// Counts the creation of a span.
+    pub(crate) fn add_call(&self, place: Place) {
+        if let Some(row) = self.rows.get(place.row()) {
+            row.add_call(&self.session.clock);
+        }
+    }
+
+    /// Remembers where the span with this registry id is counted. Only for spans created on this thread.
+    #[inline(always)]
+    pub(crate) fn remember(&self, id: u64, place: Place) {
+        self.remembered.insert(id, place);
+    }
+
+    /// Remembers the stream that a parent of the span with this registry id names, 0 for none: for each new span from the time on that any names one.
+    pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
+        self.remembered.inherit_stream(id, stream);
+    }
+
+    /// The stream that a parent of a remembered span names.
+    pub(crate) fn inherited_stream(&self, id: u64) -> StreamId {
+        self.remembered.stream(id)
+    }
+
+    /// Where the span with this registry id, created on this thread, is counted, if it is remembered.
+    #[inline(always)]
+    pub(crate) fn remembered(&self, id: u64) -> Option<Place> {
+        self.remembered.place(id)
+    }
+}
+
+/// Entries. A place is of this thread.
+impl ThreadState {
+    /// Path `counting`. False where something is in the way, and then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
+        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, read_tsc())
+    }
+
+    /// Path `recording`. False where something is in the way, and then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
+        let start = if self.statistics { read_tsc() } else { 0 };
+        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, start)
+    }
+
+    /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.
+    #[inline(never)]
+    pub(crate) fn enter_on_stream(&self, span: u64, place: Place, stream: StreamId) {
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        if !self.enter_counting(span, place) {
+            return self.enter_begun(span, place, None, pair);
+        }
+        if let Some(pair) = pair {
+            self.keep_pair(place, pair);
+        }
+    }
+
+    /// Path `general`: opens any range, timed on `stream` if that is not 0.
+    #[inline(never)]
+    pub(crate) fn enter_general(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
+        // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        self.enter_begun(span, place, values, pair);
+    }
+
+    /// Path `general`, of a span that has values of its own.
+    #[inline(never)]
+    pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues, now: &Changing, stream: StreamId) {
+        let place = self.place_now(values, now.category);
+        if place.is_none() {
+            return self.session.drop_span();
+        }
+        self.enter_general(span, place.with_own_values(), Some(values), stream);
+        if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
+            values.with_fields(|now, fields| self.record_values(start, now, fields));
+        }
+    }
+
+    /// Where an entry of this span is counted: `record` may have changed its category.
+    fn place_now(&self, values: &SpanValues, category: u32) -> Place {
+        values.place(self.index, category).unwrap_or_else(|| {
+            let key = RangeKey { label: values.label, category, style: RangeStyle::PushPop };
+            self.place(values.node, key, values.metadata)
+        })
+    }
+
+    /// After the start was recorded on a stream, if that was so.
+    #[inline(never)]
+    fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, pair: Option<StartedPair>) {
+        let range = if self.has_tool() { self.nvtx_range(place) } else { None };
+        let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
+        // Under a tool, the start is set below.
+        let start = if range.is_some() { 0 } else { self.now() };
+        let Some(frame) = self.stack.push(span, place, start) else {
+            pair.into_iter().for_each(stream::abandon);
+            return self.session.drop_span();
+        };
+        if let (Some(range), Some(attributes)) = (range, attributes) {
+            self.gate.while_closed(|| {
+                // Next to nothing is left between the clock and the tool, which may call CUDA in this range: one store, and no
+                // branch, whose other side may be a line of code that has to be fetched.
+                range.domain.push_timed(&attributes, || frame.start_at(self.now_in_order()));
+            });
+        }
+        if let Some(pair) = pair {
+            self.keep_pair(place, pair);
+        }
+    }
+
+    /// Keeps the start of the innermost range.
+    #[inline(always)]
+    fn keep_pair(&self, place: Place, pair: StartedPair) {
+        let below = self.stack.depth().wrapping_sub(1);
+        self.pairs.keep(below, place, self.window.load(Relaxed), pair, || self.key(place));
+    }
+
+    #[inline(never)]
+    fn key(&self, place: Place) -> Option<RangeKey> {
+        self.identity(place).map(|identity| identity.key)
+    }
+}
+
+/// Exits.
+impl ThreadState {
+    /// Path `counting`.
+    #[inline(always)]
+    pub(crate) fn exit_counting(&self, span: u64) -> CountingExit {
+        if !nvtx_rs::is_tool_absent() {
+            return CountingExit::Not;
+        }
+        if self.stack.is_top_noted() {
+            return CountingExit::Noted;
+        }
+        let Some(ended) = self.stack.pop_near(span, read_tsc()) else { return CountingExit::Not };
+        match self.rows.get_inline(ended.place.row()) {
+            Some(row) if row.add_near(ended.duration, ended.nested) => CountingExit::Done,
+            _ => CountingExit::Uncounted(ended),
+        }
+    }
+
+    /// Counts an instance that [`exit_counting`](Self::exit_counting) could not.
+    #[inline(never)]
+    pub(crate) fn add_uncounted(&self, place: Place, duration: u64, nested: u64) {
+        self.add(Ended { place, duration, nested });
+    }
+
+    /// Path `counting`, of a range in which calls into CUDA were made. False where something is in the way, and then nothing has happened. Only
+    /// where [`exit_counting`](Self::exit_counting) says so.
+    #[inline(always)]
+    pub(crate) fn exit_noted(&self, span: u64) -> bool {
+        let now = read_tsc();
+        // Nothing is called on this way, so that nothing is saved for it.
+        let Some((below, top)) = self.stack.top_near(span) else { return false };
+        let Some(row) = self.rows.near(top.place().row()).filter(|_| self.launches.end_near(&self.stack, below, now))
+        else {
+            return self.exit_noted_far(span, now);
+        };
+        let ended = self.stack.pop_top(below, top, now);
+        row.add_near(ended.duration, ended.nested) || self.count(ended)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
+        let Some(ended) = self.stack.pop_near(span, now) else { return false };
+        self.launches.end_gone(&self.around(), now);
+        self.count(ended)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count(&self, ended: Ended) -> bool {
+        self.add(ended);
+        true
+    }
+
+    /// Path `recording`. False where something is in the way, and then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn exit_recording(&self, span: u64) -> bool {
+        if !nvtx_rs::is_tool_absent() || self.stack.is_top_noted() {
+            return false;
+        }
+        if !self.statistics {
+            return self.stack.pop_near(span, 0).is_some();
+        }
+        let now = read_tsc();
+        let Some(ended) = self.stack.pop_near(span, now) else { return false };
+        self.add(ended);
+        self.record_ended(ended, now, self.stack.depth());
+        true
+    }
+
+    /// Path `on_stream`. False where something is in the way, and then nothing has happened.
+    #[inline(never)]
+    pub(crate) fn exit_on_stream(&self, span: u64) -> bool {
+        match self.exit_counting(span) {
+            CountingExit::Done => {}
+            CountingExit::Uncounted(ended) => self.add_uncounted(ended.place, ended.duration, ended.nested),
+            CountingExit::Noted if self.exit_noted(span) => {}
+            CountingExit::Noted | CountingExit::Not => return false,
+        }
+        self.end_pair();
+        true
+    }
+
+    /// Path `general`: closes the range of `span` if it is the innermost one. Returns false if it is not.
+    pub(crate) fn exit_general(&self, span: u64) -> bool {
+        if !self.stack.is_top(span) {
+            return false;
+        }
+        let now = if self.has_tool() { self.pop_tool() } else { self.now() };
+        if let Some(ended) = self.stack.pop(now) {
+            self.add(ended);
+            self.record_ended(ended, now, self.stack.depth());
+        }
+        self.launches.end_gone(&self.around(), now);
+        self.end_pair();
+        true
+    }
+
+    /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
+    #[inline(never)]
+    pub(crate) fn exit_below(&self, span: u64, values: FindValues<'_>) -> bool {
+        self.launches.end_left(&self.around());
+        let told = std::mem::take(&mut *self.told.lock());
+        let mut shell = Shell { thread: self, values: Some(values) };
+        match self.stack.exit_below(span, &told, &mut shell) {
+            Some(left) => {
+                self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
+                self.launches.begin_again(&self.around(), &left);
+                if self.pairs.any() {
+                    self.pairs.end_below(&left, &self.session.streams);
+                    self.left_pair();
+                }
+                true
+            }
+            None => {
+                self.told.lock().extend(told); // not for this exit
+                false
+            }
+        }
+    }
+
+    /// Tells this thread that a range open on it was exited elsewhere. It looks at its next out-of-order exit.
+    pub(crate) fn tell(&self, span: u64) {
+        let mut told = self.told.lock();
+        if told.len() < TOLD {
+            told.push((span, self.now()));
+        }
+    }
+
+    #[inline(never)]
+    fn pop_tool(&self) -> Ticks {
+        let range = self.stack.top().and_then(|top| self.nvtx_range(top.place()));
+        self.gate.while_closed(|| self.pop_range(range))
+    }
+
+    /// Pops a range of a tool's, if there is one, and says when.
+    fn pop_range(&self, range: Option<NvtxRange>) -> Ticks {
+        range.map_or_else(|| self.now(), |range| range.domain.pop_timed(|| self.now_in_order()))
+    }
+
+    /// Records the end of the range that has just been taken off the top of the stack, if it is timed.
+    #[inline(always)]
+    fn end_pair(&self) {
+        if self.pairs.end_top(self.stack.depth(), &self.session.streams) {
+            self.left_pair();
+        }
+    }
+
+    #[inline(always)]
+    fn left_pair(&self) {
+        if !self.pairs.any() && stream::current() == 0 {
+            engine::look_again(); // the stream was left before the range
+        }
+    }
+
+    pub(crate) fn add(&self, ended: Ended) {
+        if self.statistics {
+            self.rows.add(ended, &self.session.clock, &self.session.budget);
+        }
+    }
+
+    /// Records a range of this thread that has ended, if a timeline is written.
+    #[inline]
+    fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
+        if let Some(identity) = self.identity(ended.place).filter(|_| self.tape.is_written()) {
+            let (start, depth, cut) = (end.saturating_sub(ended.duration), depth as u32, !self.session.is_running());
+            let range = RangeRecord { key: identity.key, start, end, depth, began_on: None, cut };
+            self.tape.record_range(self.thread_id(), &range);
+        }
+    }
+}
+
+/// Calls into CUDA, and lifetimes around them.
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+impl ThreadState {
+    /// Notes a call that is about to be made on this thread.
+    #[inline(always)]
+    pub(crate) fn note_call(&self, call: Call) {
+        // Nothing is called on this way, so that nothing is saved for it.
+        if self.is_taped || self.launches.note_near(&self.stack, |row| self.rows.near(row), call).is_none() {
+            self.note_call_far(call);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_call_far(&self, call: Call) {
+        if self.is_taped || self.launches.note_near(&self.stack, |row| self.rows.get_inline(row), call).is_none() {
+            self.note_any_call(call);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_any_call(&self, call: Call) {
+        let at = if self.is_taped { self.session.clock.now() } else { 0 };
+        self.launches.note(&self.around(), call, at);
+    }
+
+    /// Notes a call of our own.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_own(&self, correlation: u32) {
+        self.note(&Note::Own { correlation });
+    }
+
+    pub(super) fn note(&self, note: &Note) -> bool {
+        self.launches.notes.push(note, &self.session.note_room)
+    }
+
+    /// Hands over what was noted since the last time. Any thread. Returns which notes were dropped since then.
+    pub(crate) fn take_notes(&self, into: &mut Taken) -> Dropped {
+        self.launches.notes.take(into, &self.session.note_room)
+    }
+
+    /// That was read.
+    pub(crate) fn give_back(&self, taken: &mut Taken) {
+        self.launches.notes.keep(taken.clear(&self.session.note_room));
+    }
+
+    /// A lifetime begins on this thread: its number, by which it ends.
+    pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
+        self.launches.begin_lifetime(label, start, self.session.is_collecting(), || self.name.lock().clone())
+    }
+
+    /// A lifetime that began on this thread has ended, at `end` if that is measured. Any thread.
+    pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
+        self.launches.end_lifetime(instance, end, &self.session.note_room);
+    }
+
+    /// Lifetimes that began here and have not ended. Any thread.
+    pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
+        self.launches.open_lifetimes()
+    }
+
+    fn around(&self) -> Around<'_> {
+        Around { stack: &self.stack, rows: &self.rows, session: self.session }
+    }
+}
+
+/// Beginnings and ends of threads and windows.
+impl ThreadState {
+    /// A thread takes this state: its number in the operating system.
+    pub(super) fn set_thread(&self, thread: u32) {
+        self.launches.notes.set_thread(thread, &self.session.note_room);
+    }
+
+    /// Ends every range that is open on this thread. Returns their places, innermost first.
+    pub(crate) fn unwind(&self) -> Vec<Place> {
+        self.told.lock().clear();
+        let places = self.stack.unwind(&mut Shell { thread: self, values: None });
+        self.launches.end_gone(&self.around(), self.now());
+        self.pairs.end_all(&self.session.streams);
+        places
+    }
+
+    /// Forgets open ranges and remembered spans, for the next thread.
+    pub(crate) fn abandon(&self) -> Vec<Place> {
+        struct Nothing;
+        impl Ranges for Nothing {
+            fn close(&mut self, _: Place, _: u64) -> Ticks {
+                0
+            }
+            fn reopen(&mut self, _: Place, _: u64) -> Ticks {
+                0
+            }
+            fn ended(&mut self, _: Ended, _: Ticks, _: usize) {}
+            fn domain(&self, _: Place) -> u32 {
+                0
+            }
+        }
+        self.remembered.clear();
+        self.told.lock().clear();
+        self.pairs.abandon(|_| true);
+        let places = self.stack.unwind(&mut Nothing);
+        self.launches.end_gone(&self.around(), self.now());
+        self.launches.leave_lifetimes();
+        places
+    }
+
+    /// Starts over for the session's new window.
+    pub(crate) fn restart(&self, start: Ticks) {
+        for row in self.rows.iter() {
+            row.clear();
+        }
+        for depth in 0..self.stack.depth() {
+            if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
+                self.record(|| Record::Restarted { depth: depth as u32, before, start });
+            }
+        }
+        self.stack.restart(start);
+        self.window.store(start, Release); // pairs with the reader in `drain`: rows are of this window once it is seen
+    }
+}
+
+/// What paths and others ask of it.
+impl ThreadState {
+    /// The operating system's number of the thread that has this state.
+    pub(crate) fn thread_id(&self) -> u32 {
+        self.launches.thread()
+    }
+
+    /// All rows. Any thread.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    pub(crate) fn identity(&self, place: Place) -> Option<&RowIdentity> {
+        self.rows.identity(place)
+    }
+
+    /// What this thread has met. Foreign code that runs meanwhile finds the gate closed, and so does not come here.
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock()
+    }
+
+    /// Where it looks up what it does not know.
+    pub(crate) fn lookup(&self) -> Lookup<'_> {
+        Lookup { session: self.session, gate: &self.gate, rows: &self.rows }
+    }
+
+    /// What is known of a call site.
+    fn site(&self, metadata: &'static Metadata<'static>) -> Site {
+        self.known.lock().site(&self.lookup(), metadata)
+    }
+
+    /// Node of a range under a parent.
+    pub(crate) fn node(&self, parent: u32, key: RangeKey) -> u32 {
+        self.known.lock().node(&self.lookup(), parent, key)
+    }
+
+    /// The place of a node and key on this thread, with a row of its own from the first time on.
+    pub(crate) fn place(&self, node: u32, key: RangeKey, metadata: &'static Metadata<'static>) -> Place {
+        self.known.lock().place(&self.lookup(), node, key, metadata)
+    }
+
+    /// Records something of this thread, if a timeline is written.
+    pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
+        if self.tape.is_written() {
+            self.record_with_fields(record(), &Fields::default());
+        }
+    }
+
+    /// Records something that has fields, if a timeline is written.
+    pub(crate) fn record_with_fields(&self, record: Record, fields: &Fields) {
+        self.tape.record(self.thread_id(), record, fields);
+    }
+
+    /// Records the values of the range that starts then, if a timeline is written.
+    pub(crate) fn record_values(&self, start: Ticks, values: &Changing, fields: &Fields) {
+        self.tape.record_values(self.thread_id(), start, values, fields);
+    }
+
+    /// Whether our ranges go to a tool.
+    fn has_tool(&self) -> bool {
+        self.nvtx && nvtx_rs::is_tool_attached()
+    }
+
+    fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {
+        self.identity(place).map(|identity| identity.nvtx)
+    }
+
+    /// The clock, if anything is measured or recorded.
+    #[inline(always)]
+    fn now(&self) -> Ticks {
+        if self.statistics || self.is_taped { self.session.clock.now() } else { 0 }
+    }
+
+    /// [`now`](Self::now) for a moment that a tool takes too, right afterwards.
+    fn now_in_order(&self) -> Ticks {
+        if self.statistics || self.is_taped { self.session.clock.now_in_order() } else { 0 }
+    }
+}
+
+/// What the stack does outside itself when it closes and re-opens.
+struct Shell<'a> {
+    thread: &'a ThreadState,
+    values: Option<FindValues<'a>>,
+}
+
+impl Ranges for Shell<'_> {
+    fn close(&mut self, place: Place, _span: u64) -> Ticks {
+        let range = self.thread.nvtx_range(place);
+        let range = range.filter(|_| self.thread.has_tool());
+        self.thread.gate.while_closed(|| self.thread.pop_range(range))
+    }
+
+    fn reopen(&mut self, place: Place, span: u64) -> Ticks {
+        let range = self.thread.nvtx_range(place);
+        let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values(span));
+        let range = range.filter(|_| self.thread.has_tool());
+        let attributes =
+            range.map(|range| own.as_ref().map_or(range.attributes, |own| own.now().apply(range.attributes)));
+        let start = self.thread.gate.while_closed(|| match (range, attributes) {
+            (Some(range), Some(attributes)) => range.domain.push_timed(&attributes, || self.thread.now_in_order()),
+            _ => self.thread.now(),
+        });
+        if let Some(own) = own {
+            own.with_fields(|now, fields| self.thread.record_values(start, now, fields));
+        }
+        start
+    }
+
+    fn ended(&mut self, ended: Ended, end: Ticks, depth: usize) {
+        self.thread.add(ended);
+        self.thread.record_ended(ended, end, depth);
+        self.thread.launches.end_at(&self.thread.around(), depth, end);
+    }
+
+    fn domain(&self, place: Place) -> u32 {
+        // What only stands in for a range is in no domain: no tool has it, and its exit is nobody's.
+        self.thread.identity(place).map_or(u32::MAX, |identity| self.thread.session.domain_of_label(identity.key.label))
+    }
+}

@@ -1,0 +1,210 @@
+//! The front end that shares a stack with other layers.
+
+use std::sync::Arc;
+
+use tracing_core::{Event, Interest, Metadata, Subscriber, span};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+
+use super::{Found, Home, own_values};
+use crate::record::{Place, StreamId};
+use crate::session::catalog::ROOT;
+use crate::span::values::SpanValues;
+use crate::thread::engine::Engine;
+use crate::thread::state::ThreadState;
+
+/// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
+///
+/// It can be anywhere in the stack. It never turns a call site off for other layers: its filter only decides what it measures
+/// itself.
+#[derive(Debug)]
+#[must_use = "a layer measures nothing until it is added to a subscriber"]
+pub struct GpuLayer {
+    engine: &'static Engine,
+}
+
+impl GpuLayer {
+    pub(crate) fn new(engine: &'static Engine) -> Self {
+        Self { engine }
+    }
+}
+
+impl<S> Layer<S> for GpuLayer
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::always()
+    }
+
+    #[inline]
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
+        let _followed = super::new_span(self.engine, &ctx, id.into_u64(), attributes);
+    }
+
+    #[inline]
+    fn on_enter(&self, id: &span::Id, ctx: Context<'_, S>) {
+        super::enter(self.engine, &ctx, id.into_u64());
+    }
+
+    #[inline]
+    fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
+        super::exit(self.engine, &ctx, id.into_u64());
+    }
+
+    fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
+        super::record(self.engine, &ctx, id.into_u64(), record);
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        super::event(self.engine, event);
+    }
+}
+
+/// The values of a span, one entry for each profiler that measures it.
+///
+/// The registry drops them when the span has closed, and that ends its lifetime: without an `on_close` of the layer, spans that have no
+/// values of their own pay nothing for it.
+struct OwnValues(Vec<(&'static Engine, Arc<SpanValues>)>);
+
+impl Drop for OwnValues {
+    fn drop(&mut self) {
+        for (engine, values) in &self.0 {
+            own_values::close(engine, engine.thread(), values);
+        }
+    }
+}
+
+/// The thread that creates a span remembers its place. Values of its own are among the extensions of the span in the registry.
+impl<S> Home for Context<'_, S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    type Given = u64;
+    type Created = u64;
+
+    #[inline(always)]
+    fn keep_counting(thread: &ThreadState, id: u64, place: Place) -> Option<u64> {
+        thread.remember(id, place);
+        Some(id)
+    }
+
+    #[inline]
+    fn keep(
+        &self,
+        engine: &'static Engine,
+        thread: &ThreadState,
+        id: u64,
+        place: Place,
+        values: Option<Arc<SpanValues>>,
+    ) -> Option<u64> {
+        thread.remember(id, place);
+        if let Some(values) = values {
+            if let Some(span) = self.span(&span::Id::from_u64(id)) {
+                keep_values(engine, &span, values);
+            }
+        }
+        Some(id)
+    }
+
+    fn keep_inherited(thread: &ThreadState, id: u64, stream: StreamId) {
+        thread.inherit_stream(id, stream);
+    }
+
+    #[inline(always)]
+    fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
+        thread.remembered(id).filter(|place| !place.has_own_values())
+    }
+
+    fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {
+        thread.inherited_stream(id)
+    }
+
+    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found {
+        match thread.remembered(id) {
+            Some(place) if place.is_none() => return Found::Hidden(place.node()),
+            Some(place) if !place.has_own_values() => return Found::Counted(place),
+            _ => {}
+        }
+        let Some(span) = self.span(&span::Id::from_u64(id)) else { return Found::Nothing };
+        if let Some(values) = own_values_of(engine, &span) {
+            return Found::WithValues(values);
+        }
+        let parent = span.parent().map_or(ROOT, |parent| node_of(engine, thread, parent));
+        let place = thread.child(parent, span.metadata());
+        if place.is_none() {
+            Found::Hidden(parent)
+        } else if place.has_own_values() {
+            Found::Nothing
+        } else {
+            Found::Counted(place)
+        }
+    }
+
+    fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId {
+        if thread.remembered(id).is_some() {
+            return thread.inherited_stream(id);
+        }
+        let Some(span) = self.span(&span::Id::from_u64(id)) else { return 0 };
+        let own = |span: SpanRef<'_, S>| own_values_of(engine, &span).map_or(0, |values| values.now().stream);
+        span.scope().skip(1).map(own).find(|&stream| stream != 0).unwrap_or(0)
+    }
+
+    fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>> {
+        own_values_of(engine, &self.span(&span::Id::from_u64(id))?)
+    }
+
+    #[inline]
+    fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32 {
+        match Self::place_here(thread, id) {
+            Some(place) => place.node(),
+            None => self.span(&span::Id::from_u64(id)).map_or(ROOT, |span| node_of(engine, thread, span)),
+        }
+    }
+
+    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool {
+        let span = self.span(&span::Id::from_u64(id));
+        span.is_some_and(|span| engine.session.is_enabled(span.metadata()))
+    }
+}
+
+/// Puts the values of a span beside it in the registry.
+#[inline(never)]
+fn keep_values<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, values: Arc<SpanValues>) {
+    let mut extensions = span.extensions_mut();
+    match extensions.get_mut::<OwnValues>() {
+        Some(OwnValues(all)) => all.push((engine, values)),
+        None => extensions.insert(OwnValues(vec![(engine, values)])),
+    }
+}
+
+fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Arc<SpanValues>> {
+    let extensions = span.extensions();
+    let OwnValues(all) = extensions.get()?;
+    all.iter().find(|(profiler, _)| std::ptr::eq(*profiler, engine)).map(|(_, values)| Arc::clone(values))
+}
+
+/// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there down.
+fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: SpanRef<'a, S>) -> u32 {
+    let mut sites = Vec::new();
+    let mut node = ROOT;
+    for ancestor in span.scope() {
+        let id = ancestor.id().into_u64();
+        if let Some(place) = thread.remembered(id).filter(|place| !place.has_own_values()) {
+            node = place.node();
+            break;
+        }
+        if let Some(values) = own_values_of(engine, &ancestor) {
+            node = values.node;
+            break;
+        }
+        sites.push(ancestor.metadata());
+    }
+    for metadata in sites.into_iter().rev() {
+        let place = thread.child(node, metadata);
+        if !place.is_none() {
+            node = place.node();
+        }
+    }
+    node
+}

@@ -1,0 +1,277 @@
+//! The front ends, and what they share: from a callback to the thread's state.
+//!
+//! A layer and a subscriber differ in where a span's data lives, which [`Home`] says. All else is here, once, and compiled for each of them.
+//! The paths and when they apply: [`engine`](crate::thread::engine).
+
+pub(crate) mod layer;
+mod marks;
+mod own_values;
+pub(crate) mod subscriber;
+
+use std::sync::Arc;
+
+use tracing_core::{Event, span};
+
+use crate::record::{Place, StreamId};
+use crate::session::catalog::ROOT;
+use crate::span::values::SpanValues;
+use crate::stream;
+use crate::thread::engine::Engine;
+use crate::thread::state::{CountingExit, ThreadState};
+
+/// Where a front end keeps what is known of its spans: beside those of a registry, or in slabs of our own.
+trait Home {
+    /// What a span is known by when it is new: its id, where somebody else gives it.
+    type Given: Copy;
+    /// A span that was just created.
+    type Created: Copy;
+
+    /// Keeps the place of a new span without values of its own; `None` where that takes more than a few stores, and then nothing has happened.
+    fn keep_counting(thread: &ThreadState, given: Self::Given, place: Place) -> Option<Self::Created>;
+    /// Keeps any new span. `None` where there is no room.
+    fn keep(
+        &self,
+        engine: &'static Engine,
+        thread: &ThreadState,
+        given: Self::Given,
+        place: Place,
+        values: Option<Arc<SpanValues>>,
+    ) -> Option<Self::Created>;
+    /// Keeps the stream that a parent of a new span names, 0 for none.
+    fn keep_inherited(thread: &ThreadState, created: Self::Created, stream: StreamId);
+
+    /// The place of a span that was created on this thread and has no values of its own: all that the fast paths ask for.
+    fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
+    /// The stream that a parent of such a span names, 0 for none.
+    fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
+
+    /// Any span that is about to be entered.
+    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found;
+    /// The stream of the nearest parent of any span that names one, 0 for none.
+    fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId;
+    /// The values of a span that has its own.
+    fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
+    /// The node under which the children of any span are.
+    fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32;
+    /// Whether this is a live span that the filter lets through.
+    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool;
+}
+
+/// A span that is about to be entered.
+enum Found {
+    /// Is counted here, on this thread.
+    Counted(Place),
+    WithValues(Arc<SpanValues>),
+    /// Is filtered out, and was created under this node.
+    Hidden(u32),
+    Nothing,
+}
+
+/// A new span; `None` where it is not followed.
+#[inline(always)]
+fn new_span<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    given: H::Given,
+    attributes: &span::Attributes<'_>,
+) -> Option<H::Created> {
+    match engine.creating().and_then(|thread| new_span_counting::<H>(thread, given, attributes)) {
+        Some(created) => Some(created),
+        None => new_span_general(engine, home, given, attributes),
+    }
+}
+
+/// A span that takes no more than counting.
+#[inline(always)]
+fn new_span_counting<H: Home>(
+    thread: &ThreadState,
+    given: H::Given,
+    attributes: &span::Attributes<'_>,
+) -> Option<H::Created> {
+    if !attributes.is_contextual() {
+        return None;
+    }
+    let (place, row) = thread.child_counting(attributes.metadata())?;
+    let calls = Some(row.calls()).filter(|calls| *calls > 0)?; // the first one's moment is taken
+    let created = H::keep_counting(thread, given, place)?;
+    row.add_call_to(calls);
+    Some(created)
+}
+
+#[inline(never)]
+fn new_span_general<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    given: H::Given,
+    attributes: &span::Attributes<'_>,
+) -> Option<H::Created> {
+    let Some(thread) = engine.thread() else {
+        engine.count_unfollowed();
+        return None;
+    };
+    let has_streams = thread.session.has_streams();
+    let inherited = if has_streams { parent_stream(engine, home, thread, attributes) } else { 0 };
+    // A stream in play keeps entries off the fast path, not this.
+    let created = new_span_counting::<H>(thread, given, attributes).or_else(|| {
+        let parent = match attributes.parent() {
+            None if attributes.is_contextual() => thread.current_node(),
+            None => ROOT,
+            Some(parent) => home.node(engine, thread, parent.into_u64()),
+        };
+        let place = thread.child(parent, attributes.metadata());
+        if place.is_none() {
+            home.keep(engine, thread, given, Place::hidden(parent), None)
+        } else if place.has_own_values() {
+            let values = own_values::create(thread, parent, attributes);
+            home.keep(engine, thread, given, Place::new(values.node, 0).with_own_values(), Some(values))
+        } else {
+            thread.add_call(place);
+            home.keep(engine, thread, given, place, None)
+        }
+    });
+    if let Some(created) = created.filter(|_| has_streams) {
+        H::keep_inherited(thread, created, inherited);
+    }
+    created
+}
+
+/// The stream that the parent of a new span names or has inherited; 0 for none.
+fn parent_stream<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    thread: &ThreadState,
+    attributes: &span::Attributes<'_>,
+) -> StreamId {
+    let parent = match attributes.parent() {
+        Some(parent) => Some(parent.into_u64()),
+        None if attributes.is_contextual() => thread.stack.top().map(|top| top.span()),
+        None => None,
+    };
+    let Some(parent) = parent else { return 0 };
+    if H::place_here(thread, parent).is_some() {
+        return H::inherited_here(thread, parent); // not looked up in a registry, however deep it is
+    }
+    match home.values(engine, parent).map_or(0, |values| values.now().stream) {
+        0 => home.inherited_stream(engine, thread, parent),
+        own => own,
+    }
+}
+
+#[inline(always)]
+fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+    let counting = engine.counting().filter(|thread| {
+        let place = H::place_here(thread, id);
+        place.is_some_and(|place| thread.enter_counting(id, place))
+    });
+    if counting.is_none() {
+        enter_otherwise(engine, home, id);
+    }
+}
+
+#[inline(never)]
+fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+    if let Some(thread) = engine.on_stream() {
+        if let Some(place) = H::place_here(thread, id) {
+            return match stream::current() {
+                0 => enter_inherited::<H>(thread, id, place),
+                stream => thread.enter_on_stream(id, place, stream),
+            };
+        }
+    }
+    if let Some(thread) = engine.recording() {
+        if H::place_here(thread, id).is_some_and(|place| thread.enter_recording(id, place)) {
+            return;
+        }
+    }
+    enter_general(engine, home, id);
+}
+
+/// Path `on_stream`, outside of all `with_stream`s.
+#[inline(never)]
+fn enter_inherited<H: Home>(thread: &ThreadState, id: u64, place: Place) {
+    thread.enter_on_stream(id, place, stream_of_entry(thread, 0, || H::inherited_here(thread, id)));
+}
+
+/// Any entry, also of a span that was created on another thread, has values of its own, or is no longer remembered.
+#[inline(never)]
+fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+    let Some(thread) = engine.thread() else { return };
+    let inherited = || home.inherited_stream(engine, thread, id);
+    match home.find(engine, thread, id) {
+        Found::Counted(place) => thread.enter_general(id, place, None, stream_of_entry(thread, 0, inherited)),
+        Found::WithValues(values) => {
+            let now = values.now();
+            thread.enter_with_values(id, &values, &now, stream_of_entry(thread, now.stream, inherited));
+        }
+        // Where its parent is not open, what is created inside belongs under that parent.
+        Found::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
+            thread.enter_general(id, Place::stand_in(parent), None, 0);
+        }
+        Found::Hidden(_) | Found::Nothing => {}
+    }
+}
+
+/// The stream that an entry is timed on, 0 for none: the span's own, else the thread's, else that of the nearest parent that names one.
+#[inline]
+fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce() -> StreamId) -> StreamId {
+    let session = thread.session;
+    if !session.gpu || own != 0 {
+        return if session.gpu { own } else { 0 };
+    }
+    match stream::current() {
+        0 if session.has_streams() => inherited(),
+        current => current,
+    }
+}
+
+#[inline(always)]
+fn exit<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+    let Some(thread) = engine.counting() else { return exit_otherwise(engine, home, id) };
+    match thread.exit_counting(id) {
+        CountingExit::Done => {}
+        CountingExit::Uncounted(ended) => thread.add_uncounted(ended.place, ended.duration, ended.nested),
+        CountingExit::Noted => exit_noted(engine, home, thread, id),
+        CountingExit::Not => exit_otherwise(engine, home, id),
+    }
+}
+
+/// Apart, so that exits of ranges without calls save nothing for it.
+#[inline(never)]
+fn exit_noted<H: Home>(engine: &'static Engine, home: &H, thread: &ThreadState, id: u64) {
+    if !thread.exit_noted(id) {
+        exit_otherwise(engine, home, id);
+    }
+}
+
+#[inline(never)]
+fn exit_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+    let is_done = engine.on_stream().is_some_and(|thread| thread.exit_on_stream(id))
+        || engine.recording().is_some_and(|thread| thread.exit_recording(id));
+    if !is_done {
+        exit_general(engine, home, id);
+    }
+}
+
+#[inline(never)]
+fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+    let Some(thread) = engine.thread() else { return };
+    if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
+        return;
+    }
+    if home.is_measured(engine, id) {
+        engine.stray_exit(id, thread);
+    }
+}
+
+fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Record<'_>) {
+    let Some(thread) = engine.thread() else { return };
+    if let Some(values) = home.values(engine, id) {
+        own_values::record(thread, &values, record);
+    }
+}
+
+fn event(engine: &'static Engine, event: &Event<'_>) {
+    if let Some(thread) = engine.thread() {
+        marks::mark(thread, event);
+    }
+}

@@ -1,0 +1,135 @@
+//! Spans with values of their own (`nvtx.name`, `nvtx.color`, ...): the slower path that both front ends share.
+
+use std::sync::Arc;
+
+use tracing_core::span;
+
+use crate::record::{Ended, RangeKey};
+use crate::session::catalog::ROOT;
+use crate::span::fields::Fields;
+use crate::span::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
+use crate::summary::RangeStyle;
+use crate::thread::engine::Engine;
+use crate::thread::state::ThreadState;
+use crate::thread::tape::{RangeRecord, Record};
+
+/// Reads the fields of a new span and counts its creation. `parent` is the node it is under.
+#[inline(never)]
+pub(super) fn create(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Arc<SpanValues> {
+    let (session, lookup) = (thread.session, &thread.lookup());
+    let metadata = attributes.metadata();
+    let mut known = thread.known();
+    let mut read = FieldValues::new(known.scratch(), session.tape_room.is_some());
+    thread.gate.while_closed(|| attributes.record(&mut read));
+    let (lifetime, names_a_stream) = (read.lifetime, read.stream.is_some());
+    if let Some((misread, value)) = read.misread() {
+        known.misread(lookup, metadata, misread, value);
+    }
+    let site = known.site(lookup, metadata);
+    let label = read.name().and_then(|name| known.run_time_label(lookup, site.domain, name)).unwrap_or(site.label);
+    let node = known.node(lookup, parent, RangeKey { label, category: 0, style: RangeStyle::PushPop });
+    let category = read.category().map_or(0, |category| known.category(lookup, category));
+    let place = known.place(lookup, node, RangeKey { label, category, style: RangeStyle::PushPop }, metadata);
+    let (changing, Scratch { texts, mut others }) = read.begin(category);
+    known.keep_texts(texts);
+    if others.is_empty() {
+        known.keep_fields(std::mem::take(&mut others)); // a span that has none holds no memory for them
+    }
+    drop(known);
+    if names_a_stream {
+        session.announce_streams();
+    }
+    if !place.is_none() {
+        thread.add_call(place);
+    }
+    let values = SpanValues::new(metadata, (node, label), (thread.index, place), changing, others);
+    if lifetime {
+        begin_lifetime(thread, &values);
+    }
+    Arc::new(values)
+}
+
+/// Takes over the fields of a `record`.
+pub(super) fn record(thread: &ThreadState, values: &SpanValues, record: &span::Record<'_>) {
+    let (session, lookup) = (thread.session, &thread.lookup());
+    let mut known = thread.known();
+    let mut read = FieldValues::new(known.scratch(), session.tape_room.is_some());
+    thread.gate.while_closed(|| record.record(&mut read));
+    let names_a_stream = read.stream.is_some();
+    if let Some((misread, value)) = read.misread() {
+        known.misread(lookup, values.metadata, misread, value);
+    }
+    let category = read.category().map(|category| known.category(lookup, category));
+    let Scratch { texts, others } = values.update(read, category);
+    known.keep_texts(texts);
+    known.keep_fields(others);
+    drop(known);
+    if names_a_stream {
+        session.announce_streams();
+    }
+}
+
+fn lifetime_key(values: &SpanValues, changing: &Changing) -> RangeKey {
+    RangeKey { label: values.label, category: changing.category, style: RangeStyle::StartEnd }
+}
+
+fn begin_lifetime(thread: &ThreadState, values: &SpanValues) {
+    let session = thread.session;
+    let now = values.now();
+    let range = (session.nvtx && nvtx_rs::is_tool_attached())
+        .then(|| thread.gate.while_closed(|| session.nvtx_range(lifetime_key(values, &now))));
+    let start = session.clock.now();
+    let range = range.map(|range| thread.gate.while_closed(|| range.domain.start(&now.apply(range.attributes))));
+    let instance = thread.begin_lifetime(values.label, start);
+    values.begin_lifetime(Lifetime { start, range, shard: thread.index, thread: thread.thread_id(), instance });
+}
+
+/// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and is counted so;
+/// after the finish it stays as it was then.
+pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, values: &SpanValues) {
+    if thread.is_none() && !engine.session.is_running() {
+        return;
+    }
+    let (lifetime, changing, fields) = values.end();
+    if let Some(lifetime) = lifetime {
+        end_lifetime(engine, thread, values, lifetime, &changing, &fields);
+    }
+    if let Some(thread) = thread.filter(|_| fields.memory() > 0) {
+        thread.known().keep_fields(fields);
+    }
+}
+
+fn end_lifetime(
+    engine: &'static Engine,
+    thread: Option<&ThreadState>,
+    values: &SpanValues,
+    lifetime: Lifetime,
+    changing: &Changing,
+    fields: &Fields,
+) {
+    let end = |end| {
+        if let Some(creator) = engine.thread_at(lifetime.shard) {
+            creator.end_lifetime(lifetime.instance, end);
+        }
+    };
+    let Some(thread) = thread else {
+        end(None); // what is not measured is in no table
+        return engine.session.drop_span();
+    };
+    let now = engine.session.clock.now();
+    if let Some(range) = lifetime.range {
+        thread.gate.while_closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain
+    }
+    end(Some(now));
+    let key = lifetime_key(values, changing);
+    let place = thread.place(thread.node(ROOT, key), key, values.metadata);
+    if place.is_none() {
+        return engine.session.drop_span();
+    }
+    thread.add_call(place);
+    thread.add(Ended { place, duration: now.saturating_sub(lifetime.start.max(engine.session.window())), nested: 0 });
+    let start = lifetime.start; // a timeline goes on over windows
+    thread.record_values(start, changing, fields);
+    let began_on = (lifetime.thread != thread.thread_id()).then_some(lifetime.thread);
+    thread.record(|| Record::Range(RangeRecord { key, start, end: now, depth: 0, began_on, cut: false }));
+}

@@ -1,0 +1,211 @@
+//! The front end without a registry: the fastest, for programs that only profile.
+
+use std::sync::Arc;
+
+use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber, span};
+
+use super::{Found, Home, own_values};
+use crate::record::{Place, StreamId};
+use crate::session::catalog::ROOT;
+use crate::span::values::SpanValues;
+use crate::thread::engine::Engine;
+use crate::thread::slab::{Closed, SpanRef, untracked};
+use crate::thread::state::ThreadState;
+
+/// A [`Subscriber`] that only measures: see [`Profiler::subscriber`](crate::Profiler::subscriber).
+///
+/// Events become NVTX marks and are not printed, and other layers do not work with it: there is no registry. Being alone, it turns
+/// call sites that its filter rejects off for good.
+#[derive(Debug)]
+pub struct GpuSubscriber {
+    engine: &'static Engine,
+}
+
+impl GpuSubscriber {
+    pub(crate) fn new(engine: &'static Engine) -> Self {
+        Self { engine }
+    }
+
+    #[inline(never)]
+    fn try_close_general(&self, span: SpanRef) -> bool {
+        let engine = self.engine;
+        let thread = engine.thread();
+        // Closing goes on after the finish, so that slots come back; the slab is then nobody's own.
+        let (home, is_owner) = match thread {
+            Some(thread) if thread.index == span.thread => {
+                if thread.slab.close_near(span) {
+                    return true;
+                }
+                (thread, true)
+            }
+            _ => match engine.thread_at(span.thread) {
+                Some(home) => (home, false),
+                None => return false,
+            },
+        };
+        match home.slab.drop_handle(span, is_owner) {
+            Closed::No => false,
+            Closed::Yes(None) => true,
+            Closed::Yes(Some(values)) => {
+                own_values::close(engine, thread, &values);
+                true
+            }
+        }
+    }
+}
+
+impl Subscriber for GpuSubscriber {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.enabled(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.engine.session.is_running() && self.engine.session.is_enabled(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        let filter = self.engine.session.filter();
+        let levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
+        Some(levels.max().unwrap_or(LevelFilter::OFF))
+    }
+
+    #[inline]
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        super::new_span(self.engine, &Slabs, (), attributes).map_or_else(untracked, SpanRef::to_id)
+    }
+
+    #[inline]
+    fn enter(&self, id: &span::Id) {
+        super::enter(self.engine, &Slabs, id.into_u64());
+    }
+
+    #[inline]
+    fn exit(&self, id: &span::Id) {
+        super::exit(self.engine, &Slabs, id.into_u64());
+    }
+
+    fn clone_span(&self, id: &span::Id) -> span::Id {
+        let span = SpanRef::from_id(id.into_u64());
+        if let Some(home) = self.engine.thread_at(span.thread) {
+            home.slab.add_handle(span);
+        }
+        id.clone()
+    }
+
+    #[inline]
+    fn try_close(&self, id: span::Id) -> bool {
+        let span = SpanRef::from_id(id.into_u64());
+        let thread = self.engine.creating();
+        let is_closed = thread.is_some_and(|thread| thread.index == span.thread && thread.slab.close_near(span));
+        is_closed || self.try_close_general(span)
+    }
+
+    fn record(&self, id: &span::Id, record: &span::Record<'_>) {
+        super::record(self.engine, &Slabs, id.into_u64(), record);
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        super::event(self.engine, event);
+    }
+
+    fn current_span(&self) -> span::Current {
+        let current = self.engine.thread().and_then(|thread| {
+            let top = thread.stack.top()?;
+            let (home, span, place) = locate(self.engine, top.span())?; // its last handle may be gone while it is still entered
+            // Call sites of one name share a row. A `record` goes by the fields of the span's own.
+            let values = if place.has_own_values() { home.slab.values(span) } else { None };
+            let metadata = match values {
+                Some(values) => values.metadata,
+                None => thread.identity(top.place())?.metadata,
+            };
+            Some(span::Current::new(span::Id::from_u64(top.span()), metadata))
+        });
+        current.unwrap_or_else(span::Current::none)
+    }
+}
+
+/// The thread that creates a span keeps all of it in its slab.
+struct Slabs;
+
+impl Home for Slabs {
+    type Given = ();
+    type Created = SpanRef;
+
+    #[inline(always)]
+    fn keep_counting(thread: &ThreadState, (): (), place: Place) -> Option<SpanRef> {
+        thread.slab.create_near(thread.index, place)
+    }
+
+    #[inline]
+    fn keep(
+        &self,
+        _: &'static Engine,
+        thread: &ThreadState,
+        (): (),
+        place: Place,
+        values: Option<Arc<SpanValues>>,
+    ) -> Option<SpanRef> {
+        let created = thread.slab.create(thread.index, place, values);
+        if created.is_none() {
+            thread.session.drop_span();
+        }
+        created
+    }
+
+    fn keep_inherited(thread: &ThreadState, created: SpanRef, stream: StreamId) {
+        thread.slab.inherit_stream(created, stream);
+    }
+
+    #[inline(always)]
+    fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
+        let span = SpanRef::from_id(id);
+        thread.slab.near_place(span).filter(|place| span.thread == thread.index && !place.has_own_values())
+    }
+
+    fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {
+        thread.slab.inherited_stream(SpanRef::from_id(id))
+    }
+
+    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found {
+        let Some((home, span, place)) = locate(engine, id).filter(|(_, _, place)| !place.is_none()) else {
+            return Found::Nothing;
+        };
+        if place.has_own_values() {
+            return home.slab.values(span).map_or(Found::Nothing, Found::WithValues);
+        }
+        let here = if home.index == thread.index { place } else { thread.place_from(home, place) };
+        if here.is_none() {
+            thread.session.drop_span();
+            return Found::Nothing;
+        }
+        Found::Counted(here)
+    }
+
+    fn inherited_stream(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> StreamId {
+        let span = SpanRef::from_id(id);
+        engine.thread_at(span.thread).map_or(0, |home| home.slab.inherited_stream(span))
+    }
+
+    fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>> {
+        let (home, span, place) = locate(engine, id)?;
+        if place.is_none() || !place.has_own_values() { None } else { home.slab.values(span) }
+    }
+
+    #[inline]
+    fn node(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> u32 {
+        locate(engine, id).filter(|(_, _, place)| !place.is_none()).map_or(ROOT, |(_, _, place)| place.node())
+    }
+
+    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool {
+        locate(engine, id).is_some_and(|(_, _, place)| !place.is_none())
+    }
+}
+
+/// A live span, and the state of the thread that it was created on.
+fn locate(engine: &'static Engine, id: u64) -> Option<(&'static ThreadState, SpanRef, Place)> {
+    let span = SpanRef::from_id(id);
+    let home = engine.thread_at(span.thread)?;
+    Some((home, span, home.slab.place(span)?))
+}
