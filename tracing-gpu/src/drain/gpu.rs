@@ -11,8 +11,8 @@ use range_report::{
 
 use super::{label_shown, label_text, times};
 use crate::clock::Rate;
-use crate::collect::core::Names;
 use crate::collector::ActivityTotals;
+use crate::session::Names;
 
 /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {

@@ -21,14 +21,14 @@ use range_report::{
 };
 
 use crate::clock::{Rate, Ticks};
-use crate::collect::catalog::{CategoryName, ROOT};
-use crate::collect::core::{Core, Names};
-use crate::collect::lifetimes::OpenLifetimes;
-use crate::collect::row::RowCopy;
 use crate::collector::{ActivityTotals, Collector};
 use crate::record::{RangeKey, StreamRow, StreamTime};
+use crate::session::catalog::{CategoryName, ROOT};
+use crate::session::{Names, Session};
 use crate::stream;
 use crate::thread::engine::Engine;
+use crate::thread::lifetimes::OpenLifetimes;
+use crate::thread::row::RowCopy;
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;
@@ -51,13 +51,13 @@ pub(crate) struct End {
 
 /// Everything measured so far in the current window, or in the last one.
 pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, end: Option<&End>) -> Summary {
-    let core = &engine.session;
-    if core.gpu {
+    let session = &engine.session;
+    if session.gpu {
         // Waits for the GPU, for what was recorded on named streams; the measured threads go on.
         stream::read_all(end.and_then(|end| end.patience));
     }
-    let rate = core.clock.calibrate();
-    let window = core.window();
+    let rate = session.clock.calibrate();
+    let window = session.window();
     let shards = engine.all_threads();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
@@ -80,12 +80,12 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         );
         lifetimes.extend(shard.open_lifetimes());
     }
-    let activity = collector.map(|collector| collector.totals(core.clock.now()));
+    let activity = collector.map(|collector| collector.totals(session.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
     // After the rows: none of their durations is longer than the window.
-    let now = end.map_or_else(|| core.clock.now(), |end| end.at);
-    let stream_rows = core.streams.rows();
-    core.with_names(|names| {
+    let now = end.map_or_else(|| session.clock.now(), |end| end.at);
+    let stream_rows = session.streams.rows();
+    session.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
         let totals = node_totals(&rows, &ends, &stream_rows, names);
         let mut summary = Summary::default();
@@ -95,17 +95,17 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
         summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, std::process::id()));
         summary.categories = categories(&merged, rate);
-        summary.losses = losses(core, names, open, end.and_then(|end| end.cut.as_ref()));
+        summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
             summary.losses.activity = gpu::losses(all);
         }
-        if core.gpu {
-            summary.notes.extend(stream::notes(&core.streams));
+        if session.gpu {
+            summary.notes.extend(stream::notes(&session.streams));
         }
-        if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
-            let ppm = core.clock.worst_correction_ppm();
+        if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
+            let ppm = session.clock.worst_correction_ppm();
             summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
         }
         let times =
@@ -371,17 +371,17 @@ impl Open {
     }
 }
 
-fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Losses {
+fn losses(session: &Session, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let cut = cut
         .into_iter()
         .flat_map(|cut| cut.labels.iter().map(|&label| Open { cut: true, ..Open::pushed(label, cut.thread.clone()) }));
     Losses {
-        split_instances: load(&core.losses.split_instances),
-        stray_exits: load(&core.losses.stray_exits),
-        spans_dropped: load(&core.losses.spans_dropped),
+        split_instances: load(&session.losses.split_instances),
+        stray_exits: load(&session.losses.stray_exits),
+        spans_dropped: load(&session.losses.spans_dropped),
         open: cut.chain(open).map(|range| range.named(names)).collect(),
-        streams: if core.gpu { stream::losses(&core.streams) } else { StreamLosses::default() },
+        streams: if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         categories_over_limit: names.catalog.categories_over_limit,
         ..Losses::default()

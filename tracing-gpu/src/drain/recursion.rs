@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::collect::catalog::{Catalog, ROOT};
-use crate::collect::row::RowCopy;
 use crate::record::RangeKey;
+use crate::session::catalog::{Catalog, ROOT};
+use crate::thread::row::RowCopy;
 
 /// By node, the ticks that its total is to be without; only nodes that may be open inside of themselves. `threads` are
 /// the rows of each thread.
@@ -51,7 +51,7 @@ pub(super) fn counted_again<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::catalog::{Catalog, Limits};
+    use crate::session::catalog::{Catalog, Limits};
     use range_report::RangeStyle;
 
     fn row(key: RangeKey, node: u32, total: u128, nested: u64) -> (RangeKey, RowCopy) {

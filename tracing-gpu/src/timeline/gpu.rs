@@ -10,8 +10,8 @@ use range_report::timeline::{Call, Item, Operation, Projection};
 use super::moments::Moments;
 use super::projections::{Kept, Projections};
 use super::{Labels, Recorder};
-use crate::collect::catalog::ROOT;
 use crate::collector::{GpuRecords, TakesRecords};
+use crate::session::catalog::ROOT;
 
 /// Memory of a launch and of an instance that are remembered for what is still to come of them, on one stream.
 const REMEMBERED_BYTES: usize = 512;

@@ -38,12 +38,12 @@ use gpu::{GpuTracks, Waiting};
 use moments::Moments;
 use open_ranges::{OpenRanges, OpenValues};
 
-use crate::collect::catalog::CategoryName;
-use crate::collect::core::Core;
-use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 use crate::outputs::cannot_write;
+use crate::session::Session;
+use crate::session::catalog::CategoryName;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
+use crate::thread::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -59,7 +59,7 @@ pub(crate) struct TimelineFile {
 /// Writes the timelines of one profiler. Lives as long as the process.
 pub(crate) struct Recorder {
     engine: &'static Engine,
-    core: &'static Core,
+    session: &'static Session,
     /// Records of the GPU's side, to be written with the next that come.
     gpu: Waiting,
     state: Mutex<State>,
@@ -105,8 +105,8 @@ impl Labels {
     }
 
     /// Takes over names that are new.
-    fn update(&mut self, core: &Core) {
-        core.with_names(|names| {
+    fn update(&mut self, session: &Session) {
+        session.with_names(|names| {
             while let Some(label) = names.catalog.label_of(self.labels.len() as u32) {
                 self.labels.push((names.domain_name(label.domain), label.name.clone()));
             }
@@ -149,7 +149,7 @@ impl Recorder {
     /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the
     /// end.
     ///
-    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the core
+    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the session
     /// bounds the threads' side.
     pub(crate) fn start(
         engine: &'static Engine,
@@ -157,18 +157,18 @@ impl Recorder {
         paths: &TimelinePaths,
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
-        let core = &engine.session;
+        let session = &engine.session;
         let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
-            core,
+            session,
             gpu: Waiting::new(memory),
             state: Mutex::new(State {
                 files,
                 errors,
-                moments: Moments::new(core.clock.origin()),
+                moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
                 threads: HashSet::new(),
                 records: Records::default(),
@@ -185,7 +185,7 @@ impl Recorder {
     }
 
     fn run(&self) {
-        let Some(room) = &self.core.tape_room else { return };
+        let Some(room) = &self.session.tape_room else { return };
         let asleep = Mutex::new(());
         while !self.stop.load(Relaxed) {
             let _elapsed = room.wake.wait_for(&mut asleep.lock(), PERIOD);
@@ -212,8 +212,8 @@ impl Recorder {
         }
         let gpu = self.gpu.take();
         if !gpu.is_empty() {
-            state.moments.add(self.core.clock.anchor());
-            state.labels.update(self.core);
+            state.moments.add(self.session.clock.anchor());
+            state.labels.update(self.session);
         }
         let lost = gpu.lost;
         let State { files, errors, moments, labels, tracks, open, .. } = state;
@@ -228,10 +228,10 @@ impl Recorder {
         let (lost, left) = shard.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if !records.is_empty() {
-            state.moments.add(self.core.clock.anchor()); // after what is converted by it
-            state.labels.update(self.core);
+            state.moments.add(self.session.clock.anchor()); // after what is converted by it
+            state.labels.update(self.session);
             write_records(state, &records);
-            if let Some(room) = &self.core.tape_room {
+            if let Some(room) = &self.session.tape_room {
                 room.give_back(records.room());
             }
             records.clear();
@@ -242,7 +242,7 @@ impl Recorder {
 
     fn stop(&self) {
         self.stop.store(true, Relaxed);
-        if let Some(room) = &self.core.tape_room {
+        if let Some(room) = &self.session.tape_room {
             room.wake.notify_one();
         }
         if let Some(thread) = self.thread.lock().take() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nvtx_rs::{Color, Payload};
 
 use crate::clock::Ticks;
-use crate::collect::fields::Fields;
+use crate::span::fields::Fields;
 
 /// Ranges of either kind that are remembered. Beyond, those that began first are forgotten: they may be of threads that
 /// have ended.
