@@ -26,7 +26,7 @@ use examples::network::layers::largest;
 use examples::network::residual::{Block, Stage};
 use examples::network::weights::fnv1a;
 use examples::network::{Cpu, Device, ResidualNetwork, Tensor, Weights, WeightsError, reference};
-use examples::random::Random;
+use fastrand::Rng;
 use tracing::instrument;
 use tracing_gpu::{Profiler, Report, with_stream};
 
@@ -119,7 +119,7 @@ fn upload_weights(gpu: &Gpu, network: &ResidualNetwork) -> ResidualNetwork<Gpu> 
 #[instrument(name = "Init random data", skip_all)]
 fn init_random_data(seed: u64) -> Vec<u8> {
     let mut pixels = vec![0; BATCH * SIDE * SIDE * 3];
-    Random::new(seed).fill(&mut pixels);
+    Rng::with_seed(seed).fill(&mut pixels);
     pixels
 }
 
