@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::number::{human_inline, integer};
-use super::table::clip;
-use super::wrap::wrapped;
+use super::width::{shorten, wrapped};
 use super::{RenderOptions, Report, TableStyle, names, section, streams};
 use crate::{GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Summary, Times};
 
@@ -218,13 +217,13 @@ fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
 
 /// `load (main)`, `poll (worker-1, worker-2 x3, 5 more threads)`.
 fn open_range(label: &str, threads: &BTreeMap<&str, u64>) -> String {
-    let name = if label.is_empty() { "None".to_owned() } else { clip(&names::escaped(label), MAX_NAME) };
+    let name = if label.is_empty() { "None".to_owned() } else { shorten(&names::escaped(label), MAX_NAME, 0) };
     let mut named: Vec<String> = threads
         .iter()
         .take(MAX_THREADS)
         .map(|(thread, count)| {
             let thread = if thread.is_empty() { "unnamed thread" } else { thread };
-            let thread = clip(&names::escaped(thread), MAX_NAME);
+            let thread = shorten(&names::escaped(thread), MAX_NAME, 0);
             if *count > 1 { format!("{thread} x{count}") } else { thread }
         })
         .collect();

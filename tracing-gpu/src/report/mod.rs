@@ -2,7 +2,7 @@
 //!
 //! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
 //! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in names
-//! are escaped (see [`RenderOptions::raw_names`]).
+//! are escaped and wide characters have the columns that they take on a terminal (see [`RenderOptions::raw_names`]).
 //!
 //! ```
 //! use tracing_gpu::{RenderOptions, Report, Summary, report};
@@ -33,7 +33,7 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
-mod wrap;
+mod width;
 
 #[cfg(feature = "html")]
 pub(crate) use activity::{bracketed, nsys_call};
@@ -49,6 +49,7 @@ pub(crate) use names::{escaped, label};
 pub(crate) use nsys::style_name;
 pub(crate) use number::human_inline;
 pub use options::RenderOptions;
+pub(crate) use table::Table;
 pub(crate) use tables::{stream_table, table};
 #[cfg(feature = "html")]
 pub(crate) use tree::{Explained, Marked, explained};

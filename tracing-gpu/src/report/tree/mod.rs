@@ -7,7 +7,7 @@ mod tests;
 mod verdict;
 
 use super::number::{human, human_bytes, human_inline, integer, percent};
-use super::table::chars;
+use super::width::width_of;
 use super::{NO_RANGE, RenderOptions, TableStyle, activity, names, section};
 use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
 use layout::{COLUMNS, Layout, Line};
@@ -100,7 +100,7 @@ fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
             [what, bytes, time, rate(work), format!("({count} {noun})")]
         })
         .collect();
-    let width = |column: usize| rows.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).max().unwrap_or(0);
     let [what, bytes, time, rate] = [width(0), width(1), width(2), width(3)];
     let line =
         |[a, b, c, d, e]: &[String; 5]| format!(" {a:<what$}  {b:>bytes$} in {c:>time$}  {d:>rate$} GB/s  {e}\n");
