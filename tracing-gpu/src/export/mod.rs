@@ -29,6 +29,8 @@ mod path;
 #[allow(unreachable_pub, missing_docs)] // as above
 pub(crate) mod sqlite;
 
+#[cfg(feature = "csv")]
+pub use csv::CsvFlavor;
 pub use csv::{csv, stream_csv};
 #[cfg(feature = "flamegraph")]
 pub use folded::flamegraph;
