@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::export;
 use crate::outputs;
+use crate::path;
 use crate::recorder::TimelinePaths;
 use crate::replace;
 use crate::report::escaped;
@@ -227,7 +228,7 @@ impl Files {
 
 /// The text is made before the file is opened: another process that writes to the same file does not cut through it.
 fn write(what: &str, path: &Path, form: Form, summary: &Summary) -> io::Result<()> {
-    let path = export::expand(path, &summary.process);
+    let path = path::expand(path, &summary.process);
     let mut text = Vec::new();
     form(summary, &mut text)
         .and_then(|()| replace::write(&path, &text))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use crate::config::{Config, Output};
-use crate::export;
+use crate::path;
 use crate::process;
 use crate::report::escaped;
 use crate::summary::Process;
@@ -52,14 +52,14 @@ pub(crate) fn take(config: &mut Config, process: &Process) -> (Files, Vec<String
     let mut taken = TAKEN.lock();
     for (output, path) in wanted {
         let Some(given) = path.as_ref() else { continue };
-        if let Some(unknown) = export::unknown(given) {
+        if let Some(unknown) = path::unknown(given) {
             let given = given.to_string_lossy();
             complaints.push(format!(
                 "`{unknown}` in `{}` stays as it is: %h, %p and %r are the host, the process id and the rank, and %% is a percent sign",
                 escaped(&given)
             ));
         }
-        let named = export::expand(given, process);
+        let named = path::expand(given, process);
         let Some(file) = place(&named) else { continue };
         match taken.iter().find(|other| other.pid == process.pid && other.file == file) {
             Some(other) => {
@@ -98,7 +98,7 @@ pub(crate) fn unwritable(config: &Config, process: &Process) -> Vec<io::Error> {
         ("the folded stacks", files.folded.as_ref()),
         ("the flame graph", files.flamegraph.as_ref()),
     ];
-    let wanted = wanted.into_iter().filter_map(|(what, path)| Some((what, export::expand(path?, process))));
+    let wanted = wanted.into_iter().filter_map(|(what, path)| Some((what, path::expand(path?, process))));
     wanted.filter_map(|(what, path)| Some(cannot_write(what, &path, &look(&path).err()?))).collect()
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::Inner;
 use crate::config::Output;
-use crate::export;
 use crate::outputs;
+use crate::path;
 use crate::process;
 use crate::replace;
 use crate::report::{self, RenderOptions};
@@ -30,7 +30,7 @@ impl Inner {
             Output::Stdout => {
                 of_stream("standard output", report::render(summary, reports, &options(1), &mut io::stdout()))
             }
-            Output::File(path) => self.print_to(&export::expand(path, process), summary, &options(-1)),
+            Output::File(path) => self.print_to(&path::expand(path, process), summary, &options(-1)),
         }
     }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{TimelineFile, baseline};
 use crate::export;
-use crate::export::chrome::{Chrome, is_compressed};
+use crate::export::{Chrome, is_compressed};
 use crate::outputs::cannot_write;
+use crate::path;
 use crate::replace;
 use crate::summary::{Process, Summary};
 use crate::timeline::Sink;
@@ -33,7 +34,7 @@ impl TimelinePaths {
         let compared_with = self.read_baseline(process, &mut errors);
         let page = |path: &Path| html(path, compared_with);
         let mut open = |what, path: &Option<PathBuf>, open: Open<'_>| {
-            let Some(path) = path.as_ref().map(|path| export::expand(path, process)) else { return };
+            let Some(path) = path.as_ref().map(|path| path::expand(path, process)) else { return };
             match open(&path) {
                 Ok(sink) => files.push(TimelineFile { what, path, sink }),
                 Err(error) => errors.push(cannot_write(what, &path, &error)),
@@ -47,7 +48,7 @@ impl TimelinePaths {
 
     /// What the page compares the run with: its name, and the summary, or why there is none, which is an error besides.
     fn read_baseline(&self, process: &Process, errors: &mut Vec<io::Error>) -> Option<Baseline> {
-        let path = export::expand(self.baseline.as_ref().filter(|_| self.html.is_some())?, process);
+        let path = path::expand(self.baseline.as_ref().filter(|_| self.html.is_some())?, process);
         let read = baseline::read(&path).map_err(|error| {
             let said = error.to_string();
             errors.push(error);
@@ -70,7 +71,7 @@ fn trace(path: &Path) -> io::Result<Box<dyn Sink>> {
 
 #[cfg(feature = "sqlite")]
 fn sqlite(path: &Path) -> io::Result<Box<dyn Sink>> {
-    Ok(Box::new(export::sqlite::Sqlite::new(path)))
+    Ok(Box::new(export::Sqlite::new(path)))
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -80,7 +81,7 @@ fn sqlite(_: &Path) -> io::Result<Box<dyn Sink>> {
 
 #[cfg(feature = "html")]
 fn html(path: &Path, baseline: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
-    let page = export::html::HtmlSink::new(replace::create(path)?);
+    let page = export::HtmlSink::new(replace::create(path)?);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,

@@ -1,0 +1,371 @@
+use crate::text::width::width_of;
+use crate::{
+    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary, MergedTable,
+    NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions, Sizes, StreamStats, Summary,
+    TableStyle, Times, TreeNode,
+};
+
+fn times(durations: &[u64]) -> Times {
+    let (least, most) = (durations.iter().min().copied(), durations.iter().max().copied());
+    Times {
+        instances: durations.len() as u64,
+        total_ns: durations.iter().sum(),
+        min_ns: least.unwrap_or(0),
+        max_ns: most.unwrap_or(0),
+        ..Times::default()
+    }
+}
+
+fn of(rank: Option<u32>, ranges: &[(&str, &[u64])]) -> Summary {
+    let range = |&(name, durations): &(&str, &[u64])| RangeStats {
+        domain: None,
+        name: name.to_owned(),
+        style: RangeStyle::PushPop,
+        times: times(durations),
+    };
+    Summary {
+        process: Process { rank, pid: 7, host: "node".to_owned(), ..Process::default() },
+        ranges: ranges.iter().map(range).collect(),
+        ..Summary::default()
+    }
+}
+
+/// A rank that did the same as the others, so many times as long.
+fn rank(rank: u32, slower: u64) -> Summary {
+    let size = 1_000_000 * slower;
+    let sizes = Sizes { count: 2, total_bytes: size, min_bytes: size / 2, max_bytes: size / 2, ..Sizes::default() };
+    let busy = |ns| GpuWork { operations: 3, sum_ns: ns, busy_ns: ns, memory: Vec::new() };
+    let stream = |name: &str, ns, empty| StreamStats {
+        domain: None,
+        name: name.to_owned(),
+        stream: format!("GPU {rank} #1"),
+        times: times(&[ns]),
+        empty,
+        floor_ns: 1_280,
+    };
+    let kernel = "void at::native::elementwise_kernel<float, 128, 4>(int, float *, float const *)";
+    let gpu = GpuActivity {
+        kernels: vec![KernelStats { name: kernel.to_owned(), times: times(&[1_234_567 * slower]) }],
+        memory: vec![MemoryStats { kind: MemoryKind::HtoD, times: times(&[500, 400 * slower]), sizes }],
+        calls: Some(vec![CallStats { name: "cudaLaunchKernel_v7000".to_owned(), times: times(&[10, 20]) }]),
+        projections: vec![ProjectionStats {
+            domain: Some("app".to_owned()),
+            name: "step".to_owned(),
+            style: RangeStyle::StartEnd,
+            projected: times(&[900 * slower]),
+            range_total_ns: 1_000,
+            operations: 3,
+            level_sum: 0,
+            children_sum: 0,
+        }],
+        total: busy(2_000_000 * slower),
+        outside: busy(1_000),
+        ..GpuActivity::default()
+    };
+    let work = NodeWork { own: busy(5), total: busy(9), calls: Vec::new() };
+    let child = TreeNode { name: "a,b".to_owned(), calls: 1, total_ns: 10 * slower, ..TreeNode::default() };
+    let tree = vec![TreeNode {
+        name: "step".to_owned(),
+        calls: 2,
+        instances: 4,
+        total_ns: 100,
+        self_ns: 90,
+        stream_total_ns: Some(8),
+        gpu: Some(work),
+        children: vec![child],
+        ..TreeNode::default()
+    }];
+    Summary {
+        stream_ranges: vec![stream("nothing", 1_000, 1), stream("step", 800 * slower, 0)],
+        categories: vec![CategoryStats { category: "7".to_owned(), times: times(&[5]) }],
+        gpu: Some(gpu),
+        tree,
+        ..of(Some(rank), &[("step", &[3_000_000_000 * slower, 1]), ("load", &[2_500])])
+    }
+}
+
+fn ranks() -> MergedSummary {
+    Summary::merge([rank(0, 1), rank(1, 3), rank(2, 2)])
+}
+
+fn printed(merged: &MergedSummary, options: &RenderOptions) -> String {
+    let mut out = Vec::new();
+    merged.render(options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn csv(merged: &MergedSummary, table: MergedTable) -> String {
+    let mut out = Vec::new();
+    merged.csv_of(table, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_table_names_the_slowest() {
+    let mut lossy = of(Some(1), &[("step", &[4_000, 4_000]), ("a,b", &[10])]);
+    lossy.losses.stray_exits = 2;
+    let merged = Summary::merge([of(Some(0), &[("step", &[1_000])]), lossy, of(Some(2), &[("step", &[3_000])])]);
+    let expected = "
+ ** Ranges of 3 Processes (merged):
+
+ Time (%)  Total Time (ns)  Instances  Ranks  Avg (ns)  Min Rank (ns)  Avg Rank (ns)  Max Rank (ns)  Max/Avg  Slowest  Range
+ --------  ---------------  ---------  -----  --------  -------------  -------------  -------------  -------  -------  -----
+     99.9           12,000          4      3   3,000.0          1,000        4,000.0          8,000     2.00  rank 1   step 
+      0.1               10          1      1      10.0             10           10.0             10     1.00  rank 1   a,b  
+
+
+ ** Notes:
+
+ - 2 exits were on a thread that had no such range open; they ended nothing there.
+
+";
+    assert_eq!(printed(&merged, &RenderOptions::default().width(130)), expected);
+    let mut out = Vec::new();
+    merged.csv(&mut out).unwrap();
+    assert!(String::from_utf8(out).unwrap().ends_with("\n0.1,10,1,1,10.0,10,10.0,10,1.00,rank 1,\"a,b\"\n"));
+}
+
+#[test]
+fn eighty_columns_have_what_matters() {
+    let expected = "
+ ** Ranges of 3 Processes (merged):
+
+ Time (%)  Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest  Range
+ --------  ----------  --------  --------  --------  -------  -------  -----
+    100.0    18.00 s   3.000 s   6.000 s   9.000 s      1.50  rank 1   step 
+      0.0    7.500 us  2.500 us  2.500 us  2.500 us     1.00  rank 0   load 
+
+
+ ** GPU Work of 3 Processes (merged):
+
+ Busy Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest        Work      
+ ---------  --------  --------  --------  -------  -------  ----------------
+  12.00 ms  2.000 ms  4.000 ms  6.000 ms     1.50  rank 1   all             
+  3.000 us  1.000 us  1.000 us  1.000 us     1.00  rank 0   outside of spans
+
+
+ ** CUDA GPU Kernels of 3 Processes (merged):
+
+ Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest         Name        
+ ----------  --------  --------  --------  -------  -------  -------------------
+   7.407 ms  1.235 ms  2.469 ms  3.704 ms     1.50  rank 1   void at::nat…nst *)
+
+
+ ** Stream Times (CUDA events) of 3 Processes (merged):
+
+ Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest  Stream   Range 
+ ----------  --------  --------  --------  -------  -------  ------  -------
+   4.800 us    800 ns  1.600 us  2.400 us     1.50  rank 1   #1      step   
+          -         -         -         -        -  -        #1      nothing
+
+
+ ** CUDA GPU MemOps (by Time) of 3 Processes (merged):
+
+ Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest      Operation     
+ ----------  --------  --------  --------  -------  -------  ------------------
+   3.900 us    900 ns  1.300 us  1.700 us     1.31  rank 1   [CUDA memcpy HtoD]
+
+
+ ** CUDA GPU MemOps (by Size) of 3 Processes (merged):
+
+  Total    Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest      Operation     
+ --------  --------  --------  --------  -------  -------  ------------------
+ 6.000 MB  1.000 MB  2.000 MB  3.000 MB     1.50  rank 1   [CUDA memcpy HtoD]
+
+";
+    let text = printed(&ranks(), &RenderOptions::default().width(80));
+    assert_eq!(text.split_once("\n ** Categories").map(|(tables, _)| tables), Some(expected));
+}
+
+/// Whatever the names, and with times of a month.
+#[test]
+fn lines_are_as_wide_as_there_is_room() {
+    let mut long = rank(3, 1_000_000);
+    long.process = Process { host: "a-host.with-a.long.domain\n".to_owned(), pid: u32::MAX, ..Process::default() };
+    long.ranges[0].name = "\u{1b}".repeat(70);
+    long.ranges[1].style = RangeStyle::StartEnd;
+    let merged = Summary::merge([rank(0, 1), rank(1, 3), long]);
+    for width in 60..=220 {
+        for style in [TableStyle::Current, TableStyle::Legacy] {
+            let text = printed(&merged, &RenderOptions::default().width(width).style(style));
+            // A tree is laid out from 76 columns on.
+            let tables = if width < 76 { text.split("Phase Tree").next().unwrap_or("") } else { &text };
+            let widest = tables.lines().map(width_of).max();
+            assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
+            assert!(!text.contains('\u{1b}') && text.contains("Ranges of 3 Processes"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn each_table_has_its_columns() {
+    let merged = ranks();
+    for (table, expected) in [
+        (
+            MergedTable::Kernels,
+            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Name\n\
+             100.0,7407402,3,3,2469134.0,1234567,2469134.0,3703701,1.50,rank 1,\"void at::native::elementwise_kernel<float, 128, 4>(int, float *, float const *)\"\n",
+        ),
+        (
+            MergedTable::StreamTimes,
+            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Stream,Range\n\
+             100.0,4800,3,3,1600.0,800,1600.0,2400,1.50,rank 1,#1,step\n\
+             ,,3,3,,,,,,,#1,nothing\n",
+        ),
+        (
+            MergedTable::Work,
+            "Time (%),Busy Time (ns),Operations,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Work\n\
+             100.0,12000000,9,3,,2000000,4000000.0,6000000,1.50,rank 1,all\n\
+             0.0,3000,9,3,,1000,1000.0,1000,1.00,rank 0,outside of spans\n",
+        ),
+        (
+            MergedTable::MemTime,
+            "Time (%),Total Time (ns),Count,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Operation\n\
+             100.0,3900,6,3,650.0,900,1300.0,1700,1.31,rank 1,[CUDA memcpy Host-to-Device]\n",
+        ),
+        (
+            MergedTable::MemSize,
+            "Size (%),Total (B),Count,Ranks,Avg (B),Min Rank (B),Avg Rank (B),Max Rank (B),Max/Avg,Slowest,Operation\n\
+             100.0,6000000,6,3,1000000.0,1000000,2000000.0,3000000,1.50,rank 1,[CUDA memcpy Host-to-Device]\n",
+        ),
+        (
+            MergedTable::GpuProjection,
+            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Style,Range\n\
+             100.0,5400,3,3,1800.0,900,1800.0,2700,1.50,rank 1,StartEnd,app:step\n",
+        ),
+        (
+            MergedTable::Api,
+            "Time (%),Total Time (ns),Num Calls,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Name\n\
+             100.0,90,6,3,15.0,30,30.0,30,1.00,rank 0,cudaLaunchKernel\n",
+        ),
+        (
+            MergedTable::Categories,
+            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Category\n\
+             100.0,15,3,3,5.0,5,5.0,5,1.00,rank 0,7\n",
+        ),
+        (
+            MergedTable::Tree,
+            "Depth,Calls,Instances,Total Time (ns),Self Time (ns),Stream Total (ns),Stream Self (ns),GPU Busy (ns),GPU Self Busy (ns),\
+             Ranks,Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Phase\n\
+             0,6,12,300,270,24,,27,15,3,100,100.0,100,1.00,rank 0,step\n\
+             1,3,0,60,0,,,,,3,10,20.0,30,1.50,rank 1,\"a,b\"\n",
+        ),
+    ] {
+        assert_eq!(csv(&merged, table), expected, "{table:?}");
+    }
+}
+
+/// A run without a GPU has one table.
+#[test]
+fn what_is_empty_is_not_printed() {
+    let merged = Summary::merge([of(Some(0), &[("step", &[1_000])]), of(None, &[])]);
+    for options in [RenderOptions::default(), RenderOptions::default().style(TableStyle::Legacy)] {
+        let text = printed(&merged, &options);
+        assert_eq!(text.matches(" Processes").count(), 1, "{text}");
+    }
+    for table in MergedTable::ALL.iter().filter(|table| **table != MergedTable::Ranges) {
+        assert_eq!(csv(&merged, *table).lines().count(), 1, "{table:?}");
+    }
+}
+
+#[cfg(feature = "json")]
+#[test]
+fn as_json_it_has_rows_and_ranks() {
+    let mut text = Vec::new();
+    ranks().to_json(&mut text).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(value["schema"], "tracing-gpu-merged/1");
+    let kernel = &value["gpu"]["kernels"][0];
+    assert!(kernel["key"].as_str().is_some_and(|name| name.starts_with("void at::")), "{kernel}");
+    assert_eq!((&kernel["all"]["total_ns"], &kernel["ranks"][1]["total"]), (&7_407_402.into(), &3_703_701.into()));
+    assert_eq!(value["gpu"]["memory_sizes"][0]["key"], "HtoD");
+    assert_eq!(value["ranges"][0]["key"], serde_json::json!({"domain": null, "name": "step", "style": "PushPop"}));
+    assert_eq!((&value["tree"][1]["key"]["depth"], &value["tree"][1]["key"]["name"]), (&1.into(), &"a,b".into()));
+    assert_eq!(value["processes"][1]["rank"], 1);
+}
+
+/// Where there is no room for a column that tells them apart, the name does.
+#[test]
+fn ranges_of_one_name_and_two_styles_are_told_apart_at_80_columns() {
+    let mut one = of(None, &[("request", &[5_000_000]), ("request", &[7_000_000]), ("other", &[1_000])]);
+    one.process.host = "a-machine-of-a-long-name".to_owned();
+    one.ranges[1].style = RangeStyle::StartEnd;
+    one.ranges[2].style = RangeStyle::StartEnd;
+    for width in [76, 80, 100, 200] {
+        let mut text = Vec::new();
+        let options = RenderOptions::default().width(width);
+        Summary::merge([one.clone(), one.clone()]).render(&options, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("request")).collect();
+        let has_column = text.contains("Style");
+        assert!(
+            rows.len() == 2 && rows[0].contains(if has_column { "StartEnd" } else { "request (start/end)" }),
+            "{text}"
+        );
+        assert!(rows[1].trim_end().ends_with("request") && has_column == (width > 80), "{text}");
+        assert!(!text.contains("other ("), "there is one of it: {text}");
+        assert!(text.lines().all(|line| width_of(line) <= width), "{text}");
+    }
+}
+
+#[test]
+fn categories_and_the_tree_are_printed() {
+    let process = |rank: u32, ns: u64| {
+        let node = |name: &str, total_ns, self_ns, children| TreeNode {
+            name: name.to_owned(),
+            calls: 1,
+            instances: 1,
+            total_ns,
+            self_ns,
+            children,
+            ..TreeNode::default()
+        };
+        let run = of(Some(rank), &[("outer", &[3 * ns]), ("inner", &[ns]), ("last", &[ns])]);
+        let inner =
+            vec![node("inner", ns, ns / 2, vec![node("leaf", ns / 2, ns / 2, vec![])]), node("next", ns, ns, vec![])];
+        let tree = vec![node("outer", 3 * ns, ns, inner), node("last", ns, ns, vec![])];
+        let categories = vec![CategoryStats { category: "io".to_owned(), times: times(&[ns]) }];
+        Summary { tree, categories, ..run }
+    };
+    let mut text = Vec::new();
+    let merged = Summary::merge([process(0, 10_000_000), process(1, 30_000_000)]);
+    merged.render(&RenderOptions::default().width(120), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let categories = text.split(" ** Categories of 2 Processes (merged):").nth(1).expect("categories");
+    let row = categories.lines().find(|line| line.trim_end().ends_with(" io")).expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert!(cells[..3] == ["100.0", "40.00", "ms"] && row.contains("rank 1"), "{text}");
+    let tree = text.split(" ** Phase Tree of 2 Processes (merged):").nth(1).expect("a tree");
+    let at = tree.lines().find_map(|line| line.find("Phase ")).expect("a header");
+    let phases = tree.lines().skip(4).take(5).map(|line| line[at..].trim_start().split(' ').next().unwrap_or(""));
+    let names: Vec<&str> = phases.collect();
+    assert_eq!(names, ["last", "outer", "inner", "leaf", "next"], "by first entry, and then by name: {text}");
+    assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms     75.0%")), "{text}");
+}
+
+#[test]
+fn what_is_said_below_the_tree_is_of_all_processes() {
+    let rank = |rank: u32| {
+        let mut summary = of(Some(rank), &[("request", &[40_000_000])]);
+        summary.ranges[0].style = RangeStyle::StartEnd;
+        let open = OpenRange {
+            label: "run".to_owned(),
+            thread: "main".to_owned(),
+            style: RangeStyle::PushPop,
+            cut: false,
+            count: 1,
+        };
+        summary.losses.open.push(open);
+        let (calls, instances) = (1, 3);
+        let request = TreeNode { calls, instances, total_ns: 90, self_ns: 90, ..TreeNode::default() };
+        let request = TreeNode { name: "request".to_owned(), ..request };
+        summary.tree = vec![TreeNode { name: "run".to_owned(), children: vec![request], ..TreeNode::default() }];
+        summary.elapsed_ns = 1_000;
+        summary
+    };
+    let text = printed(&Summary::merge([rank(0), rank(1)]), &RenderOptions::default().width(80));
+    assert!(text.contains("\n    longest lifetimes: request 40.00 ms (mean of 2)\n"), "{text}");
+    assert!(text.contains("after it, or\n    while it is still open\n"), "{text}");
+    // Of which process would it be?
+    assert!(!text.contains("wall time"), "{text}");
+}

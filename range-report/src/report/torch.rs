@@ -1,0 +1,189 @@
+//! The table of `torch.profiler`: spans, API calls and GPU operations, with the time of each on CPU and GPU.
+
+use std::collections::HashMap;
+
+use super::activity::{self, NO_ACTIVITY, Tally};
+use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
+use crate::text::width::{blanks, cut, width_of};
+use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
+
+const HEADERS: [&str; 11] = [
+    "Name",
+    "Self CPU %",
+    "Self CPU",
+    "CPU total %",
+    "CPU total",
+    "CPU time avg",
+    "Self CUDA",
+    "Self CUDA %",
+    "CUDA total",
+    "CUDA time avg",
+    "# of Calls",
+];
+/// Widest column of names, and what a narrower one has beside the longest.
+const MAX_NAME: usize = 55;
+const BESIDE_NAME: usize = 4;
+/// What is left of a name that is too long, before three points.
+const CUT_NAME: usize = MAX_NAME - 3;
+/// Width of every other column.
+const COLUMN: usize = 12;
+
+/// `Torch`.
+pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
+    let title = match options.style {
+        TableStyle::Current => " ** Operators as in torch.profiler (torch):",
+        TableStyle::Legacy => "Operators as in torch.profiler:",
+    };
+    let Some(gpu) = &summary.gpu else {
+        return section(title, NO_ACTIVITY);
+    };
+    let mut rows = spans(&summary.tree, options);
+    rows.extend(activity::calls(gpu, options).into_iter().map(Row::of_call));
+    rows.extend(operations(gpu, options));
+    if rows.is_empty() {
+        return section(title, NO_RANGE);
+    }
+    section(title, &table(&rows))
+}
+
+/// One line: times in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Row {
+    name: String,
+    self_cpu_ns: u64,
+    cpu_ns: u64,
+    self_gpu_ns: u64,
+    gpu_ns: u64,
+    calls: u64,
+    /// Whether it is what ran on the GPU itself, and not who launched it.
+    on_gpu: bool,
+}
+
+impl Row {
+    fn of_call(Tally { name, calls, total_ns, .. }: Tally) -> Self {
+        Self { name, calls, self_cpu_ns: total_ns, cpu_ns: total_ns, ..Self::default() }
+    }
+
+    fn of_operation(Tally { name, calls, total_ns, .. }: Tally) -> Self {
+        Self { name, calls, self_gpu_ns: total_ns, gpu_ns: total_ns, on_gpu: true, ..Self::default() }
+    }
+
+    fn add(&mut self, node: &TreeNode) {
+        let work = node.gpu.as_ref();
+        let in_calls =
+            work.iter().flat_map(|work| &work.calls).fold(0_u64, |sum, call| sum.saturating_add(call.total_ns));
+        let add = |sum: &mut u64, ns: u64| *sum = sum.saturating_add(ns);
+        add(&mut self.self_cpu_ns, node.self_ns.saturating_sub(in_calls));
+        add(&mut self.cpu_ns, node.total_ns);
+        add(&mut self.self_gpu_ns, work.map_or(0, |work| work.own.sum_ns));
+        add(&mut self.gpu_ns, work.map_or(0, |work| work.total.sum_ns));
+        add(&mut self.calls, node.calls);
+    }
+}
+
+/// Nodes of one name are one row, in the order in which each name was first entered. With a name inside itself the totals count what is in both twice: so
+/// they do in torch.
+fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut known: HashMap<(Option<&str>, &str), usize> = HashMap::new();
+    let mut waiting: Vec<&TreeNode> = tree.iter().rev().collect();
+    while let Some(node) = waiting.pop() {
+        waiting.extend(node.children.iter().rev());
+        let domain = node.domain.as_deref();
+        let index = *known.entry((domain, &node.name)).or_insert_with(|| {
+            let label = names::label(domain, &node.name).unwrap_or_else(|| "None".to_owned());
+            rows.push(Row { name: activity::printable(&label, options), ..Row::default() });
+            rows.len() - 1
+        });
+        if let Some(row) = rows.get_mut(index) {
+            row.add(node);
+        }
+    }
+    rows
+}
+
+/// Torch adds which memory a copy is from and to, `(Pageable -> Device)`; that is not known here.
+fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item = Row> {
+    let memory_name = |kind: MemoryKind| {
+        activity::direction(kind).map_or_else(|| "Memset".to_owned(), |direction| format!("Memcpy {direction}"))
+    };
+    activity::operations(gpu, memory_name, options).into_iter().map(Row::of_operation)
+}
+
+/// The table and the two sums below it. Shares of the GPU are of what ran there; without such rows, of what the others launched themselves.
+fn table(rows: &[Row]) -> String {
+    let cpu: u128 = rows.iter().map(|row| u128::from(row.self_cpu_ns)).sum();
+    let any_on_gpu = rows.iter().any(|row| row.on_gpu);
+    let on_gpu = rows.iter().filter(|row| row.on_gpu || !any_on_gpu);
+    let gpu: u128 = on_gpu.map(|row| u128::from(row.self_gpu_ns)).sum();
+
+    let longest = rows.iter().map(|row| width_of(&row.name)).max().unwrap_or(0);
+    let width = (longest + BESIDE_NAME).min(MAX_NAME);
+    let widths: [usize; HEADERS.len()] = std::array::from_fn(|column| if column == 0 { width } else { COLUMN });
+    let rule = line(&widths, &widths.map(|width| "-".repeat(width)));
+
+    let mut out = format!("{rule}{}{rule}", line(&widths, &HEADERS.map(str::to_owned)));
+    for row in rows {
+        let cells = [
+            shortened(&row.name),
+            share(row.self_cpu_ns, cpu),
+            time(row.self_cpu_ns.into()),
+            share(row.cpu_ns, cpu),
+            time(row.cpu_ns.into()),
+            mean(row.cpu_ns, row.calls),
+            time(row.self_gpu_ns.into()),
+            share(row.self_gpu_ns, gpu),
+            time(row.gpu_ns.into()),
+            mean(row.gpu_ns, row.calls),
+            row.calls.to_string(),
+        ];
+        out += &line(&widths, &cells);
+    }
+    format!("{out}{rule}Self CPU time total: {}\nSelf CUDA time total: {}\n", time(cpu), time(gpu))
+}
+
+/// Everything on the right of its column, two blanks after each, the last one too.
+fn line(widths: &[usize; HEADERS.len()], cells: &[String; HEADERS.len()]) -> String {
+    let mut out = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        out.push_str(&blanks(cell, *width));
+        out.push_str(cell);
+        out.push_str("  ");
+    }
+    out.push('\n');
+    out
+}
+
+fn shortened(name: &str) -> String {
+    if width_of(name) < CUT_NAME { name.to_owned() } else { format!("{}...", cut(name, CUT_NAME)) }
+}
+
+fn share(part_ns: u64, base_ns: u128) -> String {
+    if base_ns == 0 { "NaN".to_owned() } else { format!("{:.2}%", us(part_ns.into()) * 100.0 / us(base_ns)) }
+}
+
+fn mean(total_ns: u64, calls: u64) -> String {
+    in_unit(if calls == 0 { 0.0 } else { us(total_ns.into()) / calls as f64 })
+}
+
+fn time(ns: u128) -> String {
+    in_unit(us(ns))
+}
+
+/// Microseconds in a double: what torch reckons in.
+fn us(ns: u128) -> f64 {
+    ns as f64 / 1e3
+}
+
+fn in_unit(us: f64) -> String {
+    if us >= 1e6 {
+        format!("{:.3}s", us / 1e6)
+    } else if us >= 1e3 {
+        format!("{:.3}ms", us / 1e3)
+    } else {
+        format!("{us:.3}us")
+    }
+}
+
+#[cfg(test)]
+mod tests;

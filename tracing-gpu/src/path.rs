@@ -1,0 +1,98 @@
+//! Names of files that differ from process to process.
+
+use std::path::{Path, PathBuf};
+
+use crate::Process;
+
+/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none) and `%%` as a percent sign. Anything else stays as it is, a
+/// `%` before another letter too.
+pub fn expand(path: &Path, process: &Process) -> PathBuf {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+        PathBuf::from(std::ffi::OsString::from_vec(expanded(path.as_os_str().as_bytes(), process)))
+    }
+    #[cfg(not(unix))]
+    match path.to_str() {
+        Some(text) => PathBuf::from(String::from_utf8_lossy(&expanded(text.as_bytes(), process)).into_owned()),
+        None => path.to_owned(),
+    }
+}
+
+/// The first `%` with a letter that stands for nothing: perhaps a placeholder of another tool.
+pub fn unknown(path: &Path) -> Option<String> {
+    let path = path.to_string_lossy();
+    let mut letters = path.chars();
+    while letters.by_ref().any(|letter| letter == '%') {
+        match letters.next() {
+            Some('%' | 'h' | 'p' | 'r') => {}
+            Some(other) if other.is_ascii_alphabetic() => return Some(format!("%{other}")),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len() + 16);
+    let mut bytes = path.iter();
+    while let Some(&byte) = bytes.next() {
+        let value = match (byte, bytes.as_slice().first()) {
+            (b'%', Some(b'%')) => "%".to_owned(),
+            // A host is no folder, whatever it is called.
+            (b'%', Some(b'h')) => process.host.replace(['/', '\\', '\0'], "_"),
+            (b'%', Some(b'p')) => process.pid.to_string(),
+            (b'%', Some(b'r')) => process.rank.unwrap_or(0).to_string(),
+            _ => {
+                out.push(byte);
+                continue;
+            }
+        };
+        out.extend(value.bytes());
+        bytes.next();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process() -> Process {
+        Process { pid: 4242, host: "node7".to_owned(), rank: Some(3), ..Process::default() }
+    }
+
+    fn name(path: &str) -> String {
+        expand(Path::new(path), &process()).display().to_string()
+    }
+
+    #[test]
+    fn placeholders() {
+        assert_eq!(name("run.json"), "run.json");
+        assert_eq!(name("%h/run-%r.%p.json"), "node7/run-3.4242.json");
+        assert_eq!(name("%r%r%%r%%%r"), "33%r%3");
+        assert_eq!(name("100% %x %"), "100% %x %");
+        assert_eq!(name("é%pé"), "é4242é");
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_found() {
+        let found =
+            ["%h-%p/%r.json", "100%%z 100% %", "é%1", "%h%q_{RANK}", "%%%Zx%y"].map(|path| unknown(Path::new(path)));
+        assert_eq!(found, [None, None, None, Some("%q".to_owned()), Some("%Z".to_owned())]);
+    }
+
+    #[test]
+    fn without_a_rank_it_is_the_first_of_one() {
+        let alone = Process { rank: None, host: "../etc".to_owned(), ..process() };
+        assert_eq!(expand(Path::new("%r-%h"), &alone), Path::new("0-.._etc"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_are_not_utf8_stay_whole() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = Path::new(std::ffi::OsStr::from_bytes(b"\xff%r\xfe"));
+        assert_eq!(expand(path, &process()).as_os_str().as_bytes(), b"\xff3\xfe");
+    }
+}
