@@ -42,13 +42,6 @@ fn assert_same(what: &str, ours: &Rows, summary: &Rows) {
     assert_eq!(counts(ours), counts(summary), "{what}");
     for (key, &(instances, total)) in ours {
         let wanted = summary[key].1;
-        if std::env::var_os("SHOW").is_some() {
-            println!(
-                "{what} {key:?} {instances} {total} {wanted} {} {:.2e}",
-                total as i64 - wanted as i64,
-                ((total as f64 - wanted as f64).abs() - instances as f64) / wanted as f64
-            );
-        }
         let agree = agree(instances, total as f64, wanted as f64);
         assert!(agree, "{what}: {key:?} {total} ns, in the summary {wanted} ns");
     }

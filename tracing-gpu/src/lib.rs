@@ -150,7 +150,6 @@
 mod budget;
 mod chunked;
 mod clock;
-mod collect;
 #[cfg(feature = "cudarc")]
 mod collector;
 #[cfg(not(feature = "cudarc"))]

@@ -10,7 +10,8 @@ use range_report::stats::Distribution;
 /// Drains for which a driver call waits, and for which a call of the runtime is remembered before them.
 const DRAINS: usize = 2;
 
-/// A driver call that may turn out to be made by the runtime: the record of that comes after its own, since it ends later.
+/// A driver call that may turn out to be made by the runtime: the record of that comes after its own, since it ends
+/// later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) function: Function,
@@ -62,8 +63,8 @@ impl Calls {
         true
     }
 
-    /// A drain that counts is over: the driver calls that have waited long enough. One waits on while the last call of its thread has its id: the call of the runtime that it may
-    /// be of is not over then.
+    /// A drain that counts is over: the driver calls that have waited long enough. One waits on while the last call of
+    /// its thread has its id: the call of the runtime that it may be of is not over then.
     pub(super) fn drained(&mut self, running: &Correlations) -> Vec<Held> {
         let (mut over, mut waiting) = (Vec::new(), Vec::new());
         if self.held.len() >= DRAINS {

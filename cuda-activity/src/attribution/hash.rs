@@ -11,8 +11,8 @@ pub(super) type Correlations = HashSet<u32, BuildHasherDefault<Multiplied>>;
 /// 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// One multiplication a number, and its better bits where the table looks first. Sequential ids are spread out: side by side they would fill whole stretches of a
-/// table, in which those that come later look for room for long.
+/// One multiplication a number, and its better bits where the table looks first. Sequential ids are spread out: side by
+/// side they would fill whole stretches of a table, in which those that come later look for room for long.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Multiplied(u64);
 

@@ -7,9 +7,10 @@ const MOST_DEVICES: u32 = 64;
 
 /// The union of intervals on one device.
 ///
-/// When it is full, the older half of its intervals becomes a sum, and the time up to their end, the horizon, is closed: of an interval that comes later only
-/// the part after the horizon counts. So nothing counts twice, and what is missing is at most that part of late intervals that is before the horizon, in
-/// gaps between the earlier ones. Intervals that are added in the order of their starts lose nothing.
+/// When it is full, the older half of its intervals becomes a sum, and the time up to their end, the horizon, is
+/// closed: of an interval that comes later only the part after the horizon counts. So nothing counts twice, and what is
+/// missing is at most that part of late intervals that is before the horizon, in gaps between the earlier ones.
+/// Intervals that are added in the order of their starts lose nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intervals {
     /// In order, disjoint, not touching, all after the horizon.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::hash::Map;
-use super::projection::{Instances, Kept};
+use super::instances::{Instances, Kept};
 use super::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
 
@@ -16,7 +16,8 @@ struct Row {
     ranges: u64,
     executions: u64,
     times: Distribution,
-    /// The last execution that was counted: in one that is nested in two instances of a range the row has it once, and its time twice.
+    /// The last execution that was counted: in one that is nested in two instances of a range the row has it once, and
+    /// its time twice.
     mark: u64,
 }
 
@@ -42,8 +43,8 @@ fn known(kernel: u32, thread: u32) -> u64 {
 }
 
 impl RangeKernels {
-    /// Counts it in an instance. Of one that was folded early it is not known any more whether it launched this kernel before: it counts as one that did, but
-    /// for the first of a row.
+    /// Counts it in an instance. An instance that was folded early has forgotten which kernels it launched: it counts
+    /// as one that launched this kernel before, unless the row has no instance yet.
     pub(super) fn inside(&mut self, instance: &mut Kept, folded: bool, ran: Execution, keep: &dyn Fn(u64) -> bool) {
         let row = self.row_of(instance, folded, (ran.thread, Some(instance.range()), ran.kernel));
         self.add(row, ran, keep);

@@ -81,12 +81,14 @@ pub(super) struct Lineage {
     unmatched: Sums,
     unmatched_busy: Busy,
     total_busy: Busy,
-    /// Of one drain, to be added in the order of their starts, so that unions lose nothing in a drain however it is ordered.
+    /// Of one drain, to be added in the order of their starts, so that unions lose nothing in a drain however it is
+    /// ordered.
     waiting: Vec<Interval>,
 }
 
 impl Lineage {
-    /// A node that is there, with its ancestors: node 0 for one that the tree does not have. A parent that was made after its child is none.
+    /// A node that is there, with its ancestors: node 0 for one that the tree does not have. A parent that was made
+    /// after its child is none.
     pub(super) fn place(&mut self, node: u32, parents: &[u32]) -> u32 {
         let place = if (node as usize) < parents.len() { node } else { 0 };
         let mut node = place;

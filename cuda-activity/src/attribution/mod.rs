@@ -1,19 +1,22 @@
-//! What ran on the GPU, told to the span, the instance and the thread that launched it.
+//! What ran on the GPU, by the span, the instance and the thread that launched it.
 //!
-//! Threads note what they launch; CUPTI delivers, later and in any order, what ran. The two meet by correlation id. An operation is then counted three times over: in the
-//! table of its kind, in the lineage of its span (`lineage`), and in the instances of ranges around its launch (`projection`, `kernels`), whose rule is that of
-//! Nsight Systems.
+//! Threads note what they launch; CUPTI delivers later, in any order, what ran. Both have the correlation id of the
+//! call, by which the one finds the other (`pending`). An operation then counts in three places: in the table of its
+//! kind, in the node of its span and all above it (`lineage`), and in the instances of ranges around its launch
+//! (`instances`, `kernels`, `start_end`), as Nsight Systems counts them.
 //!
-//! Memory is bounded: launches by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and device (`intervals`), and what waits for the end of a drain
-//! by what came in it. Tables have a row for each name.
+//! Memory is bounded: calls by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and
+//! device (`intervals`), and what waits for the end of a drain by what came in it. Tables have a row for each name.
+//!
+//! All of it is pure: data in, data out.
 
 mod calls;
 mod hash;
+mod instances;
 mod intervals;
 mod kernels;
-mod launches;
 mod lineage;
-mod projection;
+mod pending;
 mod start_end;
 mod totals;
 
@@ -24,10 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::calls::Calls;
 use self::hash::Map;
+use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
-use self::launches::{Came, Expected, Joins, Launch, Launches};
 use self::lineage::{Lineage, UNMATCHED};
-use self::projection::{Instances, NO_SLOT, REFUSED, Timed};
+use self::pending::{Came, Expected, Joins, Pending, PendingCall};
 use self::start_end::StartEnd;
 pub use self::totals::{AttributionLosses, Function, Projection, Range, RangeKernel, Totals};
 use crate::record::{Api, ApiCall, GpuOp, Note, Ticks, Work};
@@ -40,12 +43,14 @@ pub const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Calls remembered until what they launched has come: at most 122 bytes each. Where API calls are recorded, in each of three drains as many of these, at most 80 bytes each.
+    /// Calls remembered until what they launched has come: at most 122 bytes each. Where API calls are recorded, in
+    /// each of three drains as many of these, at most 80 bytes each.
     pub launches: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
-    /// Instances not in the totals yet: some 250 bytes each, 16 for each kernel launched in it. In a drain there may be more, and one that is in the totals early stays as long as a launch in it is remembered: 64 and two and a half times as many at most. What runs in others counts as
-    /// late.
+    /// Instances that are not in the totals yet: some 250 bytes each, and 16 for each kernel launched in it. In a drain
+    /// there may be more, and one that was folded early stays while a launch in it is remembered: at most 64 and two
+    /// and a half times as many. What runs in others counts as late.
     pub instances: usize,
 }
 
@@ -59,10 +64,11 @@ pub struct Context<'a> {
 
 /// The whole of attribution: notes and records in, [`Totals`] out.
 ///
-/// In each drain, first the notes of all threads, then operations and calls in any order, then [`drained`](Self::drained).
+/// In each drain, first the notes of all threads, then operations and calls in any order, then
+/// [`drained`](Self::drained).
 #[derive(Debug)]
 pub struct Attribution {
-    launches: Launches,
+    pending: Pending,
     instances: Instances,
     lineage: Lineage,
     range_kernels: RangeKernels,
@@ -80,7 +86,7 @@ impl Attribution {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
-            launches: Launches::new(limits.launches, limits.has_calls),
+            pending: Pending::new(limits.launches, limits.has_calls),
             instances: Instances::new(limits.instances),
             lineage: Lineage::default(),
             range_kernels: RangeKernels::default(),
@@ -95,8 +101,8 @@ impl Attribution {
 
     /// What a thread noted: all of it, in its order, before the operations of the same drain.
     pub fn note(&mut self, tid: u32, note: &Note) {
-        let Self { launches, instances, start_end, .. } = self;
-        launches.goes_on(tid, note);
+        let Self { pending, instances, start_end, .. } = self;
+        pending.goes_on(tid, note);
         match *note {
             Note::Began(instance) => {
                 let slot = instances.begin(tid, &instance);
@@ -124,22 +130,22 @@ impl Attribution {
                     NO_SLOT if instance != 0 => REFUSED,
                     slot => slot,
                 };
-                let launch = Launch::new(tid, node, slot, expected);
-                let joins = launches.joins(correlation, &launch);
+                let launch = PendingCall::new(tid, node, slot, expected);
+                let joins = pending.joins(correlation, &launch);
                 if joins == Joins::Yes {
                     return;
                 }
                 instances.hold(launch.instance);
                 if joins == Joins::No {
-                    launches.insert(correlation, launch, |slot| instances.release(slot));
+                    pending.insert(correlation, launch, |slot| instances.release(slot));
                 }
                 let around = start_end.around(tid);
-                if launches.put_within(correlation, around) {
+                if pending.put_within(correlation, around) {
                     around.iter().for_each(|&slot| instances.hold(slot));
                 }
             }
             Note::Own { correlation } => {
-                launches.insert(correlation, Launch::own(), |slot| instances.release(slot));
+                pending.insert(correlation, PendingCall::own(), |slot| instances.release(slot));
             }
         }
     }
@@ -147,7 +153,7 @@ impl Attribution {
     /// An operation that ran.
     pub fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
         let timed = op.start != 0 && op.end >= op.start;
-        let launch = self.launches.came(op.correlation, timed);
+        let launch = self.pending.came(op.correlation, timed);
         if launch.is_some_and(|launch| launch.is_dropped()) {
             return;
         }
@@ -187,22 +193,24 @@ impl Attribution {
         }
     }
 
-    /// An operation that was over before the window. Its launch may have been noted in the window all the same, and waits for no more.
+    /// An operation that was over before the window. Its launch may have been noted in the window, and waits for it no
+    /// longer.
     pub fn passed(&mut self, op: &GpuOp) {
-        let _counted_nowhere = self.launches.came(op.correlation, false);
+        let _counted_nowhere = self.pending.came(op.correlation, false);
     }
 
-    /// Counts an operation in the instance of its launch, all those below that on the stack, and the start/end ranges around it. Whether
-    /// there were any, or it is known later, when these end, whether the kernel was outside of all.
+    /// Counts an operation in the instance of its launch, in those below it on the stack, and in the start/end ranges
+    /// around it. False if there are none. Where only open start/end ranges are around a kernel, it counts in them or
+    /// outside when these end.
     fn in_instances(
         &mut self,
-        launch: &Launch,
+        launch: &PendingCall,
         correlation: u32,
         timed: Timed,
         execution: Option<Execution>,
         keep: &dyn Fn(u64) -> bool,
     ) -> bool {
-        let Self { launches, instances, range_kernels, start_end, .. } = self;
+        let Self { pending, instances, range_kernels, start_end, .. } = self;
         let mut late = false;
         let mut on_stack = false;
         let mut slot = launch.instance;
@@ -216,7 +224,7 @@ impl Attribution {
             slot = instances.parent(slot);
         }
         let (mut open, mut counted) = (Vec::new(), BTreeSet::new());
-        for &slot in launches.within(correlation) {
+        for &slot in pending.within(correlation) {
             let Some((instance, folded)) = instances.count(slot, timed) else { continue };
             late |= folded;
             if instance.is_undecided() {
@@ -239,7 +247,7 @@ impl Attribution {
     /// A call of the API that is over.
     pub fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
         self.calls.remember(call);
-        let known = self.launches.recorded(call.correlation);
+        let known = self.pending.recorded(call.correlation);
         if known.is_some_and(|known| known.is_dropped()) || self.calls.leaves_out(call) {
             return;
         }
@@ -257,7 +265,7 @@ impl Attribution {
 
     /// A call that began before the window.
     pub fn passed_call(&mut self, call: &ApiCall) {
-        let _counted_nowhere = self.launches.recorded(call.correlation);
+        let _counted_nowhere = self.pending.recorded(call.correlation);
     }
 
     fn count_call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
@@ -267,24 +275,26 @@ impl Attribution {
         }
     }
 
-    /// A drain is over: what is over is folded. Where it `counts`, what is old is forgotten; the second of these after a driver call came, it counts unless a call of the runtime
-    /// has its id. Drains that follow on one another sooner than CUPTI delivers what belongs together do not count.
+    /// A drain is over: instances that are over go into the totals. If the drain `counts`, what is old is forgotten,
+    /// and driver calls that have waited for two such drains count, unless a call of the runtime has their id. A drain
+    /// does not count if it follows another sooner than CUPTI delivers what belongs together.
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
         self.lineage.drained();
         if counts {
-            for held in self.calls.drained(&self.launches.running()) {
+            for held in self.calls.drained(&self.pending.running()) {
                 self.count_call(held.function, held.duration, held.node, context.keep);
             }
-            self.launches.drained(|slot| self.instances.release(slot));
+            self.pending.drained(|slot| self.instances.release(slot));
         }
         self.start_end.drained(&mut self.instances, &mut self.range_kernels, context.keep);
         self.instances.fold(context);
-        while self.instances.is_crowded() && self.launches.forget_oldest(|slot| self.instances.release(slot)) {
+        while self.instances.is_crowded() && self.pending.forget_oldest(|slot| self.instances.release(slot)) {
             self.instances.fold(context);
         }
     }
 
-    /// What was counted so far; instances that are open count up to `now`, and driver calls that wait as if no call of the runtime had their id. Changes nothing.
+    /// What was counted so far. Open instances count up to `now`, and waiting driver calls as if no call of the runtime
+    /// had their id. Changes nothing.
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
         let (mut nodes, total, unmatched) = self.lineage.totals();
@@ -297,9 +307,9 @@ impl Attribution {
             }
         }
         let losses = AttributionLosses {
-            outstanding: self.launches.awaited(),
-            forgotten_launches: self.launches.forgotten,
-            forgotten_calls: self.launches.forgotten_calls,
+            outstanding: self.pending.awaited(),
+            forgotten_launches: self.pending.forgotten,
+            forgotten_calls: self.pending.forgotten_calls,
             ..self.losses
         };
         let range_kernels = self.start_end.counted(&self.instances, &self.range_kernels);
@@ -316,9 +326,10 @@ impl Attribution {
         }
     }
 
-    /// A new window from `now` on: all that was counted is forgotten. What launches noted before still bring is dropped. Open instances go on, and are as long as the window.
+    /// A new window from `now` on: all that was counted is forgotten, and what launches of before still bring is
+    /// dropped. Open instances go on, as if they began now.
     pub fn clear(&mut self, now: Ticks) {
-        self.launches.clear(|slot| self.instances.release(slot));
+        self.pending.clear(|slot| self.instances.release(slot));
         self.instances.clear(now);
         self.lineage = Lineage::default();
         self.range_kernels.clear();

@@ -1,20 +1,23 @@
 //! Start/end ranges (`nvtx.lifetime`), which are on no stack.
 //!
-//! What a thread launches is in all start/end ranges that began on it and are open. As in Nsight Systems, such a range counts if it ends
-//! on that thread too, and else not at all. So the kernels launched in it are kept apart until it ends.
+//! What a thread launches is in all start/end ranges that began on it and are open. As in Nsight Systems, such a range
+//! counts if it ends on that thread too, and else not at all. So the kernels launched in it are kept apart until it
+//! ends.
 //!
-//! The limit: start/end ranges are no level and no child of the ranges inside them. A range on the stack is nested in ranges on the stack
-//! alone, and a start/end range in those on the stack at its beginning. Nsight Systems takes all that began before and ended after.
+//! The limit: start/end ranges are no level and no child of the ranges inside them. A range on the stack is nested in
+//! ranges on the stack alone, and a start/end range in those on the stack at its beginning. Nsight Systems takes all
+//! that began before and ended after.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hash::Map;
+use super::instances::Instances;
 use super::kernels::{Execution, RangeKernels};
-use super::projection::Instances;
 use super::totals::Range;
 use range_report::stats::Distribution;
 
-/// Bound on durations that are kept one by one: 8 MiB. They are not of the profiler's budget, which nothing would give back to.
+/// Bound on durations that are kept one by one: 8 MiB. They are not of the profiler's budget, which nothing would give
+/// back to.
 const APART: usize = if cfg!(test) { 1_000 } else { 1 << 20 };
 
 /// What is around some executions of kernels.
@@ -40,7 +43,8 @@ pub(super) struct Ended {
 
 /// The start/end ranges that are open, and the kernels in them.
 ///
-/// Of one thread, what is around a launch is all that began before it and is still open: so there are no more sets than open ranges.
+/// Of one thread, what is around a launch is all that began before it and is still open: so there are no more sets than
+/// open ranges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StartEnd {
     /// Slots by thread.

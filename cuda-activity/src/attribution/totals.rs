@@ -21,7 +21,8 @@ pub struct Totals {
     pub memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
     /// Durations of API calls on the CPU.
     pub calls: BTreeMap<Function, Distribution>,
-    /// Nodes of the lineage tree with work or calls in them or below. What node 0 has of its own is outside of any span.
+    /// Nodes of the lineage tree with work or calls in them or below. What node 0 has of its own is outside of any
+    /// span.
     pub nodes: BTreeMap<u32, NodeTotals>,
     /// All operations, unmatched ones included.
     pub total: GpuWork,
@@ -83,8 +84,10 @@ pub struct AttributionLosses {
     pub outstanding: u64,
     /// Launches that were forgotten by the bound on them before anything of them had come.
     pub forgotten_launches: u64,
-    /// API calls that were forgotten by the bound on them before their record had come: it is in no span, and where the call was the profiler's own, in the table.
+    /// API calls that were forgotten by the bound on them before their record had come: it is in no span, and where the
+    /// call was the profiler's own, in the table.
     pub forgotten_calls: u64,
-    /// Operations that came after an instance around them had been folded by the bound on instances: its projection is without them.
+    /// Operations that came after an instance around them had been folded by the bound on instances: its projection is
+    /// without them.
     pub late: u64,
 }

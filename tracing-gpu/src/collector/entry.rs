@@ -17,7 +17,8 @@ use crate::thread::launch_log::Call;
 #[repr(align(64))]
 pub(super) struct Entry {
     engine: &'static Engine,
-    /// Whether calls are noted: there was one since the collector is there, and the exit hook comes before what CUDA had registered until then. Not in forked children.
+    /// Whether calls are noted. Set by the first call, which registers the exit hook once more, so that it runs before
+    /// CUDA's. Cleared in a forked child.
     hooked: AtomicBool,
     collector: OnceCell<&'static Collector>,
 }
@@ -43,7 +44,7 @@ impl Entry {
         is_there
     }
 
-    /// A call on a thread that has no shard.
+    /// A call on a thread that has no thread.
     #[cold]
     #[inline(never)]
     fn note_stray(&self, called: Note) {
@@ -66,13 +67,14 @@ impl Sink for Entry {
         }
         let graph = cupti::is_graph_launch(function);
         match self.engine.calling_thread() {
-            Some(shard) if own::is_own() => shard.note_own(correlation),
-            Some(shard) => shard.note_call(Call { correlation, graph, enqueues }),
+            Some(thread) if own::is_own() => thread.note_own(correlation),
+            Some(thread) => thread.note_call(Call { correlation, graph, enqueues }),
             None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
         }
     }
 
-    /// Calls come to [`hook`](Self::hook) again, which knows: here any lock may be held by a thread that there is not, be it one to find a shard, or a lifetime's.
+    /// Sends calls to [`hook`](Self::hook) again, which knows that this is a child. Any lock may be held by a thread
+    /// that does not exist here.
     fn forked(&self) {
         self.hooked.store(false, Relaxed);
     }
@@ -106,7 +108,7 @@ mod tests {
         assert_eq!(size_of::<Entry>(), 64);
     }
 
-    /// A thread's first call takes a lock to find it a shard.
+    /// A thread's first call takes a lock to find it a thread.
     #[test]
     fn a_forked_child_notes_nothing() {
         let entry = Entry::new(Box::leak(Box::new(Engine::new(SessionOptions {
@@ -120,15 +122,15 @@ mod tests {
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
         }))));
-        let shards = || entry.engine.all_threads().len();
+        let threads = || entry.engine.all_threads().len();
         entry.entered(307, 1, true);
-        assert_eq!(shards(), 0, "nobody collects yet");
+        assert_eq!(threads(), 0, "nobody collects yet");
         entry.hooked.store(true, Relaxed); // as after the first call
         entry.forked();
         entry.entered(307, 1, true);
-        assert_eq!(shards(), 0);
+        assert_eq!(threads(), 0);
         entry.hooked.store(true, Relaxed);
         entry.entered(307, 1, true);
-        assert_eq!(shards(), 1, "else they are noted");
+        assert_eq!(threads(), 1, "else they are noted");
     }
 }

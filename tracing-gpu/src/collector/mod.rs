@@ -1,7 +1,11 @@
-//! Collects what CUPTI records and what threads noted of their launches, and has them attributed.
+//! The collector: a thread that joins the launch logs of all threads with what CUPTI records.
 //!
-//! A thread of its own does so ten times a second, sooner where much is noted, and whoever takes a summary does it once more. What arrives in CUPTI's callbacks is only
-//! put aside.
+//! It does so ten times a second, sooner where much is noted; a summary does it once more. CUPTI's callbacks only put
+//! buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines it hands [`GpuRecords`] to whoever
+//! [`TakesRecords`] (`records`).
+//!
+//! It imports the threads' state, the session and the crate cuda-activity. It does not know who drains it, who writes
+//! timelines, or how the process ends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -17,10 +21,9 @@ use parking_lot::Mutex;
 use range_report::ActivityLosses;
 
 use crate::clock::Ticks;
-use crate::collect::core::Core;
-use crate::collect::notes::{Dropped, Notes, Taken};
 use crate::samples::KEPT;
 use crate::thread::engine::Engine;
+use crate::thread::notes::{Dropped, Notes, Taken};
 
 mod entry;
 mod records;
@@ -30,33 +33,34 @@ pub(crate) use records::{GpuRecords, TakesRecords};
 
 /// How often records are asked for and collected.
 const PERIOD: Duration = Duration::from_millis(100);
-/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers, with those that wait to be read; launches and instances whose operations have not
-/// all come; and what threads note until it is collected.
+/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers, with those that wait to be read; launches
+/// and instances whose operations have not all come; and what threads note until it is collected.
 const BUFFERS: usize = 9;
 const LAUNCHES: usize = 3;
 const INSTANCES: usize = 3;
 const NOTES: usize = 1;
 const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
-/// A round comes early where so much of the calls that can be remembered is noted, as a part of them: more is, by the time that these are read.
+/// A round comes early where so much of the calls that can be remembered is noted, as a part of them: more is, by the
+/// time that these are read.
 const EARLY: usize = 5;
 
-/// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per instance that is not in the totals: there may be two and a
-/// half times as many instances.
+/// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per
+/// instance that is not in the totals: there may be two and a half times as many instances.
 const LAUNCH_BYTES: usize = 128;
 const CALL_BYTES: usize = 3 * 80;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
 
-/// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of `finish`.
+/// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of
+/// `finish`.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 
 /// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Collector {
     engine: &'static Engine,
-    core: &'static Core,
     session: &'static Session,
     calls: bool,
-    /// Notes of threads that have no shard.
+    /// Notes of threads that have no thread.
     strays: Mutex<Notes>,
     arrived: Mutex<Arrived>,
     state: Mutex<State>,
@@ -114,8 +118,8 @@ impl ActivityTotals {
 }
 
 impl Collector {
-    /// Starts collecting: single calls of the CUDA API too where `calls` are wanted, in at most so many bytes of `memory`. The error is the
-    /// sentence that the report has.
+    /// Starts collecting: single calls of the CUDA API too where `calls` are wanted, in at most so many bytes of
+    /// `memory`. The error is the sentence that the report has.
     pub(crate) fn start(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
         if OWNER.compare_exchange(0, engine.session.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());
@@ -124,7 +128,6 @@ impl Collector {
     }
 
     fn start_owned(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
-        let core = &engine.session;
         let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
         let share = |parts: usize| memory / PARTS * parts;
         let session = cupti::start(cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS) }, entry)
@@ -137,7 +140,6 @@ impl Collector {
         };
         let collector: &'static Self = Box::leak(Box::new(Self {
             engine,
-            core,
             session,
             calls,
             strays: Mutex::default(),
@@ -158,16 +160,16 @@ impl Collector {
             thread: Mutex::default(),
         }));
         entry.open(collector);
-        core.note_room.allow(share(NOTES));
-        core.set_collecting(true);
+        engine.session.note_room.allow(share(NOTES));
+        engine.session.set_collecting(true);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
             Ok(thread) => {
-                core.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
+                engine.session.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
                 *collector.thread.lock() = Some(thread);
             }
             Err(error) => {
-                core.set_collecting(false);
+                engine.session.set_collecting(false);
                 own::during(|| session.finish(true)); // the other end takes threads
                 return Err(format!("no thread could be started to collect GPU records: {error}"));
             }
@@ -188,7 +190,7 @@ impl Collector {
 
     /// A round. Each has a flush: calls are forgotten by the number of rounds that count.
     fn flush_and_collect(&self) {
-        self.core.note_room.begin_collecting(); // what is noted during the flush may be left for the next
+        self.engine.session.note_room.begin_collecting(); // what is noted during the flush may be left for the next
         self.session.flush();
         self.collect();
     }
@@ -204,21 +206,21 @@ impl Collector {
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
-        for shard in self.engine.all_threads() {
-            *dropped_notes += shard.take_notes(notes);
+        for thread in self.engine.all_threads() {
+            *dropped_notes += thread.take_notes(notes);
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
                 recorder.take_over(&mut |records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
             }
-            shard.give_back(notes);
+            thread.give_back(notes);
         }
-        *dropped_notes += self.strays.lock().take(notes, &self.core.note_room);
+        *dropped_notes += self.strays.lock().take(notes, &self.engine.session.note_room);
         notes.iter().for_each(|(_, note)| attribution.note(0, &note));
-        self.strays.lock().keep(notes.clear(&self.core.note_room));
-        self.core.with_names(|names| {
+        self.strays.lock().keep(notes.clear(&self.engine.session.note_room));
+        self.engine.session.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
-        let keep = |kept: u64| kept < KEPT && self.core.budget.covers(kept);
+        let keep = |kept: u64| kept < KEPT && self.engine.session.budget.covers(kept);
         let context = Context { parents: parents.as_slice(), keep: &keep };
         losses.unreadable_records += lost.unreadable;
         losses.over_budget_records += lost.over_budget;
@@ -242,7 +244,8 @@ impl Collector {
         attribution.drained(&context, counts);
     }
 
-    /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the profiler's began.
+    /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the
+    /// profiler's began.
     pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords, origin: u64) {
         let _once = self.recorder.set((recorder, origin));
     }
@@ -304,18 +307,19 @@ impl Collector {
         own::during(|| self.flush_and_collect());
         let dropped = self.session.dropped();
         let mut state = self.state.lock();
-        state.attribution.clear(self.core.window());
+        state.attribution.clear(self.engine.session.window());
         state.window = cupti::now();
         state.losses = ActivityLosses::default();
         state.dropped_notes = Dropped::default();
         state.dropped_before = dropped;
     }
 
-    /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where the program is alive (`orderly`), else, at the
-    /// end of the process, for 1.5 s at most, and then takes what there is.
+    /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where
+    /// the program is alive (`orderly`), else, at the end of the process, for 1.5 s at most, and then takes what there
+    /// is.
     pub(crate) fn finish(&self, orderly: bool) {
         cupti::before_own_calls();
-        self.core.set_collecting(false);
+        self.engine.session.set_collecting(false);
         self.stop.store(true, Release); // pairs with `run`
         if let Some(thread) = self.thread.lock().take() {
             thread.thread().unpark();
@@ -326,7 +330,7 @@ impl Collector {
         let all_came = own::during(|| self.session.finish(orderly));
         self.collect(); // what came last belongs into timelines before they are closed
         self.is_over.store(all_came, Release); // pairs with `totals`
-        let _not_ours = OWNER.compare_exchange(self.core.id, 0, Release, Relaxed);
+        let _not_ours = OWNER.compare_exchange(self.engine.session.id, 0, Release, Relaxed);
     }
 
     /// Where the records come from, for the footer.

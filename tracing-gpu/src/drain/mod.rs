@@ -1,10 +1,15 @@
-//! From what the threads wrote to a summary. Never stops them.
+//! Rows of all threads to a [`Summary`], without stopping the threads.
+//!
+//! Here ticks become nanoseconds, and numbers become names: of ranges in this file, of the GPU's work in `gpu`.
+//! `recursion` says what a node inside of itself would count twice.
+//!
+//! It imports the threads' state, the session, the streams and the collector. Nothing below it calls it.
 
 #[cfg(feature = "cudarc")]
-mod activity;
+mod gpu;
 #[cfg(not(feature = "cudarc"))]
-#[path = "activity_disabled.rs"]
-mod activity;
+#[path = "gpu_disabled.rs"]
+mod gpu;
 mod recursion;
 
 use std::collections::BTreeMap;
@@ -16,14 +21,14 @@ use range_report::{
 };
 
 use crate::clock::{Rate, Ticks};
-use crate::collect::catalog::{CategoryName, ROOT};
-use crate::collect::core::{Core, Names};
-use crate::collect::lifetimes::OpenLifetimes;
-use crate::collect::row::RowCopy;
 use crate::collector::{ActivityTotals, Collector};
 use crate::record::{RangeKey, StreamRow, StreamTime};
+use crate::session::catalog::{CategoryName, ROOT};
+use crate::session::{Names, Session};
 use crate::stream;
 use crate::thread::engine::Engine;
+use crate::thread::lifetimes::OpenLifetimes;
+use crate::thread::row::RowCopy;
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;
@@ -46,39 +51,41 @@ pub(crate) struct End {
 
 /// Everything measured so far in the current window, or in the last one.
 pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, end: Option<&End>) -> Summary {
-    let core = &engine.session;
-    if core.gpu {
-        stream::read_all(end.and_then(|end| end.patience)); // waits for the GPU, for what was recorded on named streams; the measured threads go on
+    let session = &engine.session;
+    if session.gpu {
+        // Waits for the GPU, for what was recorded on named streams; the measured threads go on.
+        stream::read_all(end.and_then(|end| end.patience));
     }
-    let rate = core.clock.calibrate();
-    let window = core.window();
-    let shards = engine.all_threads();
+    let rate = session.clock.calibrate();
+    let window = session.window();
+    let threads = engine.all_threads();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<Open> =
         abandoned.map(|range| Open { count: range.count, ..Open::pushed(range.label, range.thread) }).collect();
     let mut lifetimes = Vec::new();
-    for shard in &shards {
+    for state in &threads {
         // Rows of a thread that has not called since the window began are of an older one.
-        if shard.window.load(std::sync::atomic::Ordering::Acquire) == window {
-            rows.extend(shard.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+        if state.window.load(std::sync::atomic::Ordering::Acquire) == window {
+            rows.extend(state.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             ends.push(rows.len());
         }
-        let thread = shard.name.lock().clone();
+        let thread = state.name.lock().clone();
         open.extend(
-            shard
+            state
                 .stack
                 .open()
-                .filter_map(|(_, place)| Some(Open::pushed(shard.identity(place)?.key.label, thread.clone()))),
+                .filter_map(|(_, place)| Some(Open::pushed(state.identity(place)?.key.label, thread.clone()))),
         );
-        lifetimes.extend(shard.open_lifetimes());
+        lifetimes.extend(state.open_lifetimes());
     }
-    let activity = collector.map(|collector| collector.totals(core.clock.now()));
+    let activity = collector.map(|collector| collector.totals(session.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
-    let now = end.map_or_else(|| core.clock.now(), |end| end.at); // after the rows: none of their durations is longer than the window
-    let stream_rows = core.streams.rows();
-    core.with_names(|names| {
+    // After the rows: none of their durations is longer than the window.
+    let now = end.map_or_else(|| session.clock.now(), |end| end.at);
+    let stream_rows = session.streams.rows();
+    session.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
         let totals = node_totals(&rows, &ends, &stream_rows, names);
         let mut summary = Summary::default();
@@ -86,19 +93,19 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         summary.ranges = ranges(&merged, names, rate);
         summary.stream_ranges = stream_ranges(&stream_rows, names);
         summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
-        summary.gpu = activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id()));
+        summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, std::process::id()));
         summary.categories = categories(&merged, rate);
-        summary.losses = losses(core, names, open, end.and_then(|end| end.cut.as_ref()));
+        summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
         if let Some(all) = &activity {
-            summary.losses.activity = activity::losses(all);
+            summary.losses.activity = gpu::losses(all);
         }
-        if core.gpu {
-            summary.notes.extend(stream::notes(&core.streams));
+        if session.gpu {
+            summary.notes.extend(stream::notes(&session.streams));
         }
-        if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
-            let ppm = core.clock.worst_correction_ppm();
+        if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
+            let ppm = session.clock.worst_correction_ppm();
             summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
         }
         let times =
@@ -146,7 +153,8 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
         total_ns: rate.ns(distribution.total),
         min_ns: rate.ns(u128::from(distribution.min)),
         max_ns: rate.ns(u128::from(distribution.max)),
-        // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is itself.
+        // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is
+        // itself.
         median_ns: median.map(|median| {
             (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
         }),
@@ -161,7 +169,8 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
         Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
     });
     let mut rows: Vec<RangeStats> = rows.collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
+    // Stable: equal totals stay in the order of their names.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 
@@ -169,7 +178,8 @@ fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
         rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
+    // Stable: equal totals stay in the order of their names.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 
@@ -278,7 +288,8 @@ fn tree(
     window: u64,
 ) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
-    // A parent has a lower number than its children: from the last node to the first, every node is complete when it is handed up.
+    // A parent has a lower number than its children: from the last node to the first, every node is complete when it is
+    // handed up.
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
@@ -308,7 +319,7 @@ fn tree(
             stream_self_ns: own_stream
                 .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
                 .or(below_stream.map(|_| 0)),
-            gpu: activity.and_then(|all| activity::node(all, id as u32)),
+            gpu: activity.and_then(|all| gpu::node(all, id as u32)),
             first_ns,
             children: below,
         };
@@ -360,17 +371,17 @@ impl Open {
     }
 }
 
-fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Losses {
+fn losses(session: &Session, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let cut = cut
         .into_iter()
         .flat_map(|cut| cut.labels.iter().map(|&label| Open { cut: true, ..Open::pushed(label, cut.thread.clone()) }));
     Losses {
-        split_instances: load(&core.losses.split_instances),
-        stray_exits: load(&core.losses.stray_exits),
-        spans_dropped: load(&core.losses.spans_dropped),
+        split_instances: load(&session.losses.split_instances),
+        stray_exits: load(&session.losses.stray_exits),
+        spans_dropped: load(&session.losses.spans_dropped),
         open: cut.chain(open).map(|range| range.named(names)).collect(),
-        streams: if core.gpu { stream::losses(&core.streams) } else { StreamLosses::default() },
+        streams: if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         categories_over_limit: names.catalog.categories_over_limit,
         ..Losses::default()

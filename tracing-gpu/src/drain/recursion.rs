@@ -1,16 +1,18 @@
 //! What a total would count more than once: the time of a node inside of itself.
 //!
-//! A node that recursion shares is open several times on one thread, and each instance has its whole duration. Its inclusive time is that of the outermost one,
-//! which is known where a node calls itself: all that it and the nodes below it took themselves on that thread. Of nodes that call each other it is at most what
-//! all of them took, and at most that is their total.
+//! A node that recursion shares is open several times on one thread, and each instance has its whole duration. Its
+//! inclusive time is that of the outermost one, which is known where a node calls itself: all that it and the nodes
+//! below it took themselves on that thread. Of nodes that call each other it is at most what all of them took, and at
+//! most that is their total.
 
 use std::collections::BTreeMap;
 
-use crate::collect::catalog::{Catalog, ROOT};
-use crate::collect::row::RowCopy;
 use crate::record::RangeKey;
+use crate::session::catalog::{Catalog, ROOT};
+use crate::thread::row::RowCopy;
 
-/// By node, the ticks that its total is to be without; only nodes that may be open inside of themselves. `threads` are the rows of each thread.
+/// By node, the ticks that its total is to be without; only nodes that may be open inside of themselves. `threads` are
+/// the rows of each thread.
 pub(super) fn counted_again<'a>(
     catalog: &Catalog,
     threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
@@ -49,7 +51,7 @@ pub(super) fn counted_again<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::catalog::{Catalog, Limits};
+    use crate::session::catalog::{Catalog, Limits};
     use range_report::RangeStyle;
 
     fn row(key: RangeKey, node: u32, total: u128, nested: u64) -> (RangeKey, RowCopy) {

@@ -1,5 +1,5 @@
-//! Start/end ranges (`nvtx.lifetime`) that have begun and not ended: for the launches that are made in them, and for the report, which
-//! names them at the end.
+//! Start/end ranges (`nvtx.lifetime`) that have begun and not ended: for the launches that are made in them, and for
+//! the report, which names them at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,9 +72,9 @@ impl Lifetimes {
     }
 
     /// Those that a call is made in now, and that have not been noted.
-    pub(super) fn to_note(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
-        let unnoted = |(_, lifetime): &(&InstanceId, &mut Lifetime)| lifetime.takes_calls && !lifetime.is_noted;
-        self.0.iter_mut().filter(unnoted).map(|(id, lifetime)| (*id, lifetime))
+    pub(super) fn unnoted(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
+        let is_unnoted = |(_, lifetime): &(&InstanceId, &mut Lifetime)| lifetime.takes_calls && !lifetime.is_noted;
+        self.0.iter_mut().filter(is_unnoted).map(|(id, lifetime)| (*id, lifetime))
     }
 
     /// All that are open.
@@ -109,9 +109,9 @@ mod tests {
             assert_eq!(lifetimes.end(id).is_some(), is_there);
         }
         assert_eq!(lifetimes.open(), [open(1, "the next thread", 1), open(2, "worker", 1)]);
-        assert_eq!(lifetimes.to_note().map(|(id, _)| id).collect::<Vec<_>>(), [1]);
+        assert_eq!(lifetimes.unnoted().map(|(id, _)| id).collect::<Vec<_>>(), [1]);
         assert!(lifetimes.take_calls());
         lifetimes.leave_thread();
-        assert!(!lifetimes.take_calls() && lifetimes.to_note().next().is_none() && lifetimes.end(1).is_some());
+        assert!(!lifetimes.take_calls() && lifetimes.unnoted().next().is_none() && lifetimes.end(1).is_some());
     }
 }

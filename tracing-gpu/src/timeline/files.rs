@@ -19,7 +19,8 @@ pub(crate) struct TimelinePaths {
     pub(crate) trace: Option<PathBuf>,
     pub(crate) sqlite: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
-    /// A summary that the page compares the run with. It is read when the page is opened: the run may then write its own in its place.
+    /// A summary that the page compares the run with. It is read when the page is opened: the run may then write its
+    /// own in its place.
     pub(crate) baseline: Option<PathBuf>,
 }
 

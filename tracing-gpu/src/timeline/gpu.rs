@@ -7,15 +7,16 @@ use cuda_activity::record::{Api, ApiCall, GpuOp, InstanceId, Note, Work};
 use parking_lot::Mutex;
 use range_report::timeline::{Call, Item, Operation, Projection};
 
-use super::instances::{Instances, Kept};
 use super::moments::Moments;
+use super::projections::{Kept, Projections};
 use super::{Labels, Recorder};
-use crate::collect::catalog::ROOT;
 use crate::collector::{GpuRecords, TakesRecords};
+use crate::session::catalog::ROOT;
 
 /// Memory of a launch and of an instance that are remembered for what is still to come of them, on one stream.
 const REMEMBERED_BYTES: usize = 512;
-/// Drains of the collector, ten a second, after the last operation of a launch in which more of it may come: they come together.
+/// Drains of the collector, ten a second, after the last operation of a launch in which more of it may come: they come
+/// together.
 const GRACE: u64 = 10;
 /// The same for a graph, whose operations may come long after one another: a minute.
 const GRAPH_GRACE: u64 = 600;
@@ -69,7 +70,7 @@ pub(super) struct GpuTracks {
     order: VecDeque<u32>,
     /// Launches by the drain in which an operation came: those that launch no graph, and those that do.
     came: [VecDeque<(u64, u32)>; 2],
-    instances: Instances,
+    projections: Projections,
     own: HashSet<u32>,
     /// The operating system's numbers of threads by CUPTI's.
     threads: HashMap<u32, u32>,
@@ -89,7 +90,7 @@ impl GpuTracks {
             launches: HashMap::new(),
             order: VecDeque::new(),
             came: [VecDeque::new(), VecDeque::new()],
-            instances: Instances::new(most),
+            projections: Projections::new(most),
             own: HashSet::new(),
             threads: HashMap::new(),
             devices: HashSet::new(),
@@ -99,7 +100,7 @@ impl GpuTracks {
 
     /// Projections that are missing or may be cut short for want of room, since this was asked last.
     pub(super) fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.instances.lost)
+        std::mem::take(&mut self.projections.lost)
     }
 
     /// Writes what has come.
@@ -129,7 +130,7 @@ impl GpuTracks {
         }
         self.drain += records.drains;
         self.settle();
-        self.instances.settle(|kept| project(kept, labels, give));
+        self.projections.settle(|kept| project(kept, labels, give));
         while self.order.len() > self.most {
             if let Some(launch) = self.order.pop_front().and_then(|oldest| self.launches.remove(&oldest)) {
                 self.forget(launch);
@@ -142,8 +143,8 @@ impl GpuTracks {
 
     fn note(&mut self, thread: u32, note: &Note, moments: &Moments, labels: &Labels, give: Give<'_>) {
         match *note {
-            Note::Began(instance) => self.instances.begin(&instance, |kept| project(kept, labels, give)),
-            Note::Ended { instance, .. } | Note::Left { instance } => self.instances.end(instance),
+            Note::Began(instance) => self.projections.begin(&instance, |kept| project(kept, labels, give)),
+            Note::Ended { instance, .. } | Note::Left { instance } => self.projections.end(instance),
             Note::Called { correlation, node, instance, graph, at, enqueues } => {
                 // The driver calls of one runtime call have one number: the first that enqueues is the launch.
                 let is_same = |before: &&mut Launch| {
@@ -151,13 +152,13 @@ impl GpuTracks {
                 };
                 if let Some(before) = self.launches.get_mut(&correlation).filter(is_same) {
                     before.graph |= graph;
-                    before.holds = before.holds || enqueues && self.instances.hold(instance);
+                    before.holds = before.holds || enqueues && self.projections.hold(instance);
                     return;
                 }
-                let holds = enqueues && self.instances.hold(instance);
+                let holds = enqueues && self.projections.hold(instance);
                 let launch = Launch { thread, at: moments.ns(at), node, instance, graph, holds, came: 0 };
                 match self.launches.insert(correlation, launch) {
-                    Some(before) if before.holds => self.instances.release(before.instance),
+                    Some(before) if before.holds => self.projections.release(before.instance),
                     Some(_) => {}
                     None => self.order.push_back(correlation),
                 }
@@ -174,7 +175,7 @@ impl GpuTracks {
                 let launch = self.launches.get_mut(&correlation).filter(|launch| launch.came == drain && launch.holds);
                 if let Some(launch) = launch {
                     launch.holds = false;
-                    self.instances.release(launch.instance);
+                    self.projections.release(launch.instance);
                 }
             }
             if came.len() > 2 * self.launches.len() + 64 {
@@ -187,8 +188,8 @@ impl GpuTracks {
     /// A launch is no longer remembered. Where nothing has come of it, what comes is missing in the projection.
     fn forget(&mut self, launch: Launch) {
         if launch.holds {
-            self.instances.lost += u64::from(launch.came == 0);
-            self.instances.release(launch.instance);
+            self.projections.lost += u64::from(launch.came == 0);
+            self.projections.release(launch.instance);
         }
     }
 
@@ -235,12 +236,12 @@ impl GpuTracks {
             launch: launch.map(|launch| (launch.thread, launch.at)),
             span: launch.and_then(|launch| labels.node(launch.node)),
         }));
-        self.instances.ran(launch.map_or(0, |launch| launch.instance), op);
+        self.projections.ran(launch.map_or(0, |launch| launch.instance), op);
     }
 
     /// Nothing more comes: writes all projections.
     pub(super) fn end(&mut self, labels: &Labels, give: Give<'_>) {
-        self.instances.take_all().for_each(|kept| project(&kept, labels, give));
+        self.projections.take_all().for_each(|kept| project(&kept, labels, give));
     }
 }
 

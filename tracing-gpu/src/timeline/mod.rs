@@ -1,7 +1,13 @@
-//! Writes timelines while the program runs: takes what threads recorded and what ran on the GPU, and hands it to the files.
+//! The thread that writes timelines while the program runs: it takes what threads recorded and what ran on the GPU, and
+//! hands it to the files.
 //!
-//! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
-//! program, go on.
+//! It does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and
+//! the program, go on.
+//! `moments` converts ticks, `open_ranges` keeps the values of ranges that have not ended, and `gpu` and `projections`
+//! join operations with the launches and ranges that they are of.
+//!
+//! It imports the threads' state, the session, and what the collector hands over. It knows no profiler and no summary
+//! but the one it is given at the end.
 
 mod files;
 #[cfg(feature = "cudarc")]
@@ -9,10 +15,10 @@ mod gpu;
 #[cfg(not(feature = "cudarc"))]
 #[path = "gpu_disabled.rs"]
 mod gpu;
-#[cfg(feature = "cudarc")]
-mod instances;
 mod moments;
 mod open_ranges;
+#[cfg(feature = "cudarc")]
+mod projections;
 
 use std::collections::HashSet;
 use std::io;
@@ -32,12 +38,12 @@ use gpu::{GpuTracks, Waiting};
 use moments::Moments;
 use open_ranges::{OpenRanges, OpenValues};
 
-use crate::collect::catalog::CategoryName;
-use crate::collect::core::Core;
-use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 use crate::outputs::cannot_write;
+use crate::session::Session;
+use crate::session::catalog::CategoryName;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
+use crate::thread::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -53,7 +59,6 @@ pub(crate) struct TimelineFile {
 /// Writes the timelines of one profiler. Lives as long as the process.
 pub(crate) struct Recorder {
     engine: &'static Engine,
-    core: &'static Core,
     /// Records of the GPU's side, to be written with the next that come.
     gpu: Waiting,
     state: Mutex<State>,
@@ -99,8 +104,8 @@ impl Labels {
     }
 
     /// Takes over names that are new.
-    fn update(&mut self, core: &Core) {
-        core.with_names(|names| {
+    fn update(&mut self, session: &Session) {
+        session.with_names(|names| {
             while let Some(label) = names.catalog.label_of(self.labels.len() as u32) {
                 self.labels.push((names.domain_name(label.domain), label.name.clone()));
             }
@@ -140,27 +145,27 @@ fn give(
 }
 
 impl Recorder {
-    /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the end.
+    /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the
+    /// end.
     ///
-    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it; the threads' side is bounded by the core's room.
+    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the session
+    /// bounds the threads' side.
     pub(crate) fn start(
         engine: &'static Engine,
         process: &Process,
         paths: &TimelinePaths,
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
-        let core = &engine.session;
         let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
-            core,
             gpu: Waiting::new(memory),
             state: Mutex::new(State {
                 files,
                 errors,
-                moments: Moments::new(core.clock.origin()),
+                moments: Moments::new(engine.session.clock.origin()),
                 labels: Labels::default(),
                 threads: HashSet::new(),
                 records: Records::default(),
@@ -177,7 +182,7 @@ impl Recorder {
     }
 
     fn run(&self) {
-        let Some(room) = &self.core.tape_room else { return };
+        let Some(room) = &self.engine.session.tape_room else { return };
         let asleep = Mutex::new(());
         while !self.stop.load(Relaxed) {
             let _elapsed = room.wake.wait_for(&mut asleep.lock(), PERIOD);
@@ -194,18 +199,18 @@ impl Recorder {
     pub(crate) fn write(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        for shard in self.engine.all_threads() {
+        for thread in self.engine.all_threads() {
             // What is there now: a thread that is faster than the files must not keep the others waiting.
-            let mut left = self.write_piece(state, shard);
+            let mut left = self.write_piece(state, thread);
             while left > 0 {
-                self.write_piece(state, shard);
+                self.write_piece(state, thread);
                 left -= 1;
             }
         }
         let gpu = self.gpu.take();
         if !gpu.is_empty() {
-            state.moments.add(self.core.clock.anchor());
-            state.labels.update(self.core);
+            state.moments.add(self.engine.session.clock.anchor());
+            state.labels.update(&self.engine.session);
         }
         let lost = gpu.lost;
         let State { files, errors, moments, labels, tracks, open, .. } = state;
@@ -215,15 +220,15 @@ impl Recorder {
     }
 
     /// Writes the next piece of what a thread has recorded. Returns the number of those that are left.
-    fn write_piece(&self, state: &mut State, shard: &ThreadState) -> usize {
+    fn write_piece(&self, state: &mut State, thread: &ThreadState) -> usize {
         let mut records = std::mem::take(&mut state.records);
-        let (lost, left) = shard.tape.take(&mut records);
+        let (lost, left) = thread.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if !records.is_empty() {
-            state.moments.add(self.core.clock.anchor()); // after what is converted by it
-            state.labels.update(self.core);
+            state.moments.add(self.engine.session.clock.anchor()); // after what is converted by it
+            state.labels.update(&self.engine.session);
             write_records(state, &records);
-            if let Some(room) = &self.core.tape_room {
+            if let Some(room) = &self.engine.session.tape_room {
                 room.give_back(records.room());
             }
             records.clear();
@@ -234,7 +239,7 @@ impl Recorder {
 
     fn stop(&self) {
         self.stop.store(true, Relaxed);
-        if let Some(room) = &self.core.tape_room {
+        if let Some(room) = &self.engine.session.tape_room {
             room.wake.notify_one();
         }
         if let Some(thread) = self.thread.lock().take() {

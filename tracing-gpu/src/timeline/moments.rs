@@ -2,12 +2,12 @@
 
 use crate::clock::Ticks;
 
-/// Both clocks are read within some tens of nanoseconds of one another. So far apart, in nanoseconds, two readings tell how fast one
-/// clock is by the other.
+/// Both clocks are read within some tens of nanoseconds of one another. So far apart, in nanoseconds, two readings tell
+/// how fast one clock is by the other.
 const SPACE: u64 = 20_000_000;
 
-/// What has passed by both clocks, as lines, each of which begins where the one before is at that moment: ranges that are nested stay
-/// nested, however much later the outer one is written.
+/// What has passed by both clocks, as lines, each of which begins where the one before is at that moment: ranges that
+/// are nested stay nested, however much later the outer one is written.
 ///
 /// After the first of them there are at most two lines in [`SPACE`], however often moments are added.
 #[derive(Debug)]
@@ -63,14 +63,16 @@ impl Moments {
         let covered_ns = last.ns(self.covered);
         let gap = ns.saturating_sub(covered_ns);
         if ns < SPACE || gap >= SPACE {
-            // Nothing of this time was converted, or there is not enough to go by: straight to where the clock is now, and from there on as fast as it has been.
+            // Nothing of this time was converted, or there is not enough to go by: straight to where the clock is now,
+            // and from there on as fast as it has been.
             self.lines.push(Line { from: self.covered, from_ns: covered_ns, ticks: ticks - self.covered, ns: gap });
             self.lines.push(Line { from: ticks, from_ns: ns.max(covered_ns), ticks: since, ns: passed });
             if ns >= SPACE {
                 self.measured = (ticks, ns);
             }
         } else if passed >= SPACE {
-            // On from where the line is, and so that it meets the clock by and by: in a piece as short as this one, what it is off would show in short ranges.
+            // On from where the line is, and so that it meets the clock by and by: in a piece as short as this one,
+            // what it is off would show in short ranges.
             let (here, horizon) = (last.ns(ticks), 2 * SPACE);
             let target = (horizon + ns).saturating_sub(here).clamp(horizon / 2, 2 * horizon);
             let steered = u128::from(passed) * u128::from(target) / u128::from(horizon);
@@ -118,7 +120,8 @@ mod tests {
         }
     }
 
-    /// Readings of which each is off by up to 40 ns, in bursts and alone, of a counter at 2.7 GHz that runs 30 ppm faster after a while.
+    /// Readings of which each is off by up to 40 ns, in bursts and alone, of a counter at 2.7 GHz that runs 30 ppm
+    /// faster after a while.
     #[test]
     fn errors_of_readings_do_not_add_up_and_are_not_in_what_is_short() {
         for seed in 0..40 {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use nvtx_rs::{Color, Payload};
 
 use crate::clock::Ticks;
-use crate::collect::fields::Fields;
+use crate::span::fields::Fields;
 
-/// Ranges of either kind that are remembered. Beyond, those that began first are forgotten: they may be of threads that have ended.
+/// Ranges of either kind that are remembered. Beyond, those that began first are forgotten: they may be of threads that
+/// have ended.
 const OPEN: usize = 1 << 16;
 
 /// Values of a range.

@@ -17,17 +17,18 @@ fn a_call_is_remembered_until_its_record_has_come() {
     all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
-    assert_eq!(all.launches.remembered(), 2);
+    assert_eq!(all.pending.remembered(), 2);
     all.ran(3, 20, 30);
     all.drain(3);
     all.call(&api(Api::Driver, 2, 10, 90), &KEEP);
     all.call(&api(Api::Driver, 3, 10, 15), &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)], (1, 5), "its operation had come long before");
-    assert_eq!((all.launches.remembered(), all.losses()), (0, AttributionLosses::default()));
+    assert_eq!((all.pending.remembered(), all.losses()), (0, AttributionLosses::default()));
 }
 
-/// Calls that nothing but their records come of are many more than launches; they must not push out these, nor the profiler's own.
+/// Calls that nothing but their records come of are many more than launches; they must not push out these, nor the
+/// profiler's own.
 #[test]
 fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
     let mut all = with_calls(100);
@@ -35,7 +36,7 @@ fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
         all.notes(&[called(id, 2, 0), Note::Own { correlation: 100 + id }]);
     }
     (1_000..2_000).for_each(|id| all.notes(&[waits(id, 3)]));
-    assert_eq!(all.launches.remembered(), 100);
+    assert_eq!(all.pending.remembered(), 100);
     let losses = AttributionLosses { outstanding: 35, forgotten_calls: 1_000 - 30, ..AttributionLosses::default() };
     assert_eq!(all.losses(), losses);
     for id in 0..35 {
@@ -68,7 +69,7 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
         all.notes(&[called(5_000 + id, 3, 0)]); // a driver call of a call of the runtime before it
     }
     (0..200).for_each(|id| all.notes(&[waits(id, 2), called(id, 2, 0)]));
-    assert_eq!((all.launches.remembered(), all.losses().forgotten_launches), (100, 110));
+    assert_eq!((all.pending.remembered(), all.losses().forgotten_launches), (100, 110));
     for round in 0..50 {
         let calls = 1_000 + round * 25..1_025 + round * 25;
         calls.clone().for_each(|id| all.notes(&[waits(id, 3)]));
@@ -81,10 +82,11 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
     // Those that have their records go before launches.
     (0..75).for_each(|id| all.notes(&[called(6_000 + id, 3, 0)]));
     (0..25).for_each(|id| all.notes(&[called(7_000 + id, 3, 0)]));
-    assert_eq!((all.launches.remembered(), all.losses().outstanding), (100, 100));
+    assert_eq!((all.pending.remembered(), all.losses().outstanding), (100, 100));
 }
 
-/// The order of arrival takes what [`Launch`](crate::attribution::Launch) says, of whichever kind the calls were before.
+/// The order of arrival takes what [`PendingCall`](crate::attribution::PendingCall) says, of whichever kind the calls
+/// were before.
 #[test]
 fn the_order_of_calls_and_launches_has_one_bound() {
     let mut all = with_calls(2_000);
@@ -104,7 +106,7 @@ fn the_order_of_calls_and_launches_has_one_bound() {
             all.drain(1);
         }
     }
-    let (remembered, capacity) = (all.launches.remembered(), all.launches.order_capacity());
+    let (remembered, capacity) = (all.pending.remembered(), all.pending.order_capacity());
     assert!(remembered >= 1_000 && capacity <= 4 * remembered + 64, "{capacity} for {remembered}");
 }
 
@@ -118,12 +120,12 @@ fn calls_of_the_profiler_are_in_no_table() {
     all.call(&api(Api::Driver, 6, 10, 90), &KEEP);
     all.clear(50);
     all.call(&api(Api::Driver, 7, 10, 90), &KEEP);
-    assert_eq!((all.launches.remembered(), all.totals(100)), (0, Totals::default()));
+    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
     // Without records of calls nothing comes of them.
     let mut all = attribution(100, 100);
     all.notes(&[Note::Own { correlation: 5 }]);
     all.drain(3);
-    assert_eq!((all.launches.remembered(), all.totals(100)), (0, Totals::default()));
+    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
 }
 
 /// Of a thread that has ended nothing is heard any more.
@@ -135,7 +137,7 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
         all.call(&api(Api::Driver, thread, 10, 20), &KEEP);
     }
     all.drain(6);
-    assert_eq!((all.launches.running().len(), all.launches.remembered()), (0, 0));
+    assert_eq!((all.pending.running().len(), all.pending.remembered()), (0, 0));
     assert_eq!(all.calls.waiting().count(), 0);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
 }

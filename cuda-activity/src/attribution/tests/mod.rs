@@ -99,11 +99,11 @@ fn beyond_the_bound_the_oldest_launches_go() {
         all.ran(id, 20, 30);
         all.drain(1);
     }
-    assert!(all.launches.remembered() <= 3);
+    assert!(all.pending.remembered() <= 3);
     let mut none = attribution(0, 0);
     none.notes(&[began(1, 0, 0), called(1, 1, 1), called(2, 1, 1)]);
     none.drain(1);
-    assert_eq!(none.launches.remembered(), 1);
+    assert_eq!(none.pending.remembered(), 1);
 }
 
 /// A summary may be asked for at any time: what CUPTI has not delivered by then is not old for that.
@@ -151,7 +151,7 @@ fn driver_calls_of_one_runtime_call_are_one_launch() {
     all.ran(1, 30, 40);
     assert_eq!((all.own(2), all.totals(100).projections.len()), (1, 1));
     all.drain(3);
-    assert_eq!((all.instances.kept(), all.launches.remembered()), (0, 0));
+    assert_eq!((all.instances.kept(), all.pending.remembered()), (0, 0));
 }
 
 #[test]
@@ -270,8 +270,8 @@ fn there_are_no_more_instances_than_there_is_room_for() {
 #[test]
 fn launches_and_instances_are_as_large_as_is_said() {
     let in_table = |entry: usize| (entry + 1) * 16 / 7; // after growth
-    assert!(in_table(size_of::<(u32, Launch)>()) + 4 * 8 + 3 * 8 <= 122);
-    assert!(size_of::<projection::Kept>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
+    assert!(in_table(size_of::<(u32, PendingCall)>()) + 4 * 8 + 3 * 8 <= 122);
+    assert!(size_of::<instances::Kept>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
 }
 
 #[test]
@@ -322,8 +322,8 @@ fn any_note() -> impl Strategy<Value = Note> {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: nothing panics, every operation with a time is in the table of all unless it is dropped, and in the end nothing is kept but
-    /// what is open or awaited.
+    /// Whatever comes in whatever order: nothing panics, every operation with a time is in the table of all unless it
+    /// is dropped, and in the end nothing is kept but what is open or awaited.
     #[test]
     fn hostile_input_does_no_harm(
         steps in prop::collection::vec((0u8..9, any_note(), 0u32..6, prop_oneof![0u64..50, any::<u64>()], prop_oneof![0u64..50, any::<u64>()]), 0..120),
@@ -343,7 +343,7 @@ proptest! {
                 _ if start % 4 == 0 => all.clear(end),
                 _ => drop(all.totals(end)),
             }
-            prop_assert!(all.launches.remembered() <= launches.max(1));
+            prop_assert!(all.pending.remembered() <= launches.max(1));
         }
         let totals = all.totals(60);
         let counted = totals.kernels.values().map(|times| times.count).sum::<u64>() + totals.memory.values().map(|row| row.0.count).sum::<u64>();
@@ -360,7 +360,7 @@ proptest! {
         for id in [0, 1, 2, 3, 4, 5, u64::MAX] {
             all.note(9, &Note::Ended { instance: id, end: 70 });
         }
-        all.launches.clear(|slot| all.instances.release(slot));
+        all.pending.clear(|slot| all.instances.release(slot));
         all.drain(1);
         prop_assert_eq!(all.instances.kept(), 0);
         prop_assert!(all.start_end.is_idle(), "what waited for them is counted");

@@ -210,7 +210,8 @@ fn operation(correlation: u32, called: u64, nth: u32, flavour: u32, (a, b, c, d)
     GpuOp { start, end, correlation, device: a % 3, context: 1, stream: b % 4, graph_node: 0, work }
 }
 
-/// Everything in drains, at random: each thread's notes in its order, records no earlier than their note, in any order, some drains later.
+/// Everything in drains, at random: each thread's notes in its order, records no earlier than their note, in any order,
+/// some drains later.
 pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
     enum Event<'a> {
         Op(&'a GpuOp),

@@ -1,5 +1,5 @@
-//! Attribution against a slow, obvious reference: it looks at everything at once, and tells what encloses what by time alone, as Nsight does, where the
-//! profiler goes by the stack that each thread notes.
+//! Attribution against a slow, obvious reference: it looks at everything at once, and tells what encloses what by time
+//! alone, as Nsight does, where the profiler goes by the stack that each thread notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,8 @@ fn lifetime(id: u64, parent: u64, label: u32) -> Note {
 }
 
 impl Attribution {
-    /// Range instances, executions and times of the kernel in a start/end range of this name, or in the row of no range.
+    /// Range instances, executions and times of the kernel in a start/end range of this name, or in the row of no
+    /// range.
     fn kernels_in(&self, label: Option<u32>) -> (u64, u64, u64) {
         let range = label.map(|label| (label, RangeStyle::StartEnd));
         let row = self.totals(100).range_kernels.remove(&(1, range, 1)).unwrap_or_default();
@@ -106,12 +107,12 @@ fn ranges_around_launches_take_of_their_memory() {
     for call in 1..=90 {
         all.note(1, &called(call, 1, 0));
     }
-    assert_eq!(all.launches.remembered(), 9, "80 ranges take as much as 11 more launches");
+    assert_eq!(all.pending.remembered(), 9, "80 ranges take as much as 11 more launches");
     assert_eq!(all.losses().forgotten_launches, 81);
     (1..=80).for_each(|instance| all.note(1, &Note::Ended { instance, end: 20 }));
     all.drain(1);
     (0..80).for_each(|call| all.note(1, &called(100 + call, 1, 0)));
-    assert_eq!(all.launches.remembered(), 81, "and give it back: one is left of those");
+    assert_eq!(all.pending.remembered(), 81, "and give it back: one is left of those");
 }
 
 /// What is kept one by one of undecided ranges is bounded, and is free again when they are decided.

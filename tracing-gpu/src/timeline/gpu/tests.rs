@@ -89,7 +89,7 @@ fn work_that_runs_long_after_the_span_is_in_its_projection() {
     timeline.write(&[], &[(2, 5_000)]);
     timeline.writes(GRACE as usize);
     assert_eq!(timeline.projected(), [row("1", 100, 5_010), row("2", 5_000, 5_010)]);
-    assert_eq!((timeline.tracks.instances.len(), timeline.tracks.take_lost(), timeline.end()), (0, 0, vec![]));
+    assert_eq!((timeline.tracks.projections.len(), timeline.tracks.take_lost(), timeline.end()), (0, 0, vec![]));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_projection_is_written_soon_after_the_last_operation() {
     let waits = Note::Called { correlation: 3, node: 0, instance: 2, graph: false, at: 0, enqueues: false };
     timeline.write(&[began(2, 0), waits, ended(2)], &[]);
     timeline.write(&[began(3, 0), Note::Left { instance: 3 }], &[]);
-    assert_eq!((timeline.tracks.instances.len(), timeline.projected()), (0, vec![]));
+    assert_eq!((timeline.tracks.projections.len(), timeline.projected()), (0, vec![]));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn an_id_that_is_given_again_is_of_the_later_call() {
     let mut timeline = Timeline::remembering(100);
     timeline.write(&[began(1, 0), called(1, 1), ended(1), began(2, 0), called(1, 2), ended(2)], &[(1, 100)]);
     timeline.writes(GRACE as usize);
-    assert_eq!((timeline.projected(), timeline.tracks.instances.len()), (vec![row("2", 100, 110)], 0));
+    assert_eq!((timeline.projected(), timeline.tracks.projections.len()), (vec![row("2", 100, 110)], 0));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn calls_that_share_an_id_are_one_launch() {
     timeline.writes(100);
     timeline.write(&[], &[(2, 900)]);
     timeline.writes(GRACE as usize);
-    assert_eq!((timeline.projected(), timeline.tracks.instances.len()), (vec![row("2", 900, 910)], 0));
+    assert_eq!((timeline.projected(), timeline.tracks.projections.len()), (vec![row("2", 900, 910)], 0));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn beyond_the_bound_the_oldest_are_written_as_they_are_and_counted() {
             &[(id as u32, id * 100)],
         );
     }
-    assert!(timeline.tracks.instances.len() <= 8 && timeline.tracks.launches.len() <= 8);
+    assert!(timeline.tracks.projections.len() <= 8 && timeline.tracks.launches.len() <= 8);
     let lost = timeline.tracks.take_lost();
     assert_eq!(lost, 4, "the launches of the graphs of the first four are forgotten");
     timeline.writes(GRACE as usize);
@@ -181,11 +181,11 @@ fn beyond_the_bound_the_oldest_are_written_as_they_are_and_counted() {
     // Those that are open stay; there is no room for more.
     (11..=14).for_each(|id| timeline.write(&[began(id, 0)], &[]));
     (21..=28).for_each(|id| timeline.write(&[began(id, 0), ended(id)], &[]));
-    assert!(timeline.tracks.instances.len() <= 8);
+    assert!(timeline.tracks.projections.len() <= 8);
     let mut timeline = Timeline::remembering(2);
     timeline.write(&[began(1, 0), began(2, 0), began(3, 0), called(3, 3)], &[(3, 100)]);
     assert_eq!(
-        (timeline.tracks.instances.len(), timeline.tracks.take_lost()),
+        (timeline.tracks.projections.len(), timeline.tracks.take_lost()),
         (2, 1 + 1),
         "the third, and its operation"
     );

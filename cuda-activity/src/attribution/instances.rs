@@ -1,4 +1,5 @@
-//! Instances of ranges, projected onto the GPU: from the start of the first operation that was launched inside to the end of the last.
+//! Instances of ranges, projected onto the GPU: from the start of the first operation that was launched inside to the
+//! end of the last.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +19,8 @@ pub(super) const REFUSED: u32 = NO_SLOT - 1;
 /// Totals by label and style.
 type Projections = BTreeMap<Range, Projection>;
 
-/// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it are gone.
+/// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it
+/// are gone.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     /// 0 in a free slot.
@@ -35,8 +37,8 @@ pub(super) struct Kept {
     start: Ticks,
     end: Ticks,
     over: bool,
-    /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is in its ancestors and in the tables of
-    /// kernels, and no longer in its projection.
+    /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is
+    /// in its ancestors and in the tables of kernels, and no longer in its projection.
     folded: bool,
     /// Whether it is a start/end range that ended on another thread, and so is in no table.
     left: bool,
@@ -207,8 +209,8 @@ impl Instances {
         Some(slot)
     }
 
-    /// It is over. Without an `end` it is a start/end range that ended where it counts for nothing. What there is to know of a start/end
-    /// range.
+    /// It is over. Without an `end` it is a start/end range that ended on another thread, and counts for nothing.
+    /// Returns start/end ranges alone.
     pub(super) fn end(&mut self, id: InstanceId, end: Option<Ticks>) -> Option<Ended> {
         let slot = self.slot(id);
         let can_leave = |kept: &Kept| end.is_some() || kept.style == RangeStyle::StartEnd;
@@ -244,7 +246,8 @@ impl Instances {
         }
     }
 
-    /// Counts an operation in an instance: itself, and whether it was too late for the projection. `None` where it was counted before, or counts for nothing.
+    /// Counts an operation in an instance. Returns the instance, and whether the operation was too late for its
+    /// projection; `None` if it was counted before, or the instance counts for nothing.
     pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
         let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
         kept.mark = timed.mark;

@@ -11,8 +11,8 @@ use range_report::{
 
 use super::{label_shown, label_text, times};
 use crate::clock::Rate;
-use crate::collect::core::Names;
 use crate::collector::ActivityTotals;
+use crate::session::Names;
 
 /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
@@ -58,7 +58,8 @@ fn kernels(all: &ActivityTotals) -> Vec<KernelStats> {
         merged.entry(all.kernel(id)).or_default().merge(times);
     }
     let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats { name, times: ns(&all) }).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable: equal totals stay in the order of their names
+    // Stable: equal totals stay in the order of their names.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::hash::{Correlations, Map};
-use super::projection::NO_SLOT;
+use super::instances::NO_SLOT;
 use crate::record::Note;
 
 /// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
@@ -15,7 +15,8 @@ const DRAINS: usize = 2;
 /// Start/end ranges around calls that count as one more call, by their memory; a call in any of them counts as two.
 const AROUND: usize = 8;
 
-/// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what is captured into a graph nothing ever comes.
+/// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what
+/// is captured into a graph nothing ever comes.
 const RECORDS: usize = 4;
 
 /// What is expected of a call. In the order of how long it is remembered.
@@ -48,11 +49,12 @@ pub(super) enum Fate {
     Past,
 }
 
-/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to 7/8 and after growth to 7/16: 33 to 66. Then
-/// 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in which something was heard of it. At most 122 bytes a launch, and half as much
-/// again for the moment in which a table grows.
+/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to
+/// 7/8 and after growth to 7/16: 33 to 66. Then 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in
+/// which something was heard of it. At most 122 bytes a launch, and half as much again for the moment in which a table
+/// grows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Launch {
+pub(super) struct PendingCall {
     pub(super) node: u32,
     pub(super) thread: u32,
     /// Slot of the innermost instance, or [`NO_SLOT`], as it is where no operations are expected.
@@ -68,7 +70,7 @@ pub(super) struct Launch {
     is_recorded: bool,
 }
 
-impl Launch {
+impl PendingCall {
     pub(super) fn new(thread: u32, node: u32, instance: u32, expected: Expected) -> Self {
         let instance = if expected == Expected::Record { NO_SLOT } else { instance };
         let (came, fate, is_recorded) = (Came::Nothing, Fate::Counted, false);
@@ -108,25 +110,28 @@ pub(super) enum Joins {
     AsLaunch,
 }
 
-/// Remembered calls by correlation id. What it forgets lets go of the slots of instances, through the function that is given for it.
+/// Remembered calls by correlation id. What it forgets lets go of the slots of instances, through the function that is
+/// given for it.
 #[derive(Debug)]
-pub(super) struct Launches {
+pub(super) struct Pending {
     limit: usize,
-    /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that back.
+    /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that
+    /// back.
     has_records: bool,
-    known: Map<u32, Launch>,
+    known: Map<u32, PendingCall>,
     /// Start/end ranges around some of them.
     within: Map<u32, Vec<u32>>,
     /// Summed lengths of these.
     around: usize,
-    /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no operations come go first.
+    /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no
+    /// operations come go first.
     arrived: VecDeque<(u32, u32)>,
     mere_calls: VecDeque<(u32, u32)>,
     /// How many of the latter wait for their records.
     unrecorded: usize,
     serial: u32,
-    /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still run, as one that waits may for many drains, and
-    /// does not age before the next note of its thread.
+    /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still
+    /// run, as one that waits may for many drains, and does not age before the next note of its thread.
     running: Map<u32, u32>,
     /// Ids that age from a drain on, for this drain and those before.
     ageing: VecDeque<Vec<u32>>,
@@ -137,7 +142,7 @@ pub(super) struct Launches {
     pub(super) forgotten_calls: u64,
 }
 
-impl Launches {
+impl Pending {
     pub(super) fn new(limit: usize, has_records: bool) -> Self {
         Self {
             limit: limit.max(1),
@@ -167,7 +172,7 @@ impl Launches {
         self.arrived.capacity() + self.mere_calls.capacity()
     }
 
-    /// Launches of which nothing has come.
+    /// Pending of which nothing has come.
     pub(super) fn awaited(&self) -> u64 {
         self.known.values().filter(|launch| launch.is_awaited()).count() as u64
     }
@@ -177,8 +182,9 @@ impl Launches {
         self.running.values().copied().collect()
     }
 
-    /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one call of the runtime have its id.
-    pub(super) fn joins(&mut self, id: u32, launch: &Launch) -> Joins {
+    /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one
+    /// call of the runtime have its id.
+    pub(super) fn joins(&mut self, id: u32, launch: &PendingCall) -> Joins {
         let has_records = self.has_records;
         let Some(known) = self.known.get_mut(&id) else { return Joins::No };
         let is_first = known.expected == Expected::Record && launch.expected > Expected::Record;
@@ -232,7 +238,7 @@ impl Launches {
     }
 
     /// Remembers a call in place of an earlier one of that id.
-    pub(super) fn insert(&mut self, id: u32, mut launch: Launch, mut free: impl FnMut(u32)) {
+    pub(super) fn insert(&mut self, id: u32, mut launch: PendingCall, mut free: impl FnMut(u32)) {
         self.remove(id, &mut free);
         self.serial = self.serial.wrapping_add(1);
         launch.serial = self.serial;
@@ -258,8 +264,8 @@ impl Launches {
         }
     }
 
-    /// Forgets the oldest call of which no operations come, unless few of these wait for their records; then, and where there is none, the oldest, however much may come of it.
-    /// False where there is nothing.
+    /// Forgets the oldest call of which no operations come, unless few of these wait for their records; then, and where
+    /// there is none, the oldest, however much may come of it. False where there is nothing.
     fn forget_one(&mut self, mut free: impl FnMut(u32)) -> bool {
         let mere_call = loop {
             let Some(&(id, serial)) = self.mere_calls.front() else { break None };
@@ -299,7 +305,7 @@ impl Launches {
 
     /// Remembers the start/end ranges around a launch. Whether it is there.
     pub(super) fn put_within(&mut self, id: u32, slots: &[u32]) -> bool {
-        let is_launch = |launch: &Launch| !launch.is_dropped() && launch.expected > Expected::Record;
+        let is_launch = |launch: &PendingCall| !launch.is_dropped() && launch.expected > Expected::Record;
         let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(is_launch);
         if is_there {
             self.within.insert(id, slots.to_vec());
@@ -319,7 +325,7 @@ impl Launches {
 
     /// An operation of it has come: the call, as it was before.
     #[inline]
-    pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<Launch> {
+    pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<PendingCall> {
         let launch = self.known.get_mut(&id)?;
         let before = *launch;
         if timed {
@@ -334,7 +340,7 @@ impl Launches {
     }
 
     /// The record of a call has come: the call, if it is remembered.
-    pub(super) fn recorded(&mut self, id: u32) -> Option<Launch> {
+    pub(super) fn recorded(&mut self, id: u32) -> Option<PendingCall> {
         let launch = self.known.get_mut(&id)?;
         self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
         launch.is_recorded = true;

@@ -3,8 +3,8 @@
 use range_report::{ActivityLosses, GpuActivity, NodeWork};
 
 use crate::clock::Rate;
-use crate::collect::core::Names;
 use crate::collector::ActivityTotals;
+use crate::session::Names;
 
 pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: u32) -> GpuActivity {
     match *all {}

@@ -1,4 +1,4 @@
-//! Instances of ranges, projected onto streams: each is kept until all that was launched in it has run.
+//! Projections of ranges, projected onto streams: each is kept until all that was launched in it has run.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,7 +21,7 @@ pub(super) struct Kept {
 
 /// All that are kept.
 #[derive(Debug)]
-pub(super) struct Instances {
+pub(super) struct Projections {
     most: usize,
     kept: HashMap<InstanceId, Kept>,
     /// Those that are over, in that order; those that are gone are passed over.
@@ -32,7 +32,7 @@ pub(super) struct Instances {
     pub(super) lost: u64,
 }
 
-impl Instances {
+impl Projections {
     pub(super) fn new(most: usize) -> Self {
         Self { most: most.max(1), kept: HashMap::new(), over: VecDeque::new(), whole: Vec::new(), lost: 0 }
     }
