@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// Tells the sink of the entries of slight functions too, which it is not told of before. For sessions with API records.
-    pub fn watch_slight(&self) {
+    fn watch_slight(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         for number in self.slight() {
             let _known_to_be_there = self.receiver.library.enable_callback(*subscriber, Domain::Driver, number);

@@ -1,7 +1,7 @@
 //! The collector without the feature `cudarc`: it cannot be started.
 
 use crate::clock::Ticks;
-use crate::collect::core::Core;
+use crate::thread::engine::Engine;
 
 /// There is none.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) enum Collector {}
 pub(crate) enum ActivityTotals {}
 
 impl Collector {
-    pub(crate) fn start(_: &'static Core, _calls: bool, _memory: usize) -> Result<&'static Self, String> {
+    pub(crate) fn start(_: &'static Engine, _calls: bool, _memory: usize) -> Result<&'static Self, String> {
         Err("it needs the feature `cudarc` of the crate tracing-gpu".to_owned())
     }
 

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cuda_activity::attribution::{Attribution, Context, Function, Limits, Totals};
-use cuda_activity::cupti::{self, Filled, Lost, Recorded, Session};
+use cuda_activity::cupti::{self, Filled, Lost, Recorded};
 use cuda_activity::own_calls as own;
 use cuda_activity::record::{Api, ApiCall, GpuOp};
 use once_cell::sync::OnceCell;
@@ -22,6 +22,7 @@ use range_report::ActivityLosses;
 
 use crate::clock::Ticks;
 use crate::samples::KEPT;
+use crate::session::Session;
 use crate::thread::engine::Engine;
 use crate::thread::notes::{Dropped, Notes, Taken};
 
@@ -59,8 +60,10 @@ static OWNER: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Collector {
     engine: &'static Engine,
     session: &'static Session,
+    /// What the records come from.
+    source: &'static cupti::Session,
     calls: bool,
-    /// Notes of threads that have no thread.
+    /// Notes of threads that have no shard.
     strays: Mutex<Notes>,
     arrived: Mutex<Arrived>,
     state: Mutex<State>,
@@ -128,9 +131,10 @@ impl Collector {
     }
 
     fn start_owned(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
+        let session = &engine.session;
         let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
         let share = |parts: usize| memory / PARTS * parts;
-        let session = cupti::start(cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS) }, entry)
+        let source = cupti::start(cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
         let launch_bytes = LAUNCH_BYTES + if calls { CALL_BYTES } else { 0 };
         let limits = Limits {
@@ -141,6 +145,7 @@ impl Collector {
         let collector: &'static Self = Box::leak(Box::new(Self {
             engine,
             session,
+            source,
             calls,
             strays: Mutex::default(),
             arrived: Mutex::default(),
@@ -160,17 +165,17 @@ impl Collector {
             thread: Mutex::default(),
         }));
         entry.open(collector);
-        engine.session.note_room.allow(share(NOTES));
-        engine.session.set_collecting(true);
+        session.note_room.allow(share(NOTES));
+        session.set_collecting(true);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
             Ok(thread) => {
-                engine.session.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
+                session.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
                 *collector.thread.lock() = Some(thread);
             }
             Err(error) => {
-                engine.session.set_collecting(false);
-                own::during(|| session.finish(true)); // the other end takes threads
+                session.set_collecting(false);
+                own::during(|| source.finish(true)); // the other end takes threads
                 return Err(format!("no thread could be started to collect GPU records: {error}"));
             }
         }
@@ -190,8 +195,8 @@ impl Collector {
 
     /// A round. Each has a flush: calls are forgotten by the number of rounds that count.
     fn flush_and_collect(&self) {
-        self.engine.session.note_room.begin_collecting(); // what is noted during the flush may be left for the next
-        self.session.flush();
+        self.session.note_room.begin_collecting(); // what is noted during the flush may be left for the next
+        self.source.flush();
         self.collect();
     }
 
@@ -206,32 +211,32 @@ impl Collector {
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
-        for thread in self.engine.all_threads() {
-            *dropped_notes += thread.take_notes(notes);
+        for shard in self.engine.all_threads() {
+            *dropped_notes += shard.take_notes(notes);
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
                 recorder.take_over(&mut |records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
             }
-            thread.give_back(notes);
+            shard.give_back(notes);
         }
-        *dropped_notes += self.strays.lock().take(notes, &self.engine.session.note_room);
+        *dropped_notes += self.strays.lock().take(notes, &self.session.note_room);
         notes.iter().for_each(|(_, note)| attribution.note(0, &note));
-        self.strays.lock().keep(notes.clear(&self.engine.session.note_room));
-        self.engine.session.with_names(|names| {
+        self.strays.lock().keep(notes.clear(&self.session.note_room));
+        self.session.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
-        let keep = |kept: u64| kept < KEPT && self.engine.session.budget.covers(kept);
+        let keep = |kept: u64| kept < KEPT && self.session.budget.covers(kept);
         let context = Context { parents: parents.as_slice(), keep: &keep };
         losses.unreadable_records += lost.unreadable;
         losses.over_budget_records += lost.over_budget;
         if !buffers.is_empty() {
-            self.session.prepare();
+            self.source.prepare();
         }
         for mut buffer in buffers {
             self.record(&mut buffer);
             // What had no time is counted; what was over before the window is not of it.
             let of_window = |end: u64| end == 0 || end >= *window;
-            losses.unreadable_records += self.session.read(&mut buffer, |record| match record {
+            losses.unreadable_records += self.source.read(&mut buffer, |record| match record {
                 Recorded::Op(op) if of_window(op.end) => attribution.operation(&op, &context),
                 Recorded::Call(call) if of_window(call.start) => attribution.call(&call, &context),
                 Recorded::Op(op) => attribution.passed(&op),
@@ -254,15 +259,15 @@ impl Collector {
         let Some(&(recorder, origin)) = self.recorder.get() else { return };
         let moment = |ns: u64| if ns == 0 { 0 } else { ns.saturating_sub(origin).max(1) };
         recorder.take_over(&mut |records| {
-            let _counted_elsewhere = self.session.read(buffer, |record| match record {
+            let _counted_elsewhere = self.source.read(buffer, |record| match record {
                 Recorded::Op(op) => {
                     let op = GpuOp { start: moment(op.start), end: moment(op.end), ..op };
-                    records.device(op.device, |number| self.session.device_name(number));
-                    records.operation(&op, |id| self.session.kernel_names(id));
+                    records.device(op.device, |number| self.source.device_name(number));
+                    records.operation(&op, |id| self.source.kernel_names(id));
                 }
                 Recorded::Call(call) => {
                     let call = ApiCall { start: moment(call.start), end: moment(call.end), ..call };
-                    let name = self.session.function_name(call.api, call.function).unwrap_or_default();
+                    let name = self.source.function_name(call.api, call.function).unwrap_or_default();
                     records.call(&call, name.into());
                 }
             });
@@ -271,11 +276,11 @@ impl Collector {
 
     /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.
     pub(crate) fn totals(&self, now: Ticks) -> ActivityTotals {
-        if self.session.forked() {
+        if self.source.forked() {
             return ActivityTotals::default();
         }
         own::during(|| self.flush_and_collect());
-        let dropped = self.session.dropped();
+        let dropped = self.source.dropped();
         let state = self.state.lock();
         let totals = state.attribution.totals(now);
         let losses = ActivityLosses {
@@ -290,24 +295,24 @@ impl Collector {
             ..state.losses
         };
         let kernels =
-            totals.kernels.keys().filter_map(|&id| Some((id, self.session.kernel_name(id)?.to_string()))).collect();
+            totals.kernels.keys().filter_map(|&id| Some((id, self.source.kernel_name(id)?.to_string()))).collect();
         let functions = totals
             .calls
             .keys()
-            .filter_map(|&(api, id)| Some(((api, id), self.session.function_name(api, id)?)))
+            .filter_map(|&(api, id)| Some(((api, id), self.source.function_name(api, id)?)))
             .collect();
         ActivityTotals { totals, losses, kernels, functions, calls: self.calls }
     }
 
     /// A new window begins.
     pub(crate) fn restart(&self) {
-        if self.session.forked() {
+        if self.source.forked() {
             return;
         }
         own::during(|| self.flush_and_collect());
-        let dropped = self.session.dropped();
+        let dropped = self.source.dropped();
         let mut state = self.state.lock();
-        state.attribution.clear(self.engine.session.window());
+        state.attribution.clear(self.session.window());
         state.window = cupti::now();
         state.losses = ActivityLosses::default();
         state.dropped_notes = Dropped::default();
@@ -319,7 +324,7 @@ impl Collector {
     /// is.
     pub(crate) fn finish(&self, orderly: bool) {
         cupti::before_own_calls();
-        self.engine.session.set_collecting(false);
+        self.session.set_collecting(false);
         self.stop.store(true, Release); // pairs with `run`
         if let Some(thread) = self.thread.lock().take() {
             thread.thread().unpark();
@@ -327,14 +332,14 @@ impl Collector {
                 let _panicked = thread.join();
             }
         }
-        let all_came = own::during(|| self.session.finish(orderly));
+        let all_came = own::during(|| self.source.finish(orderly));
         self.collect(); // what came last belongs into timelines before they are closed
         self.is_over.store(all_came, Release); // pairs with `totals`
-        let _not_ours = OWNER.compare_exchange(self.engine.session.id, 0, Release, Relaxed);
+        let _not_ours = OWNER.compare_exchange(self.session.id, 0, Release, Relaxed);
     }
 
     /// Where the records come from, for the footer.
     pub(crate) fn describe(&self) -> String {
-        self.session.describe()
+        self.source.describe()
     }
 }

@@ -78,7 +78,7 @@ pub(crate) trait Ranges {
 #[repr(C)]
 pub(crate) struct Stack {
     depth: AtomicU32,
-    /// So many ranges, the outermost, are to be noted when they end: see `collect::launches`.
+    /// So many ranges, the outermost, are to be noted when they end: see `launch_log`.
     noted: AtomicU32,
     frames: Chunked<Frame, 64>,
 }

@@ -59,6 +59,7 @@ pub(crate) struct TimelineFile {
 /// Writes the timelines of one profiler. Lives as long as the process.
 pub(crate) struct Recorder {
     engine: &'static Engine,
+    session: &'static Session,
     /// Records of the GPU's side, to be written with the next that come.
     gpu: Waiting,
     state: Mutex<State>,
@@ -156,16 +157,18 @@ impl Recorder {
         paths: &TimelinePaths,
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
+        let session = &engine.session;
         let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
+            session,
             gpu: Waiting::new(memory),
             state: Mutex::new(State {
                 files,
                 errors,
-                moments: Moments::new(engine.session.clock.origin()),
+                moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
                 threads: HashSet::new(),
                 records: Records::default(),
@@ -182,7 +185,7 @@ impl Recorder {
     }
 
     fn run(&self) {
-        let Some(room) = &self.engine.session.tape_room else { return };
+        let Some(room) = &self.session.tape_room else { return };
         let asleep = Mutex::new(());
         while !self.stop.load(Relaxed) {
             let _elapsed = room.wake.wait_for(&mut asleep.lock(), PERIOD);
@@ -199,18 +202,18 @@ impl Recorder {
     pub(crate) fn write(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        for thread in self.engine.all_threads() {
+        for shard in self.engine.all_threads() {
             // What is there now: a thread that is faster than the files must not keep the others waiting.
-            let mut left = self.write_piece(state, thread);
+            let mut left = self.write_piece(state, shard);
             while left > 0 {
-                self.write_piece(state, thread);
+                self.write_piece(state, shard);
                 left -= 1;
             }
         }
         let gpu = self.gpu.take();
         if !gpu.is_empty() {
-            state.moments.add(self.engine.session.clock.anchor());
-            state.labels.update(&self.engine.session);
+            state.moments.add(self.session.clock.anchor());
+            state.labels.update(self.session);
         }
         let lost = gpu.lost;
         let State { files, errors, moments, labels, tracks, open, .. } = state;
@@ -220,15 +223,15 @@ impl Recorder {
     }
 
     /// Writes the next piece of what a thread has recorded. Returns the number of those that are left.
-    fn write_piece(&self, state: &mut State, thread: &ThreadState) -> usize {
+    fn write_piece(&self, state: &mut State, shard: &ThreadState) -> usize {
         let mut records = std::mem::take(&mut state.records);
-        let (lost, left) = thread.tape.take(&mut records);
+        let (lost, left) = shard.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if !records.is_empty() {
-            state.moments.add(self.engine.session.clock.anchor()); // after what is converted by it
-            state.labels.update(&self.engine.session);
+            state.moments.add(self.session.clock.anchor()); // after what is converted by it
+            state.labels.update(self.session);
             write_records(state, &records);
-            if let Some(room) = &self.engine.session.tape_room {
+            if let Some(room) = &self.session.tape_room {
                 room.give_back(records.room());
             }
             records.clear();
@@ -239,7 +242,7 @@ impl Recorder {
 
     fn stop(&self) {
         self.stop.store(true, Relaxed);
-        if let Some(room) = &self.engine.session.tape_room {
+        if let Some(room) = &self.session.tape_room {
             room.wake.notify_one();
         }
         if let Some(thread) = self.thread.lock().take() {
