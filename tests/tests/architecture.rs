@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["span", "stream"],
     &["config", "signals"],
     &["samples"],
-    &["budget", "chunked", "clock", "process", "record"],
+    &["budget", "chunked", "clock", "page", "process", "record"],
 ];
 
 /// What takes data and returns data, files apart that a caller names.

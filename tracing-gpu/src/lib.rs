@@ -181,8 +181,7 @@ mod thread;
 mod tier;
 mod timeline;
 
-use cuda_activity::record as activity;
-use range_report::{stats, summary};
+use range_report::summary;
 
 pub use config::{ConfigError, Domain, Gpu, Output};
 pub use init::{Guard, init};

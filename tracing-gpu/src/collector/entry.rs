@@ -44,7 +44,7 @@ impl Entry {
         is_there
     }
 
-    /// A call on a thread that has no shard.
+    /// A call on a thread that has no thread.
     #[cold]
     #[inline(never)]
     fn note_stray(&self, called: Note) {
@@ -67,8 +67,8 @@ impl Sink for Entry {
         }
         let graph = cupti::is_graph_launch(function);
         match self.engine.calling_thread() {
-            Some(shard) if own::is_own() => shard.note_own(correlation),
-            Some(shard) => shard.note_call(Call { correlation, graph, enqueues }),
+            Some(thread) if own::is_own() => thread.note_own(correlation),
+            Some(thread) => thread.note_call(Call { correlation, graph, enqueues }),
             None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
         }
     }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(size_of::<Entry>(), 64);
     }
 
-    /// A thread's first call takes a lock to find it a shard.
+    /// A thread's first call takes a lock to find it a thread.
     #[test]
     fn a_forked_child_notes_nothing() {
         let entry = Entry::new(Box::leak(Box::new(Engine::new(SessionOptions {
@@ -122,15 +122,15 @@ mod tests {
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
         }))));
-        let shards = || entry.engine.all_threads().len();
+        let threads = || entry.engine.all_threads().len();
         entry.entered(307, 1, true);
-        assert_eq!(shards(), 0, "nobody collects yet");
+        assert_eq!(threads(), 0, "nobody collects yet");
         entry.hooked.store(true, Relaxed); // as after the first call
         entry.forked();
         entry.entered(307, 1, true);
-        assert_eq!(shards(), 0);
+        assert_eq!(threads(), 0);
         entry.hooked.store(true, Relaxed);
         entry.entered(307, 1, true);
-        assert_eq!(shards(), 1, "else they are noted");
+        assert_eq!(threads(), 1, "else they are noted");
     }
 }

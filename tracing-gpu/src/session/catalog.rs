@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::record::RangeKey;
-use crate::summary::RangeStyle;
+use range_report::RangeStyle;
 
 /// Number of the root node.
 pub(crate) const ROOT: u32 = 0;

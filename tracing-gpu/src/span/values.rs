@@ -10,9 +10,9 @@ use tracing_core::field::{Field, Visit};
 
 use super::fields::Fields;
 use super::misread::Misread;
-use crate::activity::InstanceId;
 use crate::clock::Ticks;
 use crate::record::{Place, StreamId};
+use cuda_activity::record::InstanceId;
 use range_report::timeline::Value;
 
 /// A field that this crate reads.

@@ -18,7 +18,7 @@ use crate::span::fields::Fields;
 use crate::span::misread::Misread;
 use crate::span::site::{Site, site_key};
 use crate::span::values::{Category, Scratch};
-use crate::summary::RangeStyle;
+use range_report::RangeStyle;
 
 /// Where a thread looks up what it does not know: in its session, which may call a tool; a new row is one of its own.
 pub(crate) struct Lookup<'a> {

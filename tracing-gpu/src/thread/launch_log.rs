@@ -17,14 +17,14 @@ use super::notes::Notes;
 use super::row::Row;
 use super::rows::Rows;
 use super::stack::{Left, Stack};
-use crate::activity::{Instance, InstanceId, Note};
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::Place;
 use crate::session::Session;
 use crate::session::catalog::ROOT;
 use crate::session::note_room::NoteRoom;
-use crate::summary::RangeStyle;
+use cuda_activity::record::{Instance, InstanceId, Note};
+use range_report::RangeStyle;
 
 #[cfg(test)]
 #[path = "launch_log/tests.rs"]
@@ -318,9 +318,12 @@ impl LaunchLog {
 
     /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each ends when it is closed, and what
     /// [`end_gone`](Self::end_gone) says afterwards is not of it.
+    #[inline]
     pub(super) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
-        let open = self.open.get(below).filter(|open| below < around.stack.noted() && open.is_measured());
-        if let Some(open) = open {
+        if below >= around.stack.noted() {
+            return;
+        }
+        if let Some(open) = self.open.get(below).filter(|open| open.is_measured()) {
             let ended = Note::Ended { instance: open.id(), end };
             self.notes.push_in_any_case(&ended, around.room());
             open.end();
@@ -330,8 +333,12 @@ impl LaunchLog {
     /// An exit further down has taken ranges off the stack, and opened others again: their instances have been noted to end, by
     /// [`end_at`](Self::end_at). Those of other domains above them stay open; as an instance each ends here, and another
     /// begins.
+    #[inline]
     pub(super) fn begin_again(&self, around: &Around<'_>, left: &Left) {
         let noted = around.stack.noted();
+        if noted == 0 {
+            return;
+        }
         let Some(first) = (0..noted).find(|&index| left.is_closed(index)) else { return };
         let stays = |index: &usize| !left.is_closed(*index);
         let last = (first..noted).rev().find(stays).unwrap_or(first);
@@ -354,6 +361,7 @@ impl LaunchLog {
     }
 
     /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they would be open for ever.
+    #[inline]
     pub(super) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
         while self.has_left(around.stack) {
             let last = around.stack.noted() - 1;

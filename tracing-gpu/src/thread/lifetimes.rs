@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::engine;
-use crate::activity::InstanceId;
 use crate::clock::Ticks;
+use cuda_activity::record::InstanceId;
 
 /// Those that began on one shard, by their numbers: the oldest first.
 #[derive(Debug, Default)]

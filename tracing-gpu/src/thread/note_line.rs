@@ -3,10 +3,10 @@
 //! The usual two, an instance that begins with the first call in it, share one where their numbers are not too large: what a launch writes is copied once more, and
 //! read by another processor.
 
-use crate::activity::{Instance, InstanceId, Note};
 use crate::clock::Ticks;
 use crate::page::Line;
-use crate::summary::RangeStyle;
+use cuda_activity::record::{Instance, InstanceId, Note};
+use range_report::RangeStyle;
 
 #[cfg(test)]
 #[path = "note_line/tests.rs"]

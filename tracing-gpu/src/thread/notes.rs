@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::note_line::{line_of, notes_of};
-use crate::activity::Note;
 use crate::page::{Line, PAGE, Page};
 use crate::session::note_room::NoteRoom;
+use cuda_activity::record::Note;
 
 #[cfg(test)]
 #[path = "notes/tests.rs"]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::chunked::Chunked;
 use crate::record::{Place, RangeKey};
 use crate::stream::{self, StartedPair, StreamTotals};
-use crate::summary::RangeStyle;
 use crate::thread::stack::Left;
+use range_report::RangeStyle;
 
 /// Pairs of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended by whoever takes
 /// its shard over. The number and the outermost pair are one cache line.

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Ticks};
 use crate::record::RangeKey;
 use crate::samples::{KEPT, Samples};
 use crate::session::NvtxRange;
-use crate::stats::Distribution;
+use range_report::stats::Distribution;
 
 /// Facts about a row that do not change.
 #[derive(Clone, Copy, Debug)]

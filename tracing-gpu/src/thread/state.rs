@@ -22,7 +22,6 @@ use super::rows::Rows;
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
-use crate::activity::{InstanceId, Note};
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{Ended, Place, RangeKey, StreamId};
 use crate::session::catalog::ROOT;
@@ -31,7 +30,8 @@ use crate::span::fields::Fields;
 use crate::span::site::{Site, site_key};
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use crate::summary::RangeStyle;
+use cuda_activity::record::{InstanceId, Note};
+use range_report::RangeStyle;
 
 #[cfg(all(test, target_pointer_width = "64"))]
 #[path = "state/tests.rs"]

@@ -16,7 +16,7 @@ use crate::record::RangeKey;
 use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
-use crate::summary::RangeStyle;
+use range_report::RangeStyle;
 use range_report::timeline::Value;
 
 #[cfg(test)]

@@ -81,12 +81,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     type Given = u64;
-    type Created = u64;
+    type Created = ();
 
     #[inline(always)]
-    fn keep_counting(thread: &ThreadState, id: u64, place: Place) -> Option<u64> {
+    fn keep_counting(thread: &ThreadState, id: u64, place: Place) -> Option<()> {
         thread.remember(id, place);
-        Some(id)
+        Some(())
     }
 
     #[inline]
@@ -97,17 +97,17 @@ where
         id: u64,
         place: Place,
         values: Option<Arc<SpanValues>>,
-    ) -> Option<u64> {
+    ) -> Option<()> {
         thread.remember(id, place);
         if let Some(values) = values {
             if let Some(span) = self.span(&span::Id::from_u64(id)) {
                 keep_values(engine, &span, values);
             }
         }
-        Some(id)
+        Some(())
     }
 
-    fn keep_inherited(thread: &ThreadState, id: u64, stream: StreamId) {
+    fn keep_inherited(thread: &ThreadState, id: u64, (): &(), stream: StreamId) {
         thread.inherit_stream(id, stream);
     }
 

@@ -23,8 +23,8 @@ use crate::thread::state::{CountingExit, ThreadState};
 trait Home {
     /// What a span is known by when it is new: its id, where somebody else gives it.
     type Given: Copy;
-    /// A span that was just created.
-    type Created: Copy;
+    /// What it is known by once it is kept, where that is not given.
+    type Created;
 
     /// Keeps the place of a new span without values of its own; `None` where that takes more than a few stores, and then nothing has happened.
     fn keep_counting(thread: &ThreadState, given: Self::Given, place: Place) -> Option<Self::Created>;
@@ -38,7 +38,7 @@ trait Home {
         values: Option<Arc<SpanValues>>,
     ) -> Option<Self::Created>;
     /// Keeps the stream that a parent of a new span names, 0 for none.
-    fn keep_inherited(thread: &ThreadState, created: Self::Created, stream: StreamId);
+    fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
 
     /// The place of a span that was created on this thread and has no values of its own: all that the fast paths ask for.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
@@ -129,8 +129,8 @@ fn new_span_general<H: Home>(
             home.keep(engine, thread, given, place, None)
         }
     });
-    if let Some(created) = created.filter(|_| has_streams) {
-        H::keep_inherited(thread, created, inherited);
+    if let Some(created) = created.as_ref().filter(|_| has_streams) {
+        H::keep_inherited(thread, given, created, inherited);
     }
     created
 }

@@ -8,10 +8,10 @@ use crate::record::{Ended, RangeKey};
 use crate::session::catalog::ROOT;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
-use crate::summary::RangeStyle;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record};
+use range_report::RangeStyle;
 
 /// Reads the fields of a new span and counts its creation. `parent` is the node it is under.
 #[inline(never)]

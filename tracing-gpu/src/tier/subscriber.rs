@@ -71,7 +71,7 @@ impl Subscriber for GpuSubscriber {
 
     #[inline]
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        super::new_span(self.engine, &Slabs, (), attributes).map_or_else(untracked, SpanRef::to_id)
+        super::new_span(self.engine, &Slabs, (), attributes).unwrap_or_else(untracked)
     }
 
     #[inline]
@@ -131,11 +131,11 @@ struct Slabs;
 
 impl Home for Slabs {
     type Given = ();
-    type Created = SpanRef;
+    type Created = span::Id;
 
     #[inline(always)]
-    fn keep_counting(thread: &ThreadState, (): (), place: Place) -> Option<SpanRef> {
-        thread.slab.create_near(thread.index, place)
+    fn keep_counting(thread: &ThreadState, (): (), place: Place) -> Option<span::Id> {
+        thread.slab.create_near(thread.index, place).map(SpanRef::to_id)
     }
 
     #[inline]
@@ -146,16 +146,16 @@ impl Home for Slabs {
         (): (),
         place: Place,
         values: Option<Arc<SpanValues>>,
-    ) -> Option<SpanRef> {
+    ) -> Option<span::Id> {
         let created = thread.slab.create(thread.index, place, values);
         if created.is_none() {
             thread.session.drop_span();
         }
-        created
+        created.map(SpanRef::to_id)
     }
 
-    fn keep_inherited(thread: &ThreadState, created: SpanRef, stream: StreamId) {
-        thread.slab.inherit_stream(created, stream);
+    fn keep_inherited(thread: &ThreadState, (): (), created: &span::Id, stream: StreamId) {
+        thread.slab.inherit_stream(SpanRef::from_id(created.into_u64()), stream);
     }
 
     #[inline(always)]

@@ -7,15 +7,15 @@ use tracing::{Dispatch, Level, Span, info_span};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::activity::{GpuOp, Kernel, Note, Work};
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
-use crate::summary::RangeStyle;
 use crate::thread::engine::Engine;
 use crate::thread::launch_log::Call;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
 use cuda_activity::attribution::{self, Attribution, Context, Totals};
+use cuda_activity::record::{GpuOp, Kernel, Note, Work};
+use range_report::RangeStyle;
 
 #[path = "tests/moved.rs"]
 mod moved;

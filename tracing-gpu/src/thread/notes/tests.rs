@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::*;
-use crate::activity::Instance;
 use crate::session::note_room::PIECE_BYTES;
-use crate::summary::RangeStyle;
+use cuda_activity::record::Instance;
+use range_report::RangeStyle;
 
 const NOTE: Note = own(0);
 
