@@ -143,7 +143,7 @@ fn report(
         TableStyle::Legacy => legacy,
     };
     match summary.gpu.as_ref().ok_or(NO_ACTIVITY).and_then(|gpu| make(gpu, options)) {
-        Ok(table) => section(title, &table.render(&Layout { thousands: options.thousands, ..Layout::default() })),
+        Ok(table) => section(title, &table.render(&Layout::as_nsight(options))),
         Err(sentence) => section(title, sentence),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
 //! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in names
-//! are escaped (see [`RenderOptions::raw_names`]).
+//! are escaped and wide characters have the columns that they take on a terminal (see [`RenderOptions::raw_names`]).
 //!
 //! ```
 //! use range_report::{RenderOptions, Report, Summary, report};
@@ -31,18 +31,22 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
-mod wrap;
 
 #[cfg(feature = "html")]
 pub(crate) use activity::{bracketed, nsys_call};
+#[cfg(feature = "csv")]
+pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, verdicts, verdicts_on_self_time};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
 pub use merged::MergedTable;
+#[cfg(feature = "csv")]
+pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]
 pub(crate) use nsys::style_name;
 pub use options::RenderOptions;
+pub(crate) use table::Table;
 pub(crate) use tables::{stream_table, table};
 #[cfg(feature = "html")]
 pub(crate) use tree::{Explained, Marked, explained};
