@@ -63,7 +63,7 @@ pub(crate) struct Collector {
     /// What the records come from.
     source: &'static cupti::Session,
     calls: bool,
-    /// Notes of threads that have no shard.
+    /// Notes of threads that have no thread.
     strays: Mutex<Notes>,
     arrived: Mutex<Arrived>,
     state: Mutex<State>,
@@ -211,13 +211,13 @@ impl Collector {
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
         let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
-        for shard in self.engine.all_threads() {
-            *dropped_notes += shard.take_notes(notes);
+        for thread in self.engine.all_threads() {
+            *dropped_notes += thread.take_notes(notes);
             notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
             if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
                 recorder.take_over(&mut |records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
             }
-            shard.give_back(notes);
+            thread.give_back(notes);
         }
         *dropped_notes += self.strays.lock().take(notes, &self.session.note_room);
         notes.iter().for_each(|(_, note)| attribution.note(0, &note));

@@ -58,27 +58,27 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
     }
     let rate = session.clock.calibrate();
     let window = session.window();
-    let shards = engine.all_threads();
+    let threads = engine.all_threads();
     let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
     let mut ends = Vec::new(); // of each thread's rows
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<Open> =
         abandoned.map(|range| Open { count: range.count, ..Open::pushed(range.label, range.thread) }).collect();
     let mut lifetimes = Vec::new();
-    for shard in &shards {
+    for thread in &threads {
         // Rows of a thread that has not called since the window began are of an older one.
-        if shard.window.load(std::sync::atomic::Ordering::Acquire) == window {
-            rows.extend(shard.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+        if thread.window.load(std::sync::atomic::Ordering::Acquire) == window {
+            rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             ends.push(rows.len());
         }
-        let thread = shard.name.lock().clone();
+        let name = thread.name.lock().clone();
         open.extend(
-            shard
+            thread
                 .stack
                 .open()
-                .filter_map(|(_, place)| Some(Open::pushed(shard.identity(place)?.key.label, thread.clone()))),
+                .filter_map(|(_, place)| Some(Open::pushed(thread.identity(place)?.key.label, name.clone()))),
         );
-        lifetimes.extend(shard.open_lifetimes());
+        lifetimes.extend(thread.open_lifetimes());
     }
     let activity = collector.map(|collector| collector.totals(session.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));

@@ -251,7 +251,7 @@ pub(crate) struct SpanValues {
     pub(crate) node: u32,
     /// Interned name, which never changes.
     pub(crate) label: u32,
-    /// The shard of its creation, the category it had there, and where it was counted.
+    /// The number of the state of the thread that created it, the category it had there, and where it was counted.
     created: (u32, u32, Place),
     kept: Mutex<Kept>,
 }
@@ -294,8 +294,8 @@ impl Changing {
 pub(crate) struct Lifetime {
     pub(crate) start: Ticks,
     pub(crate) range: Option<RangeId>,
-    /// The shard that it began on.
-    pub(crate) shard: u32,
+    /// The number of the state of the thread that it began on.
+    pub(crate) state: u32,
     /// The operating system's number of the thread that it began on.
     pub(crate) thread: u32,
     /// Its number.
@@ -303,15 +303,15 @@ pub(crate) struct Lifetime {
 }
 
 impl SpanValues {
-    /// `place` is where the span is counted on the shard of this number.
+    /// `place` is where the span is counted on the state of this number.
     pub(crate) fn new(
         metadata: &'static Metadata<'static>,
         (node, label): (u32, u32),
-        (shard, place): (u32, Place),
+        (state, place): (u32, Place),
         changing: Changing,
         others: Fields,
     ) -> Self {
-        let created = (shard, changing.category, place);
+        let created = (state, changing.category, place);
         let mut fields = Fields::default();
         fields.update(others);
         Self { metadata, node, label, created, kept: Mutex::new(Kept { changing, fields, lifetime: None }) }
@@ -321,10 +321,10 @@ impl SpanValues {
         self.kept.lock().changing
     }
 
-    /// Where it is counted on the shard of this number, if that is known from its creation.
-    pub(crate) fn place(&self, shard: u32, category: u32) -> Option<Place> {
+    /// Where it is counted on the state of this number, if that is known from its creation.
+    pub(crate) fn place(&self, state: u32, category: u32) -> Option<Place> {
         let (created_on, created_with, place) = self.created;
-        ((created_on, created_with) == (shard, category)).then_some(place)
+        ((created_on, created_with) == (state, category)).then_some(place)
     }
 
     /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is not used any more.

@@ -34,7 +34,7 @@ mod tests;
 #[derive(Debug)]
 #[repr(C, align(512))] // what a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`
 pub(crate) struct LaunchLog {
-    /// The open lifetimes that began on the shard.
+    /// The open lifetimes that began on this state.
     lifetimes: Mutex<Lifetimes>,
     pub(super) notes: Notes,
     /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.

@@ -8,7 +8,7 @@ use super::engine;
 use crate::clock::Ticks;
 use cuda_activity::record::InstanceId;
 
-/// Those that began on one shard, by their numbers: the oldest first.
+/// Those that began on one state, by their numbers: the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Lifetimes(BTreeMap<InstanceId, Lifetime>);
 
@@ -16,7 +16,7 @@ pub(crate) struct Lifetimes(BTreeMap<InstanceId, Lifetime>);
 pub(super) struct Lifetime {
     pub(super) label: u32,
     pub(super) start: Ticks,
-    /// The thread that it began on. Threads come and go on a shard.
+    /// The thread that it began on: a state goes from one thread to the next.
     thread: u64,
     thread_name: Arc<str>,
     /// Whether its thread makes calls, and somebody collects them.

@@ -11,7 +11,7 @@ use crate::thread::stack::Left;
 use range_report::RangeStyle;
 
 /// Pairs of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended by whoever takes
-/// its shard over. The number and the outermost pair are one cache line.
+/// its state over. The number and the outermost pair are one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct OpenPairs {

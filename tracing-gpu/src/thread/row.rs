@@ -61,9 +61,9 @@ pub(crate) struct Row {
     recent: [AtomicU64; RECENT],
 }
 
-/// Where in each 512 bytes of a shard the words are that callbacks write of its rows. What else is written often is kept out of there: a
+/// Where in each 512 bytes of a thread's state the words are that callbacks write of its rows. What else is written often is kept out of there: a
 /// processor that finds a load equal to a store on its way in the lower 12 bits of their addresses takes them for the same at first. Where
-/// a row met the head of its shard so, that was measured at 15 ns a span.
+/// a row met the head of its state so, that was measured at 15 ns a span.
 #[cfg(test)]
 pub(super) const WRITTEN: std::ops::Range<usize> =
     std::mem::offset_of!(Row, room)..std::mem::offset_of!(Row, recent) + RECENT * 8;

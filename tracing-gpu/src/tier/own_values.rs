@@ -81,7 +81,7 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues) {
     let start = session.clock.now();
     let range = range.map(|range| thread.gate.while_closed(|| range.domain.start(&now.apply(range.attributes))));
     let instance = thread.begin_lifetime(values.label, start);
-    values.begin_lifetime(Lifetime { start, range, shard: thread.index, thread: thread.thread_id(), instance });
+    values.begin_lifetime(Lifetime { start, range, state: thread.index, thread: thread.thread_id(), instance });
 }
 
 /// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and is counted so;
@@ -108,7 +108,7 @@ fn end_lifetime(
     fields: &Fields,
 ) {
     let end = |end| {
-        if let Some(creator) = engine.thread_at(lifetime.shard) {
+        if let Some(creator) = engine.thread_at(lifetime.state) {
             creator.end_lifetime(lifetime.instance, end);
         }
     };

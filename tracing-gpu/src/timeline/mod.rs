@@ -202,11 +202,11 @@ impl Recorder {
     pub(crate) fn write(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        for shard in self.engine.all_threads() {
+        for thread in self.engine.all_threads() {
             // What is there now: a thread that is faster than the files must not keep the others waiting.
-            let mut left = self.write_piece(state, shard);
+            let mut left = self.write_piece(state, thread);
             while left > 0 {
-                self.write_piece(state, shard);
+                self.write_piece(state, thread);
                 left -= 1;
             }
         }
@@ -223,9 +223,9 @@ impl Recorder {
     }
 
     /// Writes the next piece of what a thread has recorded. Returns the number of those that are left.
-    fn write_piece(&self, state: &mut State, shard: &ThreadState) -> usize {
+    fn write_piece(&self, state: &mut State, thread: &ThreadState) -> usize {
         let mut records = std::mem::take(&mut state.records);
-        let (lost, left) = shard.tape.take(&mut records);
+        let (lost, left) = thread.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if !records.is_empty() {
             state.moments.add(self.session.clock.anchor()); // after what is converted by it

@@ -29,7 +29,7 @@ const ROOM: usize = 48 << 10;
 
 /// A profiler whose notes are read, and what was read so far.
 struct Listener {
-    core: &'static Engine,
+    engine: &'static Engine,
     dispatch: Dispatch,
     /// Instances in the order in which they were heard of.
     instances: Vec<u64>,
@@ -38,27 +38,27 @@ struct Listener {
 
 impl Listener {
     fn new(collecting: bool) -> Self {
-        let core = core(collecting);
-        Self::on(core, Dispatch::new(GpuSubscriber::new(core)))
+        let engine = engine(collecting);
+        Self::on(engine, Dispatch::new(GpuSubscriber::new(engine)))
     }
 
-    fn on(core: &'static Engine, dispatch: Dispatch) -> Self {
+    fn on(engine: &'static Engine, dispatch: Dispatch) -> Self {
         assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
         let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
-        Self { core, dispatch, instances: Vec::new(), attribution }
+        Self { engine, dispatch, instances: Vec::new(), attribution }
     }
 
     fn run<T>(&self, program: impl FnOnce() -> T) -> T {
         tracing::dispatcher::with_default(&self.dispatch, program)
     }
 
-    /// What was noted since the last time, in the order of the shards.
+    /// What was noted since the last time, in the order of the threads.
     fn notes(&mut self) -> Vec<String> {
         let (mut all, mut taken) = (Vec::new(), Taken::default());
-        for shard in self.core.all_threads() {
-            assert_eq!(shard.take_notes(&mut taken), Dropped::default(), "all had room");
+        for thread in self.engine.all_threads() {
+            assert_eq!(thread.take_notes(&mut taken), Dropped::default(), "all had room");
             all.extend(taken.iter());
-            shard.give_back(&mut taken);
+            thread.give_back(&mut taken);
         }
         all.iter().for_each(|(thread, note)| self.attribution.note(*thread, note));
         all.iter().map(|(_, note)| self.text(note)).collect()
@@ -76,10 +76,12 @@ impl Listener {
         match *note {
             Note::Began(instance) => {
                 let (parent, id) = (number(instance.parent), number(instance.id));
-                let name =
-                    self.core.session.with_names(|names| names.catalog.label_of(instance.label).unwrap().name.clone());
+                let name = self
+                    .engine
+                    .session
+                    .with_names(|names| names.catalog.label_of(instance.label).unwrap().name.clone());
                 let style = if instance.style == RangeStyle::StartEnd { "~" } else { "" };
-                assert!(instance.start >= self.core.session.window());
+                assert!(instance.start >= self.engine.session.window());
                 format!("{style}{name} {id} began in {parent}")
             }
             Note::Ended { instance, .. } => format!("{} ended", number(instance)),
@@ -101,16 +103,16 @@ impl Listener {
             self.attribution.operation(&place, &context);
         }
         self.attribution.drained(&context, true);
-        self.attribution.totals(self.core.session.clock.now())
+        self.attribution.totals(self.engine.session.clock.now())
     }
 }
 
-fn core(collecting: bool) -> &'static Engine {
-    core_of(collecting, false, crate::Domain::Default)
+fn engine(collecting: bool) -> &'static Engine {
+    engine_of(collecting, false, crate::Domain::Default)
 }
 
-fn core_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static Engine {
-    let core = Box::leak(Box::new(Engine::new(SessionOptions {
+fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static Engine {
+    let engine = Box::leak(Box::new(Engine::new(SessionOptions {
         active: true,
         nvtx,
         statistics: true,
@@ -121,13 +123,13 @@ fn core_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static Engi
         tape_bytes: None,
         limits: Limits { nodes: 100, run_time_names: 100 },
     })));
-    core.session.note_room.allow(ROOM);
-    core.session.set_collecting(collecting);
-    core
+    engine.session.note_room.allow(ROOM);
+    engine.session.set_collecting(collecting);
+    engine
 }
 
-fn call(core: &'static Engine, correlation: u32) {
-    core.calling_thread().unwrap().note_call(Call { correlation, graph: false, enqueues: true });
+fn call(engine: &'static Engine, correlation: u32) {
+    engine.calling_thread().unwrap().note_call(Call { correlation, graph: false, enqueues: true });
 }
 
 fn lifetime(name: &str) -> Span {
@@ -148,25 +150,25 @@ thread_local! {
 fn calls_are_in_the_lifetimes_that_are_open_on_their_thread() {
     for with_registry in [false, true] {
         let mut listener = Listener::new(true);
-        let core = listener.core;
+        let engine = listener.engine;
         if with_registry {
-            let registry = tracing_subscriber::registry().with(GpuLayer::new(core));
-            listener = Listener::on(core, Dispatch::new(registry));
+            let registry = tracing_subscriber::registry().with(GpuLayer::new(engine));
+            listener = Listener::on(engine, Dispatch::new(registry));
         }
         listener.run(|| {
             info_span!("outer").in_scope(|| {
                 let request = lifetime("request");
-                call(core, 1);
+                call(engine, 1);
                 request.record("nvtx.category", "another");
                 let unused = lifetime("unused");
                 let inner = lifetime("inner");
-                request.in_scope(|| call(core, 2));
+                request.in_scope(|| call(engine, 2));
                 drop((lifetime("nothing is called in it"), unused));
                 drop(request);
-                call(core, 3);
+                call(engine, 3);
                 drop(inner);
             });
-            call(core, 4);
+            call(engine, 4);
         });
         let expected = [
             "outer 1 began in 0",
@@ -191,16 +193,16 @@ fn calls_are_in_the_lifetimes_that_are_open_on_their_thread() {
 #[test]
 fn a_lifetime_that_ends_elsewhere_has_left() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     let (called, unused) = listener.run(|| (lifetime("called"), lifetime("unused")));
     listener.run(|| drop(unused));
-    listener.run(|| call(core, 1));
+    listener.run(|| call(engine, 1));
     let late = listener.run(|| lifetime("late"));
     elsewhere(&listener, || {
         drop((called, late));
-        call(core, 2);
+        call(engine, 2);
     });
-    listener.run(|| call(core, 3));
+    listener.run(|| call(engine, 3));
     let expected = ["~called 1 began in 0", "call 1 in 0", "1 left", "call 3 in 0", "call 2 in 0"];
     assert_eq!(listener.notes(), expected);
     let totals = listener.totals(1..=3);
@@ -215,40 +217,40 @@ fn a_lifetime_that_ends_elsewhere_has_left() {
 fn no_two_instances_have_one_number() {
     const INSTANCES: u64 = 2 * super::NUMBERS + 10;
     let (listener, mut taken, mut numbers) = (Listener::new(true), Taken::default(), std::collections::HashSet::new());
-    let core = listener.core;
-    core.session.note_room.allow(1 << 22);
-    let program = || (0..INSTANCES).for_each(|_| info_span!("work").in_scope(|| call(core, 1)));
+    let engine = listener.engine;
+    engine.session.note_room.allow(1 << 22);
+    let program = || (0..INSTANCES).for_each(|_| info_span!("work").in_scope(|| call(engine, 1)));
     std::thread::scope(|scope| {
         (0..2).for_each(|_| _ = scope.spawn(|| listener.run(program)));
     });
-    for shard in core.all_threads() {
-        assert_eq!(shard.take_notes(&mut taken), Dropped::default(), "all had room");
+    for thread in engine.all_threads() {
+        assert_eq!(thread.take_notes(&mut taken), Dropped::default(), "all had room");
         numbers.extend(taken.iter().filter_map(|(_, note)| match note {
             Note::Began(instance) => Some(instance.id),
             _ => None,
         }));
-        shard.give_back(&mut taken);
+        thread.give_back(&mut taken);
     }
     assert_eq!((numbers.len() as u64, numbers.contains(&0)), (2 * INSTANCES, false));
 }
 
-/// Threads come and go on a shard, and a lifetime is its thread's.
+/// Threads come and go on a state, and a lifetime is its thread's.
 #[test]
 fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     let (noted, unnoted, kept) = elsewhere(&listener, || {
         let (noted, kept) = (lifetime("noted"), lifetime("kept"));
-        call(core, 1);
+        call(engine, 1);
         (noted, lifetime("unnoted"), kept)
     });
     elsewhere(&listener, || {
-        call(core, 2);
+        call(engine, 2);
         let own = lifetime("own");
-        call(core, 3);
+        call(engine, 3);
         drop((noted, unnoted, own));
     });
-    assert_eq!(core.all_threads().len(), 1);
+    assert_eq!(engine.all_threads().len(), 1);
     let expected = [
         "~noted 1 began in 0",
         "~kept 2 began in 0",
@@ -261,7 +263,7 @@ fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
     ];
     assert_eq!(listener.notes(), expected);
     let totals = listener.totals(1..=3);
-    let names = |label| core.session.with_names(|names| names.catalog.label_of(label).unwrap().name.to_string());
+    let names = |label| engine.session.with_names(|names| names.catalog.label_of(label).unwrap().name.to_string());
     let rows: Vec<_> = totals.projections.iter().map(|((label, _), row)| (names(*label), row.operations)).collect();
     assert_eq!(rows, [("kept".to_owned(), 1), ("own".to_owned(), 1)], "what never ends lasts to the end");
     drop(kept);
@@ -271,54 +273,54 @@ fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
 #[test]
 fn a_lifetime_that_ends_with_its_thread_has_left() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     elsewhere(&listener, || {
         LAST.set(None); // from now on its destructor comes after that of our own
         let span = lifetime("last");
-        call(core, 1);
+        call(engine, 1);
         LAST.set(Some(span));
     });
     assert_eq!(listener.notes(), ["~last 1 began in 0", "call 1 in 0", "1 left"]);
-    assert_eq!(core.session.losses.spans_dropped.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(engine.session.losses.spans_dropped.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
 #[test]
 fn a_lifetime_is_as_long_as_the_window() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     let (first, second) = listener.run(|| (lifetime("request"), lifetime("request")));
     listener.run(|| drop(first));
-    core.restart();
-    listener.run(|| call(core, 1)); // where the start is checked
+    engine.restart();
+    listener.run(|| call(engine, 1)); // where the start is checked
     listener.run(|| drop(second));
     assert_eq!(listener.notes(), ["~request 1 began in 0", "call 1 in 0", "1 ended"]);
     let totals = listener.totals([1]);
     let row = totals.projections.values().next().unwrap();
-    let window = u128::from(core.session.clock.now() - core.session.window());
+    let window = u128::from(engine.session.clock.now() - engine.session.window());
     assert!((1..window).contains(&row.range_total), "{} of {window}", row.range_total);
 }
 
 #[test]
 fn what_an_exit_further_down_closes_is_as_long_as_in_the_table() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     listener.run(|| {
         let open = [info_span!("outer").entered(), info_span!("inner").entered()];
-        call(core, 1);
+        call(engine, 1);
         open.into_iter().for_each(drop); // the outer one first
     });
     let outer = listener.totals([1]).projections[&(1, RangeStyle::PushPop)].range_total;
-    assert!(core.all_threads()[0].rows().any(|row| row.copy().times.total == outer));
+    assert!(engine.all_threads()[0].rows().any(|row| row.copy().times.total == outer));
 }
 
 #[test]
 fn lifetimes_cost_nothing_while_nobody_collects() {
     let mut listener = Listener::new(false);
-    let core = listener.core;
+    let engine = listener.engine;
     listener.run(|| {
         let request = lifetime("request");
-        assert!(!core.thread().unwrap().launches.has_lifetimes.load(std::sync::atomic::Ordering::Relaxed));
-        call(core, 1);
+        assert!(!engine.thread().unwrap().launches.has_lifetimes.load(std::sync::atomic::Ordering::Relaxed));
+        call(engine, 1);
         drop(request);
     });
     assert_eq!(listener.notes(), ["call 1 in 0"]);
@@ -328,20 +330,20 @@ fn lifetimes_cost_nothing_while_nobody_collects() {
 #[test]
 fn a_request_is_projected_and_what_was_handed_over_is_not() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     let (sender, receiver) = channel::<Span>();
     listener.run(|| {
         let request = lifetime("request");
-        call(core, 1);
-        (2..=3).for_each(|correlation| request.in_scope(|| call(core, correlation)));
+        call(engine, 1);
+        (2..=3).for_each(|correlation| request.in_scope(|| call(engine, correlation)));
         drop(request);
         let handed_over = lifetime("hand over");
-        handed_over.in_scope(|| call(core, 4));
+        handed_over.in_scope(|| call(engine, 4));
         sender.send(handed_over).unwrap();
     });
     elsewhere(&listener, move || drop(receiver.recv().unwrap()));
     let totals = listener.totals(1..=4);
-    let name = |label| core.session.with_names(|names| Arc::clone(&names.catalog.label_of(label).unwrap().name));
+    let name = |label| engine.session.with_names(|names| Arc::clone(&names.catalog.label_of(label).unwrap().name));
     let nesting: Vec<_> = totals.projections.values().map(|row| (row.level_sum, row.children_sum)).collect();
     assert_eq!(nesting, [(0, 0); 3], "a request is no level");
     let projected: Vec<_> = totals
@@ -376,18 +378,18 @@ fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
 #[test]
 #[ignore = "a child of another test"]
 fn child_with_a_tool_that_calls() {
-    static CORE: OnceLock<&'static Engine> = OnceLock::new();
+    static ENGINE: OnceLock<&'static Engine> = OnceLock::new();
     let tool = |call: &nvtx_rs::tool::Call<'_>| {
-        if let (nvtx_rs::tool::Call::Push { .. }, Some(core)) = (call, CORE.get()) {
-            super::tests::call(core, 1);
+        if let (nvtx_rs::tool::Call::Push { .. }, Some(engine)) = (call, ENGINE.get()) {
+            super::tests::call(engine, 1);
         }
     };
     nvtx_rs::tool::attach(Box::new(tool)).unwrap();
-    let core = core_of(true, true, crate::Domain::Default);
-    CORE.set(core).unwrap();
+    let engine = engine_of(true, true, crate::Domain::Default);
+    ENGINE.set(engine).unwrap();
     let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
-    let dispatch = Dispatch::new(GpuSubscriber::new(core));
-    let mut listener = Listener { core, dispatch, instances: Vec::new(), attribution };
-    listener.run(|| info_span!("a").in_scope(|| call(core, 2)));
+    let dispatch = Dispatch::new(GpuSubscriber::new(engine));
+    let mut listener = Listener { engine, dispatch, instances: Vec::new(), attribution };
+    listener.run(|| info_span!("a").in_scope(|| call(engine, 2)));
     assert_eq!(listener.notes(), ["a 1 began in 0", "call 1 in 1", "call 2 in 1", "1 ended"]);
 }

@@ -5,12 +5,12 @@ use super::*;
 /// Ranges of one domain are not closed by an exit in another. As instances they end there, and begin again.
 #[test]
 fn what_stays_open_above_an_exit_further_down_is_two_instances() {
-    let per_target = core_of(true, false, crate::Domain::PerTarget);
+    let per_target = engine_of(true, false, crate::Domain::PerTarget);
     let mut listener = Listener::on(per_target, Dispatch::new(GpuSubscriber::new(per_target)));
-    let core = listener.core;
+    let engine = listener.engine;
     let totals = |listener: &mut Listener, ran| {
         let totals = listener.totals(ran);
-        let name = |label| core.session.with_names(|names| names.catalog.label_of(label).unwrap().name.to_string());
+        let name = |label| engine.session.with_names(|names| names.catalog.label_of(label).unwrap().name.to_string());
         let rows = totals.projections.iter().map(|(&(label, _), row)| {
             (name(label), (row.projected.count, row.projected.max), row.operations, (row.level_sum, row.children_sum))
         });
@@ -21,15 +21,15 @@ fn what_stays_open_above_an_exit_further_down_is_two_instances() {
         let [left, again] = ["left", "again"].map(|name| info_span!(target: "one", "one", nvtx.name = name));
         let (left, again) = (left.entered(), again.entered());
         let stays = info_span!(target: "two", "stays").entered();
-        call(core, 1);
+        call(engine, 1);
         let above = info_span!(target: "two", "above").entered();
-        call(core, 2);
+        call(engine, 2);
         drop(left);
-        call(core, 3);
+        call(engine, 3);
         drop(above);
-        call(core, 4);
+        call(engine, 4);
         drop((stays, again));
-        call(core, 5);
+        call(engine, 5);
         drop(below);
     });
     let expected = [
@@ -73,21 +73,21 @@ fn what_stays_open_above_an_exit_further_down_is_two_instances() {
 /// Where there is no room for it, what stays open is no instance any more.
 #[test]
 fn what_cannot_begin_again_has_ended() {
-    let per_target = core_of(true, false, crate::Domain::PerTarget);
+    let per_target = engine_of(true, false, crate::Domain::PerTarget);
     let listener = Listener::on(per_target, Dispatch::new(GpuSubscriber::new(per_target)));
-    let core = listener.core;
-    let shard = listener.run(|| core.thread().unwrap());
+    let engine = listener.engine;
+    let thread = listener.run(|| engine.thread().unwrap());
     let mut taken = Taken::default();
     listener.run(|| {
         let left = info_span!(target: "one", "left").entered();
         let stays = info_span!(target: "two", "stays").entered();
-        call(core, 1);
-        assert!((2..10_000).find(|&correlation| !shard.note(&Note::Own { correlation })).is_some());
+        call(engine, 1);
+        assert!((2..10_000).find(|&correlation| !thread.note(&Note::Own { correlation })).is_some());
         drop(left);
         drop(stays);
-        assert_eq!(shard.stack.noted(), 0);
+        assert_eq!(thread.stack.noted(), 0);
     });
-    assert_ne!(shard.take_notes(&mut taken), Dropped::default());
+    assert_ne!(thread.take_notes(&mut taken), Dropped::default());
     let ends = taken.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
     assert_eq!(ends, 2);
 }

@@ -66,17 +66,17 @@ fn calls_are_in_the_innermost_range_however_they_are_noted() {
     for (number, program) in programs.into_iter().enumerate() {
         let notes = |is_general: bool| {
             let mut listener = Listener::new(true);
-            let core = listener.core;
+            let engine = listener.engine;
             listener.run(|| {
-                call(core, 0); // the thread has a page from here on
-                program(&|correlation| match core.calling_thread() {
-                    Some(shard) if is_general => {
-                        shard.note_any_call(Call { correlation, graph: false, enqueues: true })
+                call(engine, 0); // the thread has a page from here on
+                program(&|correlation| match engine.calling_thread() {
+                    Some(thread) if is_general => {
+                        thread.note_any_call(Call { correlation, graph: false, enqueues: true })
                     }
-                    _ => call(core, correlation),
+                    _ => call(engine, correlation),
                 });
             });
-            assert!(core.all_threads().iter().all(|shard| shard.stack.noted() == 0), "program {number}");
+            assert!(engine.all_threads().iter().all(|thread| thread.stack.noted() == 0), "program {number}");
             listener.notes()
         };
         assert_eq!(notes(false), notes(true), "program {number}");
@@ -86,26 +86,26 @@ fn calls_are_in_the_innermost_range_however_they_are_noted() {
 #[test]
 fn in_a_new_window_what_is_open_begins_anew_with_its_next_call() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     let (a, b) = listener.run(|| (info_span!("a").entered(), info_span!("b").entered()));
-    listener.run(|| call(core, 1));
+    listener.run(|| call(engine, 1));
     assert_eq!(listener.notes(), ["a 1 began in 0", "b 2 began in 1", "call 1 in 2"]);
-    core.restart();
+    engine.restart();
     listener.run(|| {
-        info_span!("c").in_scope(|| call(core, 2));
-        call(core, 3);
+        info_span!("c").in_scope(|| call(engine, 2));
+        call(engine, 3);
     });
     let again = ["2 ended", "1 ended", "a 3 began in 0", "b 4 began in 3", "c 5 began in 4", "call 2 in 5", "5 ended"];
     assert_eq!(listener.notes(), [&again[..], &["call 3 in 4"]].concat());
-    core.restart();
+    engine.restart();
     listener.run(|| {
         info_span!("the thread learns of it").in_scope(|| ());
-        call(core, 4);
+        call(engine, 4);
     });
     drop(b);
     let again = ["4 ended", "3 ended", "a 6 began in 0", "b 7 began in 6", "call 4 in 7", "7 ended"];
     assert_eq!(listener.notes(), again);
-    core.restart();
+    engine.restart();
     drop(a);
     assert_eq!(listener.notes(), ["6 ended"]);
 }
@@ -113,18 +113,18 @@ fn in_a_new_window_what_is_open_begins_anew_with_its_next_call() {
 #[test]
 fn an_instance_begins_with_its_first_call_and_ends_with_its_range() {
     let mut listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     listener.run(|| {
         info_span!("a").in_scope(|| {
-            call(core, 1);
+            call(engine, 1);
             info_span!("b").in_scope(|| {
                 info_span!("nothing is called in it").in_scope(|| ());
-                (2..=3).for_each(|correlation| call(core, correlation));
+                (2..=3).for_each(|correlation| call(engine, correlation));
             });
-            info_span!("c").in_scope(|| info_span!("d").in_scope(|| call(core, 4)));
-            call(core, 5);
+            info_span!("c").in_scope(|| info_span!("d").in_scope(|| call(engine, 4)));
+            call(engine, 5);
         });
-        call(core, 6);
+        call(engine, 6);
     });
     let expected = [
         "a 1 began in 0",
@@ -149,16 +149,16 @@ fn an_instance_begins_with_its_first_call_and_ends_with_its_range() {
 #[test]
 fn launches_leave_the_fast_paths_on() {
     let listener = Listener::new(true);
-    let core = listener.core;
+    let engine = listener.engine;
     listener.run(|| {
         info_span!("warm").in_scope(|| ());
-        let near = core.counting().map(|shard| shard.index);
-        assert!(near.is_some() || !core.session.clock.is_tsc());
+        let near = engine.counting().map(|thread| thread.index);
+        assert!(near.is_some() || !engine.session.clock.is_tsc());
         info_span!("a").in_scope(|| {
-            call(core, 1);
-            assert_eq!(core.counting().map(|shard| shard.index), near);
+            call(engine, 1);
+            assert_eq!(engine.counting().map(|thread| thread.index), near);
         });
-        assert_eq!(core.counting().map(|shard| shard.index), near);
+        assert_eq!(engine.counting().map(|thread| thread.index), near);
     });
 }
 
@@ -175,42 +175,42 @@ fn a_range_with_calls_ends_as_by_the_general_path() {
     for (notes, instances, (is_long, rows)) in cases {
         let run = |is_general: bool| {
             let mut listener = Listener::new(true);
-            let core = listener.core;
+            let engine = listener.engine;
             let (count, most) = listener.run(|| {
                 let metadata = [info_span!("a"), info_span!("b")].map(|span| span.metadata().unwrap());
-                let shard = core.thread().unwrap();
-                let under = |place: Place| shard.child(place.node(), metadata[0]);
+                let thread = engine.thread().unwrap();
+                let under = |place: Place| thread.child(place.node(), metadata[0]);
                 let [_, outer] =
-                    metadata.map(|first| (0..rows / 2).fold(shard.child(0, first), |place, _| under(place)));
+                    metadata.map(|first| (0..rows / 2).fold(thread.child(0, first), |place, _| under(place)));
                 let inner = under(outer);
                 assert!(rows < 64 || outer.row() >= 64);
                 let exit = |span| {
                     let is_done = !is_general
-                        && matches!(shard.exit_counting(span), CountingExit::Noted)
-                        && shard.exit_noted(span);
-                    assert!(is_done || is_general && shard.exit_general(span));
+                        && matches!(thread.exit_counting(span), CountingExit::Noted)
+                        && thread.exit_noted(span);
+                    assert!(is_done || is_general && thread.exit_general(span));
                 };
                 let call = |correlation| match is_general {
-                    true => shard.note_any_call(Call { correlation, graph: false, enqueues: true }),
-                    false => shard.note_call(Call { correlation, graph: false, enqueues: true }),
+                    true => thread.note_any_call(Call { correlation, graph: false, enqueues: true }),
+                    false => thread.note_call(Call { correlation, graph: false, enqueues: true }),
                 };
                 for _ in 0..instances {
-                    assert!(shard.enter_counting(1, outer) && shard.exit_general(1));
+                    assert!(thread.enter_counting(1, outer) && thread.exit_general(1));
                 }
-                (0..notes).for_each(|correlation| shard.note_own(correlation));
-                assert!(shard.enter_counting(2, outer));
+                (0..notes).for_each(|correlation| thread.note_own(correlation));
+                assert!(thread.enter_counting(2, outer));
                 call(1001);
-                assert!(shard.enter_counting(3, inner));
+                assert!(thread.enter_counting(3, inner));
                 (1002..=1003).for_each(call);
                 exit(3);
                 call(1004);
                 if is_long {
-                    let (_, start) = shard.stack.near(0).unwrap();
-                    shard.stack.top().unwrap().start_at(start - LONG);
+                    let (_, start) = thread.stack.near(0).unwrap();
+                    thread.stack.top().unwrap().start_at(start - LONG);
                 }
                 exit(2);
-                assert_eq!((shard.stack.depth(), shard.stack.noted()), (0, 0));
-                let (outer, inner) = [outer, inner].map(|place| shard.rows.get(place.row()).unwrap().copy()).into();
+                assert_eq!((thread.stack.depth(), thread.stack.noted()), (0, 0));
+                let (outer, inner) = [outer, inner].map(|place| thread.rows.get(place.row()).unwrap().copy()).into();
                 assert_eq!(outer.nested, inner.times.total as u64);
                 ([outer.times.count, inner.times.count], outer.times.max >= LONG)
             });

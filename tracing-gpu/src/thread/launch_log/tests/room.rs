@@ -9,19 +9,19 @@ use cuda_activity::record::Note;
 #[test]
 fn an_end_has_room_where_nothing_else_has() {
     let listener = Listener::new(true);
-    let core = listener.core;
-    let shard = listener.run(|| core.thread().unwrap());
+    let engine = listener.engine;
+    let thread = listener.run(|| engine.thread().unwrap());
     let mut taken = Taken::default();
     let (room, dropped) = listener.run(|| {
         let (noted, entered) = (lifetime("noted"), info_span!("entered").entered());
-        call(core, 1);
+        call(engine, 1);
         // Three notes by now; as many more as there is room for.
-        let room = (2..10_000).take_while(|&correlation| shard.note(&Note::Own { correlation }));
+        let room = (2..10_000).take_while(|&correlation| thread.note(&Note::Own { correlation }));
         let room = room.count() + 3;
         let unnoted = lifetime("unnoted");
-        info_span!("inner").in_scope(|| call(core, 2));
+        info_span!("inner").in_scope(|| call(engine, 2));
         drop((unnoted, entered, noted));
-        (room, shard.take_notes(&mut taken))
+        (room, thread.take_notes(&mut taken))
     });
     let all: Vec<_> = taken.iter().collect();
     let ends = all.iter().filter(|(_, note)| matches!(note, Note::Ended { .. })).count();
