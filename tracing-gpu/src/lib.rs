@@ -125,16 +125,18 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod budget;
+mod chunked;
 mod clock;
 mod collect;
+#[cfg(feature = "cudarc")]
+mod collector;
+#[cfg(not(feature = "cudarc"))]
+#[path = "collector/disabled.rs"]
+mod collector;
 mod config;
 mod drain;
 mod files;
-#[cfg(feature = "cudarc")]
-mod gpu;
-#[cfg(not(feature = "cudarc"))]
-#[path = "gpu/none.rs"]
-mod gpu;
 mod identity;
 mod init;
 mod layer;
@@ -148,16 +150,20 @@ mod profiler;
 mod record;
 mod recorder;
 mod replace;
+mod samples;
 #[cfg(feature = "signals")]
 mod signals;
+#[cfg(feature = "cudarc")]
+mod stream;
+#[cfg(not(feature = "cudarc"))]
+#[path = "stream/disabled.rs"]
+mod stream;
 mod subscriber;
 
 use cuda_activity::{attribution as correlate, record as activity};
 use range_report::{stats, summary, timeline};
 
 pub use config::{ConfigError, Domain, Gpu, Output};
-#[cfg(feature = "cudarc")]
-pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use init::{Guard, init};
 pub use layer::GpuLayer;
 pub use profiler::{Profiler, ProfilerBuilder};
@@ -171,4 +177,6 @@ pub use range_report::{
     Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, export,
     report,
 };
+#[cfg(feature = "cudarc")]
+pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use subscriber::GpuSubscriber;

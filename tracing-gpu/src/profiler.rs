@@ -16,15 +16,16 @@ use crate::collect::core::{Core, CoreOptions};
 use crate::collect::threads;
 pub use builder::ProfilerBuilder;
 
+use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, Cut, End};
 use crate::files;
-use crate::gpu;
 use crate::identity;
 use crate::layer::GpuLayer;
 use crate::outputs;
 use crate::process;
 use crate::recorder::Recorder;
+use crate::stream;
 use crate::subscriber::GpuSubscriber;
 use crate::summary::{Process, Summary};
 
@@ -81,7 +82,7 @@ struct Inner {
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
-    collector: OnceCell<Result<&'static gpu::Collector, String>>,
+    collector: OnceCell<Result<&'static Collector, String>>,
     /// Writes timelines, where any is wanted.
     recorder: OnceCell<&'static Recorder>,
     last: OnceCell<Summary>,
@@ -224,12 +225,14 @@ impl Inner {
             config,
         }));
         if inner.config.enabled {
+            process::set_exit_hook(finish_all);
+            stream::on_scope_change(threads::look_again);
             LIVE_IN.store(inner.process, Relaxed);
             LIVE.lock().push(inner);
             told.extend(inner.start_recorder());
             let _once = inner.told.set(told);
             inner.start_collector();
-            process::at_exit(finish_all);
+            process::at_exit();
             #[cfg(feature = "signals")]
             if inner.config.on_signal {
                 if let Err(error) = crate::signals::finish_on_signal() {
@@ -243,8 +246,7 @@ impl Inner {
     /// Starts recording kernels, copies and API calls, where the settings ask for it.
     fn start_collector(&'static self) {
         if self.config.wants_activity() && self.config.statistics {
-            let options = gpu::CollectorOptions { calls: self.config.wants_calls(), memory: self.config.gpu_memory };
-            let collector = gpu::Collector::start(&self.core, options);
+            let collector = Collector::start(&self.core, self.config.wants_calls(), self.config.gpu_memory);
             if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
                 collector.record_to(recorder, self.core.clock.origin_monotonic_ns());
             }
@@ -265,7 +267,7 @@ impl Inner {
     }
 
     /// What collects the GPU's work, if anything does.
-    fn collector(&self) -> Option<&'static gpu::Collector> {
+    fn collector(&self) -> Option<&'static Collector> {
         self.collector.get()?.as_ref().ok().copied()
     }
 
@@ -368,7 +370,7 @@ impl Inner {
             collector.finish(orderly);
         }
         if self.core.gpu {
-            gpu::read_all(patience());
+            stream::read_all(patience());
         }
         let at = self.core.clock.now();
         let written = self.recorder.get().and_then(|recorder| {
