@@ -112,6 +112,14 @@ fn settings_are_understood() {
     }
 }
 
+/// The text of all files in a folder and below it.
+fn sources(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries
+        .map(|path| if path.is_dir() { sources(&path) } else { fs::read_to_string(path).expect("a source") })
+        .collect()
+}
+
 #[test]
 fn the_table_of_options_is_whole() {
     let page = fs::read_to_string(root().join("docs/options.md")).expect("the page");
@@ -130,9 +138,7 @@ fn the_table_of_options_is_whole() {
     let allowed: BTreeSet<String> = allowed.replace(" and ", ", ").split(", ").map(str::to_owned).collect();
     assert_eq!(listed, allowed);
 
-    let sources: String = ["src/profiler/builder.rs", "src/files.rs"]
-        .map(|file| fs::read_to_string(root().join("tracing-gpu").join(file)).expect("a source"))
-        .concat();
+    let sources = sources(&root().join("tracing-gpu/src"));
     let named: Vec<&str> = rows.iter().filter_map(|row| after(row, "| `.", in_name).next()).collect();
     assert!(named.len() > 15, "{named:?}");
     for method in named {
