@@ -1,6 +1,7 @@
 //! Lines that one thread writes and others read: a line is four plain stores, and one that publishes it.
 //!
-//! A lock beside the page belongs to its readers. The thread takes it where the page is full, once a page: to have what is in it put elsewhere, and to begin anew.
+//! A lock beside the page belongs to its readers. The thread takes it where the page is full, once a page: to have what
+//! is in it put elsewhere, and to begin anew.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -12,8 +13,8 @@ pub(crate) const PAGE: usize = 128;
 /// Four words, half a cache line.
 pub(crate) type Line = [u64; 4];
 
-/// Written by one thread alone. It stays in that thread's cache, whoever reads it now and then. What says where it is and how full is not in it, so that it may
-/// lie with what else its writer touches.
+/// Written by one thread alone. It stays in that thread's cache, whoever reads it now and then. What says where it is
+/// and how full is not in it, so that it may lie with what else its writer touches.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Page {
@@ -58,7 +59,8 @@ impl Page {
         self.written.store(0, Relaxed);
     }
 
-    /// Takes nothing more before [`begin`](Self::begin). By its thread, under the lock of the readers, when all lines have been read.
+    /// Takes nothing more before [`begin`](Self::begin). By its thread, under the lock of the readers, when all lines
+    /// have been read.
     pub(crate) fn close(&self) {
         self.written.store(PAGE, Relaxed);
     }

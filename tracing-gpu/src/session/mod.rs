@@ -56,8 +56,8 @@ pub(crate) struct Session {
     pub(crate) id: u64,
     /// The process that it was made in. In a forked child a thread that is not there may hold any lock of it.
     pub(crate) process: u32,
-    /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
-    /// callback, written at `reset` and `finish`.
+    /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one.
+    /// Read by every callback, written at `reset` and `finish`.
     gate: AtomicU64,
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
@@ -146,7 +146,8 @@ impl Session {
         })
     }
 
-    /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after [`gate_in_order`](Self::gate_in_order).
+    /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after
+    /// [`gate_in_order`](Self::gate_in_order).
     #[inline(always)]
     pub(crate) fn gate(&self) -> u64 {
         self.gate.load(Relaxed)
@@ -175,7 +176,8 @@ impl Session {
 
     /// Begins a new window: what was counted before `start` is forgotten.
     pub(crate) fn restart(&self, start: Ticks) {
-        self.streams.restart(start); // before the window: no thread times a range of the new window until its rows are empty
+        // Before the window: no thread times a range of the new window until its rows are empty.
+        self.streams.restart(start);
         self.window.store(start, Relaxed);
         self.change_gate();
     }
@@ -311,7 +313,8 @@ impl Session {
 }
 
 impl Names {
-    /// Number of the domain for a target. Where a domain cannot be made (the name is empty, or there are too many) it is the default one.
+    /// Number of the domain for a target. Where a domain cannot be made (the name is empty, or there are too many) it
+    /// is the default one.
     fn domain(&mut self, choice: &DomainChoice, target: &str) -> u32 {
         let name = match choice {
             DomainChoice::Default => return 0,
