@@ -37,6 +37,7 @@ impl Default for Page {
 
 impl Page {
     /// Whether it was ever begun.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_there(&self) -> bool {
         self.lines.get().is_some()
     }
@@ -61,6 +62,7 @@ impl Page {
 
     /// Takes nothing more before [`begin`](Self::begin). By its thread, under the lock of the readers, when all lines
     /// have been read.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn close(&self) {
         self.written.store(PAGE, Relaxed);
     }
@@ -84,6 +86,7 @@ mod tests {
         assert_eq!((size_of::<Page>(), size_of::<Lines>(), align_of::<Lines>()), (16, PAGE * 32, 64));
     }
 
+    #[cfg(feature = "cudarc")]
     #[test]
     fn a_page_takes_nothing_before_it_was_begun_and_after_it_was_closed() {
         let page = Page::default();

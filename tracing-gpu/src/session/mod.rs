@@ -1,6 +1,7 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
 pub(crate) mod catalog;
+#[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
 pub(crate) mod tape_room;
 
@@ -22,6 +23,7 @@ use crate::span::site::{Site, declares_own_field, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use catalog::{Catalog, CategoryName, Limits};
+#[cfg(feature = "cudarc")]
 use note_room::NoteRoom;
 use tape_room::TapeRoom;
 
@@ -67,8 +69,10 @@ pub(crate) struct Session {
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
+    #[cfg(feature = "cudarc")]
     is_collecting: AtomicBool,
     /// For what threads note until it is collected.
+    #[cfg(feature = "cudarc")]
     pub(crate) note_room: NoteRoom,
     pub(crate) budget: Arc<Budget>,
     /// Where a timeline is written.
@@ -113,7 +117,9 @@ impl Session {
             gpu: options.gpu,
             streams: StreamTotals::new(window, Arc::clone(&budget)),
             has_streams: AtomicBool::new(false),
+            #[cfg(feature = "cudarc")]
             is_collecting: AtomicBool::new(false),
+            #[cfg(feature = "cudarc")]
             note_room: NoteRoom::default(),
             budget,
             tape_room: options.tape_bytes.map(TapeRoom::new),
@@ -199,12 +205,13 @@ impl Session {
         }
     }
 
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_collecting(&self) -> bool {
         self.is_collecting.load(Relaxed)
     }
 
     /// The collector begins, before any span is made, or ends.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     pub(crate) fn set_collecting(&self, collecting: bool) {
         self.is_collecting.store(collecting, Relaxed);
     }

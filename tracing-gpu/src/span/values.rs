@@ -11,8 +11,7 @@ use tracing_core::field::{Field, Visit};
 use super::fields::Fields;
 use super::misread::Misread;
 use crate::clock::Ticks;
-use crate::record::{Place, StreamId};
-use cuda_activity::record::InstanceId;
+use crate::record::{InstanceId, Place, StreamId};
 use range_report::timeline::Value;
 
 /// A field that this crate reads.

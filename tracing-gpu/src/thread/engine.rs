@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// The state of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     #[inline]
     pub(crate) fn calling_thread(&'static self) -> Option<&'static ThreadState> {
         LAST.get().filter(|thread| self.owns(thread)).or_else(|| self.find_thread())

@@ -63,12 +63,16 @@ pub(crate) struct Call {
 /// What is around a call: the ranges that are open on its thread.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
-    pub(super) stack: &'a Stack,
-    pub(super) rows: &'a Rows,
-    pub(super) session: &'static Session,
+    stack: &'a Stack,
+    rows: &'a Rows,
+    session: &'static Session,
 }
 
-impl Around<'_> {
+impl<'a> Around<'a> {
+    pub(super) fn new(stack: &'a Stack, rows: &'a Rows, session: &'static Session) -> Self {
+        Self { stack, rows, session }
+    }
+
     fn room(&self) -> &'static NoteRoom {
         &self.session.note_room
     }
@@ -142,6 +146,11 @@ impl LaunchLog {
     /// The operating system's number of the thread that has it.
     pub(super) fn thread(&self) -> u32 {
         self.notes.thread()
+    }
+
+    /// A thread takes it, which has that number.
+    pub(super) fn set_thread(&self, thread: u32, session: &Session) {
+        self.notes.set_thread(thread, &session.note_room);
     }
 
     /// Where calls were made in all ranges but perhaps the innermost, which is one of at most 64, and nothing else is
@@ -274,29 +283,28 @@ impl LaunchLog {
         around.map_or(0, |open| open.id())
     }
 
-    /// A lifetime begins on this thread, which has this name: its number, by which it ends. Calls are noted in it where
-    /// `takes_calls`.
+    /// A lifetime begins on this thread, which has this name: its number, by which it ends.
     pub(super) fn begin_lifetime(
         &self,
         label: u32,
         start: Ticks,
-        takes_calls: bool,
+        session: &Session,
         name: impl Fn() -> String,
     ) -> InstanceId {
         let id = self.next_instance();
-        self.change_lifetimes(|all| all.begin(id, label, start, takes_calls, name));
+        self.change_lifetimes(|all| all.begin(id, label, start, session.is_collecting(), name));
         id
     }
 
     /// A lifetime that began on this thread's state has ended, at `end` if that is measured. Any thread.
-    pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, room: &NoteRoom) {
+    pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, session: &Session) {
         self.change_lifetimes(|all| {
             let Some(ended) = all.end(instance).filter(|lifetime| lifetime.is_noted) else { return };
             let ended = match end.filter(|_| ended.is_of_this_thread()) {
                 Some(end) => Note::Ended { instance, end },
                 None => Note::Left { instance },
             };
-            self.notes.push_from_anywhere(&ended, room);
+            self.notes.push_from_anywhere(&ended, &session.note_room);
         });
     }
 

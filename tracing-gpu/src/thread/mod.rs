@@ -8,10 +8,15 @@ mod caches;
 pub(crate) mod engine;
 mod gate;
 mod known;
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // calls into CUDA are noted through CUPTI alone
+#[cfg(feature = "cudarc")]
 pub(crate) mod launch_log;
+#[cfg(not(feature = "cudarc"))]
+#[path = "launch_log/disabled.rs"]
+mod launch_log;
 pub(crate) mod lifetimes;
+#[cfg(feature = "cudarc")]
 mod note_line;
+#[cfg(feature = "cudarc")]
 pub(crate) mod notes;
 mod open_pairs;
 pub(crate) mod row;

@@ -271,7 +271,6 @@ pub(crate) struct Taken {
     rest: Piece,
 }
 
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // read through CUPTI alone
 impl Taken {
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.iter().chain([&self.rest]).all(|piece| piece.lines.is_empty())

@@ -67,12 +67,12 @@ pub(crate) struct Row {
 /// often is kept out of there: a processor that finds a load equal to a store on its way in the lower 12 bits of their
 /// addresses takes them for the same at first. Where a row met the head of its state so, that was measured at 15 ns a
 /// span.
-#[cfg(test)]
+#[cfg(all(test, feature = "cudarc"))]
 pub(super) const WRITTEN: std::ops::Range<usize> =
     std::mem::offset_of!(Row, room)..std::mem::offset_of!(Row, recent) + RECENT * 8;
 
 /// Where launches read.
-#[cfg(test)]
+#[cfg(all(test, feature = "cudarc"))]
 pub(super) const LABEL: usize = std::mem::offset_of!(Row, label);
 
 /// A consistent copy of a row, in ticks.
@@ -109,6 +109,7 @@ impl Row {
     }
 
     /// The label of [`identity`](Self::identity). Called by the owning thread.
+    #[cfg(feature = "cudarc")]
     #[inline(always)]
     pub(crate) fn label(&self) -> Option<u32> {
         self.label.load(Relaxed).checked_sub(1)

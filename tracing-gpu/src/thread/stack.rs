@@ -111,11 +111,13 @@ impl Stack {
     }
 
     /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
+    #[cfg(feature = "cudarc")]
     #[inline(always)]
     pub(crate) fn noted(&self) -> usize {
         self.noted.load(Relaxed) as usize
     }
 
+    #[cfg(feature = "cudarc")]
     pub(crate) fn set_noted(&self, ranges: usize) {
         self.noted.store(ranges as u32, Relaxed);
     }
@@ -133,6 +135,7 @@ impl Stack {
     }
 
     /// [`at`](Self::at) for one of the outermost 64, which is open.
+    #[cfg(feature = "cudarc")]
     #[inline(always)]
     pub(crate) fn near(&self, index: usize) -> Option<(Place, Ticks)> {
         let frame = self.frames.near(index)?;
@@ -368,6 +371,7 @@ impl Left {
     }
 
     /// Whether that instance is over: its range is gone, or was opened again.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_closed(&self, range: usize) -> bool {
         self.closed.get(range).is_some_and(|closed| *closed)
     }

@@ -13,8 +13,11 @@ use super::caches::{Children, Remembered};
 use super::engine;
 use super::gate::Gate;
 use super::known::{Known, Lookup};
-use super::launch_log::{Around, Call, LaunchLog};
+#[cfg(feature = "cudarc")]
+use super::launch_log::Call;
+use super::launch_log::{Around, LaunchLog};
 use super::lifetimes::OpenLifetimes;
+#[cfg(feature = "cudarc")]
 use super::notes::{Dropped, Taken};
 use super::open_pairs::OpenPairs;
 use super::row::{Row, RowIdentity};
@@ -23,17 +26,18 @@ use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{Ended, Place, RangeKey, StreamId};
+use crate::record::{Ended, InstanceId, Place, RangeKey, StreamId};
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
 use crate::span::site::{Site, site_key};
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use cuda_activity::record::{InstanceId, Note};
+#[cfg(feature = "cudarc")]
+use cuda_activity::record::Note;
 use range_report::RangeStyle;
 
-#[cfg(all(test, target_pointer_width = "64"))]
+#[cfg(all(test, target_pointer_width = "64", feature = "cudarc"))]
 #[path = "state/tests.rs"]
 mod tests;
 
@@ -470,8 +474,8 @@ impl ThreadState {
     }
 }
 
-/// Calls into CUDA, and lifetimes around them.
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+/// Calls into CUDA.
+#[cfg(feature = "cudarc")]
 impl ThreadState {
     /// Notes a call that is about to be made on this thread.
     #[inline(always)]
@@ -517,15 +521,18 @@ impl ThreadState {
     pub(crate) fn give_back(&self, taken: &mut Taken) {
         self.launches.notes.keep(taken.clear(&self.session.note_room));
     }
+}
 
+/// Lifetimes, which are around calls into CUDA.
+impl ThreadState {
     /// A lifetime begins on this thread: its number, by which it ends.
     pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
-        self.launches.begin_lifetime(label, start, self.session.is_collecting(), || self.name.lock().clone())
+        self.launches.begin_lifetime(label, start, self.session, || self.name.lock().clone())
     }
 
     /// A lifetime that began on this thread has ended, at `end` if that is measured. Any thread.
     pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
-        self.launches.end_lifetime(instance, end, &self.session.note_room);
+        self.launches.end_lifetime(instance, end, self.session);
     }
 
     /// Lifetimes that began here and have not ended. Any thread.
@@ -534,7 +541,7 @@ impl ThreadState {
     }
 
     fn around(&self) -> Around<'_> {
-        Around { stack: &self.stack, rows: &self.rows, session: self.session }
+        Around::new(&self.stack, &self.rows, self.session)
     }
 }
 
@@ -542,7 +549,7 @@ impl ThreadState {
 impl ThreadState {
     /// A thread takes this state: its number in the operating system.
     pub(super) fn set_thread(&self, thread: u32) {
-        self.launches.notes.set_thread(thread, &self.session.note_room);
+        self.launches.set_thread(thread, self.session);
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.
