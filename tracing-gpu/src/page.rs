@@ -1,6 +1,7 @@
 //! Lines that one thread writes and others read: a line is four plain stores, and one that publishes it.
 //!
-//! A lock beside the page belongs to its readers. The thread takes it where the page is full, once a page: to have what is in it put elsewhere, and to begin anew.
+//! A lock beside the page belongs to its readers. The thread takes it where the page is full, once a page: to have what
+//! is in it put elsewhere, and to begin anew.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -12,8 +13,8 @@ pub(crate) const PAGE: usize = 128;
 /// Four words, half a cache line.
 pub(crate) type Line = [u64; 4];
 
-/// Written by one thread alone. It stays in that thread's cache, whoever reads it now and then. What says where it is and how full is not in it, so that it may
-/// lie with what else its writer touches.
+/// Written by one thread alone. It stays in that thread's cache, whoever reads it now and then. What says where it is
+/// and how full is not in it, so that it may lie with what else its writer touches.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Page {
@@ -36,6 +37,7 @@ impl Default for Page {
 
 impl Page {
     /// Whether it was ever begun.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_there(&self) -> bool {
         self.lines.get().is_some()
     }
@@ -58,7 +60,9 @@ impl Page {
         self.written.store(0, Relaxed);
     }
 
-    /// Takes nothing more before [`begin`](Self::begin). By its thread, under the lock of the readers, when all lines have been read.
+    /// Takes nothing more before [`begin`](Self::begin). By its thread, under the lock of the readers, when all lines
+    /// have been read.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn close(&self) {
         self.written.store(PAGE, Relaxed);
     }
@@ -82,6 +86,7 @@ mod tests {
         assert_eq!((size_of::<Page>(), size_of::<Lines>(), align_of::<Lines>()), (16, PAGE * 32, 64));
     }
 
+    #[cfg(feature = "cudarc")]
     #[test]
     fn a_page_takes_nothing_before_it_was_begun_and_after_it_was_closed() {
         let page = Page::default();

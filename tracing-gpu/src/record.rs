@@ -19,6 +19,9 @@ pub(crate) struct StreamTime {
     pub(crate) empty_ns: u128,
 }
 
+/// Number of an instance in what is noted of it; 0 for none. A lifetime has one too.
+pub(crate) type InstanceId = u64;
+
 /// Where instances of a span are counted: a node of the lineage tree and, on the thread that made this, its row.
 ///
 /// Packed in one word, so that it is read and written in one go: node in the upper half, row in the lower 31 bits, and

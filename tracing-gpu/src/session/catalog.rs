@@ -42,7 +42,8 @@ pub(crate) struct Node {
     pub(crate) parent: u32,
     pub(crate) label: u32,
     pub(crate) style: RangeStyle,
-    /// Where it may be open inside of itself, since it stands for levels below it too: the uppermost node that recursion comes back to, perhaps itself.
+    /// Where it may be open inside of itself, since it stands for levels below it too: the uppermost node that
+    /// recursion comes back to, perhaps itself.
     recursion: Option<u32>,
     depth: u32,
 }
@@ -152,8 +153,8 @@ impl Catalog {
         &self.nodes
     }
 
-    /// The node of a range under a parent. Beyond 64 levels recursion shares the node of the same label above it. Whatever else is
-    /// as deep, or beyond the bound on nodes, goes to the parent's `(more)` node.
+    /// The node of a range under a parent. Beyond 64 levels recursion shares the node of the same label above it.
+    /// Whatever else is as deep, or beyond the bound on nodes, goes to the parent's `(more)` node.
     pub(crate) fn child(&mut self, parent: u32, key: RangeKey) -> u32 {
         if let Some(&node) = self.node_ids.get(&(parent, key.label, key.style)) {
             return node;
@@ -200,7 +201,8 @@ impl Catalog {
         Some(top)
     }
 
-    /// Notes that recursion comes back to `above` from `below`: both, and all between, are open inside of themselves from here on.
+    /// Notes that recursion comes back to `above` from `below`: both, and all between, are open inside of themselves
+    /// from here on.
     fn stand_inside(&mut self, below: u32, above: u32) {
         let mut at = below;
         while let Some(node) = self.nodes.get_mut(at as usize).filter(|_| at != ROOT) {

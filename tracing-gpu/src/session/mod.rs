@@ -1,6 +1,7 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
 pub(crate) mod catalog;
+#[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
 pub(crate) mod tape_room;
 
@@ -22,6 +23,7 @@ use crate::span::site::{Site, declares_own_field, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use catalog::{Catalog, CategoryName, Limits};
+#[cfg(feature = "cudarc")]
 use note_room::NoteRoom;
 use tape_room::TapeRoom;
 
@@ -56,8 +58,8 @@ pub(crate) struct Session {
     pub(crate) id: u64,
     /// The process that it was made in. In a forked child a thread that is not there may hold any lock of it.
     pub(crate) process: u32,
-    /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one. Read by every
-    /// callback, written at `reset` and `finish`.
+    /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one.
+    /// Read by every callback, written at `reset` and `finish`.
     gate: AtomicU64,
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
@@ -67,8 +69,10 @@ pub(crate) struct Session {
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
+    #[cfg(feature = "cudarc")]
     is_collecting: AtomicBool,
     /// For what threads note until it is collected.
+    #[cfg(feature = "cudarc")]
     pub(crate) note_room: NoteRoom,
     pub(crate) budget: Arc<Budget>,
     /// Where a timeline is written.
@@ -113,7 +117,9 @@ impl Session {
             gpu: options.gpu,
             streams: StreamTotals::new(window, Arc::clone(&budget)),
             has_streams: AtomicBool::new(false),
+            #[cfg(feature = "cudarc")]
             is_collecting: AtomicBool::new(false),
+            #[cfg(feature = "cudarc")]
             note_room: NoteRoom::default(),
             budget,
             tape_room: options.tape_bytes.map(TapeRoom::new),
@@ -146,7 +152,8 @@ impl Session {
         })
     }
 
-    /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after [`gate_in_order`](Self::gate_in_order).
+    /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after
+    /// [`gate_in_order`](Self::gate_in_order).
     #[inline(always)]
     pub(crate) fn gate(&self) -> u64 {
         self.gate.load(Relaxed)
@@ -175,7 +182,8 @@ impl Session {
 
     /// Begins a new window: what was counted before `start` is forgotten.
     pub(crate) fn restart(&self, start: Ticks) {
-        self.streams.restart(start); // before the window: no thread times a range of the new window until its rows are empty
+        // Before the window: no thread times a range of the new window until its rows are empty.
+        self.streams.restart(start);
         self.window.store(start, Relaxed);
         self.change_gate();
     }
@@ -197,12 +205,13 @@ impl Session {
         }
     }
 
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_collecting(&self) -> bool {
         self.is_collecting.load(Relaxed)
     }
 
     /// The collector begins, before any span is made, or ends.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     pub(crate) fn set_collecting(&self, collecting: bool) {
         self.is_collecting.store(collecting, Relaxed);
     }
@@ -311,7 +320,8 @@ impl Session {
 }
 
 impl Names {
-    /// Number of the domain for a target. Where a domain cannot be made (the name is empty, or there are too many) it is the default one.
+    /// Number of the domain for a target. Where a domain cannot be made (the name is empty, or there are too many) it
+    /// is the default one.
     fn domain(&mut self, choice: &DomainChoice, target: &str) -> u32 {
         let name = match choice {
             DomainChoice::Default => return 0,

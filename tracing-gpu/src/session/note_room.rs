@@ -25,7 +25,6 @@ pub(crate) struct NoteRoom {
 
 impl NoteRoom {
     /// Sets the bound. Before anything is noted.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn allow(&self, bytes: usize) {
         let pieces = isize::try_from(bytes / PIECE_BYTES).unwrap_or(isize::MAX);
         self.left.store(pieces, Relaxed);
@@ -34,14 +33,12 @@ impl NoteRoom {
     }
 
     /// From now on this thread is unparked where so many notes wait, or half of what there is room for.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn wake(&self, thread: Thread, notes: usize) {
         let half = usize::try_from(self.all.load(Relaxed) / 2).unwrap_or(0);
         let _once = self.waker.set((thread, half.min(notes / PAGE).max(1)));
     }
 
     /// What was noted up to now is about to be taken.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
     pub(crate) fn begin_collecting(&self) {
         self.turned.store(0, Relaxed);
     }

@@ -11,7 +11,8 @@ use crate::page::Line;
 pub(crate) struct TapeRoom {
     pub(crate) left: AtomicUsize,
     all: usize,
-    /// The process that it was made in. In a forked child a thread that does not exist there may hold the lock of a tape.
+    /// The process that it was made in. In a forked child a thread that does not exist there may hold the lock of a
+    /// tape.
     process: u32,
     /// Wakes whoever takes the records away.
     pub(crate) wake: Condvar,

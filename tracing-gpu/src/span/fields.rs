@@ -1,5 +1,5 @@
-//! Fields of spans that are not ours, and of events: the values of many in one list and their texts in one string, so that no field takes an allocation of its own, and nothing that
-//! one thread allocates is freed by another.
+//! Fields of spans that are not ours, and of events: the values of many in one list and their texts in one string, so
+//! that no field takes an allocation of its own, and nothing that one thread allocates is freed by another.
 
 use std::fmt::{self, Write as _};
 

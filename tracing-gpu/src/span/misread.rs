@@ -1,4 +1,5 @@
-//! Values of our own fields that mean nothing, and fields that are called as ours and are none: the first of each call site and field, for a note.
+//! Values of our own fields that mean nothing, and fields that are called as ours and are none: the first of each call
+//! site and field, for a note.
 
 use std::fmt::Write as _;
 

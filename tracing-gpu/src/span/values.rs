@@ -11,8 +11,7 @@ use tracing_core::field::{Field, Visit};
 use super::fields::Fields;
 use super::misread::Misread;
 use crate::clock::Ticks;
-use crate::record::{Place, StreamId};
-use cuda_activity::record::InstanceId;
+use crate::record::{InstanceId, Place, StreamId};
 use range_report::timeline::Value;
 
 /// A field that this crate reads.
@@ -178,7 +177,8 @@ impl FieldValues {
         }
     }
 
-    /// Remembers the text that was put at the end of the texts. Fields of NVIDIA's layer may be the program's own, and mean something else.
+    /// Remembers the text that was put at the end of the texts. Fields of NVIDIA's layer may be the program's own, and
+    /// mean something else.
     fn ignored(&mut self, field: &Field, own: Own, from: usize) {
         let field = field.name();
         if self.misread.is_none() && field.contains('.') {
@@ -327,7 +327,8 @@ impl SpanValues {
         ((created_on, created_with) == (state, category)).then_some(place)
     }
 
-    /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is not used any more.
+    /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is
+    /// not used any more.
     pub(crate) fn update(&self, recorded: FieldValues, category: Option<u32>) -> Scratch {
         let mut kept = self.kept.lock();
         let changing = &mut kept.changing;

@@ -1,4 +1,5 @@
-//! Two caches that lead from a callback to a place without a lock: of call sites under their parents, and of a registry's span ids.
+//! Two caches that lead from a callback to a place without a lock: of call sites under their parents, and of a
+//! registry's span ids.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -65,7 +66,8 @@ impl Children {
 
 /// From a registry's span id to the place of that span, and to the stream that a parent of it names.
 ///
-/// Only for spans created on this thread: the registry gives an id again only on the thread that made it, and then its entry is written anew.
+/// Only for spans created on this thread: the registry gives an id again only on the thread that made it, and then its
+/// entry is written anew.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Remembered {
@@ -140,7 +142,8 @@ mod tests {
         }
     }
 
-    /// Call sites lie side by side in memory, and nodes are numbered from 1 up: that must not make some pairs full and others empty.
+    /// Call sites lie side by side in memory, and nodes are numbered from 1 up: that must not make some pairs full and
+    /// others empty.
     #[test]
     fn call_sites_side_by_side_go_to_pairs_of_their_own() {
         for distance in [8, 104, 112, 120, 128, 136, 144, 152, 160, 4096] {

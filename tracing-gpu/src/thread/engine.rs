@@ -11,9 +11,9 @@
 //! | `recording` | writes a timeline, and measures by the time-stamp counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
 //! | `general` | in all other cases | | all of it, a tool's ranges too |
 //!
-//! [`choose_paths`] decides between the first three, when the thread meets a session or something in this table has changed. They are for spans that were
-//! created on the thread and have no values of their own, while no NVTX tool is attached and at most 64 ranges are open: where that is not so, they do
-//! nothing, and `general` does it.
+//! [`choose_paths`] decides between the first three, when the thread meets a session or something in this table has
+//! changed. They are for spans that were created on the thread and have no values of their own, while no NVTX tool is
+//! attached and at most 64 ranges are open: where that is not so, they do nothing, and `general` does it.
 //!
 //! New and closed spans read no clock and no tape: [`Engine::creating`] applies where no span has named a stream.
 
@@ -38,7 +38,8 @@ const ORPHANS: usize = 64;
 /// Threads whose names are not remembered.
 const OTHERS: &str = "other ended threads";
 
-/// What the front ends of one profiler share. Lives as long as the process, since any thread may be inside a callback at any time.
+/// What the front ends of one profiler share. Lives as long as the process, since any thread may be inside a callback
+/// at any time.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) session: Session,
@@ -65,8 +66,8 @@ pub(crate) struct Abandoned {
 }
 
 thread_local! {
-    /// The state of the engine that was last called on this thread, where the path `counting` applies. Needs no destructor, so that reading it
-    /// is one load.
+    /// The state of the engine that was last called on this thread, where the path `counting` applies. Needs no
+    /// destructor, so that reading it is one load.
     static COUNTING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// The same, where the fast paths of new and closed spans apply.
     static CREATING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
@@ -92,7 +93,8 @@ impl Drop for Held {
         let process = std::process::id();
         for (engine, thread) in self.0.take() {
             if engine.session.process == process {
-                engine.release(thread); // not in a forked child, where a thread that does not exist there may hold the lock that this takes
+                // Not in a forked child, where a thread that does not exist there may hold the lock that this takes.
+                engine.release(thread);
             }
         }
     }
@@ -174,7 +176,7 @@ impl Engine {
     }
 
     /// The state of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     #[inline]
     pub(crate) fn calling_thread(&'static self) -> Option<&'static ThreadState> {
         LAST.get().filter(|thread| self.owns(thread)).or_else(|| self.find_thread())
@@ -253,8 +255,9 @@ impl Engine {
         Some(thread)
     }
 
-    /// Takes a state back from a thread that has ended. One with open ranges is kept as it is for a while: `process::exit` runs the
-    /// destructors of thread-locals first and the exit hook after them, on the same thread, and the hook ends those ranges.
+    /// Takes a state back from a thread that has ended. One with open ranges is kept as it is for a while:
+    /// `process::exit` runs the destructors of thread-locals first and the exit hook after them, on the same thread,
+    /// and the hook ends those ranges.
     fn release(&self, thread: &'static ThreadState) {
         thread.gate.close();
         if !thread.stack.is_empty() {
@@ -320,7 +323,8 @@ impl Engine {
             std::mem::take(&mut threads.orphans)
         };
         for (_, thread) in orphans {
-            thread.abandon(); // not under the lock: it may let a stream go, and what the driver calls then may look for a state
+            // Not under the lock: it may let a stream go, and what the driver calls then may look for a state.
+            thread.abandon();
             self.threads.lock().free.push(thread);
         }
     }

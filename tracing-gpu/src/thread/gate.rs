@@ -54,3 +54,22 @@ impl Gate {
         foreign()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Gate;
+
+    #[test]
+    fn the_gate_is_closed_while_foreign_code_runs_and_opens_again_though_it_panics() {
+        let gate = Gate::closed();
+        assert!(gate.is_closed());
+        gate.open(7);
+        assert_eq!(gate.while_closed(|| (gate.is(7), gate.is_closed())), (false, true));
+        assert!(gate.is(7));
+        let panicked =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| gate.while_closed(|| panic!("foreign"))));
+        assert!(panicked.is_err() && gate.is(7));
+        gate.begin();
+        assert!(!gate.is(7) && !gate.is_closed(), "the next callback looks");
+    }
+}

@@ -49,14 +49,14 @@ pub(crate) struct Known {
 
 /// Places that are known before they are all looked up anew: a filtered call site has one under each parent.
 const PLACES: usize = 1 << 16;
-/// Spans whose memory is kept for others, and how much of each, in bytes: for texts that are read, and for the list and the texts of its fields, which
-/// the next span holds for as long as it lives.
+/// Spans whose memory is kept for others, and how much of each, in bytes: for texts that are read, and for the list and
+/// the texts of its fields, which the next span holds for as long as it lives.
 const SPARE: usize = 16;
 const SPARE_TEXTS: usize = 4096;
 const SPARE_FIELDS: usize = 512;
 
-/// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can be made to collide under,
-/// which costs more than all the rest; here a collision only sends to them.
+/// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can
+/// be made to collide under, which costs more than all the rest; here a collision only sends to them.
 #[derive(Debug, Default)]
 struct Recent(Vec<Option<(u32, Box<str>, u32)>>);
 
@@ -133,7 +133,8 @@ impl Known {
         }
         let category = lookup.session.category(name.clone());
         if category != 0 {
-            self.categories.insert(name, category); // what is beyond the bound on categories is no more kept here, and counts each time
+            // What is beyond the bound on categories is no more kept here, and counts each time.
+            self.categories.insert(name, category);
         }
         category
     }

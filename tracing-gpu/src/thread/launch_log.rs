@@ -1,11 +1,12 @@
 //! What a thread notes of its calls into CUDA: which call was made in which span, and in which instance of it.
 //!
-//! Beside the stack, not in it, so that spans which launch nothing pay nothing: an instance gets a number when the first call is made in it, and its exit, which
-//! the stack tells from others, notes when it ended.
+//! Beside the stack, not in it, so that spans which launch nothing pay nothing: an instance gets a number when the
+//! first call is made in it, and its exit, which the stack tells from others, notes when it ended.
 //!
-//! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight Systems counts what was launched in them if
-//! they also end on it, and else leaves them out: their end is noted by the thread on which they end, in the log of the one on which they began.
-//! A call is noted under the lock of the lifetimes, so that in the log it is either before such an end or after it.
+//! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight
+//! Systems counts what was launched in them if they also end on it, and else leaves them out: their end is noted by the
+//! thread on which they end, in the log of the one on which they began. A call is noted under the lock of the
+//! lifetimes, so that in the log it is either before such an end or after it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -30,9 +31,11 @@ use range_report::RangeStyle;
 #[path = "launch_log/tests.rs"]
 mod tests;
 
-/// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which whoever collects takes away.
+/// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which
+/// whoever collects takes away.
 #[derive(Debug)]
-#[repr(C, align(512))] // what a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`
+// What a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`.
+#[repr(C, align(512))]
 pub(crate) struct LaunchLog {
     /// The open lifetimes that began on this state.
     lifetimes: Mutex<Lifetimes>,
@@ -60,12 +63,16 @@ pub(crate) struct Call {
 /// What is around a call: the ranges that are open on its thread.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
-    pub(super) stack: &'a Stack,
-    pub(super) rows: &'a Rows,
-    pub(super) session: &'static Session,
+    stack: &'a Stack,
+    rows: &'a Rows,
+    session: &'static Session,
 }
 
-impl Around<'_> {
+impl<'a> Around<'a> {
+    pub(super) fn new(stack: &'a Stack, rows: &'a Rows, session: &'static Session) -> Self {
+        Self { stack, rows, session }
+    }
+
     fn room(&self) -> &'static NoteRoom {
         &self.session.note_room
     }
@@ -78,7 +85,8 @@ const NUMBERS: u64 = 1 << 12;
 struct OpenInstance {
     /// By which an entry is told from a later one at the same height.
     start: AtomicU64,
-    /// Its number, that of the instance below where the range itself is not measured; and, in the lowest bit, whether it is.
+    /// Its number, that of the instance below where the range itself is not measured; and, in the lowest bit, whether
+    /// it is.
     number: AtomicU64,
 }
 
@@ -140,8 +148,13 @@ impl LaunchLog {
         self.notes.thread()
     }
 
-    /// Where calls were made in all ranges but perhaps the innermost, which is one of at most 64, and nothing else is in the way. `None` where that is not so, and then
-    /// nothing has happened.
+    /// A thread takes it, which has that number.
+    pub(super) fn set_thread(&self, thread: u32, session: &Session) {
+        self.notes.set_thread(thread, &session.note_room);
+    }
+
+    /// Where calls were made in all ranges but perhaps the innermost, which is one of at most 64, and nothing else is
+    /// in the way. `None` where that is not so, and then nothing has happened.
     #[inline(always)]
     pub(super) fn note_near<'a>(
         &self,
@@ -217,7 +230,8 @@ impl LaunchLog {
         innermost.map_or(0, |open| open.id())
     }
 
-    /// Whether the innermost instance that was noted to begin is no longer on the stack. What is the same entry at one height is so at all heights below.
+    /// Whether the innermost instance that was noted to begin is no longer on the stack. What is the same entry at one
+    /// height is so at all heights below.
     #[inline]
     fn has_left(&self, stack: &Stack) -> bool {
         let Some(index) = stack.noted().checked_sub(1) else { return false };
@@ -269,32 +283,33 @@ impl LaunchLog {
         around.map_or(0, |open| open.id())
     }
 
-    /// A lifetime begins on this thread, which has this name: its number, by which it ends. Calls are noted in it where `takes_calls`.
+    /// A lifetime begins on this thread, which has this name: its number, by which it ends.
     pub(super) fn begin_lifetime(
         &self,
         label: u32,
         start: Ticks,
-        takes_calls: bool,
+        session: &Session,
         name: impl Fn() -> String,
     ) -> InstanceId {
         let id = self.next_instance();
-        self.change_lifetimes(|all| all.begin(id, label, start, takes_calls, name));
+        self.change_lifetimes(|all| all.begin(id, label, start, session.is_collecting(), name));
         id
     }
 
     /// A lifetime that began on this thread's state has ended, at `end` if that is measured. Any thread.
-    pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, room: &NoteRoom) {
+    pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, session: &Session) {
         self.change_lifetimes(|all| {
             let Some(ended) = all.end(instance).filter(|lifetime| lifetime.is_noted) else { return };
             let ended = match end.filter(|_| ended.is_of_this_thread()) {
                 Some(end) => Note::Ended { instance, end },
                 None => Note::Left { instance },
             };
-            self.notes.push_from_anywhere(&ended, room);
+            self.notes.push_from_anywhere(&ended, &session.note_room);
         });
     }
 
-    /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never do last to the end of the recording, as in Nsight.
+    /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never
+    /// do last to the end of the recording, as in Nsight.
     pub(super) fn leave_lifetimes(&self) {
         self.change_lifetimes(Lifetimes::leave_thread);
     }
@@ -304,8 +319,8 @@ impl LaunchLog {
         self.lifetimes.lock().open()
     }
 
-    /// Notes the end, at `end`, of the instance of the innermost range, above so many, which is about to be closed. False where more is to be done, and then nothing
-    /// has happened.
+    /// Notes the end, at `end`, of the instance of the innermost range, above so many, which is about to be closed.
+    /// False where more is to be done, and then nothing has happened.
     #[inline(always)]
     pub(super) fn end_near(&self, stack: &Stack, below: usize, end: Ticks) -> bool {
         let ended = self.open.near(below).filter(|open| {
@@ -316,8 +331,8 @@ impl LaunchLog {
         ended.inspect(|_| stack.set_noted(below)).is_some()
     }
 
-    /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each ends when it is closed, and what
-    /// [`end_gone`](Self::end_gone) says afterwards is not of it.
+    /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each
+    /// ends when it is closed, and what [`end_gone`](Self::end_gone) says afterwards is not of it.
     #[inline]
     pub(super) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
         if below >= around.stack.noted() {
@@ -330,9 +345,9 @@ impl LaunchLog {
         }
     }
 
-    /// An exit further down has taken ranges off the stack, and opened others again: their instances have been noted to end, by
-    /// [`end_at`](Self::end_at). Those of other domains above them stay open; as an instance each ends here, and another
-    /// begins.
+    /// An exit further down has taken ranges off the stack, and opened others again: their instances have been noted to
+    /// end, by [`end_at`](Self::end_at). Those of other domains above them stay open; as an instance each ends here,
+    /// and another begins.
     #[inline]
     pub(super) fn begin_again(&self, around: &Around<'_>, left: &Left) {
         let noted = around.stack.noted();
@@ -360,7 +375,8 @@ impl LaunchLog {
         }
     }
 
-    /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they would be open for ever.
+    /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they
+    /// would be open for ever.
     #[inline]
     pub(super) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
         while self.has_left(around.stack) {

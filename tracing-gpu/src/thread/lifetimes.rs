@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::engine;
 use crate::clock::Ticks;
-use cuda_activity::record::InstanceId;
+use crate::record::InstanceId;
 
 /// Those that began on one state, by their numbers: the oldest first.
 #[derive(Debug, Default)]
@@ -15,13 +15,16 @@ pub(crate) struct Lifetimes(BTreeMap<InstanceId, Lifetime>);
 #[derive(Debug)]
 pub(super) struct Lifetime {
     pub(super) label: u32,
+    #[cfg(feature = "cudarc")]
     pub(super) start: Ticks,
     /// The thread that it began on: a state goes from one thread to the next.
     thread: u64,
     thread_name: Arc<str>,
     /// Whether its thread makes calls, and somebody collects them.
+    #[cfg(feature = "cudarc")]
     takes_calls: bool,
     /// Whether it was noted to begin: since a call was made in it.
+    #[cfg(feature = "cudarc")]
     pub(super) is_noted: bool,
 }
 
@@ -34,6 +37,7 @@ pub(crate) struct OpenLifetimes {
     pub(crate) count: u64,
 }
 
+#[cfg(feature = "cudarc")]
 impl Lifetime {
     /// Whether the calling thread created it.
     pub(super) fn is_of_this_thread(&self) -> bool {
@@ -54,7 +58,20 @@ impl Lifetimes {
         let thread = engine::number();
         let last = self.0.values().next_back().filter(|last| last.thread == thread);
         let thread_name = last.map_or_else(|| Arc::from(name()), |last| Arc::clone(&last.thread_name));
-        self.0.insert(id, Lifetime { label, start, thread, thread_name, takes_calls, is_noted: false });
+        let lifetime = Lifetime {
+            label,
+            thread,
+            thread_name,
+            #[cfg(feature = "cudarc")]
+            start,
+            #[cfg(feature = "cudarc")]
+            takes_calls,
+            #[cfg(feature = "cudarc")]
+            is_noted: false,
+        };
+        #[cfg(not(feature = "cudarc"))]
+        let _calls_are_not_noted = (start, takes_calls);
+        self.0.insert(id, lifetime);
     }
 
     pub(super) fn end(&mut self, id: InstanceId) -> Option<Lifetime> {
@@ -62,16 +79,19 @@ impl Lifetimes {
     }
 
     /// The thread has ended: no more calls are made in those that began on it.
+    #[cfg(feature = "cudarc")]
     pub(super) fn leave_thread(&mut self) {
         self.0.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
     }
 
     /// Whether a call may be made in any.
+    #[cfg(feature = "cudarc")]
     pub(super) fn take_calls(&self) -> bool {
         self.0.values().any(|lifetime| lifetime.takes_calls)
     }
 
     /// Those that a call is made in now, and that have not been noted.
+    #[cfg(feature = "cudarc")]
     pub(super) fn unnoted(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
         let is_unnoted = |(_, lifetime): &(&InstanceId, &mut Lifetime)| lifetime.takes_calls && !lifetime.is_noted;
         self.0.iter_mut().filter(is_unnoted).map(|(id, lifetime)| (*id, lifetime))
@@ -88,7 +108,7 @@ impl Lifetimes {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cudarc"))]
 mod tests {
     use super::{Lifetimes, OpenLifetimes};
 

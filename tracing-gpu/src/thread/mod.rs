@@ -1,16 +1,22 @@
 //! One thread's state: its open ranges, its rows, and what it has recorded.
 //!
-//! Every thread has a [`ThreadState`](state::ThreadState) that it alone writes; a thread-local only points at it. Nothing on the way from a
-//! span to its row takes a lock, allocates once warm, or writes a cache line that another thread writes.
+//! Every thread has a [`ThreadState`](state::ThreadState) that it alone writes; a thread-local only points at it.
+//! Nothing on the way from a span to its row takes a lock, allocates once warm, or writes a cache line that another
+//! thread writes.
 
 mod caches;
 pub(crate) mod engine;
 mod gate;
 mod known;
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // calls into CUDA are noted through CUPTI alone
+#[cfg(feature = "cudarc")]
 pub(crate) mod launch_log;
+#[cfg(not(feature = "cudarc"))]
+#[path = "launch_log/disabled.rs"]
+mod launch_log;
 pub(crate) mod lifetimes;
+#[cfg(feature = "cudarc")]
 mod note_line;
+#[cfg(feature = "cudarc")]
 pub(crate) mod notes;
 mod open_pairs;
 pub(crate) mod row;

@@ -1,7 +1,7 @@
 //! What a note is in the log of a thread: a line of four words.
 //!
-//! The usual two, an instance that begins with the first call in it, share one where their numbers are not too large: what a launch writes is copied once more, and
-//! read by another processor.
+//! The usual two, an instance that begins with the first call in it, share one where their numbers are not too large:
+//! what a launch writes is copied once more, and read by another processor.
 
 use crate::clock::Ticks;
 use crate::page::Line;
@@ -24,7 +24,8 @@ const START_END: u64 = 1 << 8;
 const GRAPH: u64 = 1 << 4;
 const ENQUEUES: u64 = 1 << 5;
 
-/// Bits of an instance's number in the line of a first call, which has another 16 in that word; and of a label, in two parts.
+/// Bits of an instance's number in the line of a first call, which has another 16 in that word; and of a label, in two
+/// parts.
 const ID_BITS: u32 = 48;
 const LABEL_BITS: u32 = 24;
 const LABEL_SHIFT: u32 = 8;

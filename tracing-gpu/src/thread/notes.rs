@@ -1,10 +1,13 @@
-//! What a thread notes: on a page of its own, and behind that in pieces of one size, within a bound that the pieces of all threads share.
+//! What a thread notes: on a page of its own, and behind that in pieces of one size, within a bound that the pieces of
+//! all threads share.
 //!
-//! A note is a few plain stores. Once a page the thread takes a lock and a piece: it copies the page, and begins it anew. So what a launch writes stays in the cache of
-//! its processor, and what another one read last is written all at once; between the instructions of a launch, of which many wait for all writes before them, it is not.
+//! A note is a few plain stores. Once a page the thread takes a lock and a piece: it copies the page, and begins it
+//! anew. So what a launch writes stays in the cache of its processor, and what another one read last is written all at
+//! once; between the instructions of a launch, of which many wait for all writes before them, it is not.
 //!
-//! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go of and taken again is unmapped and mapped again, a
-//! page fault for every 43 launches and a wait for the allocator, which the thread that reads has just then. The room of the others is free again, by and by.
+//! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go
+//! of and taken again is unmapped and mapped again, a page fault for every 43 launches and a wait for the allocator,
+//! which the thread that reads has just then. The room of the others is free again, by and by.
 
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -51,7 +54,8 @@ pub(crate) struct Notes {
     behind: Mutex<Behind>,
     /// The operating system's number of the thread.
     thread: AtomicU32,
-    /// There from the first note on, beside the bound: as large as that of a timeline, and smaller than what else a thread has.
+    /// There from the first note on, beside the bound: as large as that of a timeline, and smaller than what else a
+    /// thread has.
     pub(super) page: Page,
 }
 
@@ -174,8 +178,8 @@ impl Notes {
         in_any_case
     }
 
-    /// Hands over what there is. Any thread. Returns which notes were dropped since the last time. With them go half of the pieces that were kept and not needed,
-    /// and all from a thread that noted nothing.
+    /// Hands over what there is. Any thread. Returns which notes were dropped since the last time. With them go half of
+    /// the pieces that were kept and not needed, and all from a thread that noted nothing.
     pub(crate) fn take(&self, into: &mut Taken, room: &NoteRoom) -> Dropped {
         let mut behind = self.behind.lock();
         into.pieces.append(&mut behind.full);
@@ -212,7 +216,8 @@ impl Notes {
 }
 
 impl Behind {
-    /// Takes over what is on the page and was not before: there is room, but where a piece was let go of or filled otherwise meanwhile.
+    /// Takes over what is on the page and was not before: there is room, but where a piece was let go of or filled
+    /// otherwise meanwhile.
     fn take_over(&mut self, page: &Page, thread: u32, room: &NoteRoom) {
         let lines = page.since(self.taken);
         self.taken += lines.len();
@@ -266,7 +271,6 @@ pub(crate) struct Taken {
     rest: Piece,
 }
 
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // read through CUPTI alone
 impl Taken {
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.iter().chain([&self.rest]).all(|piece| piece.lines.is_empty())
@@ -281,7 +285,8 @@ impl Taken {
         pieces.flat_map(|piece| piece.lines.iter().map(|line| (piece.thread, line))).flat_map(noted)
     }
 
-    /// It was read: forgets it, and gives back all room but that of the pieces which remain, for the thread to [`keep`](Notes::keep).
+    /// It was read: forgets it, and gives back all room but that of the pieces which remain, for the thread to
+    /// [`keep`](Notes::keep).
     pub(crate) fn clear(&mut self, room: &NoteRoom) -> &mut Vec<Piece> {
         let filled = self.pieces.iter().filter(|piece| !piece.lines.is_empty()).count();
         self.rest.lines.clear();

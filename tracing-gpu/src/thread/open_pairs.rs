@@ -1,6 +1,7 @@
 //! The open event pairs of a thread: starts that are recorded, for ranges that have not ended.
 //!
-//! Beside the stack, not in it, so that ranges without a stream pay nothing. While there are any, entries and exits go by the path `on_stream`.
+//! Beside the stack, not in it, so that ranges without a stream pay nothing. While there are any, entries and exits go
+//! by the path `on_stream`.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -10,8 +11,8 @@ use crate::stream::{self, StartedPair, StreamTotals};
 use crate::thread::stack::Left;
 use range_report::RangeStyle;
 
-/// Pairs of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended by whoever takes
-/// its state over. The number and the outermost pair are one cache line.
+/// Pairs of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended
+/// by whoever takes its state over. The number and the outermost pair are one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct OpenPairs {
@@ -102,7 +103,8 @@ impl OpenPairs {
         self.count.load(Relaxed) > 0
     }
 
-    /// Keeps the start of the innermost range, which has so many below it. `key` finds the name and category of its place.
+    /// Keeps the start of the innermost range, which has so many below it. `key` finds the name and category of its
+    /// place.
     #[inline(always)]
     pub(super) fn keep(
         &self,
@@ -123,7 +125,8 @@ impl OpenPairs {
         self.count.store(count + 1, Relaxed);
     }
 
-    /// Records the end of the range that has just been taken off the top of the stack, above so many, if it is timed. Whether it was.
+    /// Records the end of the range that has just been taken off the top of the stack, above so many, if it is timed.
+    /// Whether it was.
     #[inline(always)]
     pub(super) fn end_top(&self, below: usize, totals: &'static StreamTotals) -> bool {
         let Some(innermost) = self.count.load(Relaxed).checked_sub(1) else { return false };
@@ -136,7 +139,8 @@ impl OpenPairs {
         is_timed
     }
 
-    /// Records the end of a range that was exited below others, if it is timed; gives up the pairs of those that ended elsewhere.
+    /// Records the end of a range that was exited below others, if it is timed; gives up the pairs of those that ended
+    /// elsewhere.
     pub(super) fn end_below(&self, left: &Left, totals: &'static StreamTotals) {
         let below = |index| self.open.get(index).map(OpenPair::below);
         let all = || (0..self.count.load(Relaxed)).rev();

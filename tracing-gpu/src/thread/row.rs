@@ -32,9 +32,9 @@ const EMPTY: usize = RECENT + 1;
 
 /// Statistics of one lineage node on one thread, in ticks.
 ///
-/// Single writer: plain loads and stores, never a read-modify-write. An instance is one store to `recent`, then one to `room`, which
-/// publishes it; the sums take in the recent ones when there is no room for more. `sequence` is odd while the sums change, so a reader
-/// that finds it even, and the same around its copy, has a copy of one moment.
+/// Single writer: plain loads and stores, never a read-modify-write. An instance is one store to `recent`, then one to
+/// `room`, which publishes it; the sums take in the recent ones when there is no room for more. `sequence` is odd while
+/// the sums change, so a reader that finds it even, and the same around its copy, has a copy of one moment.
 #[derive(Debug, Default)]
 #[repr(C, align(512))] // see `WRITTEN`
 pub(crate) struct Row {
@@ -49,27 +49,30 @@ pub(crate) struct Row {
     nested: AtomicU64,
     sequence: AtomicU64,
     node: AtomicU32,
-    /// One more than that of the identity; 0 before there is one. Here, where every instance writes, and not elsewhere: launches read it.
+    /// One more than that of the identity; 0 before there is one. Here, where every instance writes, and not elsewhere:
+    /// launches read it.
     label: AtomicU32,
-    /// When the first instance of the window that has ended was entered; before that, when the first span was created, or 0.
+    /// When the first instance of the window that has ended was entered; before that, when the first span was created,
+    /// or 0.
     first: AtomicU64,
-    /// One more than there is room for in `recent`, which is filled from its end: the rest the sums do not have yet. 0 before the first
-    /// instance of the window, which so does not come by the short way.
+    /// One more than there is room for in `recent`, which is filled from its end: the rest the sums do not have yet. 0
+    /// before the first instance of the window, which so does not come by the short way.
     room: AtomicUsize,
     calls: AtomicU64,
     /// Duration in the lower half, nested time in the upper.
     recent: [AtomicU64; RECENT],
 }
 
-/// Where in each 512 bytes of a thread's state the words are that callbacks write of its rows. What else is written often is kept out of there: a
-/// processor that finds a load equal to a store on its way in the lower 12 bits of their addresses takes them for the same at first. Where
-/// a row met the head of its state so, that was measured at 15 ns a span.
-#[cfg(test)]
+/// Where in each 512 bytes of a thread's state the words are that callbacks write of its rows. What else is written
+/// often is kept out of there: a processor that finds a load equal to a store on its way in the lower 12 bits of their
+/// addresses takes them for the same at first. Where a row met the head of its state so, that was measured at 15 ns a
+/// span.
+#[cfg(all(test, feature = "cudarc"))]
 pub(super) const WRITTEN: std::ops::Range<usize> =
     std::mem::offset_of!(Row, room)..std::mem::offset_of!(Row, recent) + RECENT * 8;
 
 /// Where launches read.
-#[cfg(test)]
+#[cfg(all(test, feature = "cudarc"))]
 pub(super) const LABEL: usize = std::mem::offset_of!(Row, label);
 
 /// A consistent copy of a row, in ticks.
@@ -77,7 +80,8 @@ pub(super) const LABEL: usize = std::mem::offset_of!(Row, label);
 pub(crate) struct RowCopy {
     pub(crate) node: u32,
     pub(crate) calls: u64,
-    /// When the first was entered in the window, of those that have ended; before one has, when the first was created. 0 where neither was.
+    /// When the first was entered in the window, of those that have ended; before one has, when the first was created.
+    /// 0 where neither was.
     pub(crate) first: Ticks,
     /// Sum over all instances of the time that ranges directly above them took on the same thread.
     pub(crate) nested: u64,
@@ -105,6 +109,7 @@ impl Row {
     }
 
     /// The label of [`identity`](Self::identity). Called by the owning thread.
+    #[cfg(feature = "cudarc")]
     #[inline(always)]
     pub(crate) fn label(&self) -> Option<u32> {
         self.label.load(Relaxed).checked_sub(1)
@@ -134,8 +139,8 @@ impl Row {
         self.calls.store(calls + 1, Relaxed);
     }
 
-    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns false, and has done nothing, where there is
-    /// no room for it, or it is longer than 32 bits: then [`add`](Self::add).
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns false, and has done
+    /// nothing, where there is no room for it, or it is longer than 32 bits: then [`add`](Self::add).
     #[inline(always)]
     pub(crate) fn add_near(&self, duration: u64, nested: u64) -> bool {
         let room = self.room.load(Relaxed);
@@ -171,7 +176,8 @@ impl Row {
     fn fold(&self, duration: u64, nested: u64, budget: &Budget) {
         let mut sums = self.sums();
         let recent = || self.pending().iter().rev().map(|recent| recent.load(Relaxed));
-        // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for it.
+        // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for
+        // it.
         self.samples.keep_all(sums.count, recent().map(|recent| recent & LOWER_HALF), budget);
         if sums.count == 0 {
             sums.min = u64::MAX;
@@ -212,7 +218,8 @@ impl Row {
     fn write(&self, sums: &Sums, room: usize) {
         let sequence = self.sequence.load(Relaxed);
         self.sequence.store(sequence.wrapping_add(1), Relaxed);
-        fence(Release); // pairs with the reader's Acquire fence: whoever sees a store below, or a later one to `recent`, sees it odd
+        // Pairs with the reader's Acquire fence: whoever sees a store below, or a later one to `recent`, sees it odd.
+        fence(Release);
         self.count.store(sums.count, Relaxed);
         self.total.store(sums.total, Relaxed);
         self.min.store(sums.min, Relaxed);
@@ -221,22 +228,24 @@ impl Row {
         self.squares_high.store((sums.squares >> 64) as u64, Relaxed);
         self.nested.store(sums.nested, Relaxed);
         self.room.store(room, Relaxed);
-        self.sequence.store(sequence.wrapping_add(2), Release); // pairs with the reader's Acquire load: it sees the sums
+        // Pairs with the reader's Acquire load: it sees the sums.
+        self.sequence.store(sequence.wrapping_add(2), Release);
     }
 
-    /// A copy of one moment. The owning thread may be writing: a copy of the sums that it tore is taken again. They change once in
-    /// 29 instances; so the bound on the tries, some 0.5 s, is not reached but where the owner was stopped in the middle of that, and then
-    /// some instances are in some of the sums and not in others.
+    /// A copy of one moment. The owning thread may be writing: a copy of the sums that it tore is taken again. They
+    /// change once in 29 instances; so the bound on the tries, some 0.5 s, is not reached but where the owner was
+    /// stopped in the middle of that, and then some instances are in some of the sums and not in others.
     ///
-    /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram page has counted
-    /// since is in the median and nowhere else.
+    /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram
+    /// page has counted since is in the median and nowhere else.
     pub(crate) fn copy(&self) -> RowCopy {
         let mut attempt = 0;
         let (mut sums, recent) = loop {
             let sequence = self.sequence.load(Acquire);
             let recent: Vec<u64> = self.pending().iter().rev().map(|recent| recent.load(Relaxed)).collect();
             let sums = self.sums();
-            fence(Acquire); // pairs with the writer's Release fence: a later sum or recent instance comes with a later `sequence`
+            // Pairs with the writer's Release fence: a later sum or recent instance comes with a later `sequence`.
+            fence(Acquire);
             let is_whole = sequence % 2 == 0 && self.sequence.load(Relaxed) == sequence;
             if is_whole || attempt == LAST_ATTEMPT {
                 break (sums, recent);
@@ -303,7 +312,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
-    /// Instance number `index`: one that no other equals in what it adds, and at times one too long to be kept for later.
+    /// Instance number `index`: one that no other equals in what it adds, and at times one too long to be kept for
+    /// later.
     fn instance(index: u64) -> (u64, u64) {
         let long = if index % 1_000 == 999 { 1 << 33 } else { 0 };
         let duration = long + index * 0x9e37_79b9 % 1_000 + 1;

@@ -69,3 +69,35 @@ impl Rows {
         (0..self.count.load(Acquire) as usize).filter_map(|index| self.rows.get(index))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nvtx_rs::{Attributes, Domain};
+    use range_report::RangeStyle;
+
+    use super::*;
+    use crate::record::RangeKey;
+    use crate::session::NvtxRange;
+
+    fn identity(label: u32) -> RowIdentity {
+        let span = || tracing::info_span!("row").metadata();
+        let metadata = tracing::subscriber::with_default(tracing_subscriber::registry(), span).unwrap();
+        let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
+        RowIdentity { key, metadata, nvtx: NvtxRange { domain: Domain::DEFAULT, attributes: Attributes::new() } }
+    }
+
+    #[test]
+    fn rows_are_numbered_as_they_come_and_count_what_ends_in_their_place() {
+        let (rows, clock, budget) = (Rows::new(), Clock::new(), Budget::new(1 << 20));
+        let numbers: Vec<_> = (0..70).map(|label| rows.push(label + 1, || identity(label))).collect();
+        assert!(numbers.iter().copied().eq((0..70).map(Some)));
+        for (row, count) in [(3, 2), (68, 40)] {
+            let ended = Ended { place: Place::new(row + 1, row), duration: 5, nested: 1 };
+            (0..count).for_each(|_| rows.add(ended, &clock, &budget));
+            assert_eq!(rows.identity(ended.place).map(|identity| identity.key.label), Some(row));
+        }
+        rows.add(Ended { place: Place::stand_in(1), duration: 5, nested: 0 }, &clock, &budget);
+        let counts: Vec<_> = rows.iter().map(|row| row.copy().times.count).collect();
+        assert_eq!((counts.len(), counts[3], counts[68], counts.iter().sum::<u64>()), (70, 2, 40, 42));
+    }
+}

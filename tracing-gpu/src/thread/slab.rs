@@ -1,7 +1,7 @@
 //! Spans of the subscriber without a registry: one slab a thread, ids that say where a span lives.
 //!
-//! The thread that owns a slab creates spans in it without any read-modify-write. Any thread may clone, enter and close them; a slot
-//! closed elsewhere comes back to its owner through a lock-free stack.
+//! The thread that owns a slab creates spans in it without any read-modify-write. Any thread may clone, enter and close
+//! them; a slot closed elsewhere comes back to its owner through a lock-free stack.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -54,7 +54,8 @@ impl SpanRef {
     /// As the caller of a subscriber has it.
     #[inline(always)]
     pub(crate) fn to_id(self) -> Id {
-        NonZeroU64::new(self.id()).map_or_else(untracked, Id::from_non_zero_u64) // it is not 0; and a panic here would take instructions of each span
+        // It is not 0; and a panic here would take instructions of each span.
+        NonZeroU64::new(self.id()).map_or_else(untracked, Id::from_non_zero_u64)
     }
 }
 
@@ -75,8 +76,8 @@ struct Slot {
 }
 
 impl Slot {
-    /// One more handle of this generation, which was live when `state` was read. The last handle may go meanwhile, since
-    /// `Span::current()` clones an id on behalf of a thread that holds none: a free slot stays free.
+    /// One more handle of this generation, which was live when `state` was read. The last handle may go meanwhile,
+    /// since `Span::current()` clones an id on behalf of a thread that holds none: a free slot stays free.
     fn add_handle(&self, generation: u32, mut state: u64) {
         while Self::is_live(state, generation) {
             match self.state.compare_exchange_weak(state, state + 1, Relaxed, Relaxed) {
@@ -97,7 +98,8 @@ impl Slot {
     /// Whether a slot of this state is of this generation, and has handles.
     #[inline(always)]
     fn is_live(state: u64, generation: u32) -> bool {
-        // 1 handle of this generation is 0, and so on; none of the next is the first beyond, and none of this one wraps around.
+        // 1 handle of this generation is 0, and so on; none of the next is the first beyond, and none of this one wraps
+        // around.
         state.wrapping_sub(u64::from(generation) << 32).wrapping_sub(1) < u64::from(u32::MAX)
     }
 }
@@ -133,7 +135,8 @@ impl Slab {
         }
     }
 
-    /// [`create`](Self::create) of a span without values of its own where a slot is free; else `None`, and nothing has happened.
+    /// [`create`](Self::create) of a span without values of its own where a slot is free; else `None`, and nothing has
+    /// happened.
     #[inline(always)]
     pub(crate) fn create_near(&self, thread: u32, place: Place) -> Option<SpanRef> {
         let index = self.free.load(Relaxed);
@@ -246,7 +249,8 @@ impl Slab {
     #[inline(always)]
     pub(crate) fn drop_handle(&self, span: SpanRef, owner: bool) -> Closed {
         let Some((slot, state)) = self.live(span) else { return Closed::No };
-        // With one handle left no read-modify-write is needed: whoever clones it meanwhile holds none, and gets an id that is dead.
+        // With one handle left no read-modify-write is needed: whoever clones it meanwhile holds none, and gets an id
+        // that is dead.
         if state as u32 != 1 && slot.state.fetch_sub(1, AcqRel) as u32 != 1 {
             return Closed::No;
         }

@@ -1,8 +1,9 @@
 //! One thread's stack of open ranges, and what an exit does to it.
 //!
-//! The rule is NVTX's: a thread can only pop the topmost range of a domain. An exit of the topmost range is that pop. An exit of a
-//! range further down closes everything of its domain down to it, and opens the rest again as new instances, so that a tool and
-//! our own table say the same. Ranges of other domains are left alone: their stacks are separate.
+//! The rule is NVTX's: a thread can only pop the topmost range of a domain. An exit of the topmost range is that pop.
+//! An exit of a range further down closes everything of its domain down to it, and opens the rest again as new
+//! instances, so that a tool and our own table say the same. Ranges of other domains are left alone: their stacks are
+//! separate.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -16,8 +17,8 @@ pub(crate) struct Frame {
     span: AtomicU64,
     place: AtomicU64,
     start: AtomicU64,
-    /// Time of ended ranges that were directly above this one; a two's-complement number, since a range that outlives the one
-    /// below it is charged in advance (see [`Stack::exit_below`]).
+    /// Time of ended ranges that were directly above this one; a two's-complement number, since a range that outlives
+    /// the one below it is charged in advance (see [`Stack::exit_below`]).
     nested: AtomicU64,
 }
 
@@ -72,8 +73,8 @@ pub(crate) trait Ranges {
 
 /// The open ranges of one thread, innermost last.
 ///
-/// Only the owning thread changes it. `depth` is stored with `Release` and loaded with `Acquire` by other threads, so that the frames
-/// below the depth they see are written.
+/// Only the owning thread changes it. `depth` is stored with `Release` and loaded with `Acquire` by other threads, so
+/// that the frames below the depth they see are written.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Stack {
@@ -110,11 +111,13 @@ impl Stack {
     }
 
     /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
+    #[cfg(feature = "cudarc")]
     #[inline(always)]
     pub(crate) fn noted(&self) -> usize {
         self.noted.load(Relaxed) as usize
     }
 
+    #[cfg(feature = "cudarc")]
     pub(crate) fn set_noted(&self, ranges: usize) {
         self.noted.store(ranges as u32, Relaxed);
     }
@@ -132,6 +135,7 @@ impl Stack {
     }
 
     /// [`at`](Self::at) for one of the outermost 64, which is open.
+    #[cfg(feature = "cudarc")]
     #[inline(always)]
     pub(crate) fn near(&self, index: usize) -> Option<(Place, Ticks)> {
         let frame = self.frames.near(index)?;
@@ -170,7 +174,8 @@ impl Stack {
         true
     }
 
-    /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has happened.
+    /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has
+    /// happened.
     #[inline(always)]
     pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
         let depth = self.depth();
@@ -230,15 +235,16 @@ impl Stack {
         self.open().any(|(held, _)| held == span)
     }
 
-    /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes meanwhile may be
-    /// missed.
+    /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes
+    /// meanwhile may be missed.
     pub(crate) fn open(&self) -> impl Iterator<Item = (u64, Place)> {
         let depth = self.depth.load(Acquire) as usize;
         (0..depth).filter_map(|index| self.frames.get(index)).map(|frame| (frame.span(), frame.place()))
     }
 
-    /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`: each a span, and when it was
-    /// exited elsewhere, so that an entry made since is not meant. Returns what has left, or `None` if `span` is not open here.
+    /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`: each a span, and
+    /// when it was exited elsewhere, so that an entry made since is not meant. Returns what has left, or `None` if
+    /// `span` is not open here.
     pub(crate) fn exit_below(
         &self,
         span: u64,
@@ -347,7 +353,8 @@ impl Stack {
     }
 }
 
-/// What an exit below the innermost range took off the stack. Ranges go by their numbers of before, 0 being the outermost.
+/// What an exit below the innermost range took off the stack. Ranges go by their numbers of before, 0 being the
+/// outermost.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Left {
     /// Instances that were closed and opened again.
@@ -364,6 +371,7 @@ impl Left {
     }
 
     /// Whether that instance is over: its range is gone, or was opened again.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_closed(&self, range: usize) -> bool {
         self.closed.get(range).is_some_and(|closed| *closed)
     }

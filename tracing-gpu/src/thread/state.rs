@@ -1,7 +1,7 @@
 //! What one thread measures, made of parts; and the paths that lead through them, from a callback to a row.
 //!
-//! A path that is named by a condition does everything, calling next to nothing, or has done nothing and says so: then the next one is tried.
-//! [`engine`](super::engine) says which path applies when.
+//! A path that is named by a condition does everything, calling next to nothing, or has done nothing and says so: then
+//! the next one is tried. [`engine`](super::engine) says which path applies when.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
@@ -13,8 +13,11 @@ use super::caches::{Children, Remembered};
 use super::engine;
 use super::gate::Gate;
 use super::known::{Known, Lookup};
-use super::launch_log::{Around, Call, LaunchLog};
+#[cfg(feature = "cudarc")]
+use super::launch_log::Call;
+use super::launch_log::{Around, LaunchLog};
 use super::lifetimes::OpenLifetimes;
+#[cfg(feature = "cudarc")]
 use super::notes::{Dropped, Taken};
 use super::open_pairs::OpenPairs;
 use super::row::{Row, RowIdentity};
@@ -23,29 +26,31 @@ use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{Ended, Place, RangeKey, StreamId};
+use crate::record::{Ended, InstanceId, Place, RangeKey, StreamId};
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
 use crate::span::site::{Site, site_key};
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use cuda_activity::record::{InstanceId, Note};
+#[cfg(feature = "cudarc")]
+use cuda_activity::record::Note;
 use range_report::RangeStyle;
 
-#[cfg(all(test, target_pointer_width = "64"))]
+#[cfg(all(test, target_pointer_width = "64", feature = "cudarc"))]
 #[path = "state/tests.rs"]
 mod tests;
 
 /// Exits elsewhere that a thread is told of before it looks.
 const TOLD: usize = 1024;
 
-/// The state of one thread in one session. Only that thread writes (plain loads and stores); any thread reads for a summary. When a
-/// thread ends, its state goes to the next new thread, statistics and all.
+/// The state of one thread in one session. Only that thread writes (plain loads and stores); any thread reads for a
+/// summary. When a thread ends, its state goes to the next new thread, statistics and all.
 ///
 /// The parts do not know each other: what takes several of them is a path, below.
 #[derive(Debug)]
-#[repr(C, align(512))] // two states never share a pair of cache lines, which processors fetch together; for the order see `row::WRITTEN`
+// Two states never share a pair of cache lines, which processors fetch together; for the order see `row::WRITTEN`.
+#[repr(C, align(512))]
 pub(crate) struct ThreadState {
     pub(crate) gate: Gate,
     pub(crate) index: u32,
@@ -77,7 +82,8 @@ pub(crate) enum CountingExit {
     Done,
     /// The range is closed, and its instance is still to be counted: that takes memory.
     Uncounted(Ended),
-    /// Nothing has happened: calls into CUDA were made in the range, see [`exit_noted`](ThreadState::exit_noted). Or there is none.
+    /// Nothing has happened: calls into CUDA were made in the range, see [`exit_noted`](ThreadState::exit_noted). Or
+    /// there is none.
     Noted,
     /// Nothing has happened.
     Not,
@@ -113,7 +119,8 @@ impl ThreadState {
 
 /// New spans.
 impl ThreadState {
-    /// Path `counting`: place and row of a new span under the innermost open range, if they are remembered and the span has no values of its own.
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are remembered and the span
+    /// has no values of its own.
     #[inline(always)]
     pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
@@ -136,7 +143,8 @@ impl ThreadState {
                     return Place::NONE;
                 }
                 if site.own_values {
-                    return Place::new(parent, 0).with_own_values(); // its name, and so its node, is known only when it is created
+                    // Its name, and so its node, is known only when it is created.
+                    return Place::new(parent, 0).with_own_values();
                 }
                 let key = RangeKey { label: site.label, category: 0, style: RangeStyle::PushPop };
                 self.place(self.node(parent, key), key, metadata)
@@ -147,7 +155,8 @@ impl ThreadState {
     /// A place that another thread made, on this one.
     #[inline]
     pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
-        // The cache of children serves here too: the row of the other thread stands for the call site, which it never equals.
+        // The cache of children serves here too: the row of the other thread stands for the call site, which it never
+        // equals.
         let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
         self.children.get(place.node(), row).unwrap_or_else(|| {
             self.find_child(place.node(), row, || {
@@ -183,7 +192,8 @@ impl ThreadState {
         self.remembered.insert(id, place);
     }
 
-    /// Remembers the stream that a parent of the span with this registry id names, 0 for none: for each new span from the time on that any names one.
+    /// Remembers the stream that a parent of the span with this registry id names, 0 for none: for each new span from
+    /// the time on that any names one.
     pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
         self.remembered.inherit_stream(id, stream);
     }
@@ -269,8 +279,8 @@ impl ThreadState {
         };
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.gate.while_closed(|| {
-                // Next to nothing is left between the clock and the tool, which may call CUDA in this range: one store, and no
-                // branch, whose other side may be a line of code that has to be fetched.
+                // Next to nothing is left between the clock and the tool, which may call CUDA in this range: one store,
+                // and no branch, whose other side may be a line of code that has to be fetched.
                 range.domain.push_timed(&attributes, || frame.start_at(self.now_in_order()));
             });
         }
@@ -316,8 +326,8 @@ impl ThreadState {
         self.add(Ended { place, duration, nested });
     }
 
-    /// Path `counting`, of a range in which calls into CUDA were made. False where something is in the way, and then nothing has happened. Only
-    /// where [`exit_counting`](Self::exit_counting) says so.
+    /// Path `counting`, of a range in which calls into CUDA were made. False where something is in the way, and then
+    /// nothing has happened. Only where [`exit_counting`](Self::exit_counting) says so.
     #[inline(always)]
     pub(crate) fn exit_noted(&self, span: u64) -> bool {
         let now = read_tsc();
@@ -464,8 +474,8 @@ impl ThreadState {
     }
 }
 
-/// Calls into CUDA, and lifetimes around them.
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+/// Calls into CUDA.
+#[cfg(feature = "cudarc")]
 impl ThreadState {
     /// Notes a call that is about to be made on this thread.
     #[inline(always)]
@@ -511,15 +521,18 @@ impl ThreadState {
     pub(crate) fn give_back(&self, taken: &mut Taken) {
         self.launches.notes.keep(taken.clear(&self.session.note_room));
     }
+}
 
+/// Lifetimes, which are around calls into CUDA.
+impl ThreadState {
     /// A lifetime begins on this thread: its number, by which it ends.
     pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
-        self.launches.begin_lifetime(label, start, self.session.is_collecting(), || self.name.lock().clone())
+        self.launches.begin_lifetime(label, start, self.session, || self.name.lock().clone())
     }
 
     /// A lifetime that began on this thread has ended, at `end` if that is measured. Any thread.
     pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
-        self.launches.end_lifetime(instance, end, &self.session.note_room);
+        self.launches.end_lifetime(instance, end, self.session);
     }
 
     /// Lifetimes that began here and have not ended. Any thread.
@@ -528,7 +541,7 @@ impl ThreadState {
     }
 
     fn around(&self) -> Around<'_> {
-        Around { stack: &self.stack, rows: &self.rows, session: self.session }
+        Around::new(&self.stack, &self.rows, self.session)
     }
 }
 
@@ -536,7 +549,7 @@ impl ThreadState {
 impl ThreadState {
     /// A thread takes this state: its number in the operating system.
     pub(super) fn set_thread(&self, thread: u32) {
-        self.launches.notes.set_thread(thread, &self.session.note_room);
+        self.launches.set_thread(thread, self.session);
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.

@@ -1,9 +1,10 @@
 //! What a thread records for a timeline: each range as it ends, and each event.
 //!
-//! Only while a timeline is written. A range is four words that its thread writes into a page of its own, with plain stores and no lock; a page that is
-//! full goes to the list of the thread, under a lock that is taken once a page. So do the values of a range, before it, unless it has fields: these, and what is
-//! neither, go to the list at once, texts into one string. Whoever writes the files takes
-//! the list away, with what is in the page so far. All lists of a profiler share one bound; what does not fit is counted.
+//! Only while a timeline is written. A range is four words that its thread writes into a page of its own, with plain
+//! stores and no lock; a page that is full goes to the list of the thread, under a lock that is taken once a page. So
+//! do the values of a range, before it, unless it has fields: these, and what is neither, go to the list at once, texts
+//! into one string. Whoever writes the files takes the list away, with what is in the page so far. All lists of a
+//! profiler share one bound; what does not fit is counted.
 
 use std::collections::VecDeque;
 
@@ -62,7 +63,8 @@ pub(crate) struct RangeRecord {
 const CUT: u64 = 1 << 31;
 const START_END: u64 = 1 << 30;
 const OTHER: u64 = 1 << 29;
-/// Values of a range, in place of other records: start; payload; colour and thread; number of fields, and the bits below beside these.
+/// Values of a range, in place of other records: start; payload; colour and thread; number of fields, and the bits
+/// below beside these.
 const VALUES: u64 = OTHER | CUT;
 const COLORED: u64 = 1 << 3;
 /// What the payload is, from 1 up.
@@ -98,7 +100,8 @@ fn values_of(line: &Line) -> (ValuesRecord, usize) {
     (ValuesRecord { start, color, payload, fields: FieldsAt::default() }, (bits >> 32) as usize)
 }
 
-/// A record in four words: start and end; label and thread; category, and depth with the bits above. Or the number of one that does not fit.
+/// A record in four words: start and end; label and thread; category, and depth with the bits above. Or the number of
+/// one that does not fit.
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
     let cut = if range.cut { CUT } else { 0 };
     let style = if range.key.style == RangeStyle::StartEnd { START_END } else { 0 };
@@ -295,8 +298,8 @@ impl Tape {
         });
     }
 
-    /// Hands over the next piece of what was recorded, in place of the empty `into`. Any thread. Returns the number of records that were lost since
-    /// the last time, and that of the pieces that are left.
+    /// Hands over the next piece of what was recorded, in place of the empty `into`. Any thread. Returns the number of
+    /// records that were lost since the last time, and that of the pieces that are left.
     pub(crate) fn take(&self, into: &mut Records) -> (u64, usize) {
         let mut log = self.log.lock();
         if let Some(page) = &self.page {

@@ -15,8 +15,8 @@ use crate::thread::state::ThreadState;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///
-/// It can be anywhere in the stack. It never turns a call site off for other layers: its filter only decides what it measures
-/// itself.
+/// It can be anywhere in the stack. It never turns a call site off for other layers: its filter only decides what it
+/// measures itself.
 #[derive(Debug)]
 #[must_use = "a layer measures nothing until it is added to a subscriber"]
 pub struct GpuLayer {
@@ -63,8 +63,8 @@ where
 
 /// The values of a span, one entry for each profiler that measures it.
 ///
-/// The registry drops them when the span has closed, and that ends its lifetime: without an `on_close` of the layer, spans that have no
-/// values of their own pay nothing for it.
+/// The registry drops them when the span has closed, and that ends its lifetime: without an `on_close` of the layer,
+/// spans that have no values of their own pay nothing for it.
 struct OwnValues(Vec<(&'static Engine, Arc<SpanValues>)>);
 
 impl Drop for OwnValues {
@@ -75,7 +75,8 @@ impl Drop for OwnValues {
     }
 }
 
-/// The thread that creates a span remembers its place. Values of its own are among the extensions of the span in the registry.
+/// The thread that creates a span remembers its place. Values of its own are among the extensions of the span in the
+/// registry.
 impl<S> Home for Context<'_, S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -184,7 +185,8 @@ fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) 
     all.iter().find(|(profiler, _)| std::ptr::eq(*profiler, engine)).map(|(_, values)| Arc::clone(values))
 }
 
-/// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there down.
+/// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there
+/// down.
 fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: SpanRef<'a, S>) -> u32 {
     let mut sites = Vec::new();
     let mut node = ROOT;

@@ -56,7 +56,8 @@ fn category(level: Level) -> u32 {
     }
 }
 
-/// What an event says: its message, in place of which its fields stand where it has none; and the fields, for a timeline.
+/// What an event says: its message, in place of which its fields stand where it has none; and the fields, for a
+/// timeline.
 #[derive(Default)]
 struct Said {
     message: Option<String>,

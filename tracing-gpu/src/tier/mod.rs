@@ -1,7 +1,7 @@
 //! The front ends, and what they share: from a callback to the thread's state.
 //!
-//! A layer and a subscriber differ in where a span's data lives, which [`Home`] says. All else is here, once, and compiled for each of them.
-//! The paths and when they apply: [`engine`](crate::thread::engine).
+//! A layer and a subscriber differ in where a span's data lives, which [`Home`] says. All else is here, once, and
+//! compiled for each of them. The paths and when they apply: [`engine`](crate::thread::engine).
 
 pub(crate) mod layer;
 mod marks;
@@ -26,7 +26,8 @@ trait Home {
     /// What it is known by once it is kept, where that is not given.
     type Created;
 
-    /// Keeps the place of a new span without values of its own; `None` where that takes more than a few stores, and then nothing has happened.
+    /// Keeps the place of a new span without values of its own; `None` where that takes more than a few stores, and
+    /// then nothing has happened.
     fn keep_counting(thread: &ThreadState, given: Self::Given, place: Place) -> Option<Self::Created>;
     /// Keeps any new span. `None` where there is no room.
     fn keep(
@@ -40,7 +41,8 @@ trait Home {
     /// Keeps the stream that a parent of a new span names, 0 for none.
     fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
 
-    /// The place of a span that was created on this thread and has no values of its own: all that the fast paths ask for.
+    /// The place of a span that was created on this thread and has no values of its own: all that the fast paths ask
+    /// for.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
     /// The stream that a parent of such a span names, 0 for none.
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
@@ -211,7 +213,8 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     }
 }
 
-/// The stream that an entry is timed on, 0 for none: the span's own, else the thread's, else that of the nearest parent that names one.
+/// The stream that an entry is timed on, 0 for none: the span's own, else the thread's, else that of the nearest parent
+/// that names one.
 #[inline]
 fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce() -> StreamId) -> StreamId {
     let session = thread.session;

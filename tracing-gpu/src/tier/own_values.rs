@@ -84,8 +84,8 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues) {
     values.begin_lifetime(Lifetime { start, range, state: thread.index, thread: thread.thread_id(), instance });
 }
 
-/// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and is counted so;
-/// after the finish it stays as it was then.
+/// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and
+/// is counted so; after the finish it stays as it was then.
 pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, values: &SpanValues) {
     if thread.is_none() && !engine.session.is_running() {
         return;
@@ -118,7 +118,8 @@ fn end_lifetime(
     };
     let now = engine.session.clock.now();
     if let Some(range) = lifetime.range {
-        thread.gate.while_closed(|| nvtx_rs::Domain::DEFAULT.end(range)); // an id is of the process, whatever the domain
+        // An id is of the process, whatever the domain.
+        thread.gate.while_closed(|| nvtx_rs::Domain::DEFAULT.end(range));
     }
     end(Some(now));
     let key = lifetime_key(values, changing);

@@ -14,8 +14,8 @@ use crate::thread::state::ThreadState;
 
 /// A [`Subscriber`] that only measures: see [`Profiler::subscriber`](crate::Profiler::subscriber).
 ///
-/// Events become NVTX marks and are not printed, and other layers do not work with it: there is no registry. Being alone, it turns
-/// call sites that its filter rejects off for good.
+/// Events become NVTX marks and are not printed, and other layers do not work with it: there is no registry. Being
+/// alone, it turns call sites that its filter rejects off for good.
 #[derive(Debug)]
 pub struct GpuSubscriber {
     engine: &'static Engine,
@@ -113,7 +113,8 @@ impl Subscriber for GpuSubscriber {
     fn current_span(&self) -> span::Current {
         let current = self.engine.thread().and_then(|thread| {
             let top = thread.stack.top()?;
-            let (home, span, place) = locate(self.engine, top.span())?; // its last handle may be gone while it is still entered
+            // Its last handle may be gone while it is still entered.
+            let (home, span, place) = locate(self.engine, top.span())?;
             // Call sites of one name share a row. A `record` goes by the fields of the span's own.
             let values = if place.has_own_values() { home.slab.values(span) } else { None };
             let metadata = match values {

@@ -326,7 +326,8 @@ fn lifetimes_cost_nothing_while_nobody_collects() {
     assert_eq!(listener.notes(), ["call 1 in 0"]);
 }
 
-/// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems says the same.
+/// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems
+/// says the same.
 #[test]
 fn a_request_is_projected_and_what_was_handed_over_is_not() {
     let mut listener = Listener::new(true);

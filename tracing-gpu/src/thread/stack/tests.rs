@@ -58,7 +58,8 @@ fn an_exit_further_down_splits_what_is_above() {
     assert_eq!(stack.pop(250), Some(Ended { place: name(2), duration: 50, nested: 30 }));
 }
 
-/// Thousands are open where guards are held across awaits. By the square of the depth one of these exits would take seconds, and takes some 20 ms.
+/// Thousands are open where guards are held across awaits. By the square of the depth one of these exits would take
+/// seconds, and takes some 20 ms.
 #[test]
 fn an_exit_further_down_takes_time_by_the_depth() {
     let stack = Stack::new();
@@ -129,8 +130,8 @@ fn a_new_window_starts_open_ranges_afresh() {
 }
 
 proptest! {
-    /// Whatever the order of exits and the domains, the tool's per-domain stacks stay balanced, self times are never negative, and
-    /// together they cover exactly the time in which anything was open.
+    /// Whatever the order of exits and the domains, the tool's per-domain stacks stay balanced, self times are never
+    /// negative, and together they cover exactly the time in which anything was open.
     #[test]
     fn self_times_sum_to_the_covered_time(steps in prop::collection::vec((any::<bool>(), 0usize..8, 0u32..3, 1u64..50), 1..80)) {
         let (stack, mut tool) = (Stack::new(), Recorder::default());

@@ -123,7 +123,8 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
     assert!((LINES - PAGE..=LINES).contains(&left), "{left}");
 }
 
-/// Writing a burst takes seconds: what comes meanwhile, as the ends of the ranges around it, finds room as soon as a part is written.
+/// Writing a burst takes seconds: what comes meanwhile, as the ends of the ranges around it, finds room as soon as a
+/// part is written.
 #[test]
 fn a_burst_is_taken_away_in_pieces() {
     let tape = tape(4 * PIECE);

@@ -145,7 +145,8 @@ fn an_instance_begins_with_its_first_call_and_ends_with_its_range() {
     assert_eq!(listener.notes(), expected);
 }
 
-/// In a range that calls were made in, and behind it, entries and exits take the fast paths as before: none of them asks whether anything has changed.
+/// In a range that calls were made in, and behind it, entries and exits take the fast paths as before: none of them
+/// asks whether anything has changed.
 #[test]
 fn launches_leave_the_fast_paths_on() {
     let listener = Listener::new(true);
@@ -167,8 +168,8 @@ fn launches_leave_the_fast_paths_on() {
 fn a_range_with_calls_ends_as_by_the_general_path() {
     /// As a clock of some GHz reads after some seconds: too long to be kept for later.
     const LONG: u64 = 1 << 33;
-    // What was noted before on the page of 128 lines, so that two first calls, another one and two ends meet its end at each step; the instances in a row of 28
-    // before they go to its sums; and its number, beyond the first 64.
+    // What was noted before on the page of 128 lines, so that two first calls, another one and two ends meet its end at
+    // each step; the instances in a row of 28 before they go to its sums; and its number, beyond the first 64.
     let cases = (122..=129).flat_map(|notes| [0, 1, 27, 28, 29].map(|instances| (notes, instances)));
     let cases =
         cases.flat_map(|(notes, instances)| [(false, 0), (true, 0), (false, 70)].map(|rest| (notes, instances, rest)));
