@@ -159,14 +159,11 @@ mod config;
 mod correlate;
 mod drain;
 pub mod export;
-mod files;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
 #[path = "gpu/none.rs"]
 mod gpu;
-mod identity;
-mod init;
 mod layer;
 mod marks;
 mod nesting;
@@ -176,7 +173,6 @@ mod process;
 mod profiler;
 mod record;
 mod recorder;
-mod replace;
 pub mod report;
 #[cfg(feature = "signals")]
 mod signals;
@@ -211,9 +207,8 @@ pub use config::{ConfigError, Domain, Gpu, Output};
 pub use export::json::JsonError;
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
-pub use init::{Guard, init};
 pub use layer::GpuLayer;
-pub use profiler::{Profiler, ProfilerBuilder};
+pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
 pub use report::{MergedTable, RenderOptions, Report, TableStyle};
 pub use subscriber::GpuSubscriber;
 pub use summary::{

@@ -3,18 +3,15 @@
 //! A thread of its own does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and the
 //! program, go on.
 
-mod baseline;
 mod durations;
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // what runs on a GPU is recorded through CUPTI alone
 mod gpu;
 mod instances;
 mod moments;
-mod open;
 mod values;
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -27,27 +24,17 @@ pub(crate) use durations::Durations;
 pub(crate) use gpu::GpuRecords;
 use gpu::GpuTracks;
 pub(crate) use moments::Moments;
-pub(crate) use open::TimelinePaths;
 use values::{OpenRanges, OpenValues};
 
 use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::Core;
 use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
-use crate::outputs::cannot_write;
 use crate::summary::{Process, RangeStyle, Summary};
 use crate::timeline::{Item, Mark, Range, Sink, Value};
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
-
-/// A file, and what writes it.
-pub(crate) struct TimelineFile {
-    /// As errors call it.
-    pub(crate) what: &'static str,
-    pub(crate) path: PathBuf,
-    pub(crate) sink: Box<dyn Sink>,
-}
 
 /// Writes the timelines of one profiler. Lives as long as the process.
 pub(crate) struct Recorder {
@@ -66,7 +53,7 @@ impl std::fmt::Debug for Recorder {
 }
 
 struct State {
-    files: Vec<TimelineFile>,
+    files: Vec<Box<dyn Sink>>,
     errors: Vec<io::Error>,
     moments: Moments,
     labels: Labels,
@@ -131,30 +118,25 @@ impl State {
 }
 
 fn give(
-    files: &mut Vec<TimelineFile>,
+    files: &mut Vec<Box<dyn Sink>>,
     errors: &mut Vec<io::Error>,
     mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>,
 ) {
-    files.retain_mut(|file| match what(&mut *file.sink) {
-        Ok(()) => true,
-        Err(error) => {
-            errors.push(cannot_write(file.what, &file.path, &error));
-            false
-        }
-    });
+    files.retain_mut(|file| what(&mut **file).map_err(|error| errors.push(error)).is_ok());
 }
 
 impl Recorder {
-    /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the end.
+    /// Starts writing to files that were opened, where errors may have come. A file that cannot be begun is given up. Errors so
+    /// far are returned as lines, and are errors of the end too.
     ///
     /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it; the threads' side is bounded by the core's room.
     pub(crate) fn start(
         core: &'static Core,
         process: &Process,
-        paths: &TimelinePaths,
+        (mut files, mut errors): (Vec<Box<dyn Sink>>, Vec<io::Error>),
         memory: usize,
+        has_database: bool,
     ) -> (&'static Self, Vec<String>) {
-        let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
@@ -169,7 +151,7 @@ impl Recorder {
                 records: Records::default(),
                 open: OpenRanges::default(),
                 tracks: GpuTracks::new(memory),
-                durations: paths.sqlite.is_some().then(|| Durations::new(memory / 4)),
+                durations: has_database.then(|| Durations::new(memory / 4)),
             }),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
