@@ -14,8 +14,8 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use tracing_gpu::internals::timeline::{Item, Range, Sink, Value};
-use tracing_gpu::internals::{Chrome, Sqlite};
+use range_report::export::{Chrome, Sqlite};
+use range_report::timeline::{Item, Range, Sink, Value};
 use tracing_gpu::{Process, RangeStyle, Summary};
 
 #[path = "timeline/program.rs"]

@@ -1,6 +1,8 @@
 //! Cross-crate tests.
 
 pub mod csv;
+#[cfg(feature = "cupti")]
+pub mod cupti;
 pub mod installed;
 pub mod json_schema;
 #[cfg(feature = "nsight")]

@@ -142,7 +142,8 @@ fn a_profiler_writes_a_page() {
 
 #[test]
 fn a_run_that_was_killed_says_so() {
-    use tracing_gpu::internals::{HtmlSink, timeline::Sink};
+    use range_report::export::HtmlSink;
+    use range_report::timeline::Sink;
     let mut page = Vec::new();
     HtmlSink::new(&mut page).begin(&training().summary().process).expect("memory takes it");
     let mut browser = Browser::start();

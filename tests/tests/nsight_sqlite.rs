@@ -21,8 +21,8 @@ mod traces;
 
 use std::path::Path;
 
-use tracing_gpu::internals::Sqlite;
-use tracing_gpu::internals::timeline::{Item, Sink};
+use range_report::export::Sqlite;
+use range_report::timeline::{Item, Sink};
 use tracing_gpu::{Process, RangeStyle, Report, Summary};
 
 use expected::Expected;

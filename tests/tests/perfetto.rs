@@ -8,8 +8,8 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use range_report::export::Chrome;
 use serde_json::{Value as Json, json};
-use tracing_gpu::internals::Chrome;
 
 #[path = "perfetto/demonstration.rs"]
 mod demonstration;
@@ -178,7 +178,7 @@ fn a_timeline_that_was_cut_off_or_compressed_opens() {
 /// Each text that an event has, as it may end: a quotation mark, backslashes, both.
 #[test]
 fn odd_texts_are_read() {
-    use tracing_gpu::internals::timeline::{Item, Mark, Range, Sink as _, Value};
+    use range_report::timeline::{Item, Mark, Range, Sink as _, Value};
     use tracing_gpu::{Process, RangeStyle, Summary};
     let texts = [
         "a\\",

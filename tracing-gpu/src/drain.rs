@@ -82,18 +82,15 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
         let written_of = written.map_or_else(Merged::default, |written| Merged::of(written.iter(), names));
         let totals = node_totals(&rows, &ends, &stream_rows, names);
-        let mut summary = Summary {
-            elapsed_ns: rate.ns(u128::from(now.saturating_sub(window))),
-            ranges: ranges(&merged, names, rate, &written_of),
-            stream_ranges: stream_ranges(&stream_rows, names),
-            tree: tree(&totals, activity.as_ref(), names, rate, window),
-            gpu: activity
-                .as_ref()
-                .map(|all| activity::activity(all, names, rate, std::process::id(), written.is_some())),
-            categories: categories(&merged, rate, &written_of),
-            losses: losses(core, names, open, end.and_then(|end| end.cut.as_ref())),
-            ..Summary::default()
-        };
+        let mut summary = Summary::default();
+        summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
+        summary.ranges = ranges(&merged, names, rate, &written_of);
+        summary.stream_ranges = stream_ranges(&stream_rows, names);
+        summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
+        summary.gpu =
+            activity.as_ref().map(|all| activity::activity(all, names, rate, std::process::id(), written.is_some()));
+        summary.categories = categories(&merged, rate, &written_of);
+        summary.losses = losses(core, names, open, end.and_then(|end| end.cut.as_ref()));
         if written.is_some() {
             rounding::agree(&mut summary);
         }

@@ -147,18 +147,10 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-#[allow(unreachable_pub, missing_docs)] // public for the feature `internals`
-mod activity;
 mod clock;
 mod collect;
-mod compare;
 mod config;
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-#[allow(unreachable_pub, missing_docs)]
-mod correlate;
 mod drain;
-pub mod export;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
@@ -173,47 +165,26 @@ mod process;
 mod profiler;
 mod record;
 mod recorder;
-pub mod report;
 #[cfg(feature = "signals")]
 mod signals;
-#[allow(unreachable_pub, missing_docs)]
-mod stats;
 mod subscriber;
-mod summary;
-#[allow(dead_code, unreachable_pub, missing_docs)] // public in `internals`; not all features use all
-mod timeline;
 
-/// Not part of the API: for the tests of this repository.
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::activity::{Api, ApiCall, GpuOp, Instance, Kernel, Memory, Note, Work};
-    pub use crate::correlate::{Attribution, Context, Limits, Projection, Range, RangeKernel, Totals};
-    pub use crate::export::chrome::Chrome;
-    #[cfg(feature = "html")]
-    pub use crate::export::html::{HtmlSink, Limits as HtmlLimits};
-    #[cfg(feature = "sqlite")]
-    pub use crate::export::sqlite::Sqlite;
-    pub use crate::gpu::cupti::internals::*;
-    pub use crate::stats::Distribution;
-    pub mod timeline {
-        pub use crate::timeline::*;
-    }
-}
+use cuda_activity::{attribution as correlate, record as activity};
+use range_report::{stats, summary, timeline};
 
-pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regression};
 pub use config::{ConfigError, Domain, Gpu, Output};
-#[cfg(feature = "json")]
-pub use export::json::JsonError;
 #[cfg(feature = "cudarc")]
 pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use layer::GpuLayer;
 pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
-pub use report::{MergedTable, RenderOptions, Report, TableStyle};
-pub use subscriber::GpuSubscriber;
-pub use summary::{
-    ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
-    MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
-    Projected, ProjectionStats, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes,
-    StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode, WorkPart,
+#[cfg(feature = "json")]
+pub use range_report::JsonError;
+pub use range_report::{
+    ActivityLosses, Added, Basis, CallStats, CategoryStats, ComparedRange, Comparison, Gate, GpuActivity, GpuWork,
+    InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary,
+    MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats,
+    RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Regression, RenderOptions, Report,
+    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, export,
+    report,
 };
+pub use subscriber::GpuSubscriber;

@@ -26,7 +26,7 @@ mod scenarios;
 
 use std::path::Path;
 
-use tracing_gpu::internals::{Cupti, Recording};
+use tests::cupti::{Cupti, Recording};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

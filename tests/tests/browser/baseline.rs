@@ -127,7 +127,8 @@ fn a_baseline_that_cannot_be_read_is_one_line() {
 /// As it looks with many ranges: the table above the timeline is short until it is asked for more.
 #[test]
 fn a_long_comparison_leaves_the_timeline_in_reach() {
-    use tracing_gpu::internals::{HtmlSink, timeline::Sink};
+    use range_report::export::HtmlSink;
+    use range_report::timeline::Sink;
     let run: Run = training();
     let mut base = run.summary();
     for range in &mut base.ranges {

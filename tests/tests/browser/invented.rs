@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use tracing_gpu::internals::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
-use tracing_gpu::internals::{Api, HtmlSink, Kernel, Memory, Work};
+use range_report::export::HtmlSink;
+use range_report::timeline::{Api, Kernel, Memory, Work};
+use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::{
     CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
     ProjectionStats, RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,

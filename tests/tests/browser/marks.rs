@@ -1,7 +1,8 @@
 //! What stands beside and below the phase tree, as the text has it; and what a comparison shows first.
 
+use range_report::export::HtmlSink;
+use range_report::timeline::Sink;
 use serde_json::json;
-use tracing_gpu::internals::{HtmlSink, timeline::Sink};
 use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, TreeNode};
 
 use crate::chromium::Browser;

@@ -1,6 +1,6 @@
 //! Names that a page might trip over.
 
-use tracing_gpu::internals::timeline::Value;
+use range_report::timeline::Value;
 use tracing_gpu::{Comparison, Summary};
 
 use crate::chromium::Browser;

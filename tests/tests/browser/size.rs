@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tracing_gpu::internals::{HtmlLimits, HtmlSink};
+use range_report::export::{HtmlLimits, HtmlSink};
 
 use crate::invented::Run;
 use crate::{Browser, NOTHING, written};

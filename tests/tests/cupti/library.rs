@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use range_report::timeline::{Api, Work};
 use serde_json::{Value, json};
-use tracing_gpu::internals::{Api, Cupti, Decoded, Work, enqueueing};
+use tests::cupti::{Cupti, Decoded, enqueueing};
 
 /// Kinds of records that are decoded, and some that are not.
 const KINDS: [u32; 10] = [10, 1, 38, 2, 5, 4, 22, 37, 9, 17];

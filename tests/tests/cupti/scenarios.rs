@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use tracing_gpu::internals::{Api, Recording, Seen, Work};
+use range_report::timeline::{Api, Work};
+use tests::cupti::{Recording, Seen};
 use tracing_gpu::{Gpu, Output, Profiler, RangeStyle, Summary};
 
 use crate::fake::{COPY, Fake, GRAPH, LAUNCH, SYNCHRONIZE, monotonic};

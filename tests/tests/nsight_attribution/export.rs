@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use cuda_activity::attribution::{Attribution, Context, Limits};
+use cuda_activity::record::{GpuOp, Instance, Note};
+use range_report::timeline::{Kernel, Memory, Work};
 use rusqlite::{Connection, OpenFlags, Row};
-use tracing_gpu::internals::{Attribution, Context, GpuOp, Instance, Kernel, Limits, Memory, Note, Work};
 use tracing_gpu::{MemoryKind, RangeStyle};
 
 use crate::tables::{Figures, Key, figures};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
+use range_report::stats::Distribution;
 use tracing_gpu::RangeStyle;
-use tracing_gpu::internals::Distribution;
 
 /// Range (`None` outside of any), style, thread (0 where it is not known or does not matter) and kernel (empty where it does not matter).
 pub(crate) type Key = (Option<(String, RangeStyle)>, u32, String);

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use range_report::export::Sqlite;
+use range_report::timeline::{Item, Range, Sink};
 use rusqlite::Connection;
-use tracing_gpu::internals::Sqlite;
-use tracing_gpu::internals::timeline::{Item, Range, Sink};
 use tracing_gpu::{RangeStyle, Summary};
 
 use crate::process;

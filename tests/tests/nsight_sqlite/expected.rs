@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracing_gpu::internals::timeline::{Operation, Range};
-use tracing_gpu::internals::{Api, Work};
+use range_report::timeline::{Api, Work};
+use range_report::timeline::{Operation, Range};
 use tracing_gpu::{MemoryKind, RangeStyle, Sizes, Times};
 
 use crate::generate::{PROCESS, Workload};

@@ -1,8 +1,8 @@
 //! What a program with some threads and GPUs might have done, from a seed: as the profiler would hand it to a file, in no order but that of the ends of each
 //! thread's ranges.
 
-use tracing_gpu::internals::timeline::{Call, Item, Mark, Operation, Range};
-use tracing_gpu::internals::{Api, Kernel, Memory, Work};
+use range_report::timeline::{Api, Kernel, Memory, Work};
+use range_report::timeline::{Call, Item, Mark, Operation, Range};
 use tracing_gpu::{MemoryKind, RangeStyle};
 
 pub(crate) const PROCESS: u32 = 4242;

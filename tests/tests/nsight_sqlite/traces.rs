@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use range_report::timeline::Work;
 use tracing_gpu::RangeStyle;
-use tracing_gpu::internals::Work;
 
 use crate::expected::{Expected, label, memory, style, times};
 use crate::generate::{PROCESS, Workload};

@@ -1,7 +1,7 @@
 //! A timeline of invented data: three threads, two streams, launches of kernels and of a graph, copies, calls, marks.
 
-use tracing_gpu::internals::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
-use tracing_gpu::internals::{Api, Kernel, Memory, Work};
+use range_report::timeline::{Api, Kernel, Memory, Work};
+use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::{MemoryKind, Process, RangeStyle, Summary};
 
 pub(crate) const PID: u32 = 4000;

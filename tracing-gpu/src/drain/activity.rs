@@ -52,16 +52,16 @@ impl ActivityTotals {
 
 /// All of it. `pid` is that of this process; `written` says that ranges last as long as in the database.
 pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32, written: bool) -> GpuActivity {
-    GpuActivity {
-        kernels: kernels(all),
-        memory: memory(all),
-        calls: all.calls.then(|| calls(all)),
-        projections: projections(all, names, rate, written),
-        range_kernels: range_kernels(all, names, pid),
-        total: all.totals.total.clone(),
-        outside: all.totals.nodes.get(&correlate::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone()),
-        unmatched: all.totals.unmatched.clone(),
-    }
+    let mut activity = GpuActivity::default();
+    activity.kernels = kernels(all);
+    activity.memory = memory(all);
+    activity.calls = all.calls.then(|| calls(all));
+    activity.projections = projections(all, names, rate, written);
+    activity.range_kernels = range_kernels(all, names, pid);
+    activity.total = all.totals.total.clone();
+    activity.outside = all.totals.nodes.get(&correlate::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
+    activity.unmatched = all.totals.unmatched.clone();
+    activity
 }
 
 fn ns(distribution: &Distribution) -> crate::summary::Times {

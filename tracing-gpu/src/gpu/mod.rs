@@ -4,19 +4,16 @@
 //! of the nearest parent with the field, else on none. There is no default stream: events on the legacy stream would make other streams wait.
 
 mod collector;
-pub(crate) mod cupti;
-mod driver;
 mod events;
 mod floor;
-mod forks;
 mod future;
 mod lane;
-mod own;
 mod queue;
 mod scope;
 mod status;
 mod streams;
 
+use cuda_activity::{cupti, driver, forks, own_calls as own};
 use std::sync::Arc;
 use std::time::Duration;
 

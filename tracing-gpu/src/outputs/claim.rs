@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use super::{How, Row, TABLE, cannot_write};
+use super::{How, Row, TABLE, cannot_write, path};
 use crate::config::{Config, Output};
-use crate::export;
 use crate::process;
 use crate::report::escaped;
 use crate::summary::Process;
@@ -38,14 +37,14 @@ pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<Strin
     let mut claimed = CLAIMED.lock();
     for row in TABLE.iter().filter(|row| !matches!(row.how, Some(How::Read))) {
         let Some(given) = row.path(config) else { continue };
-        if let Some(unknown) = export::unknown(given) {
+        if let Some(unknown) = path::unknown(given) {
             complaints.push(format!(
                 "`{unknown}` in `{}` stays as it is: %h, %p and %r are the host, the process id and the rank, \
                  and %% is a percent sign",
                 escaped(&given.to_string_lossy())
             ));
         }
-        let named = export::expand(given, process);
+        let named = path::expand(given, process);
         let Some(file) = place(&named) else { continue };
         match claimed.iter().find(|other| other.pid == process.pid && other.file == file) {
             Some(other) => {
@@ -78,7 +77,7 @@ fn strike(row: &Row, config: &mut Config) -> &'static str {
 /// can mend it in time. Nothing is changed: a run that does not come to its end leaves the file as it was.
 pub(crate) fn unwritable(config: &Config, process: &Process) -> Vec<io::Error> {
     let at_end = TABLE.iter().filter(|row| matches!(row.how, Some(How::AtEnd(_) | How::Printed)));
-    let wanted = at_end.filter_map(|row| Some((row.label, export::expand(row.path(config)?, process))));
+    let wanted = at_end.filter_map(|row| Some((row.label, path::expand(row.path(config)?, process))));
     wanted.filter_map(|(label, path)| Some(cannot_write(label, &path, &look(&path).err()?))).collect()
 }
 

@@ -5,6 +5,7 @@
 //! file, the messages, the opening and the writing follow the table.
 
 mod claim;
+pub(crate) mod path;
 mod replace;
 
 use std::io;
@@ -13,8 +14,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use claim::{Claim, claim, unwritable};
 
 use crate::config::{Config, Output};
-use crate::export;
-use crate::export::chrome::{Chrome, is_compressed};
+use crate::export::{self, Chrome, is_compressed};
 use crate::report::escaped;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
@@ -69,13 +69,13 @@ const TRACE: Option<How> = Some(How::Timeline(|path, _| {
 }));
 
 #[cfg(feature = "sqlite")]
-const SQLITE: Option<How> = Some(How::Timeline(|path, _| Ok(Box::new(export::sqlite::Sqlite::new(path)))));
+const SQLITE: Option<How> = Some(How::Timeline(|path, _| Ok(Box::new(export::Sqlite::new(path)))));
 #[cfg(not(feature = "sqlite"))]
 const SQLITE: Option<How> = None;
 
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
-    let page = export::html::HtmlSink::new(replace::create(path)?);
+    let page = export::HtmlSink::new(replace::create(path)?);
     Ok(Box::new(match baseline(opening) {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,
@@ -137,7 +137,7 @@ pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<Box<dyn
     let (mut opening, mut sinks) = (Opening { config, process, errors: Vec::new() }, Vec::new());
     for row in TABLE {
         let (Some(How::Timeline(open)), Some(path)) = (row.how, row.path(opening.config)) else { continue };
-        let path = export::expand(path, opening.process);
+        let path = path::expand(path, opening.process);
         match open(&path, &mut opening) {
             Ok(sink) => sinks.push(Box::new(Named { label: row.label, path, sink }) as Box<dyn Sink>),
             Err(error) => opening.errors.push(cannot_write(row.label, &path, &error)),
@@ -151,7 +151,7 @@ pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error>
     let mut errors = Vec::new();
     for row in TABLE {
         let (Some(How::AtEnd(form)), Some(path)) = (row.how, row.path(config)) else { continue };
-        let (path, mut text) = (export::expand(path, &summary.process), Vec::new());
+        let (path, mut text) = (path::expand(path, &summary.process), Vec::new());
         // All of the text comes first: a process that writes to the same file does not cut through it.
         let written = match form(summary, &mut text) {
             Ok(()) => row.write(&path, &text),
@@ -166,7 +166,7 @@ pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error>
 /// none, which is an error of the opening too. It is read at the start: the run may write its own summary in its place.
 #[cfg(all(feature = "html", feature = "json"))]
 fn baseline(opening: &mut Opening<'_>) -> Option<(String, Result<Summary, String>)> {
-    let path = export::expand(opening.config.files.get("baseline")?, opening.process);
+    let path = path::expand(opening.config.files.get("baseline")?, opening.process);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let read = || {
         // A pipe or a device may keep the program waiting, or never end.

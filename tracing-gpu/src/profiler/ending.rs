@@ -11,7 +11,6 @@ use super::{Inner, NVTX_OWNER, Profiler, complain};
 use crate::collect::threads;
 use crate::config::Output;
 use crate::drain::{Cut, End};
-use crate::export;
 use crate::gpu;
 use crate::outputs;
 use crate::process;
@@ -190,7 +189,7 @@ impl Inner {
             Output::Stdout => {
                 of_stream("standard output", report::render(summary, reports, &options(1), &mut io::stdout()))
             }
-            Output::File(path) => self.print_to(&export::expand(path, process), summary, &options(-1)),
+            Output::File(path) => self.print_to(&outputs::path::expand(path, process), summary, &options(-1)),
         }
     }
 

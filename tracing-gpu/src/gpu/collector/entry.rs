@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use once_cell::sync::OnceCell;
 
 use super::Collector;
+use super::cupti::{self, Filled, Lost, Sink};
 use crate::activity::Note;
 use crate::collect::core::Core;
-use crate::gpu::cupti::{self, Filled, Lost, Sink};
 use crate::gpu::{forks, own};
 use crate::process;
 use crate::profiler::finish_all;

@@ -1,0 +1,191 @@
+//! API calls: how long they are remembered, and which of them count.
+
+use std::collections::BTreeMap;
+
+use crate::attribution::tests::{KEEP, api, attribution, called, waits, with_calls};
+use crate::attribution::{AttributionLosses, Totals};
+use crate::record::{Api, Note};
+use range_report::stats::Distribution;
+
+#[test]
+fn a_call_is_remembered_until_its_record_has_come() {
+    let mut all = with_calls(100);
+    all.notes(&[waits(1, 2)]);
+    all.drain(10); // it waits for long
+    all.notes(&[waits(2, 2), called(3, 3, 0)]);
+    all.drain(10); // and CUPTI keeps it back, with something that still runs
+    all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
+    all.drain(3);
+    assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
+    assert_eq!(all.launches.remembered(), 2);
+    all.ran(3, 20, 30);
+    all.drain(3);
+    all.call(&api(Api::Driver, 2, 10, 90), &KEEP);
+    all.call(&api(Api::Driver, 3, 10, 15), &KEEP);
+    all.drain(3);
+    assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)], (1, 5), "its operation had come long before");
+    assert_eq!((all.launches.remembered(), all.losses()), (0, AttributionLosses::default()));
+}
+
+/// Calls that nothing but their records come of are many more than launches; they must not push out these, nor the profiler's own.
+#[test]
+fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
+    let mut all = with_calls(100);
+    for id in 0..35 {
+        all.notes(&[called(id, 2, 0), Note::Own { correlation: 100 + id }]);
+    }
+    (1_000..2_000).for_each(|id| all.notes(&[waits(id, 3)]));
+    assert_eq!(all.launches.remembered(), 100);
+    let losses = AttributionLosses { outstanding: 35, forgotten_calls: 1_000 - 30, ..AttributionLosses::default() };
+    assert_eq!(all.losses(), losses);
+    for id in 0..35 {
+        all.ran(id, 20, 30);
+        all.call(&api(Api::Driver, 100 + id, 10, 90), &KEEP);
+    }
+    (1_000..2_000).for_each(|id| all.call(&api(Api::Driver, id, 10, 11), &KEEP));
+    let totals = all.totals(100);
+    assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (35, 0));
+    assert_eq!(totals.calls[&(Api::Driver, 1)].count, 1_000, "and none of our own");
+    assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (30, 30));
+    // What has been answered makes no difference, and a launch is counted as one.
+    (0..200).for_each(|id| all.notes(&[called(3_000 + id, 2, 0)]));
+    let losses = AttributionLosses {
+        outstanding: 100,
+        forgotten_launches: 100,
+        forgotten_calls: 970 + 35, // the records of those 35 launches have not come
+        ..AttributionLosses::default()
+    };
+    assert_eq!(all.losses(), losses);
+    all.clear(100);
+    assert_eq!(all.losses(), AttributionLosses::default());
+}
+
+/// Nothing ever comes of what is captured into a graph, and a program may capture for days.
+#[test]
+fn launches_of_which_nothing_comes_leave_room_for_calls() {
+    let mut all = with_calls(100);
+    for id in 0..10 {
+        all.notes(&[called(5_000 + id, 3, 0)]); // a driver call of a call of the runtime before it
+    }
+    (0..200).for_each(|id| all.notes(&[waits(id, 2), called(id, 2, 0)]));
+    assert_eq!((all.launches.remembered(), all.losses().forgotten_launches), (100, 110));
+    for round in 0..50 {
+        let calls = 1_000 + round * 25..1_025 + round * 25;
+        calls.clone().for_each(|id| all.notes(&[waits(id, 3)]));
+        calls.for_each(|id| all.call(&api(Api::Driver, id, 10, 11), &KEEP));
+        all.drain(1);
+    }
+    let totals = all.totals(100);
+    assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (50 * 25, 50 * 25));
+    assert_eq!((totals.losses.forgotten_calls, totals.losses.forgotten_launches), (0, 110 + 25));
+    // Those that have their records go before launches.
+    (0..75).for_each(|id| all.notes(&[called(6_000 + id, 3, 0)]));
+    (0..25).for_each(|id| all.notes(&[called(7_000 + id, 3, 0)]));
+    assert_eq!((all.launches.remembered(), all.losses().outstanding), (100, 100));
+}
+
+/// The order of arrival takes what [`Launch`](crate::attribution::Launch) says, of whichever kind the calls were before.
+#[test]
+fn the_order_of_calls_and_launches_has_one_bound() {
+    let mut all = with_calls(2_000);
+    (0..1_000).for_each(|id| all.notes(&[called(id, 2, 0)])); // captured
+    for id in 1_000..20_000 {
+        all.notes(&[called(id, 2, 0)]);
+        all.ran(id, 10, 20);
+        all.call(&api(Api::Driver, id, 5, 6), &KEEP);
+        if id % 200 == 0 {
+            all.drain(1);
+        }
+    }
+    for id in 20_000..40_000 {
+        all.notes(&[waits(id, 2)]);
+        all.call(&api(Api::Driver, id, 5, 6), &KEEP);
+        if id % 200 == 0 {
+            all.drain(1);
+        }
+    }
+    let (remembered, capacity) = (all.launches.remembered(), all.launches.order_capacity());
+    assert!(remembered >= 1_000 && capacity <= 4 * remembered + 64, "{capacity} for {remembered}");
+}
+
+#[test]
+fn calls_of_the_profiler_are_in_no_table() {
+    let mut all = with_calls(100);
+    all.notes(&[Note::Own { correlation: 5 }, Note::Own { correlation: 6 }, Note::Own { correlation: 7 }]);
+    all.call(&api(Api::Driver, 5, 10, 90), &KEEP);
+    all.ran(6, 10, 20);
+    all.drain(10); // the record of another is kept back, over the end of the window too
+    all.call(&api(Api::Driver, 6, 10, 90), &KEEP);
+    all.clear(50);
+    all.call(&api(Api::Driver, 7, 10, 90), &KEEP);
+    assert_eq!((all.launches.remembered(), all.totals(100)), (0, Totals::default()));
+    // Without records of calls nothing comes of them.
+    let mut all = attribution(100, 100);
+    all.notes(&[Note::Own { correlation: 5 }]);
+    all.drain(3);
+    assert_eq!((all.launches.remembered(), all.totals(100)), (0, Totals::default()));
+}
+
+/// Of a thread that has ended nothing is heard any more.
+#[test]
+fn last_calls_of_threads_do_not_stay_for_ever() {
+    let mut all = with_calls(1 << 20);
+    for thread in 0..20_000 {
+        all.note(thread, &waits(thread, 2));
+        all.call(&api(Api::Driver, thread, 10, 20), &KEEP);
+    }
+    all.drain(6);
+    assert_eq!((all.launches.running().len(), all.launches.remembered()), (0, 0));
+    assert_eq!(all.calls.waiting().count(), 0);
+    assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
+}
+
+/// The first call of all may take seconds, in which it makes many of the driver.
+#[test]
+fn a_call_of_the_runtime_may_last_for_long() {
+    let mut all = with_calls(100);
+    all.notes(&[waits(1, 2)]);
+    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
+    all.drain(10);
+    all.notes(&[called(1, 2, 0)]);
+    all.call(&api(Api::Driver, 1, 20, 30), &KEEP);
+    all.drain(10);
+    all.call(&api(Api::Runtime, 1, 10, 40), &KEEP);
+    all.notes(&[called(2, 2, 0)]);
+    all.drain(3);
+    let totals = all.totals(100);
+    assert_eq!(totals.calls, BTreeMap::from([((Api::Runtime, 1), Distribution::of([30]))]));
+    assert_eq!(totals.nodes[&2].calls, BTreeMap::from([((Api::Runtime, 1), (1, 30))]));
+    // A call that was not nested counts when the thread has gone on.
+    all.call(&api(Api::Driver, 2, 50, 60), &KEEP);
+    all.drain(10);
+    all.notes(&[waits(3, 2)]);
+    all.drain(4);
+    assert_eq!(all.calls.table[&(Api::Driver, 1)].count, 1);
+}
+
+#[test]
+fn a_driver_call_inside_a_runtime_call_is_left_out() {
+    let (driver, runtime) = ((Api::Driver, 1), (Api::Runtime, 1));
+    let mut all = attribution(100, 100);
+    all.notes(&[called(1, 2, 0), called(2, 2, 0), called(3, 3, 0)]);
+    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
+    all.call(&api(Api::Driver, 1, 18, 19), &KEEP);
+    all.call(&api(Api::Driver, 3, 10, 17), &KEEP);
+    assert_eq!(all.totals(100).calls[&driver], Distribution::of([6, 1, 7]), "as if none followed");
+    assert_eq!(all.totals(100).nodes[&3].calls[&driver], (1, 7));
+    all.drain(1);
+    all.call(&api(Api::Runtime, 1, 10, 20), &KEEP);
+    all.call(&api(Api::Runtime, 2, 30, 40), &KEEP);
+    all.drain(1);
+    all.call(&api(Api::Driver, 2, 31, 39), &KEEP);
+    for _ in 0..4 {
+        let totals = all.totals(100);
+        assert_eq!(
+            (&totals.calls[&driver], &totals.calls[&runtime]),
+            (&Distribution::of([7]), &Distribution::of([10, 10]))
+        );
+        assert_eq!(totals.nodes[&2].calls, BTreeMap::from([(runtime, (2, 20))]));
+        all.drain(1);
+    }
+}

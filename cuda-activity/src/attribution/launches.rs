@@ -1,0 +1,406 @@
+//! The API calls that are remembered until their operations and records have come.
+
+use std::collections::VecDeque;
+
+use super::enclosing::MOST_THREADS;
+use super::hash::{Correlations, Map};
+use super::projection::NO_SLOT;
+use crate::record::Note;
+
+/// Drains for which a call is remembered after the last that was heard of it.
+const DRAINS: usize = 2;
+
+/// Start/end ranges around calls that count as one more call, by their memory; a call in any of them counts as two.
+const AROUND: usize = 8;
+
+/// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what is captured into a graph nothing ever comes.
+const RECORDS: usize = 4;
+
+/// What is expected of a call. In the order of how long it is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Expected {
+    /// At most its own record.
+    Record,
+    /// Operations, which come together.
+    Operations,
+    /// Operations of a graph, which may come long after one another.
+    Graph,
+}
+
+/// What has come of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    Nothing,
+    /// Operations without a time only.
+    Untimed,
+    Operation,
+}
+
+/// What becomes of what comes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Counted,
+    /// Dropped: it is a call of the profiler's own, made of the driver itself, so that its record is all that comes.
+    Own,
+    /// Dropped: it is of an older window.
+    Past,
+}
+
+/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to 7/8 and after growth to 7/16: 33 to 66. Then
+/// 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in which something was heard of it. At most 122 bytes a launch, and half as much
+/// again for the moment in which a table grows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Launch {
+    pub(super) node: u32,
+    pub(super) thread: u32,
+    /// Slot of the innermost instance, or [`NO_SLOT`], as it is where no operations are expected.
+    pub(super) instance: u32,
+    /// Tells it from an earlier call of the same id.
+    serial: u32,
+    /// The drain from which its last two drains count; 0 while it stays.
+    ageing: u32,
+    pub(super) expected: Expected,
+    pub(super) came: Came,
+    fate: Fate,
+    /// Whether a record of the call itself has come.
+    is_recorded: bool,
+}
+
+impl Launch {
+    pub(super) fn new(thread: u32, node: u32, instance: u32, expected: Expected) -> Self {
+        let instance = if expected == Expected::Record { NO_SLOT } else { instance };
+        let (came, fate, is_recorded) = (Came::Nothing, Fate::Counted, false);
+        Self { node, thread, instance, serial: 0, ageing: 0, expected, came, fate, is_recorded }
+    }
+
+    pub(super) fn own() -> Self {
+        Self { fate: Fate::Own, ..Self::new(0, 0, NO_SLOT, Expected::Record) }
+    }
+
+    pub(super) fn is_dropped(&self) -> bool {
+        self.fate != Fate::Counted
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.expected > Expected::Record && self.came == Came::Nothing && !self.is_dropped()
+    }
+
+    /// Whether nothing comes of it but a record, of a call that the program made.
+    fn is_mere_call(&self) -> bool {
+        self.expected == Expected::Record && self.fate != Fate::Own
+    }
+
+    fn awaits_record_alone(&self) -> bool {
+        self.is_mere_call() && !self.is_recorded
+    }
+}
+
+/// How a call goes with one of the same id that is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joins {
+    /// It is another one.
+    No,
+    /// It is one with it.
+    Yes,
+    /// It is one with it, and the first of them of which operations come.
+    AsLaunch,
+}
+
+/// Remembered calls by correlation id. What it forgets lets go of the slots of instances, through the function that is given for it.
+#[derive(Debug)]
+pub(super) struct Launches {
+    limit: usize,
+    /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that back.
+    has_records: bool,
+    known: Map<u32, Launch>,
+    /// Start/end ranges around some of them.
+    within: Map<u32, Vec<u32>>,
+    /// Summed lengths of these.
+    around: usize,
+    /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no operations come go first.
+    arrived: VecDeque<(u32, u32)>,
+    mere_calls: VecDeque<(u32, u32)>,
+    /// How many of the latter wait for their records.
+    unrecorded: usize,
+    serial: u32,
+    /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still run, as one that waits may for many drains, and
+    /// does not age before the next note of its thread.
+    running: Map<u32, u32>,
+    /// Ids that age from a drain on, for this drain and those before.
+    ageing: VecDeque<Vec<u32>>,
+    drain: u32,
+    /// Those that went by the bound before anything of them had come.
+    pub(super) forgotten: u64,
+    /// Those that went by the bound before their record had come, where nothing else was to come.
+    pub(super) forgotten_calls: u64,
+}
+
+impl Launches {
+    pub(super) fn new(limit: usize, has_records: bool) -> Self {
+        Self {
+            limit: limit.max(1),
+            has_records,
+            known: Map::default(),
+            within: Map::default(),
+            around: 0,
+            arrived: VecDeque::new(),
+            mere_calls: VecDeque::new(),
+            unrecorded: 0,
+            serial: 0,
+            running: Map::default(),
+            ageing: VecDeque::from([Vec::new()]),
+            drain: 1,
+            forgotten: 0,
+            forgotten_calls: 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.known.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn order_capacity(&self) -> usize {
+        self.arrived.capacity() + self.mere_calls.capacity()
+    }
+
+    /// Launches of which nothing has come.
+    pub(super) fn awaited(&self) -> u64 {
+        self.known.values().filter(|launch| launch.is_awaited()).count() as u64
+    }
+
+    /// The last calls of all threads, as far as they may still run.
+    pub(super) fn running(&self) -> Correlations {
+        self.running.values().copied().collect()
+    }
+
+    /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one call of the runtime have its id.
+    pub(super) fn joins(&mut self, id: u32, launch: &Launch) -> Joins {
+        let has_records = self.has_records;
+        let Some(known) = self.known.get_mut(&id) else { return Joins::No };
+        let is_first = known.expected == Expected::Record && launch.expected > Expected::Record;
+        let same_instance = is_first || launch.expected == Expected::Record || known.instance == launch.instance;
+        let same = (known.thread, known.node) == (launch.thread, launch.node) && same_instance;
+        if !same || known.came != Came::Nothing || known.is_dropped() {
+            return Joins::No;
+        }
+        if launch.expected > known.expected {
+            self.unrecorded -= usize::from(has_records && known.awaits_record_alone());
+            known.expected = launch.expected;
+            known.ageing = 0;
+        }
+        if !is_first {
+            return Joins::Yes;
+        }
+        known.instance = launch.instance;
+        self.arrived.push_back((id, known.serial));
+        Joins::AsLaunch
+    }
+
+    /// A thread noted something: its last call is over, unless this is about that.
+    pub(super) fn goes_on(&mut self, thread: u32, note: &Note) {
+        let same = match *note {
+            Note::Called { correlation, .. } | Note::Within { correlation, .. } | Note::Own { correlation } => {
+                Some(correlation)
+            }
+            Note::Began(_) | Note::Moved { .. } | Note::Ended { .. } => None,
+            Note::Left { .. } => return, // it may be another thread that noted this
+        };
+        if self.running.is_empty() || self.running.get(&thread).copied() == same {
+            return;
+        }
+        let Some(id) = self.running.remove(&thread) else { return };
+        if self.known.get(&id).is_some_and(|launch| launch.thread == thread && launch.ageing == 0) {
+            self.age(id);
+        }
+    }
+
+    /// Has a call age from this drain on, if nothing but what comes together with what has come is expected of it.
+    fn age(&mut self, id: u32) {
+        let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.ageing != self.drain) else { return };
+        let is_recorded = launch.is_recorded || !self.has_records;
+        let is_answered = match launch.expected {
+            Expected::Record => is_recorded && self.running.get(&launch.thread) != Some(&id),
+            Expected::Operations => is_recorded && launch.came != Came::Nothing,
+            Expected::Graph => false,
+        };
+        if is_answered {
+            launch.ageing = self.drain;
+            ages(&mut self.ageing, id);
+        }
+    }
+
+    /// Remembers a call in place of an earlier one of that id.
+    pub(super) fn insert(&mut self, id: u32, mut launch: Launch, mut free: impl FnMut(u32)) {
+        self.remove(id, &mut free);
+        self.serial = self.serial.wrapping_add(1);
+        launch.serial = self.serial;
+        if launch.fate == Fate::Own {
+            if !self.has_records {
+                launch.ageing = self.drain;
+                ages(&mut self.ageing, id);
+            }
+        } else if self.has_records || launch.expected == Expected::Record {
+            self.running.insert(launch.thread, id);
+        }
+        self.known.insert(id, launch);
+        self.unrecorded += usize::from(self.has_records && launch.awaits_record_alone());
+        let order = if launch.is_mere_call() { &mut self.mere_calls } else { &mut self.arrived };
+        order.push_back((id, self.serial));
+        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_one(&mut free) {}
+        if self.mere_calls.len() + self.arrived.len() > 2 * self.known.len() + 64 {
+            let known = &self.known;
+            for order in [&mut self.mere_calls, &mut self.arrived] {
+                order.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
+                order.shrink_to(2 * order.len()); // what one of them does not need is the other's
+            }
+        }
+    }
+
+    /// Forgets the oldest call of which no operations come, unless few of these wait for their records; then, and where there is none, the oldest, however much may come of it.
+    /// False where there is nothing.
+    fn forget_one(&mut self, mut free: impl FnMut(u32)) -> bool {
+        let mere_call = loop {
+            let Some(&(id, serial)) = self.mere_calls.front() else { break None };
+            match self.known.get(&id).filter(|launch| launch.serial == serial && launch.is_mere_call()) {
+                Some(launch) => break Some((id, self.has_records && launch.awaits_record_alone())),
+                None => self.mere_calls.pop_front(),
+            };
+        };
+        let is_kept = mere_call.is_none_or(|(_, is_awaited)| is_awaited && self.unrecorded <= self.limit / RECORDS);
+        if is_kept && self.forget_oldest(&mut free) {
+            return true;
+        }
+        let Some((id, _)) = mere_call else { return false };
+        self.forget(id, free);
+        true
+    }
+
+    /// Forgets the oldest of those that operations come of, and of the profiler's own. False where there is none.
+    pub(super) fn forget_oldest(&mut self, free: impl FnMut(u32)) -> bool {
+        let known = &self.known;
+        let is_known = |(id, serial): &(u32, u32)| known.get(id).is_some_and(|launch| launch.serial == *serial);
+        let oldest = std::iter::from_fn(|| self.arrived.pop_front()).find(is_known);
+        let Some((oldest, _)) = oldest else { return false };
+        self.forget(oldest, free);
+        true
+    }
+
+    fn forget(&mut self, id: u32, free: impl FnMut(u32)) {
+        let Some(launch) = self.known.get(&id) else { return };
+        if launch.is_awaited() {
+            self.forgotten += 1;
+        } else if self.has_records && !launch.is_recorded && launch.fate != Fate::Past {
+            self.forgotten_calls += 1;
+        }
+        self.remove(id, free);
+    }
+
+    /// Puts a call in a start/end range, too. Whether that is news.
+    pub(super) fn put_within(&mut self, id: u32, slot: u32) -> bool {
+        let is_launch = |launch: &Launch| !launch.is_dropped() && launch.expected > Expected::Record;
+        if !self.known.get(&id).is_some_and(is_launch) {
+            return false;
+        }
+        let slots = self.within.entry(id).or_default();
+        let new = !slots.contains(&slot);
+        if new {
+            slots.push(slot);
+            self.around += 1;
+        }
+        new
+    }
+
+    /// The start/end ranges around a call.
+    #[inline]
+    pub(super) fn within(&self, id: u32) -> &[u32] {
+        if self.within.is_empty() {
+            return &[];
+        }
+        self.within.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// An operation of it has come: the call, as it was before.
+    #[inline]
+    pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<Launch> {
+        let launch = self.known.get_mut(&id)?;
+        let before = *launch;
+        if timed {
+            launch.came = Came::Operation;
+        } else if launch.came == Came::Nothing {
+            launch.came = Came::Untimed;
+        }
+        if launch.expected != Expected::Graph && launch.ageing != self.drain {
+            self.age(id);
+        }
+        Some(before)
+    }
+
+    /// The record of a call has come: the call, if it is remembered.
+    pub(super) fn recorded(&mut self, id: u32) -> Option<Launch> {
+        let launch = self.known.get_mut(&id)?;
+        self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
+        launch.is_recorded = true;
+        let launch = *launch;
+        if launch.fate == Fate::Own {
+            self.remove(id, |_no_instance| ());
+        } else {
+            self.age(id);
+        }
+        Some(launch)
+    }
+
+    pub(super) fn remove(&mut self, id: u32, mut free: impl FnMut(u32)) {
+        let Some(launch) = self.known.remove(&id) else { return };
+        self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
+        if launch.instance != NO_SLOT {
+            free(launch.instance);
+        }
+        if !self.within.is_empty() {
+            let slots = self.within.remove(&id).unwrap_or_default();
+            self.around -= slots.len().min(self.around);
+            slots.into_iter().for_each(free);
+        }
+    }
+
+    /// A drain that counts is over: forgets those of which nothing was heard in the last two, as far as they age.
+    pub(super) fn drained(&mut self, mut free: impl FnMut(u32)) {
+        if self.running.len() > MOST_THREADS {
+            // Most of them have ended.
+            std::mem::take(&mut self.running).into_values().for_each(|id| self.age(id));
+        }
+        if self.ageing.len() > DRAINS {
+            let aged = self.drain.wrapping_sub(DRAINS as u32);
+            for id in self.ageing.pop_front().unwrap_or_default() {
+                if self.known.get(&id).is_some_and(|launch| launch.ageing == aged) {
+                    self.remove(id, &mut free);
+                }
+            }
+        }
+        self.ageing.push_back(Vec::new());
+        self.drain = self.drain.wrapping_add(1).max(1);
+    }
+
+    /// From here on all of them are of an older window.
+    pub(super) fn clear(&mut self, mut free: impl FnMut(u32)) {
+        for launch in self.known.values_mut() {
+            if launch.instance != NO_SLOT {
+                free(launch.instance);
+            }
+            launch.instance = NO_SLOT;
+            if launch.fate == Fate::Counted {
+                launch.fate = Fate::Past;
+            }
+        }
+        self.within.drain().flat_map(|(_, slots)| slots).for_each(free);
+        self.around = 0;
+        (self.forgotten, self.forgotten_calls) = (0, 0);
+    }
+}
+
+fn ages(ageing: &mut VecDeque<Vec<u32>>, id: u32) {
+    if let Some(now) = ageing.back_mut() {
+        now.push(id);
+    }
+}

@@ -1,0 +1,191 @@
+//! Work and calls by node of the lineage tree.
+
+use std::collections::BTreeMap;
+
+use super::intervals::Busy;
+use super::totals::{Function, NodeTotals};
+use crate::record::{GpuOp, Work};
+use range_report::{GpuWork, MemoryWork};
+
+/// In place of a node, for operations whose launch is not known.
+pub(super) const UNMATCHED: u32 = u32::MAX;
+
+/// Intervals for which room is kept from one drain to the next.
+const MOST_ROOM: usize = 1 << 15;
+
+/// Counts and sums of operations; the time in which they ran is apart, since it needs them in order.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    operations: u64,
+    nanoseconds: u64,
+    memory: Vec<MemoryWork>,
+}
+
+impl Sums {
+    fn add(&mut self, op: &GpuOp, duration: u64) {
+        self.operations = self.operations.saturating_add(1);
+        self.nanoseconds = self.nanoseconds.saturating_add(duration);
+        if let Work::Memory(memory) = op.work {
+            self.add_memory(MemoryWork { kind: memory.kind, operations: 1, sum_ns: duration, bytes: memory.bytes });
+        }
+    }
+
+    fn add_memory(&mut self, more: MemoryWork) {
+        match self.memory.binary_search_by_key(&more.kind, |known| known.kind) {
+            Ok(at) => {
+                if let Some(known) = self.memory.get_mut(at) {
+                    known.operations = known.operations.saturating_add(more.operations);
+                    known.sum_ns = known.sum_ns.saturating_add(more.sum_ns);
+                    known.bytes = known.bytes.saturating_add(more.bytes);
+                }
+            }
+            Err(at) => self.memory.insert(at, more),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.operations = self.operations.saturating_add(other.operations);
+        self.nanoseconds = self.nanoseconds.saturating_add(other.nanoseconds);
+        other.memory.iter().for_each(|&memory| self.add_memory(memory));
+    }
+
+    fn work(self, busy: &Busy) -> GpuWork {
+        let Self { operations, nanoseconds: sum_ns, memory } = self;
+        GpuWork { operations, sum_ns, busy_ns: busy.sum(), memory }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    parent: u32,
+    own: Sums,
+    own_busy: Busy,
+    /// Of the whole subtree; while it has work of its own only, that.
+    total_busy: Option<Busy>,
+    calls: BTreeMap<Function, (u64, u64)>,
+}
+
+/// The interval of an operation that is not in any union yet.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    start: u64,
+    end: u64,
+    node: u32,
+    device: u32,
+}
+
+/// All nodes that did something, and their ancestors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lineage {
+    nodes: Vec<Option<Box<Node>>>,
+    unmatched: Sums,
+    unmatched_busy: Busy,
+    total_busy: Busy,
+    /// Of one drain, to be added in the order of their starts, so that unions lose nothing in a drain however it is ordered.
+    waiting: Vec<Interval>,
+}
+
+impl Lineage {
+    /// A node that is there, with its ancestors: node 0 for one that the tree does not have. A parent that was made after its child is none.
+    pub(super) fn place(&mut self, node: u32, parents: &[u32]) -> u32 {
+        let place = if (node as usize) < parents.len() { node } else { 0 };
+        let mut node = place;
+        loop {
+            if self.nodes.len() <= node as usize {
+                self.nodes.resize(node as usize + 1, None);
+            }
+            let parent = parents.get(node as usize).copied().filter(|&parent| parent < node).unwrap_or(0);
+            match self.nodes.get_mut(node as usize) {
+                Some(empty @ None) => *empty = Some(Box::new(Node { parent, ..Node::default() })),
+                _ => return place,
+            }
+            if node == 0 {
+                return place;
+            }
+            node = parent;
+        }
+    }
+
+    fn node(&mut self, node: u32) -> Option<&mut Node> {
+        self.nodes.get_mut(node as usize)?.as_deref_mut()
+    }
+
+    /// Counts an operation in a node that is there, or as [`UNMATCHED`].
+    pub(super) fn add(&mut self, node: u32, op: &GpuOp, duration: u64) {
+        match self.nodes.get_mut(node as usize) {
+            Some(Some(node)) => node.own.add(op, duration),
+            _ => self.unmatched.add(op, duration),
+        }
+        self.waiting.push(Interval { start: op.start, end: op.end, node, device: op.device });
+    }
+
+    /// Counts an API call in a node that is there.
+    pub(super) fn call(&mut self, node: u32, function: Function, duration: u64) {
+        if let Some(node) = self.node(node) {
+            let calls = node.calls.entry(function).or_default();
+            *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
+        }
+    }
+
+    /// Adds the intervals that wait to the unions of their nodes and of all above these.
+    pub(super) fn drained(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_unstable_by_key(|interval| (interval.start, interval.end));
+        for &Interval { start, end, node, device } in &waiting {
+            self.total_busy.add(device, start, end);
+            if node == UNMATCHED {
+                self.unmatched_busy.add(device, start, end);
+                continue;
+            }
+            let mut above = node;
+            while let Some(at) = self.node(above) {
+                if above == node {
+                    at.own_busy.add(device, start, end);
+                    if let Some(total) = &mut at.total_busy {
+                        total.add(device, start, end);
+                    }
+                } else {
+                    at.total_busy.get_or_insert_with(|| at.own_busy.clone()).add(device, start, end);
+                }
+                if above == 0 {
+                    break;
+                }
+                above = at.parent;
+            }
+        }
+        if waiting.capacity() <= MOST_ROOM {
+            waiting.clear();
+            self.waiting = waiting;
+        }
+    }
+
+    /// Nodes that did something, everything together, and what no launch is known of.
+    pub(super) fn totals(&self) -> (BTreeMap<u32, NodeTotals>, GpuWork, GpuWork) {
+        if !self.waiting.is_empty() {
+            let mut drained = self.clone();
+            drained.drained();
+            return drained.totals();
+        }
+        let mut sums: Vec<Sums> =
+            self.nodes.iter().map(|node| node.as_ref().map_or_else(Sums::default, |node| node.own.clone())).collect();
+        for at in (1..sums.len()).rev() {
+            let parent = self.nodes.get(at).and_then(Option::as_ref).map(|node| node.parent as usize);
+            let (above, below) = sums.split_at_mut(at);
+            if let (Some(above), Some(below)) = (parent.and_then(|parent| above.get_mut(parent)), below.first()) {
+                above.merge(below);
+            }
+        }
+        let mut all = sums.first().cloned().unwrap_or_default();
+        all.merge(&self.unmatched);
+        let mut nodes = BTreeMap::new();
+        for ((at, node), sums) in (0..).zip(&self.nodes).zip(sums) {
+            let Some(node) = node.as_ref().filter(|node| sums.operations > 0 || !node.calls.is_empty()) else {
+                continue;
+            };
+            let own = node.own.clone().work(&node.own_busy);
+            let total = sums.work(node.total_busy.as_ref().unwrap_or(&node.own_busy));
+            nodes.insert(at, NodeTotals { own, total, calls: node.calls.clone() });
+        }
+        (nodes, all.work(&self.total_busy), self.unmatched.clone().work(&self.unmatched_busy))
+    }
+}

@@ -1,0 +1,271 @@
+//! Memory that CUPTI writes records to.
+//!
+//! CUPTI asks for buffers whenever it likes and must get one each time: libraries before CUDA 12.9 crash without. Within the budget it gets large ones,
+//! kept and used again. Beyond, it gets small ones whose records are counted and thrown away, so that what stays behind is no more work. A buffer that waits to be
+//! read is of the budget too.
+//!
+//! CUPTI asks on threads that launch. New memory costs them a page fault for every 19 launches, so a buffer that was written before is kept ready.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+use parking_lot::Mutex;
+
+/// Bytes of a buffer within the budget, and of one beyond it.
+const LARGE: usize = 4 << 20;
+const SMALL: usize = 64 << 10;
+
+/// Records begin at multiples of 8; a cache line keeps buffers of two threads apart.
+const ALIGNMENT: usize = 64;
+
+/// What a buffer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Its records are read.
+    Kept,
+    /// Its records are beyond the budget.
+    Scratch,
+}
+
+impl Role {
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Kept => LARGE,
+            Self::Scratch => SMALL,
+        }
+    }
+}
+
+/// All buffers of the process: CUPTI's requests say nothing of whom they are for.
+pub(crate) struct Pool(Mutex<Buffers>);
+
+struct Buffers {
+    /// Large buffers there may be, and are.
+    most: usize,
+    large: usize,
+    /// Addresses that nobody has, and those that CUPTI has.
+    idle: Vec<(usize, Role)>,
+    out: Vec<(usize, Role)>,
+    /// Whether idle buffers are kept.
+    is_in_use: bool,
+}
+
+/// A buffer that CUPTI has handed back, until its records have been read: it is handed out again when this is dropped.
+pub struct Filled {
+    pool: &'static Pool,
+    address: usize,
+    role: Role,
+    valid: usize,
+}
+
+impl Filled {
+    pub(super) fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its records.
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        let buffer = std::ptr::with_exposed_provenance_mut(self.address);
+        // SAFETY: the buffer has `role.bytes()` bytes, of which `valid` are no more, and was zeroed when it was made, so that every byte has a value. CUPTI does not
+        // write it any more, and it is in no list until this is dropped: it is ours alone, for as long as `self` is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(buffer, self.valid) }
+    }
+}
+
+impl std::fmt::Debug for Filled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.valid)
+    }
+}
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        self.pool.0.lock().put_back(self.address, self.role);
+    }
+}
+
+impl Pool {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Buffers { most: 2, large: 0, idle: Vec::new(), out: Vec::new(), is_in_use: true }))
+    }
+
+    /// Sets the budget, of at least two large buffers.
+    pub(crate) fn allow(&self, bytes: usize) {
+        let mut buffers = self.0.lock();
+        buffers.most = (bytes / LARGE).max(2);
+        buffers.is_in_use = true;
+    }
+
+    /// Has a large buffer ready for the next request, if the budget allows one more. On a thread that nobody waits for.
+    pub(crate) fn prepare(&self) {
+        let lacks = |buffers: &Buffers| !buffers.has(Role::Kept) && buffers.large < buffers.most && buffers.is_in_use;
+        if lacks(&self.0.lock()) {
+            let address = make(Role::Kept); // without the lock: this takes a while
+            let mut buffers = self.0.lock();
+            buffers.large += usize::from(address != 0); // perhaps one beyond the budget, and then
+            let is_wanted = buffers.large <= buffers.most && buffers.is_in_use;
+            match address {
+                0 => {}
+                address if is_wanted => buffers.idle.push((address, Role::Kept)),
+                address => buffers.free(address, Role::Kept),
+            }
+        }
+    }
+
+    /// A buffer for CUPTI and its size. Null only where the system has no memory left.
+    pub(crate) fn take(&self) -> (*mut u8, usize) {
+        let mut buffers = self.0.lock();
+        let role = if buffers.has(Role::Kept) || buffers.large < buffers.most { Role::Kept } else { Role::Scratch };
+        match buffers.take(role) {
+            0 => (std::ptr::with_exposed_provenance_mut(buffers.take(Role::Scratch)), SMALL),
+            address => (std::ptr::with_exposed_provenance_mut(address), role.bytes()),
+        }
+    }
+
+    /// Takes a buffer back from CUPTI, with so many bytes of records; `None` for one that was not handed out here.
+    pub(crate) fn take_back(&'static self, buffer: *mut u8, valid: usize) -> Option<Filled> {
+        let mut buffers = self.0.lock();
+        let place = buffers.out.iter().position(|(address, _)| *address == buffer.addr())?;
+        let (address, role) = buffers.out.swap_remove(place);
+        Some(Filled { pool: self, address, role, valid: valid.min(role.bytes()) })
+    }
+
+    /// Buffers that CUPTI has.
+    pub(crate) fn handed_out(&self) -> usize {
+        self.0.lock().out.len()
+    }
+
+    /// Returns to the system what CUPTI does not have, and what waits to be read, as soon as that was.
+    pub(crate) fn release(&self) {
+        let mut buffers = self.0.lock();
+        buffers.is_in_use = false;
+        for (address, role) in std::mem::take(&mut buffers.idle) {
+            buffers.free(address, role);
+        }
+    }
+}
+
+impl Buffers {
+    fn has(&self, wanted: Role) -> bool {
+        self.idle.iter().any(|(_, role)| *role == wanted)
+    }
+
+    /// The address of an idle or of a new buffer; 0 where there is no memory.
+    fn take(&mut self, wanted: Role) -> usize {
+        let address = match self.idle.iter().rposition(|(_, role)| *role == wanted) {
+            Some(place) => self.idle.swap_remove(place).0,
+            None => {
+                let address = make(wanted);
+                self.large += usize::from(wanted == Role::Kept && address != 0);
+                address
+            }
+        };
+        if address != 0 {
+            self.out.push((address, wanted));
+        }
+        address
+    }
+
+    /// The address is in none of the lists.
+    fn put_back(&mut self, address: usize, role: Role) {
+        if self.is_in_use {
+            self.idle.push((address, role));
+        } else {
+            self.free(address, role);
+        }
+    }
+
+    /// The address is in none of the lists any more.
+    fn free(&mut self, address: usize, role: Role) {
+        self.large -= usize::from(role == Role::Kept);
+        // SAFETY: the address came from `make` with this role; it has left the only list it was in or its `Filled`, without which nobody has a slice of it.
+        unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address), layout(role)) };
+    }
+}
+
+/// A new buffer, all of it written; 0 where there is no memory.
+fn make(role: Role) -> usize {
+    // SAFETY: the layout has a size. Zeroed, so that all of it may be read as bytes, whatever CUPTI leaves out.
+    unsafe { alloc_zeroed(layout(role)) }.expose_provenance()
+}
+
+const fn layout(role: Role) -> Layout {
+    // SAFETY: the alignment is a power of two, and the sizes are multiples of it far below `isize::MAX`.
+    unsafe { Layout::from_size_align_unchecked(role.bytes(), ALIGNMENT) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(large: usize) -> &'static Pool {
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        pool.allow(large * LARGE);
+        pool
+    }
+
+    #[test]
+    fn beyond_the_budget_buffers_are_small_and_told_apart() {
+        let pool = pool(3);
+        let taken: Vec<(*mut u8, usize)> = (0..5).map(|_| pool.take()).collect();
+        let sizes: Vec<usize> = taken.iter().map(|(_, size)| *size).collect();
+        assert_eq!(sizes, [LARGE, LARGE, LARGE, SMALL, SMALL]);
+        assert!(taken.iter().all(|(buffer, _)| !buffer.is_null() && buffer.addr() % ALIGNMENT == 0));
+        assert_eq!(pool.handed_out(), 5);
+        for (number, (buffer, _)) in taken.iter().enumerate() {
+            let mut filled = pool.take_back(*buffer, SMALL + 1).expect("one that was handed out");
+            let (role, bytes) = if number < 3 { (Role::Kept, SMALL + 1) } else { (Role::Scratch, SMALL) };
+            assert_eq!((filled.role(), filled.bytes().len()), (role, bytes));
+            assert!(pool.take_back(*buffer, 0).is_none(), "not a second time");
+        }
+        assert_eq!(pool.handed_out(), 0);
+        let again: Vec<(*mut u8, usize)> = (0..4).map(|_| pool.take()).collect();
+        assert_eq!(again[3].1, SMALL);
+        assert!(again.iter().all(|buffer| taken.contains(buffer)), "buffers are used again");
+        pool.release();
+        again.iter().for_each(|(buffer, _)| drop(pool.take_back(*buffer, 0)));
+        let buffers = pool.0.lock();
+        assert_eq!((buffers.large, buffers.idle.len(), buffers.out.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_waits_to_be_read_is_of_the_budget() {
+        let pool = pool(3);
+        let taken: Vec<_> = (0..3).map(|_| pool.take().0).collect();
+        let mut filled: Vec<_> = taken.iter().filter_map(|buffer| pool.take_back(*buffer, 8)).collect();
+        assert_eq!((pool.handed_out(), pool.take().1), (0, SMALL));
+        drop(filled.pop());
+        assert_eq!([pool.take().1, pool.take().1], [LARGE, SMALL]);
+        pool.release();
+        assert_eq!(pool.0.lock().large, 3);
+        drop(filled);
+        assert_eq!(pool.0.lock().large, 1, "with the session goes what was read");
+    }
+
+    #[test]
+    fn one_is_ready_within_the_budget() {
+        let pool = pool(2);
+        let counts = || {
+            let buffers = pool.0.lock();
+            (buffers.idle.len(), buffers.large)
+        };
+        (0..2).for_each(|_| pool.prepare());
+        assert_eq!(counts(), (1, 1));
+        let taken = [pool.take(), pool.take()];
+        pool.prepare();
+        assert_eq!(counts(), (0, 2));
+        taken.iter().for_each(|(buffer, _)| drop(pool.take_back(*buffer, 0)));
+        pool.release();
+        pool.prepare();
+        assert_eq!(counts(), (0, 0), "after the end of the session");
+    }
+
+    #[test]
+    fn there_are_at_least_two_buffers() {
+        let pool = pool(0);
+        let sizes: Vec<usize> = (0..3).map(|_| pool.take().1).collect();
+        assert_eq!(sizes, [LARGE, LARGE, SMALL]);
+        assert!(pool.take_back(std::ptr::without_provenance_mut(0x1234), 0).is_none());
+        assert_eq!(pool.handed_out(), 3);
+    }
+}

@@ -1,0 +1,123 @@
+//! Functions of the driver that put work on a GPU, by CUPTI's number (cbid) and name.
+//!
+//! The numbers have not changed since they were given; a library that is older than a function does not know its number. Launches, copies and
+//! sets are here: what makes records of the kinds that are read. Prefetches, host functions and stream-ordered allocations are enqueued too, but
+//! no such record comes of them.
+
+/// Numbers are below this.
+const END: usize = 1024;
+
+/// Number and name, in ascending order.
+#[rustfmt::skip]
+pub const ENQUEUE: &[(u32, &str)] = &[
+    (115, "cuLaunch"), (116, "cuLaunchGrid"), (117, "cuLaunchGridAsync"),
+    (216, "cuMemsetD8Async"), (218, "cuMemsetD16Async"), (220, "cuMemsetD32Async"),
+    (222, "cuMemsetD2D8Async"), (224, "cuMemsetD2D16Async"), (226, "cuMemsetD2D32Async"),
+    (249, "cuMemsetD8_v2"), (250, "cuMemsetD16_v2"), (251, "cuMemsetD32_v2"),
+    (252, "cuMemsetD2D8_v2"), (253, "cuMemsetD2D16_v2"), (254, "cuMemsetD2D32_v2"),
+    (276, "cuMemcpyHtoD_v2"), (277, "cuMemcpyHtoDAsync_v2"), (278, "cuMemcpyDtoH_v2"), (279, "cuMemcpyDtoHAsync_v2"),
+    (280, "cuMemcpyDtoD_v2"), (281, "cuMemcpyDtoDAsync_v2"), (282, "cuMemcpyAtoH_v2"), (283, "cuMemcpyAtoHAsync_v2"),
+    (284, "cuMemcpyAtoD_v2"), (285, "cuMemcpyDtoA_v2"), (286, "cuMemcpyAtoA_v2"),
+    (287, "cuMemcpy2D_v2"), (288, "cuMemcpy2DUnaligned_v2"), (289, "cuMemcpy2DAsync_v2"),
+    (290, "cuMemcpy3D_v2"), (291, "cuMemcpy3DAsync_v2"), (292, "cuMemcpyHtoA_v2"), (293, "cuMemcpyHtoAAsync_v2"),
+    (305, "cuMemcpy"), (306, "cuMemcpyAsync"), (307, "cuLaunchKernel"),
+    (318, "cuMemcpyPeer"), (319, "cuMemcpyPeerAsync"), (320, "cuMemcpy3DPeer"), (321, "cuMemcpy3DPeerAsync"),
+    (397, "cuMemcpyHtoD_v2_ptds"), (398, "cuMemcpyDtoH_v2_ptds"), (399, "cuMemcpyDtoD_v2_ptds"),
+    (400, "cuMemcpyDtoA_v2_ptds"), (401, "cuMemcpyAtoD_v2_ptds"), (402, "cuMemcpyHtoA_v2_ptds"),
+    (403, "cuMemcpyAtoH_v2_ptds"), (404, "cuMemcpyAtoA_v2_ptds"), (405, "cuMemcpy2D_v2_ptds"),
+    (406, "cuMemcpy2DUnaligned_v2_ptds"), (407, "cuMemcpy3D_v2_ptds"), (408, "cuMemcpy_ptds"),
+    (409, "cuMemcpyPeer_ptds"), (410, "cuMemcpy3DPeer_ptds"),
+    (411, "cuMemsetD8_v2_ptds"), (412, "cuMemsetD16_v2_ptds"), (413, "cuMemsetD32_v2_ptds"),
+    (414, "cuMemsetD2D8_v2_ptds"), (415, "cuMemsetD2D16_v2_ptds"), (416, "cuMemsetD2D32_v2_ptds"),
+    (418, "cuMemcpyAsync_ptsz"), (419, "cuMemcpyHtoAAsync_v2_ptsz"), (420, "cuMemcpyAtoHAsync_v2_ptsz"),
+    (421, "cuMemcpyHtoDAsync_v2_ptsz"), (422, "cuMemcpyDtoHAsync_v2_ptsz"), (423, "cuMemcpyDtoDAsync_v2_ptsz"),
+    (424, "cuMemcpy2DAsync_v2_ptsz"), (425, "cuMemcpy3DAsync_v2_ptsz"), (426, "cuMemcpyPeerAsync_ptsz"),
+    (427, "cuMemcpy3DPeerAsync_ptsz"),
+    (428, "cuMemsetD8Async_ptsz"), (429, "cuMemsetD16Async_ptsz"), (430, "cuMemsetD32Async_ptsz"),
+    (431, "cuMemsetD2D8Async_ptsz"), (432, "cuMemsetD2D16Async_ptsz"), (433, "cuMemsetD2D32Async_ptsz"),
+    (442, "cuLaunchKernel_ptsz"), (477, "cuLaunchCooperativeKernel"), (478, "cuLaunchCooperativeKernel_ptsz"),
+    (480, "cuLaunchCooperativeKernelMultiDevice"), (514, "cuGraphLaunch"), (515, "cuGraphLaunch_ptsz"),
+    (652, "cuLaunchKernelEx"), (653, "cuLaunchKernelEx_ptsz"),
+    (776, "cuMemcpyBatchAsync"), (777, "cuMemcpyBatchAsync_ptsz"),
+    (778, "cuMemcpy3DBatchAsync"), (779, "cuMemcpy3DBatchAsync_ptsz"),
+    (796, "cuMemcpyBatchAsync_v2"), (797, "cuMemcpyBatchAsync_v2_ptsz"),
+    (798, "cuMemcpy3DBatchAsync_v2"), (799, "cuMemcpy3DBatchAsync_v2_ptsz"),
+    (837, "cuMemcpyWithAttributesAsync"), (838, "cuMemcpyWithAttributesAsync_ptsz"),
+    (839, "cuMemcpy3DWithAttributesAsync"), (840, "cuMemcpy3DWithAttributesAsync_ptsz"),
+];
+
+/// Functions of the driver that only ask or set something, in well under a microsecond: entries of these are worth nothing but where our own calls of them are to
+/// be told from the program's. cudarc asks for the current context before each call that it makes.
+pub(crate) const SLIGHT: &[&str] = &[
+    "cuCtxGetApiVersion",
+    "cuCtxGetCurrent",
+    "cuCtxGetDevice",
+    "cuCtxPopCurrent_v2",
+    "cuCtxPushCurrent_v2",
+    "cuCtxSetCurrent",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDriverGetVersion",
+    "cuEventElapsedTime",
+    "cuEventElapsedTime_v2",
+    "cuEventQuery",
+    "cuFuncGetAttribute",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuPointerGetAttribute",
+    "cuPointerGetAttributes",
+    "cuStreamGetCaptureInfo",
+    "cuStreamGetCaptureInfo_v2",
+    "cuStreamGetCtx",
+    "cuStreamIsCapturing",
+    "cuStreamQuery",
+    "cuThreadExchangeStreamCaptureMode",
+];
+
+/// Numbers of functions are below this.
+pub(crate) const NUMBERS: u32 = END as u32;
+
+/// A bit for each number.
+static BITS: [u64; END / 64] = {
+    let mut bits = [0; END / 64];
+    let mut next = 0;
+    while next < ENQUEUE.len() {
+        let number = ENQUEUE[next].0 as usize;
+        bits[number / 64] |= 1 << (number % 64);
+        next += 1;
+    }
+    bits
+};
+
+/// Whether operations on a GPU come of this function of the driver.
+pub(crate) fn enqueues(cbid: u32) -> bool {
+    const LAUNCH_KERNEL: u32 = 307; // the usual one: without a look at the table
+    cbid == LAUNCH_KERNEL || BITS.get(cbid as usize / 64).is_some_and(|word| word >> (cbid % 64) & 1 == 1)
+}
+
+/// Whether this function of the driver launches a graph, so that many operations share its correlation id.
+pub fn is_graph_launch(cbid: u32) -> bool {
+    matches!(cbid, 514 | 515)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bits_are_those_of_the_table() {
+        assert!(ENQUEUE.is_sorted_by(|a, b| a.0 < b.0));
+        let listed: Vec<u32> = ENQUEUE.iter().map(|(number, _)| *number).collect();
+        let bits: Vec<u32> = (0..5000).filter(|number| enqueues(*number)).collect();
+        assert_eq!(bits, listed);
+        assert!(!enqueues(u32::MAX));
+    }
+
+    #[test]
+    fn graph_launches_are_those_of_that_name() {
+        for (number, name) in ENQUEUE {
+            assert_eq!(is_graph_launch(*number), name.starts_with("cuGraphLaunch"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What is asked of the CUDA driver for CUPTI's sake: that it is initialised, that there is a device, and that contexts come to rest.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_uint};
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use libloading::Library;
+use parking_lot::{Condvar, Mutex};
+
+use super::unavailable::Unavailable;
+use crate::driver::{CudaError, Driver, Handle};
+
+/// Contexts that are remembered; more than a process has.
+const MOST: usize = 64;
+
+/// How long a thread that destroys a context waits for the end of our use of it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The driver, initialised, with a device.
+pub(crate) struct Device {
+    driver: &'static Driver,
+    synchronize: unsafe extern "C" fn() -> c_int,
+    pub(crate) driver_version: i32,
+    /// Names of the devices by their number; empty where the driver does not say.
+    pub(crate) names: Vec<Arc<str>>,
+}
+
+impl Device {
+    /// Initialises the driver, which does nothing where that has been done, and counts its devices.
+    pub(crate) fn find() -> Result<Self, Unavailable> {
+        let driver = Driver::get().map_err(|missing| Unavailable::Driver(missing.to_string()))?;
+        let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+        // SAFETY: the library is loaded already, `driver` holds it; this counts one more user, for ever.
+        let library = unsafe { Library::new(name) }.map_err(|error| Unavailable::Driver(error.to_string()))?;
+        let library = ManuallyDrop::new(library);
+        let lacks = |function: &str| Unavailable::Driver(format!("the CUDA driver has no `{function}`"));
+        // SAFETY: `cuInit` takes flags and returns a code, in every version of the driver.
+        let init = unsafe { library.get::<unsafe extern "C" fn(c_uint) -> c_int>(b"cuInit\0") };
+        // SAFETY: `cuDeviceGetCount` writes one integer and returns a code.
+        let count = unsafe { library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"cuDeviceGetCount\0") };
+        // SAFETY: `cuCtxSynchronize` takes nothing and returns a code.
+        let synchronize = unsafe { library.get::<unsafe extern "C" fn() -> c_int>(b"cuCtxSynchronize\0") };
+        let init = init.map_err(|_| lacks("cuInit"))?;
+        let count = count.map_err(|_| lacks("cuDeviceGetCount"))?;
+        let synchronize = *synchronize.map_err(|_| lacks("cuCtxSynchronize"))?;
+        // SAFETY: 0 is the one value that the flags may have.
+        match unsafe { init(0) } {
+            0 => {}
+            code => return Err(Unavailable::NoDevice { function: "cuInit", code }),
+        }
+        let mut devices = 0;
+        // SAFETY: writes one integer.
+        match unsafe { count(&raw mut devices) } {
+            0 if devices > 0 => {}
+            code => return Err(Unavailable::NoDevice { function: "cuDeviceGetCount", code }),
+        }
+        let driver_version = driver.version().unwrap_or(0);
+        // Now, before CUPTI watches: these calls are not the program's.
+        let name = |device| driver.device_name(device).unwrap_or_default().into();
+        Ok(Self { driver, synchronize, driver_version, names: (0..devices).map(name).collect() })
+    }
+
+    /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Whether each wait ended well: after one that did not, work may
+    /// be missing.
+    pub(crate) fn synchronize(&self, contexts: &Contexts) -> bool {
+        const DEINITIALIZED: CudaError = CudaError(4);
+        let mut all = true;
+        for context in contexts.live() {
+            let wait = || {
+                self.driver.relaxed(|| {
+                    self.driver.in_context(context, || {
+                        // SAFETY: waits for the context that has just been made current; nothing is passed.
+                        match unsafe { (self.synchronize)() } {
+                            0 => Ok(()),
+                            code => Err(CudaError(code)),
+                        }
+                    })
+                })
+            };
+            let Some(waited) = contexts.using(context, wait) else { continue }; // destroyed meanwhile, and its work over
+            all &= waited.is_ok();
+            if waited == Err(DEINITIALIZED) {
+                break;
+            }
+        }
+        all
+    }
+}
+
+/// Contexts in which work was launched and that have not been destroyed. Written in callbacks, without a lock.
+///
+/// One that another thread destroys is not used meanwhile: it leaves the list before it is destroyed, and its end waits for a use that has begun.
+#[repr(C)] // the contexts first: see `Session`
+pub(crate) struct Contexts {
+    live: [AtomicUsize; MOST],
+    used: Mutex<Used>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Used {
+    context: Handle,
+    /// Whether the use is no longer waited for.
+    is_given_up: bool,
+}
+
+/// Where the first of them is.
+#[cfg(all(test, target_pointer_width = "64"))]
+pub(super) const FIRST: usize = std::mem::offset_of!(Contexts, live);
+
+impl Contexts {
+    pub(crate) fn new() -> Self {
+        Self { live: [const { AtomicUsize::new(0) }; MOST], used: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Runs `body`, which uses the context, unless it is gone. One use at a time.
+    fn using<T>(&self, context: Handle, body: impl FnOnce() -> T) -> Option<T> {
+        {
+            // Under the lock: who takes it off the list sees this use, or is seen here.
+            let mut used = self.used.lock();
+            if !self.live.iter().any(|slot| slot.load(Relaxed) == context) {
+                return None;
+            }
+            used.context = context;
+        }
+        let result = body();
+        self.used.lock().context = 0;
+        self.changed.notify_all();
+        Some(result)
+    }
+
+    /// A use that is not over after so long is not waited for: the process is about to end.
+    pub(crate) fn give_up(&self) {
+        self.used.lock().is_given_up = true;
+        self.changed.notify_all();
+    }
+
+    /// Remembers a context. The usual one, the first, costs one load.
+    #[inline(always)]
+    pub(crate) fn saw(&self, context: Handle) {
+        if self.live.first().is_some_and(|first| first.load(Relaxed) != context) {
+            self.saw_another(context);
+        }
+    }
+
+    #[inline(never)]
+    fn saw_another(&self, context: Handle) {
+        if context == 0 {
+            return;
+        }
+        for slot in &self.live {
+            let held = slot.load(Relaxed);
+            if held == context {
+                return;
+            }
+            if held == 0 {
+                match slot.compare_exchange(0, context, Relaxed, Relaxed) {
+                    Ok(_) => return,
+                    Err(other) if other == context => return,
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Forgets a context, which may be there twice where two threads met a hole. On the thread that is about to destroy it: waits until it is not used, a second at
+    /// most, since whoever uses it may wait for something that this thread holds.
+    pub(crate) fn gone(&self, context: Handle) {
+        for slot in &self.live {
+            let _other = slot.compare_exchange(context, 0, Relaxed, Relaxed);
+        }
+        let is_used = |used: &mut Used| used.context == context && !used.is_given_up;
+        let _in_time = self.changed.wait_while_for(&mut self.used.lock(), is_used, PATIENCE);
+    }
+
+    fn live(&self) -> Vec<Handle> {
+        let mut live: Vec<Handle> = self.live.iter().map(|slot| slot.load(Relaxed)).filter(|held| *held != 0).collect();
+        live.sort_unstable();
+        live.dedup();
+        live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_are_remembered_once_until_they_are_gone() {
+        let contexts = Contexts::new();
+        for context in [0, 0x10, 0x20, 0x10, 0x30] {
+            contexts.saw(context);
+        }
+        assert_eq!(contexts.live(), [0x10, 0x20, 0x30]);
+        contexts.gone(0x10);
+        contexts.saw(0x30); // into the hole
+        contexts.gone(0x40);
+        assert_eq!(contexts.live(), [0x20, 0x30]);
+        contexts.gone(0x30);
+        assert_eq!(contexts.live(), [0x20]);
+        (1..=100).for_each(|context| contexts.saw(context));
+        assert_eq!(contexts.live().len(), MOST);
+    }
+
+    #[test]
+    fn a_context_is_not_destroyed_while_it_is_used_nor_used_afterwards() {
+        let contexts = Contexts::new();
+        [0x10, 0x20].into_iter().for_each(|context| contexts.saw(context));
+        let is_live = |context| contexts.live().contains(&context);
+        let (destroy, may_be_destroyed) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let used = contexts.using(0x10, || {
+                scope.spawn(|| {
+                    contexts.gone(0x20); // another one
+                    contexts.gone(0x10);
+                    destroy.send(()).unwrap();
+                });
+                while is_live(0x10) {
+                    std::thread::yield_now();
+                }
+                may_be_destroyed.recv_timeout(PATIENCE / 4).is_ok()
+            });
+            assert_eq!(used, Some(false));
+            may_be_destroyed.recv().unwrap();
+        });
+        assert_eq!(contexts.using(0x10, || ()), None);
+    }
+
+    #[test]
+    fn a_use_that_was_given_up_holds_nothing_up() {
+        let contexts = Contexts::new();
+        contexts.saw(0x10);
+        let began = std::time::Instant::now();
+        contexts.using(0x10, || {
+            contexts.give_up();
+            contexts.gone(0x10);
+        });
+        assert!(began.elapsed() < PATIENCE);
+    }
+}

@@ -1,0 +1,249 @@
+//! What CUPTI calls: for a buffer, with a buffer, at the entry of an API call, and for the time.
+//!
+//! No panic leaves these functions, and none of them calls CUDA. They run on threads of the program, of CUPTI, and of whoever flushes.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::buffers::{Pool, Role};
+use super::calls;
+use super::decode::{self, Record, Records, Step};
+use super::library::Domain;
+use super::session::Session;
+use super::{Lost, Recorded, Sink};
+use crate::forks;
+use crate::record::Work;
+
+/// Where buffers come from.
+pub(super) static POOL: Pool = Pool::new();
+
+/// Whom buffers are for: a session that lives as long as the process, or null.
+static CURRENT: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Sends buffers to `session`, or to nobody.
+pub(super) fn set_current(session: Option<&'static Session>) {
+    let session = session.map_or(std::ptr::null_mut(), |session| std::ptr::from_ref(session).cast_mut());
+    CURRENT.store(session, Ordering::Release);
+}
+
+fn current() -> Option<&'static Session> {
+    // SAFETY: null, or made from a `&'static Session` in `set_current`.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+}
+
+/// In a forked child, before it goes on: so calls of CUDA, of which each would have to ask, need not.
+pub fn forked() {
+    if let Some(session) = current() {
+        session.sink.forked();
+    }
+}
+
+/// Runs `body`, whose panic ends here: above is C.
+fn guarded(body: impl FnOnce()) {
+    let _reported_by_the_panic_hook = catch_unwind(AssertUnwindSafe(body));
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC, without a system call.
+#[cfg(unix)]
+pub extern "C" fn clock() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct; the clock exists on every Unix.
+    let _always_there = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// Nanoseconds since the first reading.
+#[cfg(not(unix))]
+pub extern "C" fn clock() -> u64 {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
+}
+
+/// CUPTI wants a buffer.
+///
+/// # Safety
+///
+/// The three pointers may be written through.
+pub(super) unsafe extern "C" fn on_request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
+    guarded(|| {
+        let (address, bytes) = if forks::is_child() { (std::ptr::null_mut(), 0) } else { POOL.take() };
+        // SAFETY: CUPTI passes pointers to three variables of its own. 0 records mean as many as there is room for.
+        unsafe {
+            buffer.write(address);
+            size.write(if address.is_null() { 0 } else { bytes });
+            most_records.write(0);
+        }
+    });
+}
+
+/// CUPTI hands a buffer back.
+///
+/// # Safety
+///
+/// A buffer of [`POOL`]'s is not written any more.
+pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
+    guarded(|| {
+        if forks::is_child() {
+            return;
+        }
+        let Some(session) = current() else { return drop(POOL.take_back(buffer, valid)) };
+        // Begun while the buffer still counts as out: a flush that finds none out takes all for delivered.
+        let _delivery = session.delivery.begin();
+        let Some(mut filled) = POOL.take_back(buffer, valid) else { return };
+        match filled.role() {
+            Role::Kept => {
+                number(session, filled.bytes());
+                session.sink.filled(filled);
+            }
+            Role::Scratch => {
+                let mut over_budget = 0;
+                let unreadable = read(session, filled.bytes(), |_| over_budget += 1);
+                drop(filled); // before the sink takes its time
+                session.sink.lost(Lost { unreadable, over_budget });
+            }
+        }
+    });
+}
+
+/// Reads the records of a buffer, whose kernels' names are numbers by now. Returns how many cannot be read.
+pub(super) fn read(session: &Session, bytes: &mut [u8], mut each: impl FnMut(Recorded)) -> u64 {
+    let (mut place, mut unreadable) = (0, 0);
+    loop {
+        let mut records = Records::new(bytes, &session.strides);
+        records.go_on_at(place);
+        let unknown = loop {
+            match records.step() {
+                Step::Record(Record::Other) => {}
+                Step::Record(Record::Call(call)) => each(Recorded::Call(call)),
+                Step::Record(Record::Op { mut op, name }) => {
+                    if let Work::Kernel(kernel) = &mut op.work {
+                        kernel.name = name as u32;
+                    }
+                    each(Recorded::Op(op));
+                }
+                Step::Unknown(place) => break place,
+                Step::Cut(_) => return unreadable + 1,
+                Step::End => return unreadable,
+            }
+        };
+        unreadable += 1;
+        match step_over(session, bytes, unknown) {
+            Some(next) => place = next,
+            None => return unreadable,
+        }
+    }
+}
+
+/// The place after a record of a kind that was not there when strides were measured. The library knows how to step over it, or nobody does.
+fn step_over(session: &Session, bytes: &mut [u8], unknown: usize) -> Option<usize> {
+    session.library.next_record(bytes, Some(unknown)).ok().filter(|next| *next > unknown && *next < bytes.len())
+}
+
+/// Takes the names of kernels, and puts their numbers in their place.
+fn number(session: &Session, bytes: &mut [u8]) {
+    let (mut address, mut number) = (0, 0);
+    let mut number_of = |name| {
+        if name != address || address == 0 {
+            // SAFETY: the address is from a kernel's record that CUPTI has just delivered, with which its name comes.
+            number = unsafe { intern(session, name) };
+            address = name;
+        }
+        number
+    };
+    let mut place = Some(0);
+    while let Some(next) = place {
+        let unknown = decode::number(bytes, next, &session.strides, &mut number_of);
+        place = unknown.and_then(|unknown| step_over(session, bytes, unknown));
+    }
+}
+
+/// Number of the kernel whose name is at this address.
+///
+/// # Safety
+///
+/// The address is 0 or that of a text that ends with NUL.
+unsafe fn intern(session: &Session, address: u64) -> u32 {
+    let Ok(place @ 1..) = usize::try_from(address) else { return session.names.intern(0, b"") };
+    // SAFETY: the caller's promise; it is read before anything can unload the kernel's module on this thread.
+    let symbol = unsafe { CStr::from_ptr(std::ptr::with_exposed_provenance::<c_char>(place)) };
+    session.names.intern(address, symbol.to_bytes())
+}
+
+/// Places in the data that CUPTI passes with a call of the API.
+const SITE: usize = 0;
+const CONTEXT: usize = 40;
+const CORRELATION: usize = 64;
+
+/// A call begins or ends, or a context is about to be destroyed. Of calls in forked children the sink knows: see [`forked`].
+///
+/// # Safety
+///
+/// `user` is the `&'static Session` that subscribed, whose sink is an `S`, and `data` what CUPTI passes for the domain.
+pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
+    user: *mut c_void,
+    domain: u32,
+    number: u32,
+    data: *const c_void,
+) {
+    /// The site of a call's entry.
+    const ENTRY: u32 = 0;
+    if data.is_null() {
+        return;
+    }
+    if domain != Domain::Driver as u32 {
+        // SAFETY: the caller's promise.
+        return unsafe { on_resource(user, domain, number, data) };
+    }
+    // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts for the call; the site is its first word.
+    if unsafe { data.byte_add(SITE).cast::<u32>().read() } == ENTRY {
+        // SAFETY: the caller's promise.
+        unsafe { on_entry::<S>(user, number, data) } // else nothing, in half of all: CUPTI tells of both ends of a call or of none
+    }
+}
+
+/// A call of the driver begins.
+///
+/// # Safety
+///
+/// As for [`on_call`].
+#[inline(never)]
+unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32, data: *const c_void) {
+    guarded(|| {
+        // SAFETY: the caller's promise: sessions are never freed.
+        let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
+        // SAFETY: as for the site in `on_call`.
+        let (context, correlation) = unsafe {
+            (data.byte_add(CONTEXT).cast::<*const c_void>().read(), data.byte_add(CORRELATION).cast::<u32>().read())
+        };
+        let enqueues = calls::enqueues(number);
+        if enqueues {
+            session.contexts.saw(context.expose_provenance());
+        }
+        // SAFETY: the caller's promise. So nothing is looked up by the type: this is on the way of each launch.
+        let sink = unsafe { &*std::ptr::from_ref(session.sink).cast::<S>() };
+        sink.entered(number, correlation, enqueues);
+    });
+}
+
+/// A context is about to be destroyed.
+///
+/// # Safety
+///
+/// As for [`on_call`].
+#[cold]
+#[inline(never)]
+unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
+    const CONTEXT_ENDS: u32 = 2;
+    if forks::is_child() || domain != Domain::Resource as u32 || number != CONTEXT_ENDS {
+        return;
+    }
+    guarded(|| {
+        // SAFETY: the caller's promise: sessions are never freed.
+        let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
+        // SAFETY: the data of a resource callback begins with the context.
+        let context = unsafe { data.cast::<*const c_void>().read() };
+        session.contexts.gone(context.expose_provenance());
+    });
+}

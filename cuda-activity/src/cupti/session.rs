@@ -1,0 +1,411 @@
+//! A session with CUPTI, from subscription to its end.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use once_cell::sync::OnceCell;
+use parking_lot::{Condvar, Mutex};
+
+use super::context::{Contexts, Device};
+use super::library::{self, Code, Domain, Library, OnCall, Subscriber};
+use super::names::Names;
+use super::receive::{self, POOL};
+use super::strides::{Kind, Strides};
+use super::unavailable::{Unavailable, cuda_version};
+use super::{Filled, Options, Recorded, Sink, calls};
+use crate::forks;
+use crate::own_calls::within;
+use crate::record::Api;
+
+/// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+const LAST_PATIENCE: Duration = Duration::from_millis(400);
+
+/// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: where perhaps none is complete, and where all are due.
+const MAY_COME: Duration = Duration::from_millis(10);
+const IS_DUE: Duration = Duration::from_millis(100);
+
+/// How long for the next one, and for all that comes.
+const NEXT: Duration = Duration::from_millis(2);
+const ALL: Duration = Duration::from_secs(2);
+
+/// Whether there is a session that has not been finished.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// CUPTI at work for one sink. Lives as long as the process, as do all that CUPTI may still call.
+#[repr(C, align(64))] // what each call of the driver touches comes first: the sink, and the first of the contexts
+pub struct Session {
+    pub(super) sink: &'static dyn Sink,
+    pub(super) contexts: Contexts,
+    pub(super) library: Library,
+    pub(super) strides: Strides,
+    pub(super) names: Names,
+    pub(super) delivery: Delivery,
+    device: Device,
+    subscriber: OnceCell<Subscriber>,
+    enabled: Mutex<Vec<Kind>>,
+    dropped: AtomicU64,
+    over: AtomicBool,
+    process: u32,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Session")
+    }
+}
+
+/// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is initialised. There is one session
+/// at a time.
+pub fn start<S: Sink + 'static>(options: Options, sink: &'static S) -> Result<&'static Session, Unavailable> {
+    start_with(options, sink, receive::on_call::<S>)
+}
+
+/// `on_call` is for sinks of this type.
+fn start_with(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> Result<&'static Session, Unavailable> {
+    if RUNNING.swap(true, Ordering::AcqRel) {
+        return Err(Unavailable::Running);
+    }
+    let started = try_to_start(options, sink, on_call);
+    if started.is_err() {
+        receive::set_current(None);
+        RUNNING.store(false, Ordering::Release);
+    }
+    started
+}
+
+fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> Result<&'static Session, Unavailable> {
+    let device = Device::find()?;
+    let library = Library::find(device.driver_version)?;
+    let strides = library.strides();
+    let needed = [Kind::Kernel, Kind::Memcpy, Kind::Memset];
+    if let Some(kind) = needed.into_iter().find(|kind| !strides.readable(*kind)) {
+        return Err(Unavailable::UnknownLayout { path: library.path().to_owned(), kind: kind.name() });
+    }
+    forks::watch();
+    POOL.allow(options.buffer_bytes);
+    POOL.prepare();
+    let session: &'static Session = Box::leak(Box::new(Session {
+        sink,
+        contexts: Contexts::new(),
+        library,
+        strides,
+        names: Names::new(),
+        delivery: Delivery::default(),
+        device,
+        subscriber: OnceCell::new(),
+        enabled: Mutex::new(Vec::new()),
+        dropped: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        process: std::process::id(),
+    }));
+    session.subscribe(on_call)?;
+    session.enable(options.api_records).inspect_err(|_| session.stop())?;
+    Ok(session)
+}
+
+impl Session {
+    fn subscribe(&'static self, on_call: OnCall) -> Result<(), Unavailable> {
+        const NOT_INITIALIZED: Code = 15;
+        const MULTIPLE_SUBSCRIBERS: Code = 39;
+        let user = std::ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: `user` is this session, which is never freed, and whose sink is of the type that `on_call` is for.
+        let subscriber = unsafe { self.library.subscribe(on_call, user) }.map_err(|code| match code {
+            MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
+            NOT_INITIALIZED => {
+                Unavailable::NewerThanDriver { library: self.name(), driver: self.device.driver_version }
+            }
+            code => self.refused("cuptiSubscribe", code),
+        })?;
+        let _first = self.subscriber.set(subscriber);
+        Ok(())
+    }
+
+    /// Everything after the subscription, in the order that CUPTI wants.
+    fn enable(&'static self, api_records: bool) -> Result<(), Unavailable> {
+        let refused = |function| move |code| self.refused(function, code);
+        self.library.register_clock(receive::clock).map_err(refused("cuptiActivityRegisterTimestampCallback"))?;
+        receive::set_current(Some(self));
+        // SAFETY: both functions are static and do what CUPTI asks of them.
+        unsafe { self.library.register_callbacks(receive::on_request, receive::on_complete) }
+            .map_err(refused("cuptiActivityRegisterCallbacks"))?;
+        let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
+        self.enable_callbacks(subscriber, api_records).map_err(refused("cuptiEnableCallback"))?;
+        for kind in Kind::ALL {
+            let wanted = api_records || !matches!(kind, Kind::Driver | Kind::Runtime);
+            if wanted && self.strides.readable(kind) {
+                self.library.enable_kind(kind as u32).map_err(refused("cuptiActivityEnable"))?;
+                self.enabled.lock().push(kind);
+            }
+        }
+        Ok(())
+    }
+
+    fn enable_callbacks(&self, subscriber: Subscriber, all: bool) -> Result<(), Code> {
+        const CONTEXT_ENDS: u32 = 2;
+        self.library.enable_callback(subscriber, Domain::Resource, CONTEXT_ENDS)?;
+        if all {
+            self.library.enable_domain(subscriber, Domain::Driver)?;
+            for number in self.slight() {
+                self.library.disable_callback(subscriber, Domain::Driver, number)?;
+            }
+            return Ok(());
+        }
+        let mut refused = None;
+        for (number, name) in calls::ENQUEUE {
+            let enabled = self.library.enable_callback(subscriber, Domain::Driver, *number);
+            // A number from after the library's time is refused, which is no harm: its program cannot call that function through it.
+            if *name == "cuLaunchKernel" {
+                refused = enabled.err();
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// The numbers of slight functions, as this library has them.
+    fn slight(&self) -> impl Iterator<Item = u32> {
+        let name = |number: &u32| self.library.function_name(Api::Driver, *number);
+        (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| calls::SLIGHT.contains(&&*name)))
+    }
+
+    /// Tells the sink of the entries of slight functions too, which it is not told of before. For sessions with API records.
+    pub fn watch_slight(&self) {
+        let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
+        for number in self.slight() {
+            let _known_to_be_there = self.library.enable_callback(*subscriber, Domain::Driver, number);
+        }
+    }
+
+    fn refused(&self, function: &'static str, code: Code) -> Unavailable {
+        const NOT_PERMITTED: [Code; 2] = [35, 40];
+        if NOT_PERMITTED.contains(&code) {
+            return Unavailable::NotPermitted { code };
+        }
+        Unavailable::Refused { function, code, meaning: self.library.code_name(code) }
+    }
+
+    /// Whether CUPTI may be called: not in a child of the process, and not when the session is over.
+    fn usable(&self) -> bool {
+        !self.forked() && !self.over.load(Ordering::Acquire)
+    }
+
+    /// Whether this is a child of the process that the session is of: nothing may be called, and locks may be held by threads that are not here.
+    pub fn forked(&self) -> bool {
+        forks::is_child() || std::process::id() != self.process
+    }
+
+    /// Has the complete buffers handed to the sink, and returns when it has them. Waits for no GPU.
+    pub fn flush(&self) {
+        if self.usable() {
+            self.flush_all(false);
+        }
+    }
+
+    fn flush_all(&self, forced: bool) {
+        let before = self.delivery.begun();
+        if self.library.flush_all(forced).is_ok() {
+            let first = if forced { IS_DUE } else { MAY_COME };
+            self.delivery.settle(before, first, || POOL.handed_out());
+        }
+    }
+
+    /// Reads the records of a buffer that the sink was given. Returns how many cannot be read.
+    pub fn read(&self, buffer: &mut Filled, each: impl FnMut(Recorded)) -> u64 {
+        receive::read(self, buffer.bytes(), each)
+    }
+
+    /// Has memory ready for what CUPTI asks for next.
+    pub fn prepare(&self) {
+        POOL.prepare();
+    }
+
+    /// Ends the session.
+    ///
+    /// All work that has been launched is waited for and delivered: without bound in an orderly end, and in the other, for the exit of the process,
+    /// as long as `PATIENCE` lasts; then what there is is delivered. Whether that was all.
+    pub fn finish(&'static self, orderly: bool) -> bool {
+        if self.forked() || self.over.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        if orderly {
+            return self.end();
+        }
+        within(PATIENCE, move || self.end()).unwrap_or_else(|_too_late| {
+            self.contexts.give_up();
+            let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
+            false
+        })
+    }
+
+    /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well.
+    fn end(&self) -> bool {
+        let all = self.device.synchronize(&self.contexts);
+        self.flush_all(false);
+        self.flush_all(true);
+        self.stop();
+        all
+    }
+
+    /// No more records and callbacks.
+    fn stop(&self) {
+        for kind in std::mem::take(&mut *self.enabled.lock()) {
+            let _nothing_to_be_done = self.library.disable_kind(kind as u32);
+        }
+        self.count_dropped();
+        if let Some(subscriber) = self.subscriber.get() {
+            let _nothing_to_be_done = self.library.unsubscribe(*subscriber);
+        }
+        receive::set_current(None);
+        POOL.release();
+        RUNNING.store(false, Ordering::Release);
+    }
+
+    /// Records that CUPTI dropped in this session.
+    pub fn dropped(&self) -> u64 {
+        if self.usable() {
+            self.count_dropped();
+        }
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn count_dropped(&self) {
+        if let Ok(dropped) = self.library.take_dropped() {
+            self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Name of a kernel by its number, as a person writes it.
+    pub fn kernel_name(&self, id: u32) -> Option<Arc<str>> {
+        if self.forked() { None } else { self.names.shown(id) }
+    }
+
+    /// The same, and the symbol in the module.
+    pub fn kernel_names(&self, id: u32) -> (Arc<str>, Arc<str>) {
+        let names = if self.forked() { None } else { self.names.both(id) };
+        names.unwrap_or_else(|| ("".into(), "".into()))
+    }
+
+    /// Name of a device by its number; empty where it is not known.
+    pub fn device_name(&self, device: u32) -> Arc<str> {
+        self.device.names.get(device as usize).cloned().unwrap_or_else(|| "".into())
+    }
+
+    /// CUPTI's name of a function of the driver or the runtime, such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
+    pub fn function_name(&self, api: Api, cbid: u32) -> Option<String> {
+        if self.forked() { None } else { self.library.function_name(api, cbid) }
+    }
+
+    /// Which library and which driver this is, for the footer.
+    pub fn describe(&self) -> String {
+        let left_out: Vec<&str> =
+            Kind::ALL.into_iter().filter(|kind| !self.strides.readable(*kind)).map(Kind::name).collect();
+        let driver = cuda_version(self.device.driver_version);
+        let without = if left_out.is_empty() { String::new() } else { format!("; without {}", left_out.join(", ")) };
+        format!("{}, driver for CUDA {driver}{without}", self.name())
+    }
+
+    fn name(&self) -> String {
+        format!("CUPTI {} ({})", self.library.version_name(), self.library.path())
+    }
+}
+
+/// Which buffers are being read.
+#[derive(Default)]
+pub(super) struct Delivery {
+    state: Mutex<Reading>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    begun: u64,
+    running: u64,
+}
+
+impl Delivery {
+    /// A buffer is being read until the answer is dropped.
+    pub(super) fn begin(&self) -> impl Drop + '_ {
+        let mut state = self.state.lock();
+        state.begun += 1;
+        state.running += 1;
+        self.changed.notify_all();
+        End(self)
+    }
+
+    fn begun(&self) -> u64 {
+        self.state.lock().begun
+    }
+
+    /// Waits until no buffer is being read and none seems to come: none is out, or the `first` since `before` or the next one takes too long.
+    fn settle(&self, before: u64, first: Duration, out: impl Fn() -> usize) {
+        let began = Instant::now();
+        let mut state = self.state.lock();
+        while began.elapsed() < ALL {
+            if state.running > 0 {
+                self.changed.wait_until(&mut state, began + ALL);
+                continue;
+            }
+            if out() == 0 {
+                return;
+            }
+            let begun = state.begun;
+            let patience = if begun == before { first } else { NEXT };
+            let waited = self.changed.wait_for(&mut state, patience);
+            if waited.timed_out() && state.begun == begun && state.running == 0 {
+                return;
+            }
+        }
+    }
+}
+
+struct End<'a>(&'a Delivery);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().running -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn what_each_call_of_the_driver_touches_is_in_one_cache_line() {
+        use std::mem::offset_of;
+
+        let first = offset_of!(Session, contexts) + super::super::context::FIRST;
+        assert!(offset_of!(Session, sink) / 64 == first / 64 && align_of::<Session>() == 64, "{first}");
+    }
+
+    #[test]
+    fn a_flush_does_not_wait_for_what_never_comes() {
+        let delivery = Delivery::default();
+        let began = Instant::now();
+        delivery.settle(delivery.begun(), ALL, || 0);
+        assert!(began.elapsed() < Duration::from_millis(500));
+        delivery.settle(delivery.begun(), MAY_COME, || 1);
+        assert!(began.elapsed() >= MAY_COME && began.elapsed() < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_flush_waits_for_what_is_being_read_and_what_follows() {
+        let delivery = Delivery::default();
+        let read = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..3 {
+                    let _reading = delivery.begin();
+                    std::thread::sleep(Duration::from_millis(20));
+                    read.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            delivery.settle(0, ALL, || 3 - read.load(Ordering::SeqCst));
+            assert_eq!((read.load(Ordering::SeqCst), delivery.begun()), (3, 3));
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! How long the records of a library are, by kind, as the library itself tells.
+//!
+//! A record grows at its end from one CUDA to the next, and the version that the library states is ambiguous; so the library is asked to walk over
+//! a page on which every word is the number of the kind.
+
+/// Kinds of records that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Memcpy = 1,
+    Memset = 2,
+    Driver = 4,
+    Runtime = 5,
+    Kernel = 10,
+    MemcpyPeer = 22,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Kernel, Self::Memcpy, Self::MemcpyPeer, Self::Memset, Self::Runtime, Self::Driver];
+
+    pub(crate) fn of(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+
+    /// The shortest record in which the reader finds what it cannot do without.
+    pub(crate) const fn minimum(self) -> usize {
+        match self {
+            Self::Kernel => 112,
+            Self::Memcpy | Self::Memset => 48,
+            Self::MemcpyPeer => 64,
+            Self::Driver | Self::Runtime => 40,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernels",
+            Self::Memcpy => "copies",
+            Self::MemcpyPeer => "copies between devices",
+            Self::Memset => "sets",
+            Self::Driver => "driver calls",
+            Self::Runtime => "runtime calls",
+        }
+    }
+}
+
+/// Kinds that are measured, those that are only stepped over included.
+const KINDS: usize = 64;
+
+/// A page that is aligned as records are.
+#[repr(align(8))]
+pub(crate) struct Page(pub(crate) [u8; Self::BYTES]);
+
+impl Page {
+    const BYTES: usize = 4096;
+
+    /// A page on which each word of eight bytes is this number.
+    pub(crate) fn of(kind: u32) -> Self {
+        let mut page = Self([0; Self::BYTES]);
+        for word in page.0.chunks_exact_mut(8) {
+            word.copy_from_slice(&u64::from(kind).to_le_bytes());
+        }
+        page
+    }
+}
+
+/// Bytes of a record by kind; 0 for a kind that the library does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strides([u16; KINDS]);
+
+impl Strides {
+    /// Asks `next` for all kinds: given a buffer and the place of a record, it answers with the place of the record after it, and
+    /// with the first where there is none before; or with CUPTI's code.
+    pub(crate) fn measure(mut next: impl FnMut(&mut [u8], Option<usize>) -> Result<usize, i32>) -> Self {
+        let mut strides = Self([0; KINDS]);
+        for (kind, stride) in (0..).zip(&mut strides.0).skip(1) {
+            let mut page = Page::of(kind);
+            let Ok(first) = next(&mut page.0, None) else { continue };
+            let Ok(second) = next(&mut page.0, Some(first)) else { continue };
+            let bytes = second.wrapping_sub(first);
+            if (8..=Page::BYTES / 2).contains(&bytes) && bytes % 8 == 0 {
+                *stride = u16::try_from(bytes).unwrap_or(0);
+            }
+        }
+        strides
+    }
+
+    /// Bytes of a record of this kind, where they are known.
+    #[must_use]
+    pub fn of(&self, kind: u32) -> Option<usize> {
+        let bytes = *self.0.get(usize::try_from(kind).ok()?)?;
+        (bytes != 0).then_some(usize::from(bytes))
+    }
+
+    /// Whether records of this kind have all that the reader needs.
+    pub(crate) fn readable(&self, kind: Kind) -> bool {
+        self.of(kind as u32).is_some_and(|bytes| bytes >= kind.minimum())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_table(table: &[(u32, u16)]) -> Self {
+        let mut strides = Self([0; KINDS]);
+        for (kind, bytes) in table {
+            strides.0[*kind as usize] = *bytes;
+        }
+        strides
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A library in which a record of kind `k` has `16 * k` bytes, and kinds from 40 on are unknown.
+    fn walk(buffer: &mut [u8], before: Option<usize>) -> Result<usize, i32> {
+        let kind = u32::from_le_bytes(buffer[..4].try_into().unwrap());
+        assert!(buffer.chunks(8).all(|word| word == u64::from(kind).to_le_bytes()));
+        if kind >= 40 { Err(21) } else { Ok(before.map_or(0, |place| place + 16 * kind as usize)) }
+    }
+
+    #[test]
+    fn strides_are_what_the_library_steps() {
+        let strides = Strides::measure(walk);
+        assert_eq!((strides.of(1), strides.of(39), strides.of(40), strides.of(63)), (Some(16), Some(624), None, None));
+        assert_eq!((strides.of(0), strides.of(64), strides.of(u32::MAX)), (None, None, None));
+    }
+
+    #[test]
+    fn a_step_that_cannot_be_a_record_is_none() {
+        for step in [0, 4, 12, 4096, 1 << 40] {
+            let strides = Strides::measure(|_, before| Ok(before.map_or(0, |place| place + step)));
+            assert_eq!(strides.of(10), None, "{step}");
+        }
+        assert_eq!(Strides::measure(|_, before| before.map_or(Ok(64), |_| Ok(0))).of(10), None, "backwards");
+    }
+
+    #[test]
+    fn a_record_shorter_than_what_is_read_is_refused() {
+        for kind in Kind::ALL {
+            let minimum = u16::try_from(kind.minimum()).unwrap();
+            assert!(Strides::from_table(&[(kind as u32, minimum)]).readable(kind));
+            assert!(!Strides::from_table(&[(kind as u32, minimum - 8)]).readable(kind));
+            assert_eq!(Kind::of(kind as u32), Some(kind));
+        }
+        assert_eq!(Kind::of(3), None);
+    }
+}

@@ -1,0 +1,312 @@
+//! The few functions of the CUDA driver that timing takes, found by name in the library that the program has loaded.
+//!
+//! Not through cudarc's bindings: those panic where a symbol is missing, and the version they were built for is the application's choice.
+//! Here a build for any CUDA runs on any driver that has these functions, which is every one since CUDA 11.4.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::fmt;
+
+use libloading::Library;
+use once_cell::sync::OnceCell;
+
+/// A number that the driver answered, 0 for success. Kept as it is: naming it would take a call to the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CudaError(pub c_int);
+
+impl CudaError {
+    /// Work before an event has not finished.
+    pub const NOT_READY: Self = Self(600);
+}
+
+impl fmt::Display for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CUDA error {}", self.0)
+    }
+}
+
+/// Why the driver's functions are not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriverMissing {
+    /// The library cannot be opened: what the system said.
+    Library(String),
+    /// The library lacks a function.
+    Function(&'static CStr),
+}
+
+impl fmt::Display for DriverMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library(reason) => write!(f, "the CUDA driver cannot be loaded: {reason}"),
+            Self::Function(name) => {
+                write!(f, "the CUDA driver has no `{}`: it is older than CUDA 11.4", name.to_string_lossy())
+            }
+        }
+    }
+}
+
+/// Handles as numbers, so that they can cross threads: a context, a stream and an event may be used on any.
+pub type Handle = usize;
+
+type Raw = *mut c_void;
+
+macro_rules! driver {
+    ($($name:ident = $($symbol:literal)|+: fn($($argument:ty),*)),* $(,)?) => {
+        #[repr(C, align(64))] // what spans call is first, in one cache line
+        struct Table {
+            $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        impl Table {
+            fn load(library: &Library) -> Result<Self, DriverMissing> {
+                $(
+                    // SAFETY: the names are those of the driver's documented functions, whose signatures are the ones
+                    // declared here; the pointers are used only while `library` is loaded, which is for ever.
+                    let $name = [$($symbol),+].iter().find_map(|symbol: &&CStr| unsafe {
+                        library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(symbol.to_bytes_with_nul()).ok().map(|found| *found)
+                    });
+                    let Some($name) = $name else { return Err(DriverMissing::Function([$($symbol),+][0])) };
+                )*
+                Ok(Self { $($name),* })
+            }
+        }
+    };
+}
+
+driver! {
+    current_context = c"cuCtxGetCurrent": fn(*mut Raw),
+    is_capturing = c"cuStreamIsCapturing": fn(Raw, *mut c_uint),
+    record_event = c"cuEventRecord": fn(Raw, Raw),
+    elapsed = c"cuEventElapsedTime_v2" | c"cuEventElapsedTime": fn(*mut f32, Raw, Raw),
+    capture_mode = c"cuThreadExchangeStreamCaptureMode": fn(*mut c_uint),
+    driver_version = c"cuDriverGetVersion": fn(*mut c_int),
+    device_name = c"cuDeviceGetName": fn(*mut c_char, c_int, c_int),
+    set_current_context = c"cuCtxSetCurrent": fn(Raw),
+    push_context = c"cuCtxPushCurrent_v2": fn(Raw),
+    pop_context = c"cuCtxPopCurrent_v2": fn(*mut Raw),
+    context_device = c"cuCtxGetDevice": fn(*mut c_int),
+    create_stream = c"cuStreamCreate": fn(*mut Raw, c_uint),
+    destroy_stream = c"cuStreamDestroy_v2": fn(Raw),
+    create_event = c"cuEventCreate": fn(*mut Raw, c_uint),
+    destroy_event = c"cuEventDestroy_v2": fn(Raw),
+    synchronize_event = c"cuEventSynchronize": fn(Raw),
+}
+
+/// The driver, once found.
+pub struct Driver {
+    table: Table,
+    _library: Library,
+}
+
+/// What a stream says of captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// Work is executed.
+    None,
+    /// Work is recorded into a graph, or must not be touched while another stream does that.
+    Active,
+}
+
+fn answer(code: c_int) -> Result<(), CudaError> {
+    if code == 0 { Ok(()) } else { Err(CudaError(code)) }
+}
+
+impl Driver {
+    /// The driver of this process. Looked for once; does not initialise it.
+    #[inline]
+    pub fn get() -> Result<&'static Self, &'static DriverMissing> {
+        static DRIVER: OnceCell<Result<Driver, DriverMissing>> = OnceCell::new();
+        DRIVER.get_or_init(Self::load).as_ref()
+    }
+
+    fn load() -> Result<Self, DriverMissing> {
+        let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+        // SAFETY: the driver's initialisers are meant to run in any process; where the program uses CUDA they have run already, and this
+        // only counts one more user.
+        let library = unsafe { Library::new(name) }.map_err(|error| DriverMissing::Library(error.to_string()))?;
+        Ok(Self { table: Table::load(&library)?, _library: library })
+    }
+
+    // Every block below calls a function of the table with arguments of the declared types. The driver checks handles that were valid
+    // once and answers with an error; that they were is the contract of whoever registered the stream (`stream_id`, `stream_id_raw`).
+
+    /// Version of CUDA that the driver speaks, as 1000 * major + 10 * minor.
+    pub fn version(&self) -> Result<i32, CudaError> {
+        let mut version = 0;
+        // SAFETY: writes one integer.
+        answer(unsafe { (self.table.driver_version)(&raw mut version) })?;
+        Ok(version)
+    }
+
+    /// Device of the current context, and its name.
+    pub fn current_device(&self) -> Result<(i32, String), CudaError> {
+        let mut device = 0;
+        // SAFETY: writes one integer.
+        answer(unsafe { (self.table.context_device)(&raw mut device) })?;
+        Ok((device, self.device_name(device)?))
+    }
+
+    /// Name of a device of the initialised driver. (The handle of a device is its number.)
+    pub fn device_name(&self, device: i32) -> Result<String, CudaError> {
+        let mut name = [0u8; 256];
+        // SAFETY: writes at most 256 bytes, terminating NUL included, into an array of that size.
+        answer(unsafe { (self.table.device_name)(name.as_mut_ptr().cast(), 256, device) })?;
+        let text = CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned());
+        Ok(text.unwrap_or_default())
+    }
+
+    /// Runs `body` with `context` current, and whatever was current again afterwards.
+    pub fn in_context<T>(&self, context: Handle, body: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
+        let pushed = self.enter_context(context)?;
+        let result = body();
+        self.leave_context(pushed);
+        result
+    }
+
+    /// Makes `context` current. Returns what [`leave_context`](Self::leave_context) wants: whether another was.
+    #[inline(always)]
+    fn enter_context(&self, context: Handle) -> Result<bool, CudaError> {
+        let mut current: Raw = std::ptr::null_mut();
+        // SAFETY: writes one pointer.
+        answer(unsafe { (self.table.current_context)(&raw mut current) })?;
+        let is_other = current.addr() != context;
+        if is_other {
+            self.push_context(context)?;
+        }
+        Ok(is_other)
+    }
+
+    /// Makes current again what was so before [`enter_context`](Self::enter_context).
+    #[inline(always)]
+    fn leave_context(&self, pushed: bool) {
+        if pushed {
+            self.pop_context();
+        }
+    }
+
+    #[cold]
+    fn push_context(&self, context: Handle) -> Result<(), CudaError> {
+        // SAFETY: pushes a context handle; a stale one is an error.
+        answer(unsafe { (self.table.push_context)(raw(context)) })
+    }
+
+    #[cold]
+    fn pop_context(&self) {
+        let mut popped: Raw = std::ptr::null_mut();
+        // SAFETY: undoes a push on this thread; writes one pointer.
+        let _same_as_pushed = unsafe { (self.table.pop_context)(&raw mut popped) };
+    }
+
+    /// Runs `body`, which may change the current context, and makes the one from before current again.
+    pub fn keeping_context<T>(&self, body: impl FnOnce() -> T) -> T {
+        let mut current: Raw = std::ptr::null_mut();
+        // SAFETY: writes one pointer.
+        let known = unsafe { (self.table.current_context)(&raw mut current) } == 0;
+        let result = body();
+        if known {
+            // SAFETY: makes a context current that was so a moment ago, or none.
+            let _gone_meanwhile = unsafe { (self.table.set_current_context)(current) };
+        }
+        result
+    }
+
+    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For whatever is not enqueued into a
+    /// stream: such calls are refused in other modes while a thread captures, and break its capture. Not wanted to ask whether a stream captures,
+    /// which is always allowed, nor to record an event in one that does not, which is work in a stream like a launch.
+    pub fn relaxed<T>(&self, body: impl FnOnce() -> T) -> T {
+        const RELAXED: c_uint = 2;
+        let mut mode = RELAXED;
+        // SAFETY: exchanges this thread's mode with the integer pointed to.
+        let exchanged = unsafe { (self.table.capture_mode)(&raw mut mode) } == 0;
+        let result = body();
+        if exchanged {
+            // SAFETY: as above; puts back what was taken.
+            let _back = unsafe { (self.table.capture_mode)(&raw mut mode) };
+        }
+        result
+    }
+
+    /// Whether work on this stream goes into a graph at present.
+    #[inline(always)]
+    pub fn capture(&self, stream: Handle) -> Result<Capture, CudaError> {
+        /// The legacy stream must not be used while a stream captures that would wait for it; asking is harmless.
+        const IMPLICIT: c_int = 906;
+        let mut status = 0;
+        // SAFETY: writes one integer.
+        match unsafe { (self.table.is_capturing)(raw(stream), &raw mut status) } {
+            0 if status == 0 => Ok(Capture::None),
+            0 | IMPLICIT => Ok(Capture::Active),
+            code => Err(CudaError(code)),
+        }
+    }
+
+    /// A stream of the current context that waits for no other.
+    pub fn create_stream(&self) -> Result<Handle, CudaError> {
+        const NON_BLOCKING: c_uint = 1;
+        let mut stream: Raw = std::ptr::null_mut();
+        // SAFETY: writes one pointer.
+        answer(unsafe { (self.table.create_stream)(&raw mut stream, NON_BLOCKING) })?;
+        Ok(stream.addr())
+    }
+
+    /// Destroys a stream that [`create_stream`](Self::create_stream) gave.
+    pub fn destroy_stream(&self, stream: Handle) {
+        // SAFETY: the stream is ours and is not used again.
+        let _kept_at_worst = unsafe { (self.table.destroy_stream)(raw(stream)) };
+    }
+
+    /// An event of the current context that keeps time.
+    pub fn create_event(&self) -> Result<Handle, CudaError> {
+        let mut event: Raw = std::ptr::null_mut();
+        // SAFETY: writes one pointer.
+        answer(unsafe { (self.table.create_event)(&raw mut event, 0) })?;
+        Ok(event.addr())
+    }
+
+    /// Destroys an event that [`create_event`](Self::create_event) gave.
+    pub fn destroy_event(&self, event: Handle) {
+        // SAFETY: the event is ours and is not used again.
+        let _kept_at_worst = unsafe { (self.table.destroy_event)(raw(event)) };
+    }
+
+    /// Puts an event into a stream.
+    #[inline(always)]
+    pub fn record(&self, event: Handle, stream: Handle) -> Result<(), CudaError> {
+        // SAFETY: enqueues; both handles are of the current context or refused.
+        answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
+    }
+
+    /// Puts an event into a stream of `context`, and leaves the current one as it was. False where the stream captures: then nothing has happened.
+    #[inline(always)]
+    pub fn record_in(&self, context: Handle, event: Handle, stream: Handle) -> Result<bool, CudaError> {
+        let pushed = self.enter_context(context)?;
+        let recorded = match self.capture(stream) {
+            Ok(Capture::None) => self.record(event, stream).map(|()| true),
+            Ok(Capture::Active) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.leave_context(pushed);
+        recorded
+    }
+
+    /// Waits until the work before an event has finished.
+    pub fn wait(&self, event: Handle) -> Result<(), CudaError> {
+        // SAFETY: waits only.
+        answer(unsafe { (self.table.synchronize_event)(raw(event)) })
+    }
+
+    /// Nanoseconds between two events; [`NOT_READY`](CudaError::NOT_READY) while the work before either has not finished. One call: it says
+    /// what a query would.
+    #[inline]
+    pub fn elapsed_ns(&self, start: Handle, end: Handle) -> Result<u64, CudaError> {
+        let mut milliseconds = 0f32;
+        // SAFETY: writes one float.
+        answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) })?;
+        Ok((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as i64 as u64) // to the nearest; a signed number takes one instruction
+    }
+}
+
+/// A handle as the driver takes it.
+fn raw(handle: Handle) -> Raw {
+    std::ptr::with_exposed_provenance_mut(handle)
+}

@@ -1,0 +1,25 @@
+//! What ran on the GPU, and which call of the program launched it.
+//!
+//! ```text
+//! CUPTI's buffers -> cupti -> records --.
+//!                                       |-> attribution -> Totals
+//! the program's log of its launches ----'
+//! ```
+//!
+//! - [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its buffers into [`record`]s.
+//! - [`attribution`] joins these with the log that the program's threads keep of their launches. It is pure: data in, data out.
+//! - [`driver`] is the table of the few driver functions that measuring takes, found by name in the library that the program has loaded.
+//! - [`own_calls`] and [`forks`] say which calls are the profiler's own, and whether this process is a forked child.
+//!
+//! Nothing here knows spans, NVTX or how a report looks. A machine without CUDA is no error: whoever asks gets a sentence that says what is missing.
+//! Linux is where it is tested.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod attribution;
+pub mod cupti;
+pub mod driver;
+pub mod forks;
+pub mod own_calls;
+pub mod record;

@@ -1,0 +1,61 @@
+//! Which calls of the driver are our own: they are in no table.
+
+use std::cell::Cell;
+use std::sync::mpsc;
+use std::time::Duration;
+
+thread_local! {
+    /// Depth of our own code around the driver on this thread. Needs no destructor.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// See [`calls`].
+#[must_use]
+pub struct Calls(());
+
+/// From here until what it returns is dropped, driver calls of this thread are our own.
+#[inline(always)]
+pub fn calls() -> Calls {
+    DEPTH.with(|depth| depth.set(depth.get() + 1));
+    Calls(())
+}
+
+impl Drop for Calls {
+    #[inline(always)]
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
+    }
+}
+
+/// Runs driver calls of our own.
+pub fn during<T>(calls_of_ours: impl FnOnce() -> T) -> T {
+    let _ours = calls();
+    calls_of_ours()
+}
+
+/// All calls of this thread are our own from here on.
+pub fn whole_thread() {
+    DEPTH.set(1);
+}
+
+/// Runs `body`, whose driver calls are our own, on a thread of its own. An error if it is not over within this time; it may then be over later, or never.
+pub fn within<T: Send + 'static>(
+    time: Duration,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, mpsc::RecvTimeoutError> {
+    let (done, wait) = mpsc::channel();
+    let start = move || {
+        whole_thread();
+        let _nobody_waits_any_more = done.send(body());
+    };
+    match std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start) {
+        Ok(_thread) => wait.recv_timeout(time),
+        Err(_no_threads) => Err(mpsc::RecvTimeoutError::Disconnected),
+    }
+}
+
+/// Whether the call that is being made on this thread is our own.
+#[inline(always)]
+pub fn is_own() -> bool {
+    DEPTH.get() > 0
+}

@@ -1,0 +1,283 @@
+//! What ran on the GPUs: each is shown as a process, its streams as threads.
+
+use std::collections::HashMap;
+
+use super::lanes::Lanes;
+use super::line::{Event, Lines, Track};
+use crate::report::activity::direction;
+use crate::summary::MemoryKind;
+use crate::timeline::{Kernel, Memory, Work};
+use crate::timeline::{Operation, Projection};
+
+/// Process ids of devices, by their number, are this far apart; that of the process is added, so that files of several processes can be joined.
+const APART: u32 = 10_000_000;
+/// Numbers of tracks for one stream: those of its ranges by level, then that of its operations.
+const PLACES: u32 = 100;
+const OPERATIONS: u32 = 50;
+/// Where the numbers of all other tracks of a device begin.
+const MORE_TRACKS: u32 = 1_000_000;
+
+/// The devices of the process.
+#[derive(Debug)]
+pub(super) struct Devices {
+    pid: u32,
+    /// Which process they worked for.
+    labels: String,
+    devices: HashMap<u32, Device>,
+    next_flow: u64,
+    /// The launch of the last arrow.
+    anchor: Option<(u32, u64)>,
+}
+
+#[derive(Debug)]
+struct Device {
+    /// The process that it is shown as.
+    pid: u32,
+    streams: HashMap<(u32, u32), Stream>,
+    /// The context that was seen first: its streams need not say so.
+    context: Option<u32>,
+    next_track: u32,
+    copied: HashMap<MemoryKind, Copied>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// In the order in which they were seen.
+    number: u32,
+    operations: Option<Lanes>,
+    /// By level. A track each, since a range often begins on the GPU with the very operation that the range inside it begins with: drawn in one track, the
+    /// order in the file would decide which is within which.
+    levels: Vec<Option<Lanes>>,
+}
+
+/// A row of a stream.
+#[derive(Clone, Copy, Debug)]
+enum Row {
+    Operations,
+    /// Ranges of one level.
+    Ranges(u32),
+}
+
+impl Row {
+    const fn offset(self) -> u32 {
+        match self {
+            Self::Operations => OPERATIONS,
+            Self::Ranges(level) => level,
+        }
+    }
+}
+
+impl Stream {
+    fn row(&mut self, row: Row) -> &mut Option<Lanes> {
+        match row {
+            Row::Operations => &mut self.operations,
+            Row::Ranges(level) => {
+                let level = level as usize;
+                if self.levels.len() <= level {
+                    self.levels.resize_with(level + 1, || None);
+                }
+                &mut self.levels[level]
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Copied {
+    bytes: u64,
+    at: u64,
+}
+
+impl Devices {
+    pub(super) fn new(pid: u32, labels: String) -> Self {
+        Self { pid, labels, devices: HashMap::new(), next_flow: 1, anchor: None }
+    }
+
+    pub(super) fn device(&mut self, lines: &mut Lines, number: u32, name: &str) {
+        let track = Track { pid: device_pid(self.pid, number), tid: 0 };
+        let blank = if name.is_empty() { "" } else { " " };
+        lines.metadata(track, "process_name", &format!("GPU {number}{blank}{name}"));
+        if !self.labels.is_empty() {
+            lines.metadata(track, "process_labels", &self.labels);
+        }
+        lines.order(track, "process_sort_index", number.saturating_add(1).min(i32::MAX as u32));
+        self.devices.entry(number).or_insert_with(|| Device::new(track.pid));
+    }
+
+    pub(super) fn operation(&mut self, lines: &mut Lines, operation: &Operation<'_>) {
+        let device = self.known(lines, operation.device);
+        let stream = (operation.context, operation.stream);
+        let track = device.place(lines, stream, Row::Operations, operation.start, operation.end);
+        let (name, category) = match operation.work {
+            Work::Kernel(_) if operation.kernel.is_empty() => (operation.symbol.to_owned(), "kernel"),
+            Work::Kernel(_) => (operation.kernel.to_owned(), "kernel"),
+            Work::Memory(memory) => memory_name(memory),
+        };
+        let mut event = lines.slice(track, &name, operation.start, operation.end);
+        event.text("cat", category).args();
+        match operation.work {
+            Work::Kernel(kernel) => kernel_args(&mut event, kernel, operation),
+            Work::Memory(memory) => memory_args(&mut event, memory, operation.end.saturating_sub(operation.start)),
+        }
+        for (key, number) in
+            [("correlation", operation.correlation), ("context", operation.context), ("stream", operation.stream)]
+        {
+            event.integer(key, u64::from(number));
+        }
+        if operation.graph_node != 0 {
+            event.integer("graph_node", operation.graph_node);
+        }
+        if let Some(span) = operation.span {
+            event.text("span", span);
+        }
+        event.end();
+        if let Work::Memory(memory @ Memory { bytes: 1.., .. }) = operation.work {
+            device.copied(lines, memory, operation);
+        }
+        self.flow(lines, operation, track);
+    }
+
+    /// An arrow from the launch to the operation; each has an id of its own, so that the launch of a graph has one to each of its operations.
+    fn flow(&mut self, lines: &mut Lines, operation: &Operation<'_>, track: Track) {
+        let Some((thread, at)) = operation.launch else { return };
+        let launch = Track { pid: self.pid, tid: thread };
+        let at = at.min(operation.start); // an arrow does not go back in time
+        if self.anchor.replace((thread, at)) != Some((thread, at)) {
+            // What an arrow begins at: Perfetto takes the slice that began last, though it be over, so there must be one that begins here.
+            let mut event = lines.slice(launch, "launch", at, at);
+            event.text("cat", "launch").args().integer("correlation", u64::from(operation.correlation)).end();
+        }
+        let id = self.next_flow;
+        self.next_flow += 1;
+        let mut event = lines.event("s", launch, "launch");
+        event.time("ts", at).text("cat", "launch").hex("id", id, 0).end();
+        let mut event = lines.event("f", track, "launch");
+        event.time("ts", operation.start).text("cat", "launch").hex("id", id, 0).text("bp", "e").end();
+    }
+
+    pub(super) fn projection(&mut self, lines: &mut Lines, projection: &Projection<'_>) {
+        let device = self.known(lines, projection.device);
+        let (stream, row) =
+            ((projection.context, projection.stream), Row::Ranges(projection.level.min(OPERATIONS - 1)));
+        let track = device.place(lines, stream, row, projection.start, projection.end);
+        let mut event = lines.slice(track, projection.name, projection.start, projection.end);
+        event.text("cat", projection.domain.unwrap_or("range"));
+        event.args().integer("level", u64::from(projection.level)).end();
+    }
+
+    /// The device, announced by its number if nobody has done so.
+    fn known(&mut self, lines: &mut Lines, number: u32) -> &mut Device {
+        if !self.devices.contains_key(&number) {
+            self.device(lines, number, "");
+        }
+        let pid = device_pid(self.pid, number);
+        self.devices.entry(number).or_insert_with(|| Device::new(pid))
+    }
+}
+
+impl Device {
+    fn new(pid: u32) -> Self {
+        Self { pid, streams: HashMap::new(), context: None, next_track: MORE_TRACKS, copied: HashMap::new() }
+    }
+
+    /// The track for a slice of this row of a stream.
+    fn place(&mut self, lines: &mut Lines, id: (u32, u32), row: Row, start: u64, end: u64) -> Track {
+        let first_context = *self.context.get_or_insert(id.0);
+        let number = self.streams.len() as u32 + 1;
+        let stream = self.streams.entry(id).or_insert_with(|| Stream { number, operations: None, levels: Vec::new() });
+        let base = stream.number.saturating_mul(PLACES).saturating_add(row.offset());
+        let lanes = stream.row(row);
+        if let Some(track) = lanes.as_mut().and_then(|lanes| lanes.place(start, end)) {
+            return track;
+        }
+        let mut track = Track { pid: self.pid, tid: base };
+        let lane = match lanes {
+            Some(lanes) => {
+                track.tid = self.next_track;
+                self.next_track = track.tid.saturating_add(1);
+                lanes.add(track, start, end)
+            }
+            None => {
+                lanes.insert(Lanes::new(track, false)).place(start, end);
+                1
+            }
+        };
+        let mut name = format!("Stream {}", id.1);
+        if id.0 != first_context {
+            name += &format!(" of context {}", id.0);
+        }
+        match row {
+            Row::Operations => {}
+            Row::Ranges(0) => name += " ranges",
+            Row::Ranges(level) => name += &format!(" ranges, level {level}"),
+        }
+        if lane > 1 {
+            name += &format!(" ({lane})");
+        }
+        lines.metadata(track, "thread_name", &name);
+        lines.order(track, "thread_sort_index", base.min(i32::MAX as u32));
+        track
+    }
+
+    /// Bytes copied so far in this direction. Time does not go back on a counter, though the operations of several streams may come out of order.
+    fn copied(&mut self, lines: &mut Lines, memory: Memory, operation: &Operation<'_>) {
+        let Some(direction) = direction(memory.kind) else { return };
+        let (track, name) = (Track { pid: self.pid, tid: 0 }, format!("Copied {direction}"));
+        let first = !self.copied.contains_key(&memory.kind);
+        let copied = self.copied.entry(memory.kind).or_default();
+        if first {
+            lines.event("C", track, &name).time("ts", operation.start).args().count("bytes", 0).end();
+        }
+        copied.at = copied.at.max(operation.end);
+        copied.bytes = copied.bytes.saturating_add(memory.bytes);
+        lines.event("C", track, &name).time("ts", copied.at).args().count("bytes", copied.bytes).end();
+    }
+}
+
+fn device_pid(pid: u32, device: u32) -> u32 {
+    device.saturating_add(1).saturating_mul(APART).saturating_add(pid)
+}
+
+/// As torch.profiler names them: `Memcpy HtoD (Pageable -> Device)`.
+fn memory_name(memory: Memory) -> (String, &'static str) {
+    let (from, to) = (memory_kind(memory.source), memory_kind(memory.destination));
+    match direction(memory.kind) {
+        Some(direction) => (format!("Memcpy {direction} ({from} -> {to})"), "memcpy"),
+        None => (format!("Memset ({to})"), "memset"),
+    }
+}
+
+/// The names of CUPTI's `CUpti_ActivityMemoryKind`.
+const fn memory_kind(kind: u8) -> &'static str {
+    match kind {
+        1 => "Pageable",
+        2 => "Pinned",
+        3 => "Device",
+        4 => "Array",
+        5 => "Managed",
+        6 => "Device Static",
+        7 => "Managed Static",
+        _ => "Unknown",
+    }
+}
+
+fn kernel_args(event: &mut Event<'_>, kernel: Kernel, operation: &Operation<'_>) {
+    event.triple("grid", kernel.grid).triple("block", kernel.block);
+    event.integer("registers", u64::from(kernel.registers));
+    event.signed_integer("static_shared", i64::from(kernel.static_shared));
+    event.signed_integer("dynamic_shared", i64::from(kernel.dynamic_shared));
+    if !operation.symbol.is_empty() && operation.symbol != operation.kernel {
+        event.text("symbol", operation.symbol);
+    }
+}
+
+fn memory_args(event: &mut Event<'_>, memory: Memory, ns: u64) {
+    event.integer("bytes", memory.bytes);
+    if ns > 0 {
+        let gigabytes_per_second = memory.bytes as f64 / ns as f64;
+        event.float("GB/s", (gigabytes_per_second * 1000.0).round() / 1000.0);
+    }
+    if memory.kind == MemoryKind::Set {
+        event.hex("value", memory.value.into(), 0);
+    }
+}

@@ -1,0 +1,255 @@
+//! What happened on the threads of the process: ranges, marks and calls.
+
+use std::collections::HashMap;
+
+use super::color::Nearest;
+use super::lanes::Lanes;
+use super::line::{Event, Lines, Track, Written};
+use crate::summary::RangeStyle;
+use crate::timeline::Api;
+use crate::timeline::{Call, Mark, Range, Value};
+
+/// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
+const OWN_TRACKS: u32 = 10_000_000;
+/// Places in the order of tracks for one thread.
+const PLACES: u32 = 100;
+
+/// The threads of the process.
+#[derive(Debug)]
+pub(super) struct Host {
+    pid: u32,
+    threads: Vec<Thread>,
+    by_number: HashMap<u32, usize>,
+    /// The thread of the last item, since the next is likely of the same.
+    last: (u32, usize),
+    next_track: u32,
+    next_async: u64,
+    alike: Alike,
+}
+
+#[derive(Debug)]
+struct Thread {
+    number: u32,
+    name: String,
+    ranges: Lanes,
+    calls: Option<Lanes>,
+}
+
+impl Host {
+    pub(super) fn new(pid: u32) -> Self {
+        Self {
+            pid,
+            threads: Vec::new(),
+            by_number: HashMap::new(),
+            last: (0, usize::MAX),
+            next_track: OWN_TRACKS,
+            next_async: 1,
+            alike: Alike::default(),
+        }
+    }
+
+    /// A thread is named; perhaps anew, where the operating system gave its number again.
+    pub(super) fn thread(&mut self, lines: &mut Lines, number: u32, name: &str) {
+        let index = self.index(number);
+        let track = Track { pid: self.pid, tid: number };
+        let unnamed = format!("thread {number}"); // Perfetto counts an empty name as an error
+        let name = if name.is_empty() { &unnamed } else { name };
+        lines.metadata(track, "thread_name", name);
+        lines.order(track, "thread_sort_index", place(index, 0));
+        name.clone_into(&mut self.threads[index].name);
+    }
+
+    pub(super) fn range(&mut self, lines: &mut Lines, range: &Range<'_>) {
+        if range.style == RangeStyle::StartEnd {
+            return self.start_end(lines, range);
+        }
+        let index = self.index(range.thread);
+        let track = match self.threads[index].ranges.place(range.start, range.end) {
+            Some(track) => track,
+            None => {
+                let track = self.own_track();
+                let lane = self.threads[index].ranges.add(track, range.start, range.end);
+                self.announce(lines, track, "", index, lane);
+                track
+            }
+        };
+        let mut event = lines.slice(track, range.name, range.start, range.end);
+        describe(&mut event, range, &mut self.alike);
+        event.end();
+    }
+
+    /// Start/end ranges are nested in nothing: they are asynchronous events, a begin and an end that share an id.
+    fn start_end(&mut self, lines: &mut Lines, range: &Range<'_>) {
+        let (pid, id) = (self.pid, self.next_async);
+        self.next_async += 1;
+        let mut event = lines.event("b", Track { pid, tid: range.thread }, range.name);
+        event.time("ts", range.start).hex("id", id, 0);
+        describe(&mut event, range, &mut self.alike);
+        event.end();
+        let thread = range.end_thread.unwrap_or(range.thread);
+        let mut event = lines.event("e", Track { pid, tid: thread }, range.name);
+        event.time("ts", range.end.max(range.start)).hex("id", id, 0);
+        categories(&mut event, range);
+        event.end();
+    }
+
+    pub(super) fn mark(&self, lines: &mut Lines, mark: &Mark<'_>) {
+        let (level, color) = match mark.level {
+            1 => ("error", Some("terrible")),
+            2 => ("warn", Some("bad")),
+            3 => ("info", None),
+            4 => ("debug", None),
+            _ => ("trace", None),
+        };
+        let mut event = lines.event("i", Track { pid: self.pid, tid: mark.thread }, mark.text);
+        event.time("ts", mark.at).text("s", "t");
+        match mark.domain {
+            Some(domain) => event.list("cat", domain, level),
+            None => event.text("cat", level),
+        };
+        if let Some(color) = color {
+            event.text("cname", color);
+        }
+        fields(&mut event, mark.fields);
+        event.end();
+    }
+
+    /// Calls have a track beside that of their thread: what was recorded of both by different means need not nest.
+    pub(super) fn call(&mut self, lines: &mut Lines, call: &Call<'_>) {
+        let index = self.index(call.thread);
+        let placed = self.threads[index].calls.as_mut().map(|lanes| lanes.place(call.start, call.end));
+        let track = match placed {
+            Some(Some(track)) => track,
+            missing => {
+                let track = self.own_track();
+                let lanes = self.threads[index].calls.get_or_insert_with(|| Lanes::new(track, true));
+                let lane = if missing.is_some() {
+                    lanes.add(track, call.start, call.end)
+                } else {
+                    lanes.place(call.start, call.end);
+                    1
+                };
+                self.announce(lines, track, "CUDA API of ", index, lane);
+                track
+            }
+        };
+        let mut event = lines.slice(track, call.name, call.start, call.end);
+        event.text("cat", if call.api == Api::Runtime { "cuda_runtime" } else { "cuda_driver" });
+        if call.result != 0 {
+            event.text("cname", "terrible");
+        }
+        event.args().integer("correlation", u64::from(call.correlation));
+        if call.result != 0 {
+            event.integer("result", u64::from(call.result));
+        }
+        event.end();
+    }
+
+    /// Name and place of a track of our own beside that of a thread.
+    fn announce(&self, lines: &mut Lines, track: Track, what: &str, index: usize, lane: usize) {
+        let Thread { name, number, .. } = &self.threads[index];
+        let thread = if name.is_empty() { format!("thread {number}") } else { name.clone() };
+        let lane_name = if lane > 1 { format!(" ({lane})") } else { String::new() };
+        lines.metadata(track, "thread_name", &format!("{what}{thread}{lane_name}"));
+        let kind = if what.is_empty() { 0 } else { PLACES / 2 };
+        lines.order(track, "thread_sort_index", place(index, kind + (lane as u32).min(PLACES / 2) - 1));
+    }
+
+    fn own_track(&mut self) -> Track {
+        let tid = self.next_track;
+        self.next_track = tid.saturating_add(1);
+        Track { pid: self.pid, tid }
+    }
+
+    fn index(&mut self, number: u32) -> usize {
+        if self.last.0 == number && self.last.1 < self.threads.len() {
+            return self.last.1;
+        }
+        let index = *self.by_number.entry(number).or_insert(self.threads.len());
+        if index == self.threads.len() {
+            let ranges = Lanes::new(Track { pid: self.pid, tid: number }, true);
+            self.threads.push(Thread { number, name: String::new(), ranges, calls: None });
+        }
+        self.last = (number, index);
+        index
+    }
+}
+
+/// The place of a track among those of the process.
+fn place(thread: usize, track: u32) -> u32 {
+    (thread as u32).saturating_mul(PLACES).saturating_add(track).min(i32::MAX as u32)
+}
+
+/// Everything about a range but its name and times.
+fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
+    alike.describe(event, range);
+    if let Some(payload) = range.payload {
+        event.args().payload("payload", payload);
+    }
+    fields(event, range.fields);
+    if let Some(thread) = range.end_thread.filter(|thread| *thread != range.thread) {
+        event.args().integer("end_thread", u64::from(thread));
+    }
+    if range.cut {
+        event.args().boolean("cut", true);
+    }
+}
+
+/// Among the arguments, where no name of theirs can be one of ours.
+fn fields(event: &mut Event<'_>, fields: &[(&str, Value<'_>)]) {
+    if !fields.is_empty() {
+        event.args().open("fields");
+        for (key, value) in fields {
+            event.member(key, *value);
+        }
+        event.close();
+    }
+}
+
+/// What many ranges have in common, as it was written: the last few that were met.
+#[derive(Debug, Default)]
+struct Alike {
+    nearest: Nearest,
+    known: Vec<(Common, Written)>,
+    /// Where the next one goes once there is no more room.
+    next: usize,
+}
+
+/// Domain, category and colour.
+type Common = (Option<Box<str>>, Option<Box<str>>, Option<u32>);
+
+/// Of so many the text is kept.
+const ALIKE: usize = 8;
+
+impl Alike {
+    fn describe(&mut self, event: &mut Event<'_>, range: &Range<'_>) {
+        let is_of = |(domain, category, color): &Common| {
+            *color == range.color && category.as_deref() == range.category && domain.as_deref() == range.domain
+        };
+        if let Some((_, written)) = self.known.iter().find(|(common, _)| is_of(common)) {
+            return event.again(written);
+        }
+        let from = event.place();
+        categories(event, range);
+        if let Some(color) = range.color {
+            event.text("cname", self.nearest.name(color));
+            event.args().hex("color", color.into(), 8);
+        }
+        let common = (range.domain.map(Box::from), range.category.map(Box::from), range.color);
+        let known = (common, event.since(from));
+        match self.known.get_mut(self.next) {
+            Some(oldest) => *oldest = known,
+            None => self.known.push(known),
+        }
+        self.next = (self.next + 1) % ALIKE;
+    }
+}
+
+/// The domain, then the category, as a list; there must be one.
+fn categories(event: &mut Event<'_>, range: &Range<'_>) {
+    match (range.domain, range.category) {
+        (Some(domain), Some(category)) => event.list("cat", domain, category),
+        (Some(one), None) | (None, Some(one)) => event.text("cat", one),
+        (None, None) => event.text("cat", "range"),
+    };
+}

@@ -1,0 +1,170 @@
+//! Stacks folded to lines, which flame graphs are made from.
+
+use std::collections::BTreeMap;
+use std::io;
+
+#[cfg(feature = "flamegraph")]
+use super::origin;
+#[cfg(feature = "flamegraph")]
+use crate::Process;
+use crate::report::{escaped, label};
+use crate::{NodeWork, Summary, TreeNode};
+
+/// Where no GPU operation's span is known.
+const OUTSIDE: &str = "(outside of any span)";
+const UNMATCHED: &str = "(launch not known)";
+
+/// The flame graph of no time.
+#[cfg(feature = "flamegraph")]
+const NOTHING: &str = r#"<?xml version="1.0" standalone="no"?>
+<svg version="1.1" width="1200" height="60" viewBox="0 0 1200 60" xmlns="http://www.w3.org/2000/svg">
+<title>Time by phase</title>
+<text x="600" y="35" text-anchor="middle" font-family="sans-serif" font-size="14">No range took any time: there is nothing to draw.</text>
+</svg>
+"#;
+
+/// Writes the phase tree as folded stacks: a line for each phase that spent time itself, `phase;phase;phase NANOSECONDS`, sorted. `inferno-flamegraph`,
+/// `flamegraph.pl`, speedscope and others read it.
+///
+/// The number is the phase's own time in nanoseconds (`self_ns`), so that all of them add up to the covered time of all threads. In a name, what would end
+/// or split a line is made safe: `;` becomes `,`, control characters are escaped, blanks around the name are left out, and where its last word is a
+/// number, the blank before it becomes `_` (readers would take it for a count). A phase without a name is `None`.
+///
+/// ```
+/// use range_report::{Summary, TreeNode, export};
+///
+/// let mut summary = Summary::default();
+/// let load = TreeNode { name: "Load Module".to_owned(), self_ns: 250, ..TreeNode::default() };
+/// summary.tree = vec![TreeNode { name: "main".to_owned(), self_ns: 40, children: vec![load], ..TreeNode::default() }];
+/// let mut text = Vec::new();
+/// export::folded(&summary, &mut text)?;
+/// assert_eq!(String::from_utf8_lossy(&text), "main 40\nmain;Load Module 250\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn folded(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
+    out.write_all(lines(&summary.tree, |node| node.self_ns, []).as_bytes())
+}
+
+/// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly in it.
+///
+/// Operations launched outside of any span, and those whose launch is not known, have lines of their own. Phases whose work overlaps on the GPU each have their
+/// whole time, so all lines together may be more than the GPU was busy. Nothing is written where CUPTI recorded nothing.
+///
+/// ```
+/// use range_report::{NodeWork, Summary, TreeNode, export};
+///
+/// let mut work = NodeWork::default();
+/// work.own.busy_ns = 900;
+/// let mut summary = Summary::default();
+/// summary.gpu = Some(Default::default());
+/// summary.tree = vec![TreeNode { name: "conv".to_owned(), self_ns: 7, gpu: Some(work), ..TreeNode::default() }];
+/// let mut text = Vec::new();
+/// export::folded_gpu(&summary, &mut text)?;
+/// assert_eq!(String::from_utf8_lossy(&text), "conv 900\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn folded_gpu(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
+    let Some(gpu) = &summary.gpu else { return Ok(()) };
+    let own = |node: &TreeNode| node.gpu.as_ref().map_or(0, |NodeWork { own, .. }| own.busy_ns);
+    let beside = [(OUTSIDE, gpu.outside.busy_ns), (UNMATCHED, gpu.unmatched.busy_ns)];
+    out.write_all(lines(&summary.tree, own, beside).as_bytes())
+}
+
+/// Writes the phase tree as a flame graph: an SVG that a browser opens, to be searched and zoomed with the mouse.
+///
+/// The widths are those of [`folded`]. Where no phase spent any time, as right after a reset, the picture says so. It is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the licence of this crate: a program that
+/// enables the feature `flamegraph` and is handed on must say where inferno's source is.
+///
+/// ```
+/// use range_report::{Summary, TreeNode, export};
+///
+/// let mut summary = Summary::default();
+/// summary.tree = vec![TreeNode { name: "Load Module".to_owned(), self_ns: 40, ..TreeNode::default() }];
+/// let mut svg = Vec::new();
+/// export::flamegraph(&summary, &mut svg)?;
+/// assert!(String::from_utf8_lossy(&svg).contains("<title>Load Module (40 ns, 100.00%)</title>"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `out`; and where all phases together took more than 292 years.
+#[cfg(feature = "flamegraph")]
+pub fn flamegraph(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
+    let stacks = lines(&summary.tree, |node| node.self_ns, []);
+    if stacks.is_empty() {
+        return out.write_all(NOTHING.as_bytes()); // inferno writes that its input is wrong, and fails
+    }
+    // inferno adds without looking.
+    let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    if covered.map(u128::from).sum::<u128>() > i64::MAX as u128 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the times are too long to be drawn"));
+    }
+    let mut options = inferno::flamegraph::Options::default();
+    options.title = "Time by phase".to_owned();
+    options.subtitle = subtitle(&summary.process);
+    options.count_name = "ns".to_owned();
+    options.name_type = "Phase:".to_owned();
+    options.deterministic = true;
+    let mut svg = Vec::new(); // inferno writes in small pieces
+    inferno::flamegraph::from_lines(&mut options, stacks.lines(), &mut svg)?;
+    out.write_all(&svg)
+}
+
+/// Which process it was; `None` where nothing is known of it.
+#[cfg(feature = "flamegraph")]
+fn subtitle(process: &Process) -> Option<String> {
+    let pid = if process.pid > 0 { format!("process {}", process.pid) } else { String::new() };
+    let known = [origin::labels(process), pid, process.command.clone()].into_iter().filter(|part| !part.is_empty());
+    Some(escaped(&known.collect::<Vec<_>>().join(", ")).into_owned()).filter(|known| !known.is_empty())
+}
+
+/// A line for each node with a weight, and for each of those beside the tree; lines of the same names are one.
+fn lines<const N: usize>(roots: &[TreeNode], weight: impl Fn(&TreeNode) -> u64, beside: [(&str, u64); N]) -> String {
+    let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
+    let mut add = |stack: String, weight: u64| {
+        if weight > 0 {
+            let sum = stacks.entry(stack).or_default();
+            *sum = sum.saturating_add(weight);
+        }
+    };
+    let mut left: Vec<(String, &TreeNode)> = roots.iter().map(|root| (frame(root), root)).collect();
+    while let Some((stack, node)) = left.pop() {
+        left.extend(node.children.iter().map(|child| (format!("{stack};{}", frame(child)), child)));
+        add(stack, weight(node));
+    }
+    for (stack, weight) in beside {
+        add(stack.to_owned(), weight);
+    }
+    stacks.into_iter().map(|(stack, weight)| format!("{stack} {weight}\n")).collect()
+}
+
+/// The name of a phase, safe between `;` and before a count.
+fn frame(node: &TreeNode) -> String {
+    let label = label(node.domain.as_deref(), &node.name).unwrap_or_default();
+    let name = escaped(&label).replace(';', ",");
+    let name = name.trim();
+    let mut name = if name.is_empty() { "None".to_owned() } else { name.to_owned() };
+    if let Some(at) = name.rfind(char::is_whitespace) {
+        let (before, last) = name.split_at(at);
+        let last = last.trim_start();
+        if last.chars().all(|letter| letter.is_ascii_digit() || letter == '.') {
+            name = format!("{before}_{last}");
+        }
+    }
+    if name.starts_with('#') {
+        name.insert(0, '_'); // at the start of a line it would make that a comment
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The page: one HTML file that shows a run. Timeline, flame graphs and tables; no network, nothing beside it.
+//!
+//! Items are kept in memory, within bounds, until the run has ended; then the page is written. What comes before the end is the head of the page with a
+//! notice, so that a run that is killed leaves a file that opens and says what happened.
+//!
+//! The page is plain JavaScript on canvases (`html/page/`). No crate brings a timeline at build time; those that bring charts draw an element for each
+//! range, or weigh megabytes in every file written, and know nothing of nesting.
+
+mod columns;
+mod comparison;
+mod data;
+mod details;
+mod items;
+mod lay_out;
+mod page;
+mod tables;
+mod texts;
+mod tree;
+
+use std::io::{self, BufWriter, Write};
+
+use crate::Comparison;
+use crate::summary::{Process, Summary};
+use crate::timeline::{Item, Sink};
+use items::Items;
+
+const BUFFER: usize = 256 << 10;
+/// What a page says that was not written to its end.
+const NOT_ENDED: &str =
+    "This run has not ended, or was ended before this page could be written: there is nothing to show.";
+const CUT_OFF: &str = "This page was not written to its end: there is nothing to show.";
+/// What the run of a page is called beside the one that it is compared with.
+const THIS_RUN: &str = "this run";
+
+impl Comparison {
+    /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as bars; and a table of all ranges that sorts
+    /// by a click and can be searched. The page of a run has the same as a section: `ProfilerBuilder::baseline`.
+    ///
+    /// ```
+    /// use range_report::{Comparison, Summary};
+    ///
+    /// let mut page = Vec::new();
+    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).html(&mut page)?;
+    /// assert!(String::from_utf8_lossy(&page).starts_with("<!doctype html>"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn html(&self, out: &mut impl Write) -> io::Result<()> {
+        let nothing = Summary::default();
+        let mut out = BufWriter::with_capacity(BUFFER, out);
+        page::begin(&comparison::title(self), CUT_OFF, &mut out)?;
+        page::end(&data::compared_alone(self, &nothing), &mut out)?;
+        out.flush()
+    }
+}
+
+/// How much a page holds. What is beyond is counted, and the page says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Ranges, operations and calls: the shortest give way. A tenth as many marks beside them.
+    pub items: usize,
+    /// Bytes of names, fields and messages.
+    pub text: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { items: 1_000_000, text: 64 << 20 }
+    }
+}
+
+/// Writes the page.
+#[derive(Debug)]
+pub struct HtmlSink<W> {
+    out: W,
+    items: Items,
+    /// A name, and the summary of another run, or why it could not be read.
+    baseline: Option<(String, Result<Summary, String>)>,
+}
+
+impl<W: Write + Send> HtmlSink<W> {
+    /// A page written to `out`, within the usual [`Limits`].
+    pub fn new(out: W) -> Self {
+        Self::with_limits(out, Limits::default())
+    }
+
+    /// A page written to `out`, within these limits.
+    pub fn with_limits(out: W, limits: Limits) -> Self {
+        Self { out, items: Items::new(limits), baseline: None }
+    }
+
+    /// The page gets a section that compares the run with this one; where there is none, a note that says why.
+    pub fn compared_with(self, name: impl Into<String>, baseline: Result<Summary, String>) -> Self {
+        Self { baseline: Some((name.into(), baseline)), ..self }
+    }
+}
+
+impl<W: Write + Send> Sink for HtmlSink<W> {
+    fn begin(&mut self, process: &Process) -> io::Result<()> {
+        page::begin(&data::title(process), NOT_ENDED, &mut self.out)?;
+        self.out.flush()
+    }
+
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        self.items.add(item);
+        Ok(())
+    }
+
+    /// Nothing can be seen before the end.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
+        let (comparison, why_not) = match self.baseline.take() {
+            Some((name, Ok(base))) => (Some(Comparison::of(&[(&name, &base), (THIS_RUN, summary)])), None),
+            Some((_, Err(why))) => (None, Some(why)),
+            None => (None, None),
+        };
+        let mut shown = data::shown(std::mem::take(&mut self.items), summary, lost, comparison.as_ref());
+        shown.notes.extend(why_not.map(|why| format!("This run is not compared with another: {why}.")));
+        let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
+        page::end(&shown, &mut out)?;
+        out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

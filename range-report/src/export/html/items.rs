@@ -1,0 +1,311 @@
+//! What a timeline is drawn from, while it comes: compact, and within bounds.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::Limits;
+use super::details::{CallDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
+use super::texts::{Texts, presentable};
+use crate::TableStyle;
+use crate::report::bracketed;
+use crate::summary::RangeStyle;
+use crate::timeline::Work;
+use crate::timeline::{Call, Item, Mark, Operation, Projection, Range};
+
+/// Where an item is drawn. The order is that of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Track {
+    Thread { thread: u32, part: ThreadPart },
+    Stream { device: u32, context: u32, stream: u32, part: StreamPart },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum ThreadPart {
+    Marks,
+    Ranges,
+    Lifetimes,
+    Calls,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum StreamPart {
+    Projections,
+    Operations,
+}
+
+/// One item. Texts by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bar {
+    /// Number of the track.
+    pub(super) track: u32,
+    /// The row of it that the item wants; of a mark, its severity.
+    pub(super) level: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) name: u32,
+    /// A JSON object with what else there is to say.
+    pub(super) detail: u32,
+    /// 0xRRGGBB, plus one; 0 for none.
+    pub(super) color: u32,
+    /// Number of the launch; [`NONE`] for all but operations.
+    pub(super) launch: u32,
+}
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What only an operation has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub(super) at: Option<(u32, u64)>,
+    pub(super) span: u32,
+    pub(super) correlation: u32,
+    pub(super) bytes: u64,
+}
+
+/// Everything that came.
+#[derive(Debug)]
+pub(super) struct Items {
+    pub(super) limit: usize,
+    pub(super) texts: Texts,
+    pub(super) tracks: HashMap<Track, u32>,
+    pub(super) bars: Vec<Bar>,
+    pub(super) launches: Vec<Launch>,
+    pub(super) marks: Vec<Bar>,
+    pub(super) threads: BTreeMap<u32, String>,
+    pub(super) devices: BTreeMap<u32, String>,
+    /// Items that came, marks apart.
+    pub(super) came: u64,
+    /// Items shorter than this are left out.
+    pub(super) shortest: u64,
+    pub(super) left_out: u64,
+    pub(super) marks_left_out: u64,
+    /// Bytes that the fields of marks may still take: a program has more of them than names of spans, and names come later, too.
+    left_for_marks: usize,
+}
+
+impl Default for Items {
+    fn default() -> Self {
+        Self::new(Limits { items: 0, text: 0 })
+    }
+}
+
+impl Items {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limit: limits.items,
+            texts: Texts::new(limits.text),
+            tracks: HashMap::new(),
+            bars: Vec::new(),
+            launches: Vec::new(),
+            marks: Vec::new(),
+            threads: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            came: 0,
+            shortest: 0,
+            left_out: 0,
+            marks_left_out: 0,
+            left_for_marks: limits.text / 4,
+        }
+    }
+
+    pub(super) fn add(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Thread { thread, name } => announce(&mut self.threads, *thread, name),
+            Item::Device { device, name } => announce(&mut self.devices, *device, name),
+            Item::Range(range) => self.range(range),
+            Item::Mark(mark) => self.mark(mark),
+            Item::Operation(operation) => self.operation(operation),
+            Item::Call(call) => self.call(call),
+            Item::Projection(projection) => self.projection(projection),
+        }
+    }
+
+    fn range(&mut self, range: &Range<'_>) {
+        if !self.accepts(range.start, range.end) {
+            return;
+        }
+        let part = match range.style {
+            RangeStyle::PushPop => ThreadPart::Ranges,
+            RangeStyle::StartEnd => ThreadPart::Lifetimes,
+        };
+        let level = if range.style == RangeStyle::PushPop { range.depth } else { 0 };
+        let detail = self.detail(&RangeDetail::of(range));
+        let bar = Bar {
+            track: number(&mut self.tracks, Track::Thread { thread: range.thread, part }),
+            level,
+            start: range.start,
+            end: range.end,
+            name: named(&mut self.texts, range.domain, range.name),
+            detail,
+            color: range.color.filter(|color| color >> 24 > 0).map_or(0, |color| (color & 0xff_ffff) + 1),
+            launch: NONE,
+        };
+        self.push(bar);
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if self.marks.len() >= self.limit / 10 {
+            self.marks_left_out = self.marks_left_out.saturating_add(1);
+            return;
+        }
+        let detail = MarkDetail::of(mark).and_then(|detail| serde_json::to_string(&detail).ok());
+        let detail = detail.map_or(0, |detail| self.texts.number_within(&detail, &mut self.left_for_marks));
+        self.marks.push(Bar {
+            track: number(&mut self.tracks, Track::Thread { thread: mark.thread, part: ThreadPart::Marks }),
+            level: mark.level.into(),
+            start: mark.at,
+            end: mark.at,
+            name: named(&mut self.texts, mark.domain, mark.text),
+            detail,
+            color: 0,
+            launch: NONE,
+        });
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        if !self.accepts(operation.start, operation.end) {
+            return;
+        }
+        let Operation { device, context, stream, .. } = *operation;
+        let (name, bytes) = match operation.work {
+            Work::Kernel(_) if !operation.kernel.is_empty() => (self.texts.shown(operation.kernel), 0),
+            Work::Kernel(_) => (self.texts.shown(operation.symbol), 0),
+            Work::Memory(memory) => (self.texts.shown(&bracketed(memory.kind, TableStyle::Current)), memory.bytes),
+        };
+        let detail = self.detail(&OperationDetail::of(operation));
+        let launch = Launch {
+            at: operation.launch,
+            span: operation.span.map_or(0, |span| self.texts.shown(span)),
+            correlation: operation.correlation,
+            bytes,
+        };
+        let number_of_launch = u32::try_from(self.launches.len()).unwrap_or(NONE);
+        self.launches.push(launch);
+        let track = Track::Stream { device, context, stream, part: StreamPart::Operations };
+        let bar = Bar {
+            track: number(&mut self.tracks, track),
+            level: 0,
+            start: operation.start,
+            end: operation.end,
+            name,
+            detail,
+            color: 0,
+            launch: number_of_launch,
+        };
+        self.push(bar);
+    }
+
+    fn call(&mut self, call: &Call<'_>) {
+        if !self.accepts(call.start, call.end) {
+            return;
+        }
+        let detail = self.detail(&CallDetail::of(call));
+        let bar = Bar {
+            track: number(&mut self.tracks, Track::Thread { thread: call.thread, part: ThreadPart::Calls }),
+            level: 0,
+            start: call.start,
+            end: call.end,
+            name: self.texts.shown(call.name),
+            detail,
+            color: 0,
+            launch: NONE,
+        };
+        self.push(bar);
+    }
+
+    fn projection(&mut self, projection: &Projection<'_>) {
+        if !self.accepts(projection.start, projection.end) {
+            return;
+        }
+        let Projection { device, context, stream, .. } = *projection;
+        let track = Track::Stream { device, context, stream, part: StreamPart::Projections };
+        let bar = Bar {
+            track: number(&mut self.tracks, track),
+            level: projection.level,
+            start: projection.start,
+            end: projection.end,
+            name: named(&mut self.texts, projection.domain, projection.name),
+            detail: 0,
+            color: 0,
+            launch: NONE,
+        };
+        self.push(bar);
+    }
+
+    /// Whether an item is long enough to be shown; counts it.
+    fn accepts(&mut self, start: u64, end: u64) -> bool {
+        self.came = self.came.saturating_add(1);
+        let accepted = end.saturating_sub(start) >= self.shortest && self.limit > 0;
+        self.left_out = self.left_out.saturating_add(u64::from(!accepted));
+        accepted
+    }
+
+    fn push(&mut self, bar: Bar) {
+        self.bars.push(Bar { end: bar.end.max(bar.start), ..bar });
+        if self.bars.len() > self.limit {
+            self.thin_out();
+        }
+    }
+
+    /// Makes room: the shortest quarter goes. Where most are of one length, every second of that length.
+    fn thin_out(&mut self) {
+        let mut lengths: Vec<u64> = self.bars.iter().map(|bar| bar.end - bar.start).collect();
+        let quarter = lengths.len() / 4;
+        let (_, &mut cut, longer) = lengths.select_nth_unstable(quarter);
+        let many_alike = longer.iter().filter(|&&length| length == cut).count() > quarter;
+        let (before, mut alike) = (self.bars.len(), 0_usize);
+        self.bars.retain(|bar| {
+            let length = bar.end - bar.start;
+            alike += usize::from(length == cut);
+            length > cut || (length == cut && many_alike && alike % 2 == 1)
+        });
+        self.shortest = if many_alike { cut } else { cut.saturating_add(1) };
+        self.left_out = self.left_out.saturating_add((before - self.bars.len()) as u64);
+        self.forget_launches();
+    }
+
+    /// Those of operations that are left out.
+    fn forget_launches(&mut self) {
+        let mut kept = Vec::with_capacity(self.launches.len());
+        for bar in &mut self.bars {
+            if let Some(&launch) = self.launches.get(bar.launch as usize) {
+                bar.launch = u32::try_from(kept.len()).unwrap_or(NONE);
+                kept.push(launch);
+            }
+        }
+        self.launches = kept;
+    }
+
+    fn detail(&mut self, detail: &impl Serialize) -> u32 {
+        match serde_json::to_string(detail) {
+            Ok(text) if text != "{}" => self.texts.number(&text),
+            _ => 0,
+        }
+    }
+}
+
+/// A thread or device whose number is used again keeps its first name and gains the others.
+fn announce(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
+    let name = presentable(name, LONGEST_VALUE);
+    let known = names.entry(number).or_default();
+    if known.is_empty() {
+        *known = name.into_owned();
+    } else if known.len() < LONGEST_VALUE && !known.split(" / ").any(|known| known == name) {
+        *known += " / ";
+        *known += &name;
+    }
+}
+
+fn number(tracks: &mut HashMap<Track, u32>, track: Track) -> u32 {
+    let next = u32::try_from(tracks.len()).unwrap_or(NONE);
+    *tracks.entry(track).or_insert(next)
+}
+
+fn named(texts: &mut Texts, domain: Option<&str>, name: &str) -> u32 {
+    match domain {
+        _ if name.is_empty() => texts.number("None"),
+        None => texts.shown(name),
+        Some(domain) => texts.shown(&format!("{domain}:{name}")),
+    }
+}

@@ -1,0 +1,195 @@
+use std::io::{self, Write};
+
+use super::items::{Bar, Items};
+use super::{HtmlSink, Limits};
+use crate::summary::{Process, RangeStyle, Summary};
+use crate::timeline::{Item, Mark, Operation, Range, Sink, Value};
+use crate::timeline::{Kernel, Work};
+
+fn range(name: &str, start: u64, length: u64) -> Range<'_> {
+    Range {
+        thread: 7,
+        start,
+        end: start + length,
+        style: RangeStyle::PushPop,
+        domain: None,
+        name,
+        depth: 0,
+        category: None,
+        color: None,
+        payload: None,
+        fields: &[],
+        end_thread: None,
+        cut: false,
+    }
+}
+
+fn operation(start: u64, length: u64) -> Operation<'static> {
+    Operation {
+        start,
+        end: start + length,
+        device: 0,
+        context: 1,
+        stream: 7,
+        correlation: start as u32,
+        graph_node: 0,
+        work: Work::Kernel(Kernel::default()),
+        kernel: "k",
+        symbol: "k",
+        launch: Some((7, start / 2)),
+        span: Some("s"),
+    }
+}
+
+fn page(items: &[Item<'_>], limits: Limits, lost: u64) -> String {
+    let mut out = Vec::new();
+    let mut sink = HtmlSink::with_limits(&mut out, limits);
+    sink.begin(&Process::default()).unwrap();
+    items.iter().for_each(|item| sink.item(item).unwrap());
+    sink.flush().unwrap();
+    sink.end(&Summary::default(), lost).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn data(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn the_shortest_give_way() {
+    let mut items = Items::new(Limits { items: 100, text: 10_000 });
+    for length in 0..1_000 {
+        items.add(&Item::Range(range("a", 10_000 * length, (length * 7) % 1_000)));
+    }
+    assert!(items.bars.len() <= 100, "{}", items.bars.len());
+    assert_eq!((items.came, items.left_out), (1_000, 1_000 - items.bars.len() as u64));
+    let shortest = items.bars.iter().map(|bar| bar.end - bar.start).min().unwrap();
+    assert!(shortest >= items.shortest && items.shortest > 800, "{shortest}, {}", items.shortest);
+    let longest = items.bars.iter().map(|bar| bar.end - bar.start).max();
+    assert_eq!(longest, Some(999));
+}
+
+#[test]
+fn of_many_alike_every_second_stays() {
+    let mut items = Items::new(Limits { items: 100, text: 10_000 });
+    for start in 0..1_000 {
+        items.add(&Item::Range(range("a", start * 10, 5)));
+    }
+    assert!((50..=100).contains(&items.bars.len()), "{}", items.bars.len());
+    assert_eq!(items.shortest, 5);
+    assert_eq!(items.left_out, 1_000 - items.bars.len() as u64);
+}
+
+#[test]
+fn operations_keep_their_launches() {
+    let mut items = Items::new(Limits { items: 64, text: 10_000 });
+    for start in 1..500 {
+        items.add(&Item::Range(range("a", start * 100, start % 50)));
+        items.add(&Item::Operation(operation(start * 100, start % 90)));
+    }
+    let mut with = 0;
+    for bar in &items.bars {
+        if let Some(launch) = items.launches.get(bar.launch as usize) {
+            assert_eq!((u64::from(launch.correlation), launch.at), (bar.start, Some((7, bar.start / 2))));
+            with += 1;
+        }
+    }
+    assert_eq!(with, items.launches.len());
+    assert!(with > 10);
+}
+
+#[test]
+fn nothing_at_all_may_be_kept() {
+    let mark = Mark { thread: 7, at: 1, domain: None, text: "m", level: 3, fields: &[] };
+    let all = [Item::Range(range("a", 0, 1)), Item::Mark(mark), Item::Operation(operation(1, 1))];
+    let left_out = &data(&page(&all, Limits { items: 0, text: 0 }, 5))["left_out"];
+    assert_eq!(
+        [&left_out["came"], &left_out["short"], &left_out["marks"], &left_out["lost"]].map(|n| n.as_u64()),
+        [2, 2, 1, 5].map(Some)
+    );
+}
+
+#[test]
+fn fields_of_events_leave_room_for_names() {
+    let texts: Vec<String> = (0..100).map(|number| format!("{number} {}", "x".repeat(100))).collect();
+    let fields: Vec<_> = texts.iter().map(|text| [("said", Value::Text(text))]).collect();
+    let mark = |fields| Item::Mark(Mark { thread: 7, at: 1, domain: None, text: "m", level: 3, fields });
+    let mut all: Vec<Item<'_>> = fields.iter().map(|fields| mark(fields)).collect();
+    all.extend(texts.iter().take(30).map(|text| Item::Range(range(text, 0, 1))));
+    let data = data(&page(&all, Limits { items: 1_000, text: 10_000 }, 0));
+    let has = |text: &str| data["texts"].as_array().unwrap().iter().any(|known| known == text);
+    assert!(texts.iter().take(30).all(|text| has(text)), "{data}");
+    let fields: Vec<bool> = texts.iter().map(|text| has(&format!(r#"{{"fields":[["said","{text}"]]}}"#))).collect();
+    assert!(fields[0] && fields[10] && !fields[20], "{fields:?}");
+    assert_eq!(data["left_out"]["texts"].as_u64(), Some(fields.iter().filter(|has| !**has).count() as u64));
+}
+
+#[test]
+fn odd_texts_stay_inside_their_script() {
+    let odd = "</script><!-- \u{0} \u{202e} \u{2028} \" \\ 🦀";
+    let fields = [(odd, Value::Text(odd)), ("x", Value::Float(f64::INFINITY))];
+    let odd_range = Range { category: Some(odd), fields: &fields, domain: Some(odd), ..range(odd, 0, 1) };
+    let written = page(&[Item::Thread { thread: 7, name: odd }, Item::Range(odd_range)], Limits::default(), 0);
+    let plain = page(&[Item::Range(range("a", 0, 1))], Limits::default(), 0);
+    for tag in ["<script", "</script", "<!--"] {
+        assert_eq!(written.matches(tag).count(), plain.matches(tag).count(), "{tag}");
+    }
+    let texts = data(&written)["texts"].clone();
+    assert_eq!(
+        texts[3],
+        "</script><!-- \\x00 \\u{202e} \\u{2028} \" \\ 🦀:</script><!-- \\x00 \\u{202e} \\u{2028} \" \\ 🦀"
+    );
+    let detail: serde_json::Value = serde_json::from_str(texts[2].as_str().unwrap()).unwrap();
+    assert_eq!(detail["fields"][1][1], "inf");
+    assert_eq!(data(&written)["threads"]["7"], "</script><!-- \\x00 \\u{202e} \\u{2028} \" \\ 🦀");
+}
+
+#[test]
+fn a_number_used_again_keeps_both_names() {
+    let names = ["worker-1", "worker-2", "worker-1", "worker-3"];
+    let announced = names.map(|name| Item::Thread { thread: 7, name });
+    assert_eq!(data(&page(&announced, Limits::default(), 0))["threads"]["7"], "worker-1 / worker-2 / worker-3");
+}
+
+#[test]
+fn the_main_thread_is_first() {
+    let mut out = Vec::new();
+    let mut sink = HtmlSink::new(&mut out);
+    let summary = Summary { process: Process { pid: 9, ..Process::default() }, ..Summary::default() };
+    for thread in [3, 9, 5] {
+        sink.item(&Item::Range(Range { thread, ..range("a", 0, 1) })).unwrap();
+    }
+    sink.item(&Item::Operation(operation(0, 1))).unwrap();
+    sink.end(&summary, 0).unwrap();
+    let groups = data(&String::from_utf8(out).unwrap())["groups"].clone();
+    let labels: Vec<&str> = groups.as_array().unwrap().iter().filter_map(|group| group["label"].as_str()).collect();
+    assert_eq!(labels, ["thread 9", "thread 3", "thread 5", "stream 7"]);
+}
+
+/// A disk with room for so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_wherever_it_is_met() {
+    let whole = page(&[Item::Range(range("a", 0, 1))], Limits::default(), 0).len();
+    for room in (0..whole).step_by(whole / 40) {
+        let mut sink = HtmlSink::new(Full(room));
+        let begun = sink.begin(&Process::default());
+        sink.item(&Item::Range(range("a", 0, 1))).unwrap();
+        let ended = begun.and_then(|()| sink.end(&Summary::default(), 0));
+        assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull), "{room} of {whole}");
+    }
+    assert!(size_of::<Bar>() <= 48, "a million of them are to be kept");
+}

@@ -1,0 +1,231 @@
+//! Summaries as JSON: kept, and read again by a later version.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use crate::{Comparison, MergedSummary, Summary};
+
+/// The name of the format, before its version.
+const FORMAT: &str = "tracing-gpu/";
+/// The version that is written, and the newest that is read.
+const VERSION: u32 = 1;
+
+/// What is easily taken for a summary: both are JSON, and lie side by side.
+const TIMELINE: &str =
+    "it is a timeline of Chrome trace events, as `trace=` writes it; a summary is what `json=` writes";
+
+/// Why a summary could not be read or written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// Reading or writing failed.
+    Io(io::Error),
+    /// The text is no JSON, or it is cut off: what is wrong with it, and where.
+    Syntax(String),
+    /// It is JSON, but no summary: what it is instead, or what is missing or not as it should be.
+    NotASummary(String),
+    /// A newer version of this crate wrote it, in a form that this one cannot read.
+    Newer {
+        /// Version of the format in the text.
+        found: u32,
+        /// Newest version that is read here.
+        newest: u32,
+    },
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Syntax(what) => write!(f, "not JSON: {what}"),
+            Self::NotASummary(what) => write!(f, "not a summary of tracing-gpu: {what}"),
+            Self::Newer { found, newest } => write!(
+                f,
+                "written by a newer tracing-gpu, in version {found} of the format: this one reads up to version {newest}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for JsonError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl JsonError {
+    /// What `serde_json` says, in our words.
+    fn of(error: serde_json::Error) -> Self {
+        match error.classify() {
+            serde_json::error::Category::Io => Self::Io(error.into()),
+            serde_json::error::Category::Data => Self::NotASummary(error.to_string()),
+            serde_json::error::Category::Syntax | serde_json::error::Category::Eof => Self::Syntax(error.to_string()),
+        }
+    }
+}
+
+/// What is written: the name of the format before anything else, then the fields.
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: &'a str,
+    #[serde(flatten)]
+    fields: &'a T,
+}
+
+/// What is looked at first.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct Header {
+    schema: Option<serde_json::Value>,
+    /// In a timeline of other programs, which write an object.
+    #[serde(rename = "traceEvents")]
+    trace_events: Option<IgnoredAny>,
+}
+
+impl Header {
+    fn read(text: &[u8]) -> Result<Self, JsonError> {
+        match text.trim_ascii_start().strip_prefix(b"[") {
+            Some(elements) => Err(of_array(text, elements)),
+            None => serde_json::from_slice(text).map_err(JsonError::of),
+        }
+    }
+}
+
+/// What is wrong with an array, which a summary never is. A timeline whose program was killed has no end: it is known by its first event.
+fn of_array(text: &[u8], elements: &[u8]) -> JsonError {
+    let mut elements = serde_json::Deserializer::from_slice(elements).into_iter::<BTreeMap<String, IgnoredAny>>();
+    if elements.next().is_some_and(|first| first.is_ok_and(|event| event.contains_key("ph"))) {
+        return JsonError::NotASummary(TIMELINE.to_owned());
+    }
+    match serde_json::from_slice::<IgnoredAny>(text) {
+        Ok(_) => JsonError::NotASummary("it is an array, and a summary is an object".to_owned()),
+        Err(error) => JsonError::of(error),
+    }
+}
+
+/// Writes `fields` as one line of JSON, the name of the format before them.
+pub(crate) fn write(schema: &str, fields: &impl Serialize, out: &mut impl io::Write) -> Result<(), JsonError> {
+    let mut text = serde_json::to_vec(&Document { schema, fields }).map_err(JsonError::of)?;
+    text.push(b'\n');
+    out.write_all(&text).map_err(JsonError::Io)
+}
+
+impl Summary {
+    /// The JSON Schema (draft 2020-12) of what [`to_json`](Self::to_json) writes. Its text is also in the repository, as
+    /// `tracing-gpu/schema/summary.schema.json`.
+    pub const JSON_SCHEMA: &'static str = include_str!("../../schema/summary.schema.json");
+
+    /// Writes the summary as one line of JSON.
+    ///
+    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, times in nanoseconds, the tree as a flat list of nodes with their
+    /// `depth`. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be added within a version; what is there keeps its meaning. Numbers that are
+    /// not finite are not written: a median is `null` then, a deviation 0. Integers have up to 64 bits: a reader that takes numbers as doubles loses the
+    /// last digits of `started_unix_ns`.
+    ///
+    /// ```
+    /// use range_report::Summary;
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::default().to_json(&mut text)?;
+    /// assert!(text.starts_with(br#"{"schema":"tracing-gpu/1","process":{"pid":0,"#));
+    /// assert_eq!(Summary::from_json(&mut text.as_slice())?, Summary::default());
+    /// # Ok::<(), range_report::JsonError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), JsonError> {
+        write(&format!("{FORMAT}{VERSION}"), self, out)
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote, in this version of the crate or an older one. Fields that are not known are passed over.
+    ///
+    /// ```
+    /// use range_report::{JsonError, Summary};
+    ///
+    /// let newer = Summary::from_json(&mut r#"{"schema": "tracing-gpu/7", "phases": {}}"#.as_bytes());
+    /// let error = newer.unwrap_err();
+    /// assert!(matches!(error, JsonError::Newer { found: 7, newest: 1, .. }));
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "written by a newer tracing-gpu, in version 7 of the format: this one reads up to version 1"
+    /// );
+    /// let other = Summary::from_json(&mut r#"{"phases": {}}"#.as_bytes());
+    /// assert_eq!(other.unwrap_err().to_string(), "not a summary of tracing-gpu: it has no `schema`");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the text is no JSON, no summary, or of a newer version; and those of `input`.
+    pub fn from_json(input: &mut impl io::Read) -> Result<Self, JsonError> {
+        let mut text = Vec::new();
+        input.read_to_end(&mut text).map_err(JsonError::Io)?;
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells put it there
+        version(Header::read(text)?)?;
+        serde_json::from_slice(text).map_err(JsonError::of)
+    }
+}
+
+/// Whether this version of the format can be read.
+fn version(header: Header) -> Result<(), JsonError> {
+    let Some(schema) = header.schema else {
+        let what = if header.trace_events.is_some() { TIMELINE } else { "it has no `schema`" };
+        return Err(JsonError::NotASummary(what.to_owned()));
+    };
+    let found = schema.as_str().and_then(|schema| schema.strip_prefix(FORMAT)).and_then(|version| version.parse().ok());
+    match found {
+        Some(found) if found > VERSION => Err(JsonError::Newer { found, newest: VERSION }),
+        Some(1..) => Ok(()),
+        _ => Err(JsonError::NotASummary(format!("its `schema` is {schema}, and not \"{FORMAT}{VERSION}\""))),
+    }
+}
+
+impl MergedSummary {
+    /// Writes all of it as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
+    ///
+    /// ```
+    /// let mut text = Vec::new();
+    /// range_report::Summary::merge([]).to_json(&mut text)?;
+    /// assert!(text.starts_with(br#"{"schema":"tracing-gpu-merged/1","processes":[],"elapsed_ns":0,"ranges":[],"#));
+    /// # Ok::<(), range_report::JsonError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    #[cfg(feature = "json")]
+    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
+        crate::export::json::write("tracing-gpu-merged/1", self, out)
+    }
+}
+
+impl Comparison {
+    /// Writes it as a line of JSON: the fields of this type after `"schema":"tracing-gpu-comparison/1"`.
+    ///
+    /// ```
+    /// use range_report::{Comparison, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Comparison::of(&[("old", &Summary::default())]).to_json(&mut text)?;
+    /// let text = String::from_utf8_lossy(&text);
+    /// assert!(text.starts_with(r#"{"schema":"tracing-gpu-comparison/1","runs":["old"],"processes":[{"pid":0,"#));
+    /// assert!(text.ends_with("\"ranges\":[]}\n"));
+    /// # Ok::<(), range_report::JsonError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    #[cfg(feature = "json")]
+    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
+        crate::export::json::write("tracing-gpu-comparison/1", self, out)
+    }
+}

@@ -1,0 +1,36 @@
+//! Files made from a [`Summary`](crate::Summary), for other programs: comma-separated values, folded stacks, flame graphs. (JSON is
+//! `Summary::to_json`.)
+//!
+//! All of it takes data and a writer, and knows no file. The profiler of the crate
+//! `tracing-gpu` writes files at the end of a run when it is told to: `ProfilerBuilder::json`, `ProfilerBuilder::folded`, `ProfilerBuilder::flamegraph`.
+//!
+//! ```
+//! use range_report::{Report, Summary, export};
+//!
+//! let summary = Summary::default(); // of `Profiler::summary`, or read from a file
+//! let (mut table, mut stacks) = (Vec::new(), Vec::new());
+//! export::csv(&summary, Report::Tree, &mut table)?;
+//! export::folded(&summary, &mut stacks)?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+pub(crate) mod chrome;
+mod csv;
+mod folded;
+#[cfg(feature = "html")]
+pub(crate) mod html;
+#[cfg(feature = "json")]
+pub mod json;
+mod origin;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+
+pub use chrome::{Chrome, is_compressed};
+pub use csv::{csv, stream_csv};
+#[cfg(feature = "flamegraph")]
+pub use folded::flamegraph;
+pub use folded::{folded, folded_gpu};
+#[cfg(feature = "html")]
+pub use html::{HtmlSink, Limits as HtmlLimits};
+#[cfg(feature = "sqlite")]
+pub use sqlite::Sqlite;

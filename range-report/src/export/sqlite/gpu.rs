@@ -1,0 +1,177 @@
+//! `CUPTI_ACTIVITY_KIND_*` and `TARGET_INFO_*`: operations, calls, devices.
+
+use std::collections::HashSet;
+use std::io;
+
+use rusqlite::params;
+
+use crate::timeline;
+use crate::timeline::Operation;
+use crate::timeline::{Api, Work};
+
+use super::events::signed;
+use super::file::{File, Strings};
+use super::launches::{Call, Launches};
+use super::{Ids, MACHINE, names};
+
+const CALL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME(start,end,eventClass,globalTid,correlationId,nameId,returnValue)VALUES(?,?,?,?,?,?,?)";
+const KERNEL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,
+    demangledName,shortName,mangledName,registersPerThread,gridX,gridY,gridZ,blockX,blockY,blockZ,staticSharedMemory,dynamicSharedMemory)
+    VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+const COPY: &str =
+    "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,
+    bytes,copyKind,srcKind,dstKind)VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
+const SET: &str =
+    "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,
+    bytes,value,memKind)VALUES(?,?,?,?,?,?,?,?,?,?,?)";
+const DEVICE: &str = "INSERT INTO TARGET_INFO_GPU(vmId,id,name,cuDevice)VALUES(?,?,?,?)";
+const CUDA_DEVICE: &str = "INSERT INTO TARGET_INFO_CUDA_DEVICE(gpuId,cudaId,pid)VALUES(?,?,?)";
+
+const REPLACED: &str = "CREATE TEMP TABLE replaced(id INTEGER PRIMARY KEY)";
+const REPLACE: &str = "INSERT OR IGNORE INTO temp.replaced VALUES(?)";
+/// A better call is always written after the one that it replaces.
+const KEEP_THE_LAST: &str = "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId IN (SELECT id FROM temp.replaced) AND rowid NOT IN
+    (SELECT max(rowid) FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId IN (SELECT id FROM temp.replaced) GROUP BY correlationId)";
+
+#[derive(Debug, Default)]
+pub(super) struct Gpu {
+    launches: Launches,
+    devices: HashSet<u32>,
+}
+
+impl Gpu {
+    pub(super) fn device(&mut self, file: &mut File, ids: Ids, device: u32, name: &str) -> io::Result<()> {
+        if !self.devices.insert(device) {
+            return Ok(()); // a second row would double every operation of the device
+        }
+        file.run(DEVICE, (MACHINE, device, name, device))?;
+        file.run(CUDA_DEVICE, (device, device, ids.process >> 24 & 0xFF_FFFF))
+    }
+
+    pub(super) fn operation(
+        &mut self,
+        file: &mut File,
+        ids: Ids,
+        strings: &mut Strings,
+        operation: &Operation<'_>,
+    ) -> io::Result<()> {
+        let Operation { device, context, stream, correlation, work, .. } = *operation;
+        let (start, end) = (signed(operation.start), signed(operation.end.max(operation.start)));
+        let launched = Some(correlation).filter(|&correlation| correlation != 0);
+        let node = Some(operation.graph_node as i64).filter(|&node| node != 0);
+        let process = ids.process;
+        if let (Some(correlation), Some((thread, at))) = (launched, operation.launch) {
+            if self.launches.is_missing(correlation) {
+                let name = strings.id(file, names::launcher(&work, node.is_some()))?;
+                let thread = ids.thread(thread);
+                self.launches.made_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
+                self.make_room(file)?;
+            }
+        }
+        match work {
+            Work::Kernel(kernel) => {
+                let shown = [operation.kernel, operation.symbol].into_iter().find(|name| !name.is_empty());
+                let shown = shown.unwrap_or("(unnamed kernel)");
+                let symbol = Some(operation.symbol).filter(|symbol| !symbol.is_empty());
+                let [demangled, short, mangled] = [shown, names::base(shown), symbol.unwrap_or(shown)];
+                let names = (strings.id(file, demangled)?, strings.id(file, short)?, strings.id(file, mangled)?);
+                let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (kernel.grid, kernel.block);
+                file.run(
+                    KERNEL,
+                    params![
+                        start,
+                        end,
+                        device,
+                        context,
+                        stream,
+                        launched,
+                        process,
+                        node,
+                        names.0,
+                        names.1,
+                        names.2,
+                        kernel.registers,
+                        grid_x,
+                        grid_y,
+                        grid_z,
+                        block_x,
+                        block_y,
+                        block_z,
+                        kernel.static_shared,
+                        kernel.dynamic_shared
+                    ],
+                )
+            }
+            Work::Memory(memory) => {
+                let (bytes, to) = (signed(memory.bytes), names::memory(memory.destination));
+                let common = (start, end, device, context, stream, launched, process, node, bytes);
+                let (start, end, device, context, stream, launched, process, node, bytes) = common;
+                match names::copy(memory.kind) {
+                    Some(kind) => {
+                        let from = names::memory(memory.source);
+                        file.run(
+                            COPY,
+                            (start, end, device, context, stream, launched, process, node, bytes, kind, from, to),
+                        )
+                    }
+                    None => file.run(
+                        SET,
+                        (start, end, device, context, stream, launched, process, node, bytes, memory.value, to),
+                    ),
+                }
+            }
+        }
+    }
+
+    pub(super) fn call(
+        &mut self,
+        file: &mut File,
+        ids: Ids,
+        strings: &mut Strings,
+        call: &timeline::Call<'_>,
+    ) -> io::Result<()> {
+        let row = Call {
+            start: call.start,
+            end: call.end.max(call.start),
+            class: i64::from(call.api == Api::Driver),
+            thread: ids.thread(call.thread),
+            correlation: call.correlation,
+            name: strings.id(file, call.name)?,
+            result: call.result,
+        };
+        if call.correlation == 0 || self.launches.recorded(row) {
+            return write(file, &row);
+        }
+        self.make_room(file)
+    }
+
+    /// Writes what waits for a better call.
+    pub(super) fn flush(&mut self, file: &mut File) -> io::Result<()> {
+        self.launches.take().iter().try_for_each(|call| write(file, call))
+    }
+
+    /// Removes calls that have been replaced.
+    pub(super) fn end(&mut self, file: &mut File) -> io::Result<()> {
+        if self.launches.replaced().is_empty() {
+            return Ok(());
+        }
+        file.batch(REPLACED)?;
+        self.launches.replaced().iter().try_for_each(|id| file.run(REPLACE, [id]))?;
+        file.run(KEEP_THE_LAST, [])
+    }
+
+    /// Calls that are made up.
+    pub(super) const fn made_up(&self) -> u64 {
+        self.launches.count_made_up()
+    }
+
+    fn make_room(&mut self, file: &mut File) -> io::Result<()> {
+        if self.launches.is_full() { self.flush(file) } else { Ok(()) }
+    }
+}
+
+fn write(file: &mut File, call: &Call) -> io::Result<()> {
+    let correlation = Some(call.correlation).filter(|&correlation| correlation != 0);
+    let (start, end) = (signed(call.start), signed(call.end));
+    file.run(CALL, (start, end, call.class, call.thread, correlation, call.name, call.result))
+}

@@ -1,0 +1,46 @@
+//! What a profiled run is once it is measured, and every way to look at it.
+//!
+//! ```text
+//! Summary --> merge, Comparison --> report (tables), export (files)
+//! timeline::Item --> timeline::Sink (export::Chrome, export::Sqlite, export::HtmlSink)
+//! ```
+//!
+//! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses. [`Summary::merge`] joins the processes of a run,
+//!   [`Comparison`] puts runs side by side.
+//! - [`report`] prints them as tables that people know from `nsys stats`, `nvprof` and `torch.profiler`.
+//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the words of a timeline, and the sinks
+//!   in [`export`] write one while the program runs.
+//!
+//! Nothing here measures: no `tracing`, no NVTX, no CUDA, no clock and no environment variable. Data comes in, text and files come out.
+//!
+//! ```
+//! use range_report::{RenderOptions, Report, Summary};
+//!
+//! let summary = Summary::default(); // of a profiler, or read from a file
+//! let mut text = Vec::new();
+//! summary.render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+//! assert!(String::from_utf8_lossy(&text).contains("No range was recorded"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod compare;
+pub mod export;
+pub mod report;
+pub mod stats;
+pub mod summary;
+mod text;
+pub mod timeline;
+
+pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regression};
+#[cfg(feature = "json")]
+pub use export::json::JsonError;
+pub use report::{MergedTable, RenderOptions, Report, TableStyle};
+pub use summary::{
+    ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
+    MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
+    Projected, ProjectionStats, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes,
+    StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode, WorkPart,
+};

@@ -1,0 +1,416 @@
+//! Runs side by side: a line a range where they fit, else a block of lines a range.
+
+use std::io;
+
+use super::table::{Cell, Table, chars, shorten};
+use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
+use crate::compare::by_self_time;
+use crate::text::number::{average, human, human_inline, integer, percent, ratio};
+use crate::{ComparedRange, Comparison, RangeStyle};
+
+/// Widths of a run's columns: total, share, difference, ratio.
+const WIDTHS: [usize; 4] = [8, 6, 10, 7];
+/// What times are of, as wide as they.
+const TOTAL: &str = " Total  ";
+const SELF: &str = "  Self  ";
+/// Below this a name is no longer told from another: the runs then stand below each other.
+const LEAST_NAME: usize = 20;
+/// Widest name of a range or run in a sentence, and of a run in a table.
+const MAX_NAME: usize = 40;
+/// Ranges named in a sentence.
+const SLOWEST: usize = 3;
+/// Parts of the base run below which a difference is not worth a word: 0.1 %.
+const WORTH_A_WORD: u128 = 1_000;
+
+impl Comparison {
+    /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below, what is slower, in words.
+    ///
+    /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that did not occur is `-`, and its ratio is
+    /// `new` or `gone`. `>>` marks where a run lost most time. Where the trees of the runs tell own times, a table of these comes first: it is led by the range that is slower
+    /// itself, and the other by one that contains it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render(&self, options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+        out.write_all(comparison(self, options).as_bytes())
+    }
+
+    /// Writes it as comma-separated values, a row a range and run, quoted as [`export::csv`](crate::export::csv) does.
+    ///
+    /// ```
+    /// use range_report::{Comparison, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).csv(&mut text)?;
+    /// assert_eq!(
+    ///     String::from_utf8_lossy(&text),
+    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range\n"
+    /// );
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn csv(&self, out: &mut impl io::Write) -> io::Result<()> {
+        out.write_all(comparison_table(self).csv().as_bytes())
+    }
+}
+
+/// The comparison as it is printed.
+pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> String {
+    let base = comparison.runs.first().map_or("none", String::as_str);
+    let title = match options.style {
+        TableStyle::Current => format!(" ** Range Comparison (base: {}):", shown(base, options)),
+        TableStyle::Legacy => format!("Range Comparison (base: {}):", shown(base, options)),
+    };
+    if comparison.ranges.is_empty() {
+        return section(&title, NO_RANGE);
+    }
+    let sentences = said(comparison, SLOWER, options) + &added(comparison, options);
+    // What became slower itself, before what contains it.
+    let own = by_self_time(comparison).map_or_else(String::new, |own| {
+        let title = match options.style {
+            TableStyle::Current => format!(" ** Self Time Comparison (base: {}):", shown(base, options)),
+            TableStyle::Legacy => format!("Self Time Comparison (base: {}):", shown(base, options)),
+        };
+        section(&title, &body(&own, SELF, &said(&own, SLOWER_ITSELF, options), options))
+    });
+    own + &section(&title, &body(comparison, TOTAL, &sentences, options))
+}
+
+fn body(comparison: &Comparison, time: &'static str, sentences: &str, options: &RenderOptions) -> String {
+    let lines = Lines::of(comparison, time, options);
+    let table = match lines.name_width(options.columns()) {
+        Some(width) => lines.beside(width),
+        None => lines.below(options.columns()),
+    };
+    if sentences.is_empty() { table } else { format!("{table}\n{sentences}") }
+}
+
+/// The comparison for programs: a row a range and run.
+pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
+    let headers = [
+        "Run",
+        "Time (%)",
+        "Total Time (ns)",
+        "Instances",
+        "Avg (ns)",
+        "Difference (ns)",
+        "Ratio",
+        "Self Time (ns)",
+        "Self Difference (ns)",
+        "Style",
+        "Range",
+    ];
+    let mut table = Table::new(headers);
+    let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
+    let wholes = wholes(comparison);
+    for range in &comparison.ranges {
+        for (number, (run, place)) in comparison.runs.iter().zip(&range.in_runs).enumerate() {
+            let times = place.as_ref().map(|place| &place.times);
+            let whole = wholes.get(number).copied().unwrap_or(0);
+            table.push(vec![
+                Cell::text(run.as_str()),
+                known(times.and_then(|times| percent(times.total_ns, whole))),
+                known(times.map(|times| times.total_ns.to_string())),
+                known(times.map(|times| times.instances.to_string())),
+                known(times.and_then(|times| average(times.total_ns, times.instances))),
+                known(range.difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
+                known(
+                    place
+                        .as_ref()
+                        .and_then(|place| place.ratio)
+                        .filter(|_| number > 0)
+                        .map(|ratio| format!("{ratio:.4}")),
+                ),
+                known(place.as_ref().and_then(|place| place.self_ns).map(|ns| ns.to_string())),
+                known(range.self_difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
+                Cell::text(style(range.style)),
+                Cell::text(names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned())),
+            ]);
+        }
+    }
+    table
+}
+
+/// What is to be said of a run beside the first one.
+pub(crate) struct Verdict {
+    /// Whether anything is slower in it.
+    pub(crate) slower: bool,
+    /// `slower in sycl: Module running +23.83 s (x3236)`, or that nothing is.
+    pub(crate) text: String,
+}
+
+/// How a range is called that has more time: with what is inside of it, and without.
+const SLOWER: &str = "slower";
+const SLOWER_ITSELF: &str = "slower itself";
+
+/// One for each run after the first: what is slower in it, the most first, as far as `columns` go.
+#[cfg(feature = "html")]
+pub(crate) fn verdicts(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+    verdicts_on(comparison, SLOWER, columns, options)
+}
+
+/// The same of own times, if they are known.
+#[cfg(feature = "html")]
+pub(crate) fn verdicts_on_self_time(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+    by_self_time(comparison).map_or_else(Vec::new, |own| verdicts_on(&own, SLOWER_ITSELF, columns, options))
+}
+
+fn verdicts_on(comparison: &Comparison, slow: &str, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+    let others = comparison.runs.iter().enumerate().skip(1);
+    others.map(|(run, name)| verdict(comparison, slow, (run, &shown(name, options)), columns, options)).collect()
+}
+
+fn verdict(
+    comparison: &Comparison,
+    slow: &str,
+    (run, name): (usize, &str),
+    columns: usize,
+    options: &RenderOptions,
+) -> Verdict {
+    let phases = slower(comparison, run).into_iter().take(SLOWEST);
+    let phases = phases.filter_map(|(at, ns)| Some(phase(comparison.ranges.get(at)?, run, ns, options)));
+    let mut text = String::new();
+    for phase in phases {
+        if text.is_empty() {
+            text = format!("{slow} in {name}: {phase}");
+        } else if chars(&text) + chars(&phase) + 2 <= columns {
+            text = format!("{text}, {phase}");
+        } else {
+            break;
+        }
+    }
+    if text.is_empty() {
+        return Verdict { slower: false, text: format!("{name}: nothing is {slow} by 0.1 % of the base or more") };
+    }
+    Verdict { slower: true, text }
+}
+
+/// How a range has changed: `x0.25`, `new`, `gone`, or `-` where neither run has it. Nothing for the first run.
+pub(crate) fn change(range: &ComparedRange, run: usize) -> String {
+    let place = range.in_runs.get(run).and_then(Option::as_ref);
+    match (range.total_ns(0), range.total_ns(run)) {
+        _ if run == 0 => String::new(),
+        (None, None) => "-".to_owned(),
+        (None, Some(_)) => "new".to_owned(),
+        (Some(_), None) => "gone".to_owned(),
+        (Some(0), Some(0)) => ratio(1.0),
+        (Some(_), Some(_)) => ratio(place.and_then(|place| place.ratio).unwrap_or(f64::INFINITY)),
+    }
+}
+
+const fn style(style: RangeStyle) -> &'static str {
+    match style {
+        RangeStyle::PushPop => "PushPop",
+        RangeStyle::StartEnd => "StartEnd",
+    }
+}
+
+/// The name of a run.
+fn shown(name: &str, options: &RenderOptions) -> String {
+    let name = if name.is_empty() { "(no name)" } else { name };
+    let name = if options.raw_names { name.into() } else { names::escaped(name) };
+    shorten(&name, MAX_NAME, MAX_NAME / 2)
+}
+
+fn label(range: &ComparedRange, options: &RenderOptions) -> String {
+    let label = names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned());
+    let label = if options.raw_names { label } else { names::escaped(&label).into_owned() };
+    match range.style {
+        RangeStyle::PushPop => label,
+        RangeStyle::StartEnd => label + " (start/end)",
+    }
+}
+
+/// Sums over all ranges of each run: what the shares are of.
+fn wholes(comparison: &Comparison) -> Vec<u128> {
+    let total = |range: &ComparedRange, run| u128::from(range.total_ns(run).unwrap_or(0));
+    (0..comparison.runs.len()).map(|run| comparison.ranges.iter().map(|range| total(range, run)).sum()).collect()
+}
+
+/// A signed time, as wide as its column.
+fn difference(ns: i64, inline: bool) -> String {
+    let sign = match ns {
+        0 => " ",
+        1.. => "+",
+        _ => "-",
+    };
+    let time = if inline { human_inline(ns.unsigned_abs()) } else { human(ns.unsigned_abs()) };
+    format!("{sign}{time}")
+}
+
+/// The cells of all ranges and runs as texts.
+struct Lines {
+    /// The header of the times.
+    time: &'static str,
+    runs: Vec<String>,
+    names: Vec<String>,
+    /// By range and run: total, share, difference, ratio. The base run has two of them.
+    cells: Vec<Vec<[String; 4]>>,
+    /// The range in which each run lost most time, if any.
+    worst: Vec<Option<usize>>,
+}
+
+impl Lines {
+    fn of(comparison: &Comparison, time: &'static str, options: &RenderOptions) -> Self {
+        let wholes = wholes(comparison);
+        let cells = comparison.ranges.iter().map(|range| {
+            let runs = wholes.iter().enumerate();
+            runs.map(|(run, &whole)| cells(range, run, whole)).collect()
+        });
+        Self {
+            time,
+            runs: comparison.runs.iter().map(|run| shown(run, options)).collect(),
+            names: comparison.ranges.iter().map(|range| label(range, options)).collect(),
+            cells: cells.collect(),
+            worst: (0..comparison.runs.len()).map(|run| slower(comparison, run).first().map(|(at, _)| *at)).collect(),
+        }
+    }
+
+    /// Width of the group of columns that a run has.
+    fn group(&self, run: usize) -> usize {
+        let columns = if run == 0 { 2 } else { 4 };
+        let widths: usize = WIDTHS.iter().take(columns).sum();
+        let name = self.runs.get(run).map_or(0, |name| chars(name));
+        (widths + 2 * (columns - 1)).max(name.min(MAX_NAME))
+    }
+
+    /// The width of the column of names with all runs beside each other, if that is wide enough.
+    fn name_width(&self, columns: usize) -> Option<usize> {
+        let groups: usize = (0..self.runs.len()).map(|run| 2 + self.group(run)).sum();
+        let longest = self.names.iter().map(|name| chars(name)).max().unwrap_or(0).max(5);
+        let room = columns.checked_sub(3 + groups)?;
+        (room >= longest.min(LEAST_NAME)).then_some(longest.min(room))
+    }
+
+    fn beside(&self, width: usize) -> String {
+        let mut out = String::new();
+        let groups = |cell: &dyn Fn(usize) -> String| -> String {
+            (0..self.runs.len()).map(|run| format!("  {:>1$}", cell(run), self.group(run))).collect()
+        };
+        let centred = |run: usize| format!("{:^1$}", self.runs[run], self.group(run));
+        push(&mut out, &format!("   {:width$}{}", "", groups(&centred)));
+        push(&mut out, &format!("   {:width$}{}", "", groups(&|run| "-".repeat(self.group(run)))));
+        push(&mut out, &format!("   {:width$}{}", "Range", groups(&|run| headers(self.time, run))));
+        push(&mut out, &format!("   {}{}", "-".repeat(width), groups(&|run| dashes(run))));
+        for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
+            let mark = if self.worst.contains(&Some(at)) { ">>" } else { "  " };
+            let name = shorten(name, width, width / 2);
+            let pad = " ".repeat(width - chars(&name));
+            let figures = groups(&|run| figures(run, &cells[run]));
+            push(&mut out, &format!("{mark} {name}{pad}{figures}"));
+        }
+        out
+    }
+
+    fn below(&self, columns: usize) -> String {
+        let fixed = 3 + 2 + 2 + WIDTHS.iter().sum::<usize>() + 6;
+        let longest = self.runs.iter().map(|run| chars(run)).max().unwrap_or(0);
+        let width = longest.min(columns.saturating_sub(fixed)).max(3);
+        let mut out = String::new();
+        push(&mut out, &format!("   {:2$}  {}", "Range", headers(self.time, 1), width + 2));
+        push(&mut out, &format!("   {}  {}", "-".repeat(width + 2), dashes(1)));
+        for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
+            push(&mut out, &format!("   {}", shorten(name, columns - 3, columns / 2)));
+            for (run, (name, cells)) in self.runs.iter().zip(cells).enumerate() {
+                let mark = if self.worst.get(run) == Some(&Some(at)) { ">>" } else { "  " };
+                let name = shorten(name, width, width / 2);
+                let pad = " ".repeat(width - chars(&name));
+                push(&mut out, &format!("{mark}   {name}{pad}  {}", figures(run, cells)));
+            }
+        }
+        out
+    }
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+fn headers(time: &str, run: usize) -> String {
+    let all = [time, " Share", "Difference", " Ratio "];
+    all[..if run == 0 { 2 } else { 4 }].join("  ")
+}
+
+fn dashes(run: usize) -> String {
+    WIDTHS.iter().take(if run == 0 { 2 } else { 4 }).map(|&width| "-".repeat(width)).collect::<Vec<_>>().join("  ")
+}
+
+fn figures(run: usize, cells: &[String; 4]) -> String {
+    let columns = cells.iter().zip(WIDTHS).take(if run == 0 { 2 } else { 4 });
+    columns.map(|(cell, width)| format!("{cell:>width$}")).collect::<Vec<_>>().join("  ")
+}
+
+fn cells(range: &ComparedRange, run: usize, whole: u128) -> [String; 4] {
+    let total = range.total_ns(run);
+    [
+        total.map_or_else(|| "-   ".to_owned(), human),
+        total.map_or_else(|| "-".to_owned(), |ns| percent(ns, whole).map_or_else(|| "-".to_owned(), |text| text + "%")),
+        range.difference_ns(run).map_or_else(|| "-   ".to_owned(), |ns| difference(ns, false)),
+        change(range, run),
+    ]
+}
+
+/// The ranges in which a run lost time that is worth a word, by their place, the most first.
+fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
+    let base: u128 = comparison.ranges.iter().map(|range| u128::from(range.total_ns(0).unwrap_or(0))).sum();
+    let worth = |ns: i64| run > 0 && ns > 0 && u128::from(ns.unsigned_abs()) * WORTH_A_WORD >= base;
+    let ranges = comparison.ranges.iter().enumerate();
+    let mut lost: Vec<(usize, i64)> =
+        ranges.filter_map(|(at, range)| Some((at, range.difference_ns(run).filter(|&ns| worth(ns))?))).collect();
+    lost.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
+    lost
+}
+
+/// A line a run: what is slower in it, or that nothing is.
+fn said(comparison: &Comparison, slow: &str, options: &RenderOptions) -> String {
+    let mut out = String::new();
+    for verdict in verdicts_on(comparison, slow, options.columns() - 4, options) {
+        push(&mut out, &format!("{}{}", if verdict.slower { " >> " } else { "    " }, verdict.text));
+    }
+    out
+}
+
+/// A line where later runs have ranges that the first one has not, the longest first, as far as they go.
+fn added(comparison: &Comparison, options: &RenderOptions) -> String {
+    let all = comparison.added(0);
+    let Some(base) = comparison.runs.first().filter(|_| !all.is_empty()) else { return String::new() };
+    let mut text = format!("    not in {}: ", shown(base, options));
+    for (at, added) in all.iter().enumerate() {
+        let label = names::label(added.domain.as_deref(), &added.name).unwrap_or_else(|| "None".to_owned());
+        let label = if options.raw_names { label } else { names::escaped(&label).into_owned() };
+        let name = shorten(&label, MAX_NAME, MAX_NAME / 2);
+        let range = format!("{name} {} ({})", human_inline(added.total_ns), shown(&added.run, options));
+        let rest = match all.len() - at - 1 {
+            0 => String::new(),
+            more => format!(" and {} more", integer(more as u64, options.thousands)),
+        };
+        let comma = if at == 0 { "" } else { ", " };
+        if at == SLOWEST || at > 0 && chars(&text) + chars(&range) + chars(&rest) + 2 > options.columns() {
+            text += &format!(" and {} more", integer((all.len() - at) as u64, options.thousands));
+            break;
+        }
+        text = text + comma + &range;
+    }
+    text + "\n"
+}
+
+fn phase(range: &ComparedRange, run: usize, ns: i64, options: &RenderOptions) -> String {
+    let ratio = change(range, run);
+    let instances = match (range.in_runs.first(), range.in_runs.get(run)) {
+        (Some(Some(base)), Some(Some(new))) if base.times.instances != new.times.instances => {
+            format!(
+                ", {} instances, not {}",
+                integer(new.times.instances, options.thousands),
+                integer(base.times.instances, options.thousands)
+            )
+        }
+        _ => String::new(),
+    };
+    let name = shorten(&label(range, options), MAX_NAME, MAX_NAME / 2);
+    format!("{name} {} ({ratio}{instances})", difference(ns, true))
+}

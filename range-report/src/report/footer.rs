@@ -1,0 +1,289 @@
+//! What follows the reports: losses, marks that need a word, and the notes of the summary.
+
+use std::collections::BTreeMap;
+
+use super::table::clip;
+use super::wrap::wrapped;
+use super::{RenderOptions, Report, TableStyle, names, section, streams};
+use crate::text::number::{human_inline, integer};
+use crate::{GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Summary, Times};
+
+/// Names of open ranges printed before the rest is only counted.
+const MAX_OPEN: usize = 10;
+/// Threads named for each of them.
+const MAX_THREADS: usize = 3;
+/// Widest name inside a sentence.
+const MAX_NAME: usize = 60;
+
+/// The footer, or nothing if there is nothing to say.
+pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
+    let lines = notes(summary, reports, options);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let title = match options.style {
+        TableStyle::Current => " ** Notes:",
+        TableStyle::Legacy => "Notes:",
+    };
+    let body: String = lines.iter().map(|line| wrapped(" -", line, options.columns())).collect();
+    section(title, &body)
+}
+
+/// What there is to say, a sentence each.
+pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
+    let losses = &summary.losses;
+    let mut lines = Vec::new();
+    open_lines(&losses.open, &mut lines);
+    span_lines(losses, options, &mut lines);
+    activity_lines(summary, reports, options, &mut lines);
+    counter(options, &mut lines)(
+        losses.rows_without_median,
+        "row has no median (-): the memory for durations was spent.",
+        "rows have no median (-): the memory for durations was spent.",
+    );
+    if shows_approximate_median(summary, reports, options) {
+        lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
+    }
+    if reports.contains(&Report::Ranges) {
+        floor_lines(summary, options, &mut lines);
+    }
+    lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
+    lines
+}
+
+/// Takes a number, and what to say of one and of several: nothing of none.
+fn counter(options: &RenderOptions, lines: &mut Vec<String>) -> impl FnMut(u64, &str, &str) {
+    |count, one, many| match count {
+        0 => {}
+        1 => lines.push(format!("1 {one}")),
+        n => lines.push(format!("{} {many}", integer(n, options.thousands))),
+    }
+}
+
+/// What happened to spans, and to their times on streams.
+fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>) {
+    let mut counted = counter(options, lines);
+    counted(
+        losses.split_instances,
+        "instance was closed and opened again, because a range below it was exited first: it counts as two.",
+        "instances were closed and opened again, because a range below them was exited first: each counts as two.",
+    );
+    counted(
+        losses.stray_exits,
+        "exit was on a thread that had no such range open; it ended nothing there.",
+        "exits were on a thread that had no such range open; they ended nothing there.",
+    );
+    counted(
+        losses.names_over_limit,
+        "value of nvtx.name was beyond the bound on distinct names; the span's own name was used.",
+        "values of nvtx.name were beyond the bound on distinct names; the spans' own names were used.",
+    );
+    counted(
+        losses.categories_over_limit,
+        "value of nvtx.category was beyond the bound on distinct categories; it is in no row of them.",
+        "values of nvtx.category were beyond the bound on distinct categories; they are in no row of them.",
+    );
+    counted(
+        losses.nodes_over_limit,
+        "span had no room in the tree; it is in a (more) row.",
+        "spans had no room in the tree; they are in (more) rows.",
+    );
+    counted(
+        losses.recursive_rows,
+        "row of the tree stands for recursion deeper than 64 levels; time inside of itself is in its total once.",
+        "rows of the tree stand for recursion deeper than 64 levels; time inside of themselves is in their totals once.",
+    );
+    counted(
+        losses.spans_dropped,
+        "span could not be followed, and is in no table.",
+        "spans could not be followed, and are in no table.",
+    );
+    counted(
+        losses.streams.pending,
+        "stream time was still pending, and is not counted.",
+        "stream times were still pending, and are not counted.",
+    );
+    counted(
+        losses.streams.captured,
+        "instance has no stream time, because its stream was being captured into a graph.",
+        "instances have no stream time, because their stream was being captured into a graph.",
+    );
+    counted(
+        losses.streams.refused,
+        "instance has no stream time, because its stream was gone or the driver refused.",
+        "instances have no stream time, because their stream was gone or the driver refused.",
+    );
+    counted(
+        losses.streams.dropped,
+        "stream time was dropped, because too many waited on its stream to be read.",
+        "stream times were dropped, because too many waited on their stream to be read.",
+    );
+    counted(
+        losses.streams.unreadable,
+        "stream time could not be read, because its context failed or is gone.",
+        "stream times could not be read, because their context failed or is gone.",
+    );
+}
+
+/// What the tables on the GPU's work do not have, or have in no span.
+fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions, lines: &mut Vec<String>) {
+    let losses = &summary.losses.activity;
+    let (unmatched, outside) = summary.gpu.as_ref().map(|gpu| (&gpu.unmatched, &gpu.outside)).unzip();
+    let mut counted = counter(options, lines);
+    counted(
+        losses.dropped_records,
+        "GPU record was dropped by CUPTI for want of memory; what it told of is in no table.",
+        "GPU records were dropped by CUPTI for want of memory; what they told of is in no table.",
+    );
+    counted(
+        losses.over_budget_records,
+        "GPU record came beyond the bound on memory and was thrown away; what it told of is in no table.",
+        "GPU records came beyond the bound on memory and were thrown away; what they told of is in no table.",
+    );
+    counted(
+        losses.unreadable_records,
+        "GPU record had a layout that is not known, and was skipped.",
+        "GPU records had a layout that is not known, and were skipped.",
+    );
+    counted(
+        losses.without_time,
+        "GPU operation or API call has no time, because tracing began too late for it or it had not finished; it is in no table.",
+        "GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they \
+         are in no table.",
+    );
+    counted(
+        losses.outstanding,
+        "launch had not been answered with its GPU operations; they are in no table.",
+        "launches had not been answered with their GPU operations; these are in no table.",
+    );
+    counted(
+        losses.forgotten_launches,
+        "launch was forgotten by the bound on memory before its GPU operations came; they are in no span.",
+        "launches were forgotten by the bound on memory before their GPU operations came; these are in no span.",
+    );
+    counted(
+        losses.forgotten_calls,
+        "API call was forgotten by the bound on memory before its record came; it is in no span, and may be the profiler's own.",
+        "API calls were forgotten by the bound on memory before their records came; they are in no span, and some may be the \
+         profiler's own.",
+    );
+    counted(
+        losses.late,
+        "GPU operation is missing in the projection of a range, for want of memory.",
+        "GPU operations are missing in projections of ranges, for want of memory; each counts once a range.",
+    );
+    let busy = |work: Option<&GpuWork>| match work {
+        Some(work) if work.busy_ns > 0 => format!(" ({} busy)", human_inline(work.busy_ns)),
+        _ => String::new(),
+    };
+    let of_unmatched = busy(unmatched);
+    counted(
+        losses.unmatched.max(unmatched.map_or(0, |work| work.operations)),
+        &format!("GPU operation{of_unmatched} could not be matched with its launch; it is in no span."),
+        &format!("GPU operations{of_unmatched} could not be matched with their launches; they are in no span."),
+    );
+    // The tree has a row for it.
+    if reports.iter().any(|report| report.needs_activity()) {
+        let of_outside = busy(outside);
+        counted(
+            outside.map_or(0, |work| work.operations),
+            &format!("GPU operation{of_outside} was launched outside of any span."),
+            &format!("GPU operations{of_outside} were launched outside of any span."),
+        );
+    }
+}
+
+fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
+    for (cut, style, what) in [
+        (true, RangeStyle::PushPop, "Open at the end, and counted up to then (cut): "),
+        (false, RangeStyle::PushPop, "Still open, and not counted: "),
+        (false, RangeStyle::StartEnd, "Spans not closed, whose lifetimes are not counted: "),
+    ] {
+        let mut threads_by_label: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+        for range in open.iter().filter(|range| (range.cut, range.style) == (cut, style)) {
+            let count = threads_by_label.entry(&range.label).or_default().entry(&range.thread).or_default();
+            *count = count.saturating_add(range.count);
+        }
+        if threads_by_label.is_empty() {
+            continue;
+        }
+        let mut named: Vec<String> =
+            threads_by_label.iter().take(MAX_OPEN).map(|(label, threads)| open_range(label, threads)).collect();
+        if threads_by_label.len() > MAX_OPEN {
+            named.push(format!("and {} more", threads_by_label.len() - MAX_OPEN));
+        }
+        lines.push(format!("{what}{}.", named.join(", ")));
+    }
+}
+
+/// `load (main)`, `poll (worker-1, worker-2 x3, 5 more threads)`.
+fn open_range(label: &str, threads: &BTreeMap<&str, u64>) -> String {
+    let name = if label.is_empty() { "None".to_owned() } else { clip(&names::escaped(label), MAX_NAME) };
+    let mut named: Vec<String> = threads
+        .iter()
+        .take(MAX_THREADS)
+        .map(|(thread, count)| {
+            let thread = if thread.is_empty() { "unnamed thread" } else { thread };
+            let thread = clip(&names::escaped(thread), MAX_NAME);
+            if *count > 1 { format!("{thread} x{count}") } else { thread }
+        })
+        .collect();
+    match threads.len().saturating_sub(MAX_THREADS) {
+        0 => {}
+        1 => named.push("1 more thread".to_owned()),
+        more => named.push(format!("{more} more threads")),
+    }
+    format!("{name} ({})", named.join(", "))
+}
+
+/// What reads below the floor: in part of a row, where the figures do not show it, and in all of one, where a mark does.
+fn floor_lines(summary: &Summary, options: &RenderOptions, lines: &mut Vec<String>) {
+    let (all, some): (Vec<_>, Vec<_>) =
+        summary.stream_ranges.iter().filter(|row| row.empty > 0).partition(|row| streams::is_empty(row));
+    let instances = some.iter().fold(0_u64, |sum, row| sum.saturating_add(row.empty));
+    let rows = match some.len() {
+        1 => "1 row".to_owned(),
+        count => format!("{} rows", integer(count as u64, options.thousands)),
+    };
+    match instances {
+        0 => {}
+        1 => lines.push(format!(
+            "1 instance in {rows} of stream time read no more than an empty pair of events: nothing was enqueued in \
+             it, and it is counted as it read."
+        )),
+        n => lines.push(format!(
+            "{} instances in {rows} of stream time read no more than an empty pair of events: nothing was enqueued \
+             in them, and they are counted as they read.",
+            integer(n, options.thousands)
+        )),
+    }
+    if all.iter().any(|row| row.floor_ns > 0) {
+        lines.push(
+            "< marks what an empty pair of events reads: nothing was enqueued in any instance of the row, which has no \
+             part in the percentages."
+                .to_owned(),
+        );
+    }
+}
+
+fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &RenderOptions) -> bool {
+    let approximate = |times: &Times| times.median_ns.is_some() && !times.median_exact && times.instances > 0;
+    let in_gpu = |times: &dyn Fn(&GpuActivity) -> bool| summary.gpu.as_ref().is_some_and(times);
+    options.style == TableStyle::Current
+        && reports.iter().any(|report| match report {
+            Report::Ranges => {
+                summary.ranges.iter().any(|row| approximate(&row.times))
+                    || summary.stream_ranges.iter().any(|row| !streams::is_empty(row) && approximate(&row.times))
+            }
+            Report::Categories => summary.categories.iter().any(|row| approximate(&row.times)),
+            Report::Kernels => in_gpu(&|gpu| gpu.kernels.iter().any(|row| approximate(&row.times))),
+            Report::MemTime => in_gpu(&|gpu| gpu.memory.iter().any(|row| approximate(&row.times))),
+            Report::Api => in_gpu(&|gpu| gpu.calls.iter().flatten().any(|row| approximate(&row.times))),
+            Report::GpuProjection => in_gpu(&|gpu| gpu.projections.iter().any(|row| approximate(&row.projected))),
+            Report::RangeKernels => in_gpu(&|gpu| gpu.range_kernels.iter().any(|row| approximate(&row.times))),
+            Report::Tree | Report::Nvprof | Report::Torch | Report::MemSize | Report::Hot => false,
+        })
+}
+
+#[cfg(test)]
+mod tests;

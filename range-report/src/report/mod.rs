@@ -1,0 +1,399 @@
+//! Reports: plain text made from a [`Summary`].
+//!
+//! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
+//! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in
+//! names are escaped (see [`RenderOptions::raw_names`]).
+//!
+//! ```
+//! use range_report::{RenderOptions, Report, Summary, report};
+//!
+//! let summary = Summary::default();
+//! let mut text = Vec::new();
+//! report::render(&summary, &[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+//! assert!(String::from_utf8_lossy(&text).contains("NVTX Push/Pop Range Summary"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+pub(crate) mod activity;
+mod categories;
+mod comparison;
+mod cuda;
+mod footer;
+mod hot;
+mod merged;
+mod nsys;
+mod nvprof;
+mod options;
+mod streams;
+mod table;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod torch;
+mod tree;
+mod wrap;
+
+#[cfg(feature = "html")]
+pub(crate) use activity::{bracketed, nsys_call};
+#[cfg(feature = "html")]
+pub(crate) use comparison::{change, verdicts, verdicts_on_self_time};
+#[cfg(feature = "html")]
+pub(crate) use footer::notes;
+pub use merged::MergedTable;
+#[cfg(feature = "html")]
+pub(crate) use nsys::style_name;
+pub use options::RenderOptions;
+pub(crate) use tables::{stream_table, table};
+#[cfg(feature = "html")]
+pub(crate) use tree::{Explained, Marked, explained};
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use crate::Summary;
+pub use crate::text::escaped;
+pub(crate) use crate::text::label;
+use crate::text::names;
+
+/// For a summary without ranges.
+const NO_RANGE: &str = "No range was recorded. Is the guard bound to a name (`let _profile = ...`, not
+`let _ = ...`)? Is the profiler's layer or subscriber installed? Are spans
+entered and left? Are they let through: by the filter (TRACING_GPU_FILTER; else
+INFO) and the subscriber's (EnvFilter, RUST_LOG)?
+";
+
+/// What can be printed.
+///
+/// ```
+/// use range_report::Report;
+///
+/// assert_eq!("tree".parse(), Ok(Report::Tree));
+/// assert_eq!(Report::Ranges.name(), "ranges");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Report {
+    /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
+    /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
+    Ranges,
+    /// Nested phases in order of first entry, with the time that each spent itself. Where CUPTI recorded what they
+    /// launched, `GPU busy` is how long any of it ran, and below the tree is what was copied; where they were timed on
+    /// streams, `GPU total` is that, or `Stream` beside the other.
+    Tree,
+    /// Sums over the span field `nvtx.category`.
+    Categories,
+    /// GPU activities and API calls as `nvprof` printed them: columns of fixed width, times in five digits, averages
+    /// rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for `cuMemAlloc_v2`). Needs
+    /// CUPTI.
+    Nvprof,
+    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` is without
+    /// the calls made in it, which have rows of their own; but the time of those that only ask the driver for
+    /// something, as `cuCtxGetCurrent` does, is in both where no stream is timed, since nobody is told in which span
+    /// they were made. Its `Self CUDA` is the sum of what was launched directly in it. `Self CUDA %` is of the sum over
+    /// all operations. A copy is `Memcpy HtoD`, without the `(Pageable -> Device)` that torch adds: the kinds of memory
+    /// are not in the summary. Needs CUPTI.
+    Torch,
+    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare
+    /// names, as in [`Ranges`](Self::Ranges); Nsight Systems since 2023 puts a colon before them. Needs CUPTI.
+    GpuProjection,
+    /// Kernels: `cuda_gpu_kern_sum` of `nsys stats`. Needs CUPTI.
+    Kernels,
+    /// Copies and sets by time: `cuda_gpu_mem_time_sum` of `nsys stats`. Needs CUPTI.
+    MemTime,
+    /// Copies and sets by size: `cuda_gpu_mem_size_sum` of `nsys stats`. Needs CUPTI.
+    MemSize,
+    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`, its names with the `_v2` of the driver's functions. Needs
+    /// CUPTI.
+    Api,
+    /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
+    RangeKernels,
+    /// The kernels and copies that together make nine tenths of all GPU time, and the API calls that make as much of
+    /// theirs; see [`RenderOptions::hot_share`]. Needs CUPTI.
+    Hot,
+}
+
+impl Report {
+    /// Every report there is, in the order in which they read best.
+    ///
+    /// ```
+    /// use range_report::Report;
+    ///
+    /// let names: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
+    /// assert_eq!(names[..4], ["ranges", "tree", "categories", "nvprof"]);
+    /// ```
+    pub const ALL: &'static [Self] = &{
+        let mut all = [Self::Ranges; TABLE.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = TABLE[index].report;
+            index += 1;
+        }
+        all
+    };
+
+    /// The name by which configuration asks for it.
+    ///
+    /// ```
+    /// assert_eq!(range_report::Report::Categories.name(), "categories");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Whether it is made from what CUPTI records.
+    #[must_use]
+    pub const fn needs_activity(self) -> bool {
+        !matches!(self.row().needs, Needs::Spans)
+    }
+
+    /// Whether it is made from single calls of the CUDA API.
+    #[must_use]
+    pub const fn needs_calls(self) -> bool {
+        matches!(self.row().needs, Needs::Calls)
+    }
+
+    /// Its row: the reports are declared in the order of the table.
+    const fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+}
+
+/// What makes a report.
+struct Row {
+    report: Report,
+    /// Its name in the configuration.
+    name: &'static str,
+    needs: Needs,
+    text: Text,
+    /// For `export::csv`; `None` for a report that is not one table.
+    table: Option<Table>,
+}
+
+type Text = fn(&Summary, &RenderOptions) -> String;
+type Table = fn(&Summary, &RenderOptions) -> cuda::Made;
+
+/// What a report is made from.
+enum Needs {
+    /// What the spans tell.
+    Spans,
+    /// The GPU's work, which CUPTI records.
+    Activity,
+    /// Single calls of the CUDA API beside it, which CUPTI records too.
+    Calls,
+}
+
+/// Every report, in the order in which they read best. To add one, write its functions, and add a variant and a row.
+const TABLE: &[Row] = &[
+    row(Report::Ranges, "ranges", Needs::Spans, ranges, Some(tables::ranges)),
+    row(Report::Tree, "tree", Needs::Spans, tree::tree, Some(tables::tree)),
+    row(Report::Categories, "categories", Needs::Spans, categories::categories, Some(tables::categories)),
+    row(Report::Nvprof, "nvprof", Needs::Calls, nvprof::nvprof, None),
+    row(Report::Torch, "torch", Needs::Calls, torch::torch, None),
+    row(Report::GpuProjection, "gpu_projection", Needs::Activity, cuda::projection, Some(cuda::make_projection)),
+    row(Report::Kernels, "kernels", Needs::Activity, cuda::kernels, Some(cuda::make_kernels)),
+    row(Report::MemTime, "mem_time", Needs::Activity, cuda::memory_time, Some(cuda::make_memory_time)),
+    row(Report::MemSize, "mem_size", Needs::Activity, cuda::memory_size, Some(cuda::make_memory_size)),
+    row(Report::Api, "api", Needs::Calls, cuda::calls, Some(cuda::make_calls)),
+    row(Report::RangeKernels, "range_kernels", Needs::Activity, cuda::range_kernels, Some(cuda::make_range_kernels)),
+    row(Report::Hot, "hot", Needs::Calls, hot::hot, None),
+];
+
+const fn row(report: Report, name: &'static str, needs: Needs, text: Text, table: Option<Table>) -> Row {
+    Row { report, name, needs, text, table }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Report {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|report| report.name() == name)
+            .ok_or_else(|| UnknownName::new("report", name, Self::ALL.iter().map(|report| report.name())))
+    }
+}
+
+/// Whose tables the statistics look like.
+///
+/// ```
+/// use range_report::TableStyle;
+///
+/// assert_eq!("legacy".parse(), Ok(TableStyle::Legacy));
+/// assert_eq!(TableStyle::default(), TableStyle::Current);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TableStyle {
+    /// Nsight Systems of today: with median and standard deviation.
+    #[default]
+    Current,
+    /// Nsight Systems up to 2021: average, minimum and maximum only.
+    Legacy,
+}
+
+impl TableStyle {
+    /// The name by which configuration asks for it.
+    ///
+    /// ```
+    /// assert_eq!(range_report::TableStyle::Current.name(), "current");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Legacy => "legacy",
+        }
+    }
+}
+
+impl FromStr for TableStyle {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let all = [Self::Current, Self::Legacy];
+        all.into_iter()
+            .find(|style| style.name() == name)
+            .ok_or_else(|| UnknownName::new("table style", name, all.into_iter().map(Self::name)))
+    }
+}
+
+/// A name that stands for nothing; its text says what does.
+///
+/// ```
+/// let error = "old".parse::<range_report::TableStyle>().unwrap_err();
+/// assert_eq!(error.to_string(), "unknown table style `old`: expected current or legacy");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    kind: &'static str,
+    name: String,
+    expected: String,
+}
+
+impl UnknownName {
+    fn new(kind: &'static str, name: &str, expected: impl Iterator<Item = &'static str>) -> Self {
+        let mut names: Vec<&str> = expected.collect();
+        let last = names.pop().unwrap_or_default();
+        let expected = if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) };
+        Self { kind, name: name.to_owned(), expected }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {} `{}`: expected {}", self.kind, names::escaped(&self.name), self.expected)
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does. Why
+/// there is nothing is said once, under the titles of all reports that lack the same.
+///
+/// The text is written with a single call, so that threads which write to the same place do not cut through it.
+///
+/// ```
+/// use range_report::{RenderOptions, Report, Summary, report};
+///
+/// let mut summary = Summary::default();
+/// summary.losses.stray_exits = 2;
+/// let mut text = Vec::new();
+/// report::render(&summary, &[Report::Ranges], &RenderOptions::default(), &mut text)?;
+/// let text = String::from_utf8_lossy(&text);
+/// assert!(text.contains("No range was recorded."));
+/// assert!(text.contains("2 exits"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn render(
+    summary: &Summary,
+    reports: &[Report],
+    options: &RenderOptions,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    let mut text = joined(reports.iter().map(|report| (report.row().text)(summary, options)));
+    text += &footer::footer(summary, reports, options);
+    out.write_all(text.as_bytes())
+}
+
+impl Summary {
+    /// Prints these reports one after another, then what was lost and noted: [`render`] as a method, as
+    /// [`MergedSummary`](crate::MergedSummary) and [`Comparison`](crate::Comparison) have it.
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Report, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::default().render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+    /// assert!(text.starts_with(b"\n ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render(&self, reports: &[Report], options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+        render(self, reports, options, out)
+    }
+}
+
+/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line. (`nvprof`
+/// has its own two lines for a title, with no empty line after them.)
+///
+/// ```
+/// use range_report::{RenderOptions, Report, Summary, TableStyle, report};
+///
+/// let mut text = Vec::new();
+/// let options = RenderOptions::default().style(TableStyle::Legacy);
+/// report::render_one(&Summary::default(), Report::Ranges, &options, &mut text)?;
+/// assert!(text.starts_with(b"\nNVTX Push-Pop Range Statistics:\n\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn render_one(
+    summary: &Summary,
+    report: Report,
+    options: &RenderOptions,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    out.write_all((report.row().text)(summary, options).as_bytes())
+}
+
+fn ranges(summary: &Summary, options: &RenderOptions) -> String {
+    nsys::ranges(summary, options) + &streams::streams(summary, options)
+}
+
+/// One report behind the other. Why there is nothing in several is said once, under the titles of all of them.
+fn joined(reports: impl Iterator<Item = String>) -> String {
+    let mut parts: Vec<(String, Option<String>)> = Vec::new();
+    for text in reports {
+        let ends = [NO_RANGE].iter().chain(activity::ABSENT).map(|said| format!("\n\n{said}\n"));
+        let absent = ends.into_iter().find_map(|end| Some((text.strip_suffix(end.as_str())?.to_owned(), end)));
+        let (text, end) = absent.map_or((text, None), |(title, end)| (title, Some(end)));
+        match parts.iter_mut().find(|(_, of_another)| end.is_some() && *of_another == end) {
+            Some((titles, _)) => titles.push_str(&text),
+            None => parts.push((text, end)),
+        }
+    }
+    parts.into_iter().map(|(text, end)| text + &end.unwrap_or_default()).collect()
+}
+
+/// The envelope of a report. `body` ends in a line feed.
+fn section(title: &str, body: &str) -> String {
+    format!("\n{title}\n\n{body}\n")
+}

@@ -1,0 +1,110 @@
+//! How reports are printed.
+
+#[allow(unused_imports)] // for the docs
+use super::Report;
+use super::TableStyle;
+
+/// What [`RenderOptions::hot_share`] is if it is not said.
+pub(super) const HOT_SHARE: f64 = 0.9;
+
+/// How reports are printed. Start from the default and change what differs.
+///
+/// ```
+/// use range_report::{RenderOptions, TableStyle};
+///
+/// let options = RenderOptions::default().style(TableStyle::Legacy).width(80);
+/// assert!(options.thousands);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RenderOptions {
+    /// Layout of the statistics.
+    pub style: TableStyle,
+    /// Separate thousands with commas, as Nsight Systems does in an English locale (and not in the `C` locale).
+    /// Default: yes.
+    pub thousands: bool,
+    /// Columns for the tree, merged tables and the footer: long names are shortened, and a wide tree has bars. The
+    /// figures alone take about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
+    pub width: usize,
+    /// Print names as they are, control characters included, as Nsight Systems does. Meant for comparing texts: on a
+    /// terminal such names can do anything. Default: no.
+    pub raw_names: bool,
+    /// The part of the whole that the rows of [`Report::Hot`] make together, from 0 to 1. Default: 0.9.
+    pub hot_share: f64,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self { style: TableStyle::Current, thousands: true, width: 100, raw_names: false, hot_share: HOT_SHARE }
+    }
+}
+
+impl RenderOptions {
+    /// Sets the layout of the statistics.
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, TableStyle};
+    ///
+    /// assert_eq!(RenderOptions::default().style(TableStyle::Legacy).style, TableStyle::Legacy);
+    /// ```
+    #[must_use]
+    pub const fn style(mut self, style: TableStyle) -> Self {
+        self.style = style;
+        self
+    }
+
+    /// Sets whether thousands are separated.
+    ///
+    /// ```
+    /// assert!(!range_report::RenderOptions::default().thousands(false).thousands);
+    /// ```
+    #[must_use]
+    pub const fn thousands(mut self, thousands: bool) -> Self {
+        self.thousands = thousands;
+        self
+    }
+
+    /// Sets the columns for the tree and the footer.
+    ///
+    /// ```
+    /// assert_eq!(range_report::RenderOptions::default().width(120).width, 120);
+    /// ```
+    #[must_use]
+    pub const fn width(mut self, width: usize) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// Sets whether names are printed as they are.
+    ///
+    /// ```
+    /// assert!(range_report::RenderOptions::default().raw_names(true).raw_names);
+    /// ```
+    #[must_use]
+    pub const fn raw_names(mut self, raw_names: bool) -> Self {
+        self.raw_names = raw_names;
+        self
+    }
+
+    /// Sets the part of the whole that the rows of [`Report::Hot`] make together: from 0, the first row only, to 1, all
+    /// of them. What is beyond is brought within; what is no number changes nothing.
+    ///
+    /// ```
+    /// use range_report::RenderOptions;
+    ///
+    /// assert_eq!(RenderOptions::default().hot_share(0.5).hot_share, 0.5);
+    /// assert_eq!(RenderOptions::default().hot_share(90.0).hot_share, 1.0);
+    /// ```
+    #[must_use]
+    pub const fn hot_share(mut self, share: f64) -> Self {
+        if !share.is_nan() {
+            self.hot_share = share.clamp(0.0, 1.0);
+        }
+        self
+    }
+
+    /// The width, within bounds that can be laid out.
+    pub(super) fn columns(&self) -> usize {
+        self.width.clamp(60, 1_000)
+    }
+}

@@ -1,0 +1,185 @@
+//! The columns of the tree, fitted to a width.
+
+use crate::report::table::{chars, shorten};
+use crate::text::number::percent;
+
+/// One line, all cells written.
+pub(super) struct Line {
+    /// Two columns before everything.
+    pub(super) margin: &'static str,
+    /// Total and self; both while the GPU was busy; both on streams; share of the parent, calls, average per call, instances.
+    pub(super) cells: [String; COLUMNS],
+    /// Whether the share is marked.
+    pub(super) beside: bool,
+    /// Whether the calls are.
+    pub(super) polled: bool,
+    pub(super) depth: usize,
+    pub(super) phase: String,
+    pub(super) self_ns: u64,
+    pub(super) whole: u128,
+}
+
+impl Line {
+    /// What stands behind the cell of a column.
+    fn mark(&self, column: usize) -> Option<char> {
+        match column {
+            SHARE_OF_PARENT if self.beside => Some('*'),
+            CALLS if self.polled => Some('+'),
+            _ => None,
+        }
+    }
+}
+
+/// Columns of figures.
+pub(super) const COLUMNS: usize = 10;
+const HEADERS: [&str; COLUMNS] =
+    ["Total", "Self", "GPU busy", "Busy self", "GPU total", "GPU self", "% Parent", "Calls", "Avg/Call", "Instances"];
+const SHORT_HEADERS: [&str; COLUMNS] =
+    ["Total", "Self", "GPU busy", "Busy own", "GPU tot.", "GPU self", "Parent", "Calls", "Avg/Call", "Inst."];
+/// From this width on headers are written out.
+const ROOMY: usize = 100;
+/// The columns that only a tree has of whose phases CUPTI recorded work.
+const BUSY: [usize; 2] = [2, 3];
+/// Those that only a tree with stream times has, and their headers beside the others.
+const ON_STREAMS: [usize; 2] = [4, 5];
+const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
+/// The columns whose cells may carry a mark.
+const SHARE_OF_PARENT: usize = 6;
+const CALLS: usize = 7;
+/// The columns that make room for those on the GPU: first instances, which mostly are the calls, then what others imply.
+const DISPENSABLE: [usize; 2] = [9, 8];
+/// What a phase gets however narrow it is.
+const MIN_PHASE: usize = 12;
+/// What phases get, if they need it, before columns that can be dispensed with.
+const GOOD_PHASE: usize = 24;
+
+const BAR_HEADER: &str = "Self, of all";
+/// `100.0% ` before the bar.
+const BAR_LABEL: usize = 7;
+const MAX_BAR: usize = 30;
+
+pub(super) struct Layout {
+    headers: [&'static str; COLUMNS],
+    widths: [usize; COLUMNS],
+    shown: [bool; COLUMNS],
+    /// Whether any line has a mark there.
+    marked: [bool; COLUMNS],
+    /// Width of the phase column.
+    phase: usize,
+    /// Columns a level is indented by.
+    step: usize,
+    /// Widest indentation.
+    max_indent: usize,
+    /// Length of a full bar; 0 for no such column.
+    bar: usize,
+}
+
+impl Layout {
+    pub(super) fn fitting(lines: &[Line], busy: bool, on_streams: bool, width: usize) -> Self {
+        let mut headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
+        if busy {
+            [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
+        }
+        let marked = std::array::from_fn(|column| lines.iter().any(|line| line.mark(column).is_some()));
+        let mut widths = headers.map(chars);
+        for line in lines {
+            for (column, cell) in line.cells.iter().enumerate() {
+                widths[column] = widths[column].max(chars(cell) + usize::from(marked[column]));
+            }
+        }
+        let mut shown = [true; COLUMNS];
+        let room_beside = |shown: &[bool; COLUMNS]| {
+            let columns = widths.iter().zip(shown).filter(|(_, shown)| **shown);
+            width.saturating_sub(3 + columns.map(|(width, _)| width + 2).sum::<usize>())
+        };
+        for (columns, known) in [(BUSY, busy), (ON_STREAMS, on_streams)] {
+            columns.iter().for_each(|&column| shown[column] = known);
+        }
+        if busy || on_streams {
+            let longest = lines.iter().map(|line| 2 * line.depth + chars(&line.phase)).max().unwrap_or(0);
+            // The times on streams give way to the exact ones, the total last; alone they stay.
+            let [total, own] = ON_STREAMS;
+            let beside = [own, total].into_iter().filter(|_| busy && on_streams);
+            for column in DISPENSABLE.into_iter().chain(beside) {
+                shown[column] = room_beside(&shown) >= longest.clamp("Phase".len(), GOOD_PHASE);
+            }
+        }
+        let room = room_beside(&shown).max(MIN_PHASE);
+        let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);
+        let step = if 2 * deepest <= room / 2 { 2 } else { 1 };
+        let max_indent = room / 2;
+        let mut layout = Self { headers, widths, shown, marked, phase: room, step, max_indent, bar: 0 };
+
+        let needed = lines.iter().map(|line| chars(&layout.lead(line.depth)) + chars(&line.phase)).max().unwrap_or(0);
+        layout.phase = needed.clamp("Phase".len(), room);
+        let left = room.saturating_sub(layout.phase + 2);
+        if left >= BAR_HEADER.len() {
+            layout.bar = (left - BAR_LABEL).min(MAX_BAR);
+        }
+        layout
+    }
+
+    /// Header, dashes and lines, each ending in a line feed; no blanks at the end of a line.
+    pub(super) fn render(&self, lines: &[Line]) -> String {
+        let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
+        let mut out = String::new();
+        self.push(&mut out, "  ", &self.headers.map(str::to_owned), "Phase", bar_header);
+        let dashes = self.widths.map(|width| "-".repeat(width));
+        let bar_dashes = if self.bar > 0 { "-".repeat(BAR_LABEL + self.bar) } else { String::new() };
+        self.push(&mut out, "  ", &dashes, &"-".repeat(self.phase), &bar_dashes);
+        for line in lines {
+            let mut cells = line.cells.clone();
+            for (column, cell) in cells.iter_mut().enumerate().filter(|(column, _)| self.marked[*column]) {
+                cell.push(line.mark(column).unwrap_or(' '));
+            }
+            self.push(&mut out, line.margin, &cells, &self.phase(line), &self.bar(line));
+        }
+        out
+    }
+
+    fn push(&self, out: &mut String, margin: &str, cells: &[String; COLUMNS], phase: &str, bar: &str) {
+        let mut text = margin.to_owned();
+        for (column, (cell, width)) in cells.iter().zip(self.widths).enumerate() {
+            if !self.shown[column] {
+                continue;
+            }
+            text.push_str(if column == 0 { " " } else { "  " });
+            text.push_str(&" ".repeat(width.saturating_sub(chars(cell))));
+            text.push_str(cell);
+        }
+        text.push_str("  ");
+        text.push_str(phase);
+        text.push_str(&" ".repeat((self.phase + 2).saturating_sub(chars(phase))));
+        text.push_str(bar);
+        out.push_str(text.trim_end_matches(' '));
+        out.push('\n');
+    }
+
+    /// The indented name. The end of a long one is kept: that is where the paths of Rust differ.
+    fn phase(&self, line: &Line) -> String {
+        let lead = self.lead(line.depth);
+        let room = self.phase.saturating_sub(chars(&lead));
+        let name = shorten(&line.phase, room, room * 2 / 3);
+        lead + &name
+    }
+
+    /// What stands before a name: blanks; and the depth, where it is deeper than can be shown.
+    fn lead(&self, depth: usize) -> String {
+        let indent = depth.saturating_mul(self.step);
+        if indent <= self.max_indent {
+            " ".repeat(indent)
+        } else {
+            format!("{}+{depth} ", " ".repeat(self.max_indent.saturating_sub(MIN_PHASE / 2)))
+        }
+    }
+
+    fn bar(&self, line: &Line) -> String {
+        if self.bar == 0 || line.self_ns == 0 {
+            return String::new();
+        }
+        let Some(share) = percent(line.self_ns, line.whole) else { return String::new() };
+        let length = (2 * u128::from(line.self_ns) * self.bar as u128 + line.whole) / (2 * line.whole);
+        let length = usize::try_from(length).unwrap_or(self.bar).min(self.bar);
+        format!("{:>width$} {}", share + "%", "#".repeat(length), width = BAR_LABEL - 1)
+    }
+}

@@ -1,0 +1,168 @@
+//! The phase tree: where the time goes, from the whole down to the slow phase.
+
+mod layout;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use super::table::chars;
+use super::{NO_RANGE, RenderOptions, TableStyle, activity, names, section};
+use crate::text::number::{human, human_bytes, human_inline, integer, percent};
+use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
+use layout::{COLUMNS, Layout, Line};
+use shape::{Entry, Mark, Shape, Way};
+
+/// A time that there is not, its dash below the digits of the others.
+const NO_TIME: &str = "-   ";
+/// What `GPU busy` means.
+const BUSY: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
+/// The line of what was launched elsewhere.
+const OUTSIDE: &str = "(outside any span)";
+
+/// `Tree`: nested phases in order of first entry.
+pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
+    let title = match options.style {
+        TableStyle::Current => " ** Phase Tree (tree):",
+        TableStyle::Legacy => "Phase Tree:",
+    };
+    titled(summary, title, options)
+}
+
+/// The same under another title.
+pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) -> String {
+    if summary.tree.is_empty() {
+        return section(title, NO_RANGE);
+    }
+    let shape = Shape::of(&summary.tree);
+    let entries = shape.entries();
+    let mut lines: Vec<Line> = entries.iter().map(|entry| line(&shape, entry, options)).collect();
+    lines.extend(summary.gpu.as_ref().and_then(outside));
+    let known = |way: Way| shape.gpu_whole(way).is_some();
+    let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
+    let mut body = Layout::fitting(&lines, busy, known(Way::Stream), options.columns()).render(&lines);
+    let mut below = verdict::verdict(summary, &shape, &entries, options);
+    below += &verdict::marks(summary, &shape, &entries, options);
+    below += if busy { BUSY } else { "" };
+    below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
+    if !below.is_empty() {
+        body += &format!("\n{below}");
+    }
+    section(title, &body)
+}
+
+/// What the marks of a tree are and mean, for a page.
+#[cfg(feature = "html")]
+pub(crate) struct Explained {
+    /// What 100 % is, beside the wall time where that is known.
+    pub(crate) whole: Option<String>,
+    /// By node, in the order of printing.
+    pub(crate) marked: Vec<Marked>,
+    /// What the marks that are there mean, a sentence each.
+    pub(crate) marks: Vec<String>,
+}
+
+/// Whether the calls of a node are marked, and its share of the parent.
+#[cfg(feature = "html")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marked {
+    pub(crate) polled: bool,
+    pub(crate) beside: bool,
+}
+
+#[cfg(feature = "html")]
+pub(crate) fn explained(summary: &Summary) -> Explained {
+    verdict::explained(summary, &Shape::of(&summary.tree))
+}
+
+/// The GPU's time for what no span launched; what the CPU did there is not known.
+fn outside(gpu: &GpuActivity) -> Option<Line> {
+    let work = Some(&gpu.outside).filter(|work| work.operations > 0)?;
+    let mut cells: [String; COLUMNS] = Default::default();
+    cells[2..4].fill(human(work.busy_ns));
+    let (margin, phase) = (Mark::None.text(false), OUTSIDE.to_owned());
+    Some(Line { margin, cells, beside: false, polled: false, depth: 0, phase, self_ns: 0, whole: 0 })
+}
+
+/// One line for each direction that memory was copied in, and for sets.
+fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
+    let rows: Vec<[String; 5]> = memory
+        .iter()
+        .filter(|work| work.operations > 0)
+        .map(|work| {
+            let (what, one, several) = match activity::direction(work.kind) {
+                Some(direction) => (format!("copied {direction}"), "copy", "copies"),
+                None => ("set".to_owned(), "set", "sets"),
+            };
+            let count = integer(work.operations, options.thousands);
+            let noun = if work.operations == 1 { one } else { several };
+            let (bytes, time) = (human_bytes(work.bytes), human_inline(work.sum_ns));
+            [what, bytes, time, rate(work), format!("({count} {noun})")]
+        })
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
+    let [what, bytes, time, rate] = [width(0), width(1), width(2), width(3)];
+    let line =
+        |[a, b, c, d, e]: &[String; 5]| format!(" {a:<what$}  {b:>bytes$} in {c:>time$}  {d:>rate$} GB/s  {e}\n");
+    rows.iter().map(line).collect()
+}
+
+/// Three digits, where there is a time to go by.
+fn rate(work: &MemoryWork) -> String {
+    let rate = work.gigabytes_per_second();
+    let decimals = match rate {
+        _ if work.sum_ns == 0 => return "-".to_owned(),
+        99.95.. => 0,
+        9.995.. => 1,
+        0.9995.. => 2,
+        _ => 3,
+    };
+    format!("{rate:.decimals$}")
+}
+
+fn line(shape: &Shape, entry: &Entry, options: &RenderOptions) -> Line {
+    let figures = &entry.figures;
+    let mean = figures.total_ns.checked_div(figures.calls);
+    let (busy, stream) = (figures.on_gpu(Way::Busy), figures.on_gpu(Way::Stream));
+    Line {
+        margin: entry.mark.text(entry.busiest),
+        cells: [
+            human(figures.total_ns),
+            human(figures.self_ns),
+            on_gpu(busy.total_ns),
+            on_gpu(busy.self_ns),
+            on_gpu(stream.total_ns),
+            on_gpu(stream.self_ns),
+            share(figures.total_ns, entry.base),
+            integer(figures.calls, options.thousands),
+            match (entry.folded, mean) {
+                (0, Some(mean)) => human(mean),
+                (0, None) => NO_TIME.to_owned(),
+                _ => String::new(), // an average over different phases says nothing
+            },
+            integer(figures.instances, options.thousands),
+        ],
+        beside: entry.beside,
+        polled: entry.is_polled(),
+        depth: entry.depth,
+        phase: match entry.folded {
+            0 => label(shape.node(entry.index), options.raw_names),
+            count => format!("({count} more under 0.1 %)"),
+        },
+        self_ns: figures.self_ns,
+        whole: shape.whole(),
+    }
+}
+
+fn on_gpu(ns: Option<u64>) -> String {
+    ns.map_or_else(|| NO_TIME.to_owned(), human)
+}
+
+fn share(part: u64, base: u128) -> String {
+    percent(part, base).map_or_else(|| "-".to_owned(), |text| text + "%")
+}
+
+fn label(node: &TreeNode, raw: bool) -> String {
+    let label = names::label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
+    if raw { label } else { names::escaped(&label).into_owned() }
+}

@@ -1,0 +1,199 @@
+//! What is said below the tree: the answer in words, and what the marks mean.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use super::shape::{Entry, Shape, Way};
+#[cfg(feature = "html")]
+use super::{Explained, Marked};
+use super::{label, share};
+use crate::report::table::{chars, shorten};
+use crate::report::wrap::wrapped;
+use crate::report::{RenderOptions, names};
+use crate::text::number::{human_inline, integer};
+use crate::{RangeStats, RangeStyle, Summary, TreeNode};
+
+/// Phases named in a line.
+const SLOWEST: usize = 3;
+/// Widest name there, and what the figures around one take: the first always fits.
+const MAX_NAME: usize = 40;
+const AROUND_NAME: usize = 24;
+/// Where there is less room for a name it is not told where it stands.
+const LEAST_PLACE: usize = 18;
+/// What the `*` behind a share means.
+const BESIDE: &str = "together more than the parent: on other threads, in each other, after it";
+/// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it too.
+const POLLED: &str = "more instances than calls, as futures have, one a poll: the time between them, awaiting, is in \
+                      no figure here; nvtx.lifetime = true shows it";
+
+/// Where the time goes, on the CPU and on the GPU.
+pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
+    let slowest = shape.slowest(SLOWEST);
+    let mut out = line(" >> most time of its own: ", shape, &slowest, shape.whole(), options);
+    out += &hidden(shape, entries, &slowest, options);
+    if let Some(sentence) = whole_beside_wall(summary, shape).filter(|_| !out.is_empty()) {
+        out += &wrapped("   ", &sentence, options.columns());
+    }
+    let busiest = match entries.iter().any(|entry| entry.mark.text(entry.busiest).contains('G')) {
+        true => " G  most busy time of its own: ",
+        false => " GPU: most busy time of its own: ",
+    };
+    for (way, what) in [(Way::Busy, busiest), (Way::Stream, " GPU: most stream time of its own: ")] {
+        let Some(own) = shape.gpu_whole(way) else { continue };
+        // Of all that the GPU did, with what it did for no span.
+        let gpu = summary.gpu.as_ref().filter(|_| way == Way::Busy);
+        let all = gpu.map_or(0, |gpu| u128::from(gpu.total.busy_ns));
+        let whole = if all > 0 { all } else { own };
+        out += &line(what, shape, &shape.slowest_on_gpu(way, SLOWEST), whole, options);
+    }
+    out
+}
+
+/// What all shares are of; nothing where it is not known how long all of it took.
+fn whole_beside_wall(summary: &Summary, shape: &Shape) -> Option<String> {
+    let whole = human_inline(u64::try_from(shape.whole()).unwrap_or(u64::MAX));
+    let wall = human_inline(summary.elapsed_ns);
+    (summary.elapsed_ns > 0).then(|| format!("100% is {whole} in spans, on all threads, in {wall} of wall time"))
+}
+
+/// What the marks behind figures mean, of those that are there.
+pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
+    let mut out = String::new();
+    if entries.iter().any(Entry::is_polled) {
+        out += &wrapped(" + ", POLLED, options.columns());
+        let shown = entries.iter().filter(|entry| entry.folded == 0);
+        out += &lifetimes(summary, shown.map(|entry| shape.node(entry.index)), options);
+    }
+    if entries.iter().any(|entry| entry.beside) {
+        out += &wrapped(" * ", &beside(summary), options.columns());
+    }
+    out
+}
+
+fn beside(summary: &Summary) -> String {
+    // An instance counts when it ends, those inside of it before.
+    let open = summary.losses.open.iter().any(|range| range.style == RangeStyle::PushPop && !range.cut);
+    format!("{BESIDE}{}", if open { ", or while it is still open" } else { "" })
+}
+
+/// What stands beside and below the tree, for a page: which shows all nodes, has lines of any length, and says by itself what is slowest.
+#[cfg(feature = "html")]
+pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
+    let marked: Vec<Marked> = shape.nodes().map(|(node, beside)| Marked { polled: is_polled(node), beside }).collect();
+    let mut marks = Vec::new();
+    if marked.iter().any(|node| node.polled) {
+        let nodes = shape.nodes().map(|(node, _)| node);
+        let longest = lifetimes(summary, nodes, &RenderOptions::default().width(1_000));
+        marks.extend([format!("+ {POLLED}"), longest.trim().to_owned()]);
+    }
+    if marked.iter().any(|node| node.beside) {
+        marks.push(format!("* {}", beside(summary)));
+    }
+    marks.retain(|sentence| !sentence.is_empty());
+    let whole = whole_beside_wall(summary, shape).filter(|_| shape.whole() > 0);
+    Explained { whole, marked, marks }
+}
+
+fn is_polled(node: &TreeNode) -> bool {
+    node.instances > node.calls
+}
+
+/// `what`, and as many of these phases as fit on the line, at least one; nothing where there is none.
+fn line(what: &str, shape: &Shape, phases: &[(usize, u64)], whole: u128, options: &RenderOptions) -> String {
+    let room = options.columns().saturating_sub(chars(what) + AROUND_NAME).min(MAX_NAME);
+    let phases = phases.iter().map(|&(index, own_ns)| {
+        let name = name(shape, index, phases, room, options);
+        format!("{name} {} ({})", human_inline(own_ns), share(own_ns, whole))
+    });
+    listed(what, phases, options)
+}
+
+/// Those that fit on the line that `what` begins, and at least one.
+fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptions) -> String {
+    let mut line = String::new();
+    for part in parts {
+        if line.is_empty() {
+            line = format!("{what}{part}");
+        } else if chars(&line) + chars(&part) + 2 <= options.columns() {
+            line = format!("{line}, {part}");
+        } else {
+            break;
+        }
+    }
+    if line.is_empty() { line } else { line + "\n" }
+}
+
+/// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that tells it from those beside it in the line.
+fn name(shape: &Shape, index: usize, phases: &[(usize, u64)], room: usize, options: &RenderOptions) -> String {
+    let label_of = |index| label(shape.node(index), options.raw_names);
+    let place = if room < LEAST_PLACE || !shape.repeats(index) { None } else { place(shape, index, phases) };
+    let place = place.map_or_else(String::new, |(ancestor, is_parent)| {
+        let between = if is_parent { " > " } else { " > … > " };
+        shorten(&label_of(ancestor), room / 3, room / 6) + between
+    });
+    let room = room.saturating_sub(chars(&place));
+    place + &shorten(&label_of(index), room, room / 2)
+}
+
+/// An ancestor, and whether it is the parent.
+fn place(shape: &Shape, index: usize, phases: &[(usize, u64)]) -> Option<(usize, bool)> {
+    let parent = shape.parent(index)?;
+    let mut others: Vec<usize> = phases.iter().map(|&(other, _)| other).collect();
+    others.retain(|&other| other != index && shape.same_name(index, other));
+    let mut at = Some(parent);
+    while let Some(ancestor) = at {
+        others = others.into_iter().filter_map(|other| shape.parent(other)).collect();
+        if others.iter().all(|&other| !shape.same_name(ancestor, other)) {
+            return Some((ancestor, ancestor == parent));
+        }
+        at = shape.parent(ancestor);
+    }
+    Some((parent, true))
+}
+
+/// That more time is in folded lines than in the slowest phase, as where each span has a name of its own.
+fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &RenderOptions) -> String {
+    let folded = entries.iter().filter(|entry| entry.folded > 0);
+    let (mut own_ns, mut phases) = (0_u64, 0);
+    for entry in folded {
+        own_ns = own_ns.saturating_add(entry.figures.self_ns);
+        phases += entry.hidden;
+    }
+    if own_ns <= slowest.first().map_or(0, |(_, most)| *most) {
+        return String::new();
+    }
+    let (lead, but) = if slowest.is_empty() { (" >>", "") } else { ("   ", "but ") };
+    let sentence = format!(
+        "{but}{} is in {} phases under 0.1 % each: one name for all, what differs in nvtx.payload or another field, \
+         sums them; so does nvtx.category",
+        share(own_ns, shape.whole()),
+        integer(phases as u64, options.thousands)
+    );
+    wrapped(lead, &sentence, options.columns())
+}
+
+/// How long the spans of these took, awaiting included, whose rows have more instances than calls, or none, where that was recorded: the longest.
+fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, options: &RenderOptions) -> String {
+    const WHAT: &str = "    longest lifetimes: ";
+    let polled: HashSet<(&str, Option<&str>)> = nodes
+        .filter(|node| is_polled(node) || node.instances == 0)
+        .map(|node| (node.name.as_str(), node.domain.as_deref()))
+        .collect();
+    let mut rows: Vec<(&RangeStats, u64)> = summary
+        .ranges
+        .iter()
+        .filter(|range| range.style == RangeStyle::StartEnd)
+        .filter(|range| polled.contains(&(range.name.as_str(), range.domain.as_deref())))
+        .filter_map(|range| Some((range, range.times.total_ns.checked_div(range.times.instances)?)))
+        .collect();
+    rows.sort_by_key(|(_, mean)| Reverse(*mean));
+    let rows = rows.iter().take(SLOWEST).map(|(range, mean)| {
+        let name = names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned());
+        let name = if options.raw_names { name } else { names::escaped(&name).into_owned() };
+        let figures =
+            format!(" {} (mean of {})", human_inline(*mean), integer(range.times.instances, options.thousands));
+        let room = options.columns().saturating_sub(chars(WHAT) + chars(&figures)).min(MAX_NAME);
+        shorten(&name, room, room / 2) + &figures
+    });
+    listed(WHAT, rows, options)
+}

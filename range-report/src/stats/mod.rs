@@ -1,0 +1,6 @@
+//! Statistics as mergeable values: what one thread measured, and what many threads measured together.
+
+pub mod distribution;
+pub mod histogram;
+
+pub use distribution::Distribution;

@@ -1,0 +1,310 @@
+//! Summaries of many processes as one: what each range, kernel, copy and phase took in all of them, and in which it took longest.
+
+mod figures;
+mod losses;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use figures::{NodeTotals, Projected, StreamTimes};
+pub use rows::{Merged, RankTotal, RankTotals};
+
+use std::collections::BTreeMap;
+
+use super::{GpuActivity, GpuWork, Losses, MemoryKind, Process, RangeStyle, Sizes, Summary, Times};
+use rows::Rows;
+use tree::Trees;
+
+/// The summaries of many processes together; from [`Summary::merge`].
+///
+/// It mirrors [`Summary`]: every table that is there is here with a row for all processes and, beside it, what each process has of it ([`Merged::ranks`]).
+///
+/// ```
+/// use range_report::{Process, RangeStats, RangeStyle, Summary, Times};
+///
+/// let of_rank = |rank: u32, total_ns: u64| {
+///     let mut summary = Summary::default();
+///     summary.process = Process { rank: Some(rank), ..Process::default() };
+///     let times = Times { instances: 10, total_ns, ..Times::default() };
+///     summary.ranges = vec![RangeStats { domain: None, name: "step".to_owned(), style: RangeStyle::PushPop, times }];
+///     summary
+/// };
+/// let merged = Summary::merge([of_rank(0, 1_000), of_rank(1, 1_700), of_rank(2, 1_200)]);
+/// let step = &merged.ranges[0];
+/// assert_eq!((step.all.instances, step.all.total_ns), (30, 3_900));
+/// assert_eq!(step.ranks.fastest().map(|rank| rank.total), Some(1_000));
+/// let slowest = step.ranks.slowest().ok_or("no process")?;
+/// assert_eq!((merged.processes[slowest.process].label(), slowest.total), ("rank 1".to_owned(), 1_700));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct MergedSummary {
+    /// The processes, by rank (those without one last), host and process id.
+    pub processes: Vec<Process>,
+    /// Length of the longest window.
+    pub elapsed_ns: u64,
+    /// Ranges of all processes, by total time descending, then by domain, name and style.
+    pub ranges: Vec<Merged<RangeLabel, Times>>,
+    /// Stream times, by total time descending, then by range and stream.
+    pub stream_ranges: Vec<Merged<StreamLabel, StreamTimes>>,
+    /// The phase trees as one: a node before its children, siblings by first entry in any process.
+    pub tree: Vec<Merged<PhaseLabel, NodeTotals>>,
+    /// Kernels, copies and API calls; `None` where CUPTI recorded them in no process.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub gpu: Option<MergedActivity>,
+    /// Sums over `nvtx.category`, by total time descending, then by name.
+    pub categories: Vec<Merged<String, Times>>,
+    /// What was lost or changed, of all processes together.
+    pub losses: Losses,
+    /// The notes of all processes; one that several have is here once, with their number.
+    pub notes: Vec<String>,
+}
+
+/// What the GPUs did for all processes, as [`GpuActivity`] has it for one. Kernels by range stay with the processes.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct MergedActivity {
+    /// Kernels by name, by total time descending, then by name.
+    pub kernels: Vec<Merged<String, Times>>,
+    /// Times of copies and sets by kind, by total time descending, then by kind.
+    pub memory_times: Vec<Merged<MemoryKind, Times>>,
+    /// Sizes of copies and sets by kind, by total size descending, then by kind. Totals of processes are bytes.
+    pub memory_sizes: Vec<Merged<MemoryKind, Sizes>>,
+    /// Calls of the CUDA API by name, by total time descending, then by name. `None` where no process recorded them.
+    pub calls: Option<Vec<Merged<String, Times>>>,
+    /// Ranges projected onto the GPUs, by total projected time descending, then by range.
+    pub projections: Vec<Merged<RangeLabel, Projected>>,
+    /// All operations, those launched outside of any span, and those whose launch is not known; what no process has is left out. Totals of processes are busy
+    /// times. GPU time of several processes is added, though they may share a GPU.
+    pub work: Vec<Merged<WorkPart, GpuWork>>,
+}
+
+/// Which range a row is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct RangeLabel {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// Push/pop or start/end.
+    pub style: RangeStyle,
+}
+
+/// Which range on which stream a row is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct StreamLabel {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// The stream without its device, since each process of a run may have a device of its own: `#1`, `default`. What one process did on that stream of several
+    /// devices is one row.
+    pub stream: String,
+}
+
+/// Which node of the phase tree a row is of. The path to it is the rows before it that are less deep.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PhaseLabel {
+    /// Nodes above it; 0 for a root.
+    pub depth: usize,
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+}
+
+/// Which part of the work of the GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub enum WorkPart {
+    /// All operations.
+    All,
+    /// Operations launched outside of any span.
+    Outside,
+    /// Operations whose launch is not known.
+    Unmatched,
+}
+
+impl Summary {
+    /// Joins the summaries of many processes, such as the ranks of one run. They are taken one after the other, and the order does not matter.
+    ///
+    /// A process says which it is (see [`Process`]) and writes its summary under a name of its own, `json=run-%r.json`; one that is handed a thousand such files
+    /// joins them in less than a second:
+    ///
+    /// ```
+    /// # #[cfg(feature = "json")] {
+    /// use range_report::{RenderOptions, Summary};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("tracing-gpu-merge-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # for rank in 0..8 { Summary::default().to_json(&mut std::fs::File::create(folder.join(format!("run-{rank}.json")))?)?; }
+    /// let mut ranks = Vec::new();
+    /// for file in std::fs::read_dir(&folder)? {
+    ///     ranks.push(Summary::from_json(&mut std::fs::File::open(file?.path())?)?);
+    /// }
+    /// let merged = Summary::merge(ranks);
+    /// merged.render(&RenderOptions::default(), &mut std::io::stdout())?;
+    /// # assert_eq!(merged.processes.len(), 8);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Ranges, kernels, copies, calls, categories and projections are joined by domain, name and style or kind; stream times also by stream, whatever its
+    /// device; the tree by the labels from the root down. Kernels by range stay with the processes.
+    #[must_use]
+    pub fn merge(summaries: impl IntoIterator<Item = Self>) -> MergedSummary {
+        let (mut merged, mut tables, mut notes) = (MergedSummary::default(), Tables::default(), BTreeMap::new());
+        for (process, mut summary) in summaries.into_iter().enumerate() {
+            merged.elapsed_ns = merged.elapsed_ns.max(summary.elapsed_ns);
+            losses::add(&mut merged.losses, std::mem::take(&mut summary.losses));
+            for note in std::mem::take(&mut summary.notes) {
+                *notes.entry(note).or_insert(0_usize) += 1;
+            }
+            merged.processes.push(std::mem::take(&mut summary.process));
+            tables.add(process, summary);
+        }
+        if merged.processes.len() > 1 {
+            losses::sort(&mut merged.losses);
+        }
+        let places = sort_processes(&mut merged.processes);
+        merged.notes = notes
+            .into_iter()
+            .map(|(note, count)| if count > 1 { format!("{note} ({count} processes)") } else { note })
+            .collect();
+        tables.finish(&places, &mut merged);
+        merged
+    }
+}
+
+/// The parts of all tables.
+#[derive(Default)]
+struct Tables {
+    ranges: Rows<RangeLabel, Times>,
+    stream_ranges: Rows<StreamLabel, StreamTimes>,
+    tree: Trees,
+    categories: Rows<String, Times>,
+    gpu: Option<GpuTables>,
+}
+
+#[derive(Default)]
+struct GpuTables {
+    kernels: Rows<String, Times>,
+    memory_times: Rows<MemoryKind, Times>,
+    memory_sizes: Rows<MemoryKind, Sizes>,
+    calls: Option<Rows<String, Times>>,
+    projections: Rows<RangeLabel, Projected>,
+    work: Rows<WorkPart, GpuWork>,
+}
+
+impl Tables {
+    fn add(&mut self, process: usize, summary: Summary) {
+        for row in summary.ranges {
+            self.ranges.add(process, RangeLabel { domain: row.domain, name: row.name, style: row.style }, row.times);
+        }
+        for row in summary.stream_ranges {
+            let key = StreamLabel { domain: row.domain, name: row.name, stream: without_device(row.stream) };
+            let part = StreamTimes { times: row.times, empty: row.empty, floor_ns: row.floor_ns };
+            self.stream_ranges.add(process, key, part);
+        }
+        self.tree.add(process, summary.tree);
+        for row in summary.categories {
+            self.categories.add(process, row.category, row.times);
+        }
+        if let Some(gpu) = summary.gpu {
+            self.gpu.get_or_insert_default().add(process, gpu);
+        }
+    }
+
+    fn finish(self, places: &[usize], merged: &mut MergedSummary) {
+        merged.ranges = self.ranges.together(places);
+        merged.stream_ranges = self.stream_ranges.together(places);
+        merged.tree = self.tree.together(places);
+        merged.categories = self.categories.together(places);
+        merged.gpu = self.gpu.map(|gpu| gpu.together(places));
+    }
+}
+
+impl GpuTables {
+    fn add(&mut self, process: usize, gpu: GpuActivity) {
+        let GpuActivity { kernels, memory, calls, projections, range_kernels: _, total, outside, unmatched } = gpu;
+        for row in kernels {
+            self.kernels.add(process, row.name, row.times);
+        }
+        for row in memory {
+            self.memory_times.add(process, row.kind, row.times);
+            self.memory_sizes.add(process, row.kind, row.sizes);
+        }
+        if let Some(calls) = calls {
+            let all = self.calls.get_or_insert_default();
+            calls.into_iter().for_each(|row| all.add(process, row.name, row.times));
+        }
+        for row in projections {
+            let key = RangeLabel { domain: row.domain, name: row.name, style: row.style };
+            let part = Projected {
+                times: row.projected,
+                range_total_ns: row.range_total_ns,
+                operations: row.operations,
+                level_sum: row.level_sum,
+                children_sum: row.children_sum,
+            };
+            self.projections.add(process, key, part);
+        }
+        for (part, work) in [(WorkPart::All, total), (WorkPart::Outside, outside), (WorkPart::Unmatched, unmatched)] {
+            self.work.add(process, part, work);
+        }
+    }
+
+    fn together(self, places: &[usize]) -> MergedActivity {
+        let mut work = self.work.together(places);
+        work.sort_by_key(|row| row.key);
+        MergedActivity {
+            kernels: self.kernels.together(places),
+            memory_times: self.memory_times.together(places),
+            memory_sizes: self.memory_sizes.together(places),
+            calls: self.calls.map(|calls| calls.together(places)),
+            projections: self.projections.together(places),
+            work,
+        }
+    }
+}
+
+/// `#1` of `GPU 0 #1`.
+fn without_device(stream: String) -> String {
+    let device = stream.strip_prefix("GPU ").and_then(|rest| rest.split_once(' '));
+    match device {
+        Some((number, name)) if number == "?" || number.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
+        _ => stream,
+    }
+}
+
+/// Sorts the processes, and returns the new place of each.
+fn sort_processes(processes: &mut Vec<Process>) -> Vec<usize> {
+    let mut sorted: Vec<(usize, Process)> = processes.drain(..).enumerate().collect();
+    sorted.sort_by(|(_, a), (_, b)| {
+        let key = |process: &Process| (process.rank.is_none(), process.rank);
+        (key(a), &a.host, a.pid, &a.run_id, a.started_unix_ns).cmp(&(
+            key(b),
+            &b.host,
+            b.pid,
+            &b.run_id,
+            b.started_unix_ns,
+        ))
+    });
+    let mut places = vec![0; sorted.len()];
+    for (place, (old, process)) in sorted.into_iter().enumerate() {
+        if let Some(slot) = places.get_mut(old) {
+            *slot = place;
+        }
+        processes.push(process);
+    }
+    places
+}

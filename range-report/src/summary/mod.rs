@@ -1,0 +1,269 @@
+//! The plain data every report is made from.
+//!
+//! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
+//! nanoseconds. With the feature `serde` every type here can be serialised and read back.
+
+mod activity;
+#[cfg(feature = "serde")]
+mod finite;
+#[cfg(feature = "serde")]
+mod flat_tree;
+mod merge;
+
+pub use activity::{
+    ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
+    NodeWork, ProjectionStats, RangeKernelStats, Sizes,
+};
+pub use merge::{
+    Merged, MergedActivity, MergedSummary, NodeTotals, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
+    StreamLabel, StreamTimes, WorkPart,
+};
+
+/// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum RangeStyle {
+    /// Entered and exited on one thread: an NVTX push and pop.
+    PushPop,
+    /// From the creation of a span to its close, on any threads: an NVTX start and end (`nvtx.lifetime`).
+    StartEnd,
+}
+
+/// The durations of all instances of one row, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Times {
+    /// Instances that have ended.
+    pub instances: u64,
+    /// Sum of all durations.
+    pub total_ns: u64,
+    /// Shortest duration; 0 where there is no instance.
+    pub min_ns: u64,
+    /// Longest duration.
+    pub max_ns: u64,
+    /// Median: the middle duration, or the mean of the two middle ones. `None` where there is no instance, or where
+    /// the sample budget was spent before this row could keep its durations.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_none"))]
+    pub median_ns: Option<f64>,
+    /// Whether `median_ns` comes from every single duration. Otherwise it comes from a histogram, with a relative error
+    /// below 0.2 %.
+    pub median_exact: bool,
+    /// Sample standard deviation (divisor n - 1); 0 for one instance.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
+    pub stddev_ns: f64,
+}
+
+/// One row of the range statistics: every instance of one name in one domain and style.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct RangeStats {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// Push/pop or start/end.
+    pub style: RangeStyle,
+    /// Durations.
+    pub times: Times,
+}
+
+impl RangeStats {
+    /// The name as Nsight Systems shows it: `domain:name`, or the bare name in the default domain.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.domain {
+            Some(domain) => format!("{domain}:{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// One node of the phase tree: the spans of one name under one parent (by span parentage, not by thread).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct TreeNode {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// Spans created.
+    pub calls: u64,
+    /// Times entered and exited; an async span is entered once a poll.
+    pub instances: u64,
+    /// Sum of all durations. Of a row that stands for recursion deeper than the tree ([`Losses::recursive_rows`]), at most what all rows of that recursion and those
+    /// below took themselves on each thread, so that no time counts twice.
+    pub total_ns: u64,
+    /// `total_ns` without the ranges that ran directly above these on the same thread.
+    pub self_ns: u64,
+    /// Stream time of these instances, or, where they were not timed themselves, of what is below them. `None` where nothing was.
+    pub stream_total_ns: Option<u64>,
+    /// `stream_total_ns` without that of the children.
+    pub stream_self_ns: Option<u64>,
+    /// What these spans had the GPU do, as CUPTI recorded it. `None` where it did not.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub gpu: Option<NodeWork>,
+    /// First entry of such a span, from the start of the window: the order of siblings. Where no entry has ended, the first creation.
+    pub first_ns: u64,
+    /// Children, in order of first entry.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub children: Vec<TreeNode>,
+}
+
+/// One row of the category sums.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct CategoryStats {
+    /// Value of `nvtx.category`: its name, or the number in decimal digits.
+    pub category: String,
+    /// Durations of all instances in this category, nested ones counted inclusively.
+    pub times: Times,
+}
+
+/// A range that was still open when the summary was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct OpenRange {
+    /// Name as [`RangeStats::label`] gives it.
+    pub label: String,
+    /// Name of the thread it is open on; of a start/end range, of the thread that began it.
+    pub thread: String,
+    /// Push/pop; or start/end, for a span with `nvtx.lifetime` that has not been closed.
+    pub style: RangeStyle,
+    /// Whether it was popped by the finish, and so counted up to then ("cut").
+    pub cut: bool,
+    /// How many such ranges: lifetimes of one name and thread are counted together, push/pop ranges are listed one by one.
+    pub count: u64,
+}
+
+/// Stream times that are missing in the window: since the profiler was built, or since its last reset. All zero in a clean run, and where no
+/// stream was named. Each profiler counts its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StreamLosses {
+    /// Pairs of events that are recorded and had not been read.
+    pub pending: u64,
+    /// Entries or exits during a capture of their stream: nothing is recorded into a graph.
+    pub captured: u64,
+    /// Entries or exits on a stream that was gone, or that the driver refused.
+    pub refused: u64,
+    /// Pairs beyond the bound on those that wait.
+    pub dropped: u64,
+    /// Pairs that could not be read, because their context failed or is gone.
+    pub unreadable: u64,
+}
+
+/// One row of stream time: the instances of one name on one stream, timed there with CUDA events, idle included.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StreamStats {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the range.
+    pub name: String,
+    /// The stream: its device, and its number among the named streams there.
+    pub stream: String,
+    /// Stream times.
+    pub times: Times,
+    /// Instances that read no more than two events with nothing between them: nothing was enqueued.
+    pub empty: u64,
+    /// What two events with nothing between them read on that device, in nanoseconds: times of that size say nothing. 0 where it is not
+    /// known.
+    pub floor_ns: u64,
+}
+
+/// What was not measured, or not as the program wrote it. All zero and empty in a clean run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Losses {
+    /// Instances that were closed and opened again because a range below them was exited first.
+    pub split_instances: u64,
+    /// Exits on a thread that had no such range open.
+    pub stray_exits: u64,
+    /// Ranges open at the time of the summary.
+    pub open: Vec<OpenRange>,
+    /// Values of `nvtx.name` beyond the bound on distinct names, for which the span's own name was used.
+    pub names_over_limit: u64,
+    /// Values of `nvtx.category` beyond the same bound: they are in no row of the categories.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub categories_over_limit: u64,
+    /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)` row.
+    pub nodes_over_limit: u64,
+    /// Rows of the tree that stand for all levels of a recursion below them too, since the tree has 64.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub recursive_rows: u64,
+    /// Rows whose durations were not all kept because the sample budget was spent: their median is unknown.
+    pub rows_without_median: u64,
+    /// What could not be timed on the GPU.
+    pub streams: StreamLosses,
+    /// GPU records that are missing.
+    pub activity: ActivityLosses,
+    /// Spans that could not be followed: entered while their thread was being torn down, or beyond the bounds on threads.
+    pub spans_dropped: u64,
+}
+
+/// The process a summary was taken in, and the run it is a part of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Command line, arguments joined by blanks.
+    pub command: String,
+    /// Name of the machine; empty where it is not known.
+    pub host: String,
+    /// Number of this process among those of its run: the first of `OMPI_COMM_WORLD_RANK`, `SLURM_PROCID` and `RANK` in the environment that is a number.
+    /// `None` where there is none.
+    pub rank: Option<u32>,
+    /// When the profiler was built: nanoseconds since 1970 in UTC; 0 where it is not known.
+    pub started_unix_ns: u64,
+    /// What the processes of one run have in common: `TRACING_GPU_RUN_ID` in the environment, else `SLURM_JOB_ID`. Where there is neither, the start in
+    /// seconds and the process id: then each process is a run of its own.
+    pub run_id: String,
+}
+
+impl Process {
+    /// The process in few words: `rank 3`, or `host:pid` where it has no rank.
+    ///
+    /// ```
+    /// let mut process = range_report::Process { pid: 42, host: "node7".to_owned(), ..Default::default() };
+    /// assert_eq!(process.label(), "node7:42");
+    /// process.rank = Some(3);
+    /// assert_eq!(process.label(), "rank 3");
+    /// ```
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.rank {
+            Some(rank) => format!("rank {rank}"),
+            None => format!("{}:{}", self.host, self.pid),
+        }
+    }
+}
+
+/// Everything measured in one window of one process.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Summary {
+    /// Where it was taken.
+    pub process: Process,
+    /// Length of the window: since the profiler was built, or since the last reset. That of the end is over before files are written.
+    pub elapsed_ns: u64,
+    /// Range statistics, by total time descending, then by label.
+    pub ranges: Vec<RangeStats>,
+    /// Stream times, by total time descending, then by name and stream.
+    pub stream_ranges: Vec<StreamStats>,
+    /// Root phases, in order of first entry. Serialised as a flat list of nodes, each with its `depth`, in the order of printing.
+    #[cfg_attr(feature = "serde", serde(with = "flat_tree"))]
+    pub tree: Vec<TreeNode>,
+    /// Kernels, copies and API calls; `None` where CUPTI did not record them.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub gpu: Option<GpuActivity>,
+    /// Sums over `nvtx.category`, by total time descending, then by name.
+    pub categories: Vec<CategoryStats>,
+    /// What was lost or changed.
+    pub losses: Losses,
+    /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
+    pub notes: Vec<String>,
+}

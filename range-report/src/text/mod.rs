@@ -1,0 +1,7 @@
+//! Names and numbers as people read them: what tables, sentences and pages share.
+
+pub(crate) mod names;
+pub(crate) mod number;
+
+pub use names::escaped;
+pub(crate) use names::label;

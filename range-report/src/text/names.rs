@@ -1,0 +1,61 @@
+//! Names on their way to a terminal.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `name` with everything that would move the cursor, colour the screen or reorder the line written as an escape:
+/// control characters, line and paragraph separators, bidirectional overrides.
+pub fn escaped(name: &str) -> Cow<'_, str> {
+    if !name.chars().any(is_unsafe) {
+        return Cow::Borrowed(name);
+    }
+    let mut out = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        match c {
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            c if c.is_ascii_control() => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
+            c if is_unsafe(c) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The name of a range with its domain, or `None` as Nsight Systems shows a range without a name.
+pub(crate) fn label(domain: Option<&str>, name: &str) -> Option<String> {
+    match (domain, name) {
+        (_, "") => None,
+        (None, name) => Some(name.to_owned()),
+        (Some(domain), name) => Some(format!("{domain}:{name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_what_a_terminal_would_act_on() {
+        assert_eq!(escaped("plain 日本語 \\n"), "plain 日本語 \\n");
+        assert_eq!(escaped("a\tb\nc\rd"), "a\\tb\\nc\\rd");
+        assert_eq!(escaped("\u{1b}[31mred\u{7f}\u{0}"), "\\x1b[31mred\\x7f\\x00");
+        assert_eq!(escaped("\u{9b}2J\u{202e}abc\u{2028}"), "\\u{9b}2J\\u{202e}abc\\u{2028}");
+    }
+
+    #[test]
+    fn labels() {
+        assert_eq!(label(None, "a").as_deref(), Some("a"));
+        assert_eq!(label(Some("d"), "a").as_deref(), Some("d:a"));
+        assert_eq!(label(Some("d"), ""), None);
+    }
+}

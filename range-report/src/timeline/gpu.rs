@@ -1,0 +1,53 @@
+//! The words for work on a GPU that timelines, and the records of CUPTI, share.
+
+use crate::summary::MemoryKind;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// It runs a kernel.
+    Kernel(Kernel),
+    /// A copy, or with [`MemoryKind::Set`] a set.
+    Memory(Memory),
+}
+
+/// A kernel's execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// Number of its name; see `cuda_activity::cupti`.
+    pub name: u32,
+    /// Blocks in x, y and z.
+    pub grid: [i32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [i32; 3],
+    /// Registers a thread.
+    pub registers: u16,
+    /// Bytes of shared memory that the kernel declares.
+    pub static_shared: i32,
+    /// Bytes of shared memory that the launch asks for.
+    pub dynamic_shared: i32,
+}
+
+/// A copy or a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// From where to where, or a set.
+    pub kind: MemoryKind,
+    /// How many bytes.
+    pub bytes: u64,
+    /// CUPTI's memory kinds: 1 pageable, 2 pinned, 3 device, 4 array, 5 managed, 6 and 7 static. For a set only `destination`.
+    pub source: u8,
+    /// As `source`.
+    pub destination: u8,
+    /// The value of a set.
+    pub value: u32,
+}
+
+/// Which API a call belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Api {
+    /// The driver API, `cu...`.
+    Driver,
+    /// The runtime API, `cuda...`.
+    Runtime,
+}

@@ -1,0 +1,204 @@
+//! What a timeline is made of: single ranges, marks, operations and calls, as they are handed to the files that show them.
+//!
+//! All times are nanoseconds from the start of the profiler, on one clock for host and device.
+
+mod gpu;
+
+use std::io;
+
+pub use gpu::{Api, Kernel, Memory, Work};
+
+use crate::summary::{Process, RangeStyle, Summary};
+
+/// The value of `nvtx.payload`, or of a span's own field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A signed integer.
+    Integer(i64),
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// A floating-point number.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// Text.
+    Text(&'a str),
+}
+
+/// One instance of a range. Ranges of a thread come in the order of their ends: children before their parents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range<'a> {
+    /// The operating system's number of the thread it was opened on.
+    pub thread: u32,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// How it is opened and closed.
+    pub style: RangeStyle,
+    /// Domain; `None` for the default one.
+    pub domain: Option<&'a str>,
+    /// Its name.
+    pub name: &'a str,
+    /// Number of ranges below it on its thread's stack.
+    pub depth: u32,
+    /// Its category, if it has one.
+    pub category: Option<&'a str>,
+    /// 0xAARRGGBB.
+    pub color: Option<u32>,
+    /// Its payload, if it has one.
+    pub payload: Option<Value<'a>>,
+    /// Fields of the span.
+    pub fields: &'a [(&'static str, Value<'a>)],
+    /// For start/end ranges that ended on another thread: which.
+    pub end_thread: Option<u32>,
+    /// Whether it was open at the end, and cut there.
+    pub cut: bool,
+}
+
+/// A moment: an event of `tracing`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark<'a> {
+    /// The operating system's number of its thread.
+    pub thread: u32,
+    /// When it happened.
+    pub at: u64,
+    /// Domain; `None` for the default one.
+    pub domain: Option<&'a str>,
+    /// Its message.
+    pub text: &'a str,
+    /// 1 error, 2 warn, 3 info, 4 debug, 5 trace.
+    pub level: u8,
+    /// Fields of the event but for its message.
+    pub fields: &'a [(&'static str, Value<'a>)],
+}
+
+/// An operation on a GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation<'a> {
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Number of the device.
+    pub device: u32,
+    /// Number of the context.
+    pub context: u32,
+    /// Number of the stream.
+    pub stream: u32,
+    /// Number of the API call that launched it.
+    pub correlation: u32,
+    /// The node of the graph that it belongs to, 0 outside of graphs.
+    pub graph_node: u64,
+    /// What it does.
+    pub work: Work,
+    /// Name of the kernel as a person writes it; empty for copies and sets.
+    pub kernel: &'a str,
+    /// Its symbol.
+    pub symbol: &'a str,
+    /// Where it was launched: thread and moment, if that is known.
+    pub launch: Option<(u32, u64)>,
+    /// Name of the span that launched it.
+    pub span: Option<&'a str>,
+}
+
+/// A call of the CUDA API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call<'a> {
+    /// The API that it belongs to.
+    pub api: Api,
+    /// Name of the function.
+    pub name: &'a str,
+    /// The operating system's number of its thread.
+    pub thread: u32,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Its number, which the operations that it launched have too.
+    pub correlation: u32,
+    /// What it returned, 0 for success.
+    pub result: u32,
+}
+
+/// A range with GPU work, projected onto the stream that its work ran on: from the start of the first operation there to the end of the last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projection<'a> {
+    /// Number of the device.
+    pub device: u32,
+    /// Number of the context.
+    pub context: u32,
+    /// Number of the stream.
+    pub stream: u32,
+    /// When its first operation there began.
+    pub start: u64,
+    /// When its last operation there ended.
+    pub end: u64,
+    /// Domain of the range; `None` for the default one.
+    pub domain: Option<&'a str>,
+    /// Name of the range.
+    pub name: &'a str,
+    /// Number of ranges it was nested in.
+    pub level: u32,
+}
+
+/// Anything that a timeline shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item<'a> {
+    /// A thread that ranges and marks are of.
+    Thread {
+        /// The operating system's number of it.
+        thread: u32,
+        /// Its name.
+        name: &'a str,
+    },
+    /// A device that operations are of.
+    Device {
+        /// Its number.
+        device: u32,
+        /// Its name.
+        name: &'a str,
+    },
+    /// An instance of a range.
+    Range(Range<'a>),
+    /// A mark.
+    Mark(Mark<'a>),
+    /// An operation on a GPU.
+    Operation(Operation<'a>),
+    /// A call of the CUDA API.
+    Call(Call<'a>),
+    /// A range, projected onto a stream.
+    Projection(Projection<'a>),
+}
+
+/// A file that shows a timeline. Items come in no order across threads and devices. Each has been announced ([`Item::Thread`],
+/// [`Item::Device`]) before.
+pub trait Sink: Send {
+    /// Before everything else.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written: it is then given up, and the report says so.
+    fn begin(&mut self, process: &Process) -> io::Result<()>;
+
+    /// One item, in the order in which they were recorded.
+    ///
+    /// # Errors
+    ///
+    /// As for `begin`.
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()>;
+
+    /// A number of items are over: what can be seen of them now stays if the process is killed.
+    ///
+    /// # Errors
+    ///
+    /// As for `begin`.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Everything has come; `lost` items have not.
+    ///
+    /// # Errors
+    ///
+    /// As for `begin`.
+    fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()>;
+}

@@ -1,0 +1,205 @@
+//! What the tests see of CUPTI, in plain data.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use cuda_activity::cupti::decode::{Record, Records, Step};
+use cuda_activity::cupti::library::Library;
+use cuda_activity::cupti::{ENQUEUE, Filled, Lost, Options, Recorded, Session, Sink, Strides, start};
+use cuda_activity::record::{Api, ApiCall, GpuOp};
+
+/// A loaded libcupti.
+pub struct Cupti {
+    library: Library,
+    strides: Strides,
+}
+
+/// A record as the tests see it, with the address of a kernel's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// An operation.
+    Op(GpuOp, u64),
+    /// A call.
+    Call(ApiCall),
+    /// A kind that is not read.
+    Other,
+}
+
+impl Cupti {
+    /// Loads the library at this path, or says why not. The driver is to be loaded before.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        Library::open(path).map(Self::of).map_err(|reason| reason.to_string())
+    }
+
+    /// Finds the library as a session does, for a driver of this version.
+    pub fn find(driver_version: i32) -> Result<Self, String> {
+        Library::find(driver_version).map(Self::of).map_err(|reason| reason.to_string())
+    }
+
+    fn of(library: Library) -> Self {
+        let strides = library.strides();
+        Self { library, strides }
+    }
+
+    /// The file that it came from.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.library.path()
+    }
+
+    /// Its version, as it says, and in words.
+    #[must_use]
+    pub fn version(&self) -> (u32, String) {
+        (self.library.version(), self.library.version_name())
+    }
+
+    /// Bytes of a record of this kind.
+    #[must_use]
+    pub fn stride(&self, kind: u32) -> Option<usize> {
+        self.strides.of(kind)
+    }
+
+    /// Where the library itself sees records begin, and the code that ended its walk.
+    pub fn places(&self, buffer: &mut [u8]) -> (Vec<usize>, i32) {
+        let mut places = Vec::new();
+        loop {
+            match self.library.next_record(buffer, places.last().copied()) {
+                Ok(place) => places.push(place),
+                Err(code) => return (places, code),
+            }
+        }
+    }
+
+    /// The records that the decoder sees, and where they begin; and whether it came to the end.
+    #[must_use]
+    pub fn decode(&self, buffer: &[u8]) -> (Vec<(usize, Decoded)>, bool) {
+        let (mut records, mut found) = (Records::new(buffer, &self.strides), Vec::new());
+        loop {
+            let place = records.place();
+            let decoded = match records.step() {
+                Step::Record(Record::Op { op, name }) => Decoded::Op(op, name),
+                Step::Record(Record::Call(call)) => Decoded::Call(call),
+                Step::Record(Record::Other) => Decoded::Other,
+                last => return (found, last == Step::End),
+            };
+            found.push((place, decoded));
+        }
+    }
+
+    /// Name of a function.
+    #[must_use]
+    pub fn function_name(&self, api: Api, number: u32) -> Option<String> {
+        self.library.function_name(api, number)
+    }
+}
+
+/// The functions of the driver that enqueue, by number and name.
+#[must_use]
+pub fn enqueueing() -> &'static [(u32, &'static str)] {
+    ENQUEUE
+}
+
+/// A session and what it has told.
+#[derive(Clone, Copy)]
+pub struct Recording {
+    session: &'static Session,
+    seen: &'static Collector,
+}
+
+/// What a session told its sink.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Function and correlation id of the calls entered.
+    pub entered: Vec<(u32, u32)>,
+    /// Operations.
+    pub ops: Vec<GpuOp>,
+    /// Calls.
+    pub calls: Vec<ApiCall>,
+    /// Records that could not be read.
+    pub unreadable: u64,
+    /// Records thrown away.
+    pub over_budget: u64,
+}
+
+#[derive(Default)]
+struct Collector(Mutex<(Seen, Vec<Filled>)>, AtomicBool);
+
+impl Sink for Collector {
+    fn entered(&self, function: u32, correlation: u32, _enqueues: bool) {
+        if !self.1.load(Relaxed) {
+            self.0.lock().0.entered.push((function, correlation));
+        }
+    }
+
+    fn forked(&self) {
+        self.1.store(true, Relaxed);
+    }
+
+    fn filled(&self, buffer: Filled) {
+        self.0.lock().1.push(buffer);
+    }
+
+    fn lost(&self, records: Lost) {
+        let seen = &mut self.0.lock().0;
+        seen.unreadable += records.unreadable;
+        seen.over_budget += records.over_budget;
+    }
+}
+
+impl Recording {
+    /// Starts a session, or says why none can start.
+    pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
+        let seen: &'static Collector = Box::leak(Box::default());
+        let session = start(Options { api_records, buffer_bytes }, seen).map_err(|reason| reason.to_string())?;
+        Ok(Self { session, seen })
+    }
+
+    /// What was told since this was asked last.
+    #[must_use]
+    pub fn take(&self) -> Seen {
+        let (mut seen, buffers) = std::mem::take(&mut *self.seen.0.lock());
+        for mut buffer in buffers {
+            seen.unreadable += self.session.read(&mut buffer, |record| match record {
+                Recorded::Op(op) => seen.ops.push(op),
+                Recorded::Call(call) => seen.calls.push(call),
+            });
+        }
+        seen
+    }
+
+    /// Has complete buffers delivered.
+    pub fn flush(&self) {
+        self.session.flush();
+    }
+
+    /// Ends the session.
+    pub fn finish(&self, orderly: bool) {
+        let _all = self.session.finish(orderly);
+    }
+
+    /// Records that CUPTI dropped.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.session.dropped()
+    }
+
+    /// Name of a kernel.
+    #[must_use]
+    pub fn kernel_name(&self, id: u32) -> Option<String> {
+        self.session.kernel_name(id).map(|name| name.to_string())
+    }
+
+    /// Name of a function.
+    #[must_use]
+    pub fn function_name(&self, api: Api, number: u32) -> Option<String> {
+        self.session.function_name(api, number)
+    }
+
+    /// Library and driver.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        self.session.describe()
+    }
+}
