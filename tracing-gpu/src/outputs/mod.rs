@@ -91,10 +91,10 @@ const JSON: Option<How> = Some(How::AtEnd(|summary, out| summary.to_json(out).ma
 #[cfg(not(feature = "json"))]
 const JSON: Option<How> = None;
 
-const FOLDED: Option<How> = Some(How::AtEnd(|summary, out| export::folded(summary, out)));
+const FOLDED: Option<How> = Some(How::AtEnd(export::folded));
 
 #[cfg(feature = "flamegraph")]
-const FLAMEGRAPH: Option<How> = Some(How::AtEnd(|summary, out| export::flamegraph(summary, out)));
+const FLAMEGRAPH: Option<How> = Some(How::AtEnd(export::flamegraph));
 #[cfg(not(feature = "flamegraph"))]
 const FLAMEGRAPH: Option<How> = None;
 
@@ -232,9 +232,9 @@ fn cannot_write(label: &str, path: &Path, error: &io::Error) -> io::Error {
 }
 
 #[cfg(feature = "json")]
-fn io_error(error: crate::JsonError) -> io::Error {
+fn io_error(error: range_report::JsonError) -> io::Error {
     match error {
-        crate::JsonError::Io(error) => error,
+        range_report::JsonError::Io(error) => error,
         other => io::Error::other(other),
     }
 }
