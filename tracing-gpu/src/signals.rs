@@ -19,10 +19,10 @@ static FIRST: AtomicU64 = AtomicU64::new(0);
 /// A signal that comes so long after the first is meant once more. `timeout` sends one twice at a time.
 const ONCE_MORE: Duration = Duration::from_secs(1);
 
-/// Starts a thread, one in a process, that waits for SIGINT and SIGTERM, calls `finish`, and lets the signal take its default
-/// course. A signal takes its default course at once in a forked child, and where it comes again: `finish` may wait for
-/// ever, for a lock of standard error that the program holds. A signal that is ignored stays ignored: whoever started the
-/// program wants it to go on.
+/// Starts a thread, one in a process, that waits for SIGINT and SIGTERM, calls `finish`, and lets the signal take its
+/// default course. A signal takes its default course at once in a forked child, and where it comes again: `finish` may
+/// wait for ever, for a lock of standard error that the program holds. A signal that is ignored stays ignored: whoever
+/// started the program wants it to go on.
 pub(crate) fn finish_on_signal(finish: extern "C" fn()) -> io::Result<()> {
     let process = std::process::id();
     if WATCHED_IN.swap(process, Relaxed) == process {
@@ -33,7 +33,8 @@ pub(crate) fn finish_on_signal(finish: extern "C" fn()) -> io::Result<()> {
 }
 
 fn watch(finish: extern "C" fn()) -> io::Result<()> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default(); // Linux; elsewhere none is known to be ignored
+    // Of Linux; elsewhere no signal is known to be ignored.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let watched: Vec<i32> = [SIGINT, SIGTERM].into_iter().filter(|&signal| !ignores(&status, signal)).collect();
     if watched.is_empty() {
         return Ok(());

@@ -127,6 +127,7 @@ impl Report {
         let mut index = 0;
         while index < all.len() {
             all[index] = TABLE[index].report;
+            assert!(all[index] as usize == index, "the rows stand in the order in which the reports are declared");
             index += 1;
         }
         all

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Process;
 
-/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none) and `%%` as a percent sign. Anything else stays as it is, a
-/// `%` before another letter too.
+/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none) and `%%` as a percent
+/// sign. Anything else stays as it is, a `%` before another letter too.
 pub(crate) fn expand(path: &Path, process: &Process) -> PathBuf {
     #[cfg(unix)]
     {

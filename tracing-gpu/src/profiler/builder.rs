@@ -245,7 +245,8 @@ impl ProfilerBuilder {
     /// use tracing_gpu::{Output, Profiler, Summary};
     ///
     /// let folder = std::env::temp_dir();
-    /// let [base, page] = ["json", "html"].map(|end| folder.join(format!("tracing-gpu-baseline-{}.{end}", std::process::id())));
+    /// let id = std::process::id();
+    /// let [base, page] = ["json", "html"].map(|end| folder.join(format!("tracing-gpu-baseline-{id}.{end}")));
     /// Summary::default().to_json(&mut std::fs::File::create(&base)?)?;
     /// let profiler = Profiler::builder().output(Output::None).html(&page).baseline(&base).build()?;
     /// profiler.finish()?;

@@ -1,4 +1,5 @@
-//! Every way to end: `finish`, drop, the exit hook, a signal, and without a report. Prints the reports and writes the files.
+//! Every way to end: `finish`, drop, the exit hook, a signal, and without a report. Prints the reports and writes the
+//! files.
 
 use std::io;
 use std::path::Path;
@@ -47,8 +48,8 @@ enum Phase {
 }
 
 impl Ending {
-    /// Returns whether the calling thread has to finish the profiler. Where another thread does it already, waits until that
-    /// has printed: the process may end right after this call, and would cut the report off.
+    /// Returns whether the calling thread has to finish the profiler. Where another thread does it already, waits until
+    /// that has printed: the process may end right after this call, and would cut the report off.
     fn begin(&self) -> bool {
         let mut phase = self.phase.lock();
         match *phase {
@@ -74,7 +75,8 @@ impl Profiler {
     /// Ends the measurement and prints the reports. Ranges open on this thread are ended and counted, marked as cut;
     /// those open on other threads are named in the footer. From then on spans cost next to nothing.
     ///
-    /// Dropping the profiler does the same, with a line on standard error for each error that the start has not reported.
+    /// Dropping the profiler does the same, with a line on standard error for each error that the start has not
+    /// reported.
     ///
     /// # Errors
     ///
@@ -124,8 +126,8 @@ impl Inner {
         self.ending.complete();
     }
 
-    /// Ends the measurement once; later calls do nothing. `orderly` where the program is alive and may wait for the GPU; not
-    /// in an exit hook. Returns what could not be written.
+    /// Ends the measurement once; later calls do nothing. `orderly` where the program is alive and may wait for the
+    /// GPU; not in an exit hook. Returns what could not be written.
     fn finish(&'static self, orderly: bool) -> Vec<io::Error> {
         // A forked child has no part in what was measured: it prints nothing.
         if std::process::id() != self.process || !self.ending.begin() {
@@ -205,8 +207,8 @@ impl Inner {
 
 /// Finishes every profiler that has not finished. For exits that drop no guard.
 pub(crate) extern "C" fn finish_all() {
-    // A forked child prints nothing unless a profiler was started there: the lock may be held by a thread that does not exist
-    // in the child.
+    // A forked child prints nothing unless a profiler was started there: the lock may be held by a thread that does not
+    // exist in the child.
     if LIVE_IN.load(Relaxed) != std::process::id() {
         return;
     }

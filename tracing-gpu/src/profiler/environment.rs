@@ -104,8 +104,8 @@ fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
             Vec::new()
         }
         Err(error) => vec![format!(
-            "TRACING_GPU_FILTER=`{}` is not a filter ({error}): use TARGET=LEVEL, separated by commas, LEVEL being off, error, \
-             warn, info, debug or trace",
+            "TRACING_GPU_FILTER=`{}` is not a filter ({error}): use TARGET=LEVEL, separated by commas, LEVEL being \
+             off, error, warn, info, debug or trace",
             text.escape_debug()
         )],
     }

@@ -72,10 +72,12 @@ fn refuse() -> Guard {
     complain(match FIRST.load(Relaxed) {
         MEASURING => "`init()` was called before, and that profiler goes on measuring: this call changes nothing",
         ENDED => {
-            "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first guard until the program ends"
+            "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first guard \
+             until the program ends"
         }
         _ => {
-            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of `init()`"
+            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of \
+             `init()`"
         }
     });
     Guard { profiler: None }

@@ -243,7 +243,10 @@ impl Inner {
         }
         let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
         if lost > 0 {
-            summary.notes.push(format!("{lost} ranges, events and GPU operations are missing in the timeline, or lack values or a part: there was no room until they could be written."));
+            summary.notes.push(format!(
+                "{lost} ranges, events and GPU operations are missing in the timeline, or lack values or a part: there \
+                 was no room until they could be written."
+            ));
         }
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {
