@@ -14,6 +14,7 @@ mod buffers;
 mod calls;
 mod context;
 pub mod decode;
+mod delivery;
 pub mod library;
 mod names;
 mod receive;

@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::buffers::{Pool, Role};
 use super::calls;
+use super::context::Contexts;
 use super::decode::{self, Record, Records, Step};
-use super::library::Domain;
-use super::session::Session;
+use super::delivery::Delivery;
+use super::library::{Domain, Library};
+use super::names::Names;
+use super::strides::Strides;
 use super::{Lost, Recorded, Sink};
 use crate::forks;
 use crate::record::Work;
@@ -19,24 +22,35 @@ use crate::record::Work;
 /// Where buffers come from.
 pub(super) static POOL: Pool = Pool::new();
 
-/// Whom buffers are for: a session that lives as long as the process, or null.
-static CURRENT: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Sends buffers to `session`, or to nobody.
-pub(super) fn set_current(session: Option<&'static Session>) {
-    let session = session.map_or(std::ptr::null_mut(), |session| std::ptr::from_ref(session).cast_mut());
-    CURRENT.store(session, Ordering::Release);
+/// What CUPTI's calls touch of a session. Lives as long as the process.
+#[repr(C, align(64))] // what each call of the driver touches comes first: the sink, and the first of the contexts
+pub(super) struct Receiver {
+    pub(super) sink: &'static dyn Sink,
+    pub(super) contexts: Contexts,
+    pub(super) library: Library,
+    pub(super) strides: Strides,
+    pub(super) names: Names,
+    pub(super) delivery: Delivery,
 }
 
-fn current() -> Option<&'static Session> {
-    // SAFETY: null, or made from a `&'static Session` in `set_current`.
+/// Whom buffers are for: null between sessions.
+static CURRENT: AtomicPtr<Receiver> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Sends buffers to `receiver`, or to nobody.
+pub(super) fn set_current(receiver: Option<&'static Receiver>) {
+    let receiver = receiver.map_or(std::ptr::null_mut(), |receiver| std::ptr::from_ref(receiver).cast_mut());
+    CURRENT.store(receiver, Ordering::Release);
+}
+
+fn current() -> Option<&'static Receiver> {
+    // SAFETY: null, or made from a `&'static Receiver` in `set_current`.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 
 /// In a forked child, before it goes on: so calls of CUDA, of which each would have to ask, need not.
 pub fn forked() {
-    if let Some(session) = current() {
-        session.sink.forked();
+    if let Some(receiver) = current() {
+        receiver.sink.forked();
     }
 }
 
@@ -88,30 +102,30 @@ pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut
         if forks::is_child() {
             return;
         }
-        let Some(session) = current() else { return drop(POOL.take_back(buffer, valid)) };
+        let Some(receiver) = current() else { return drop(POOL.take_back(buffer, valid)) };
         // Begun while the buffer still counts as out: a flush that finds none out takes all for delivered.
-        let _delivery = session.delivery.begin();
+        let _delivery = receiver.delivery.begin();
         let Some(mut filled) = POOL.take_back(buffer, valid) else { return };
         match filled.role() {
             Role::Kept => {
-                number(session, filled.bytes());
-                session.sink.filled(filled);
+                number(receiver, filled.bytes());
+                receiver.sink.filled(filled);
             }
             Role::Scratch => {
                 let mut over_budget = 0;
-                let unreadable = read(session, filled.bytes(), |_| over_budget += 1);
+                let unreadable = read(receiver, filled.bytes(), |_| over_budget += 1);
                 drop(filled); // before the sink takes its time
-                session.sink.lost(Lost { unreadable, over_budget });
+                receiver.sink.lost(Lost { unreadable, over_budget });
             }
         }
     });
 }
 
 /// Reads the records of a buffer, whose kernels' names are numbers by now. Returns how many cannot be read.
-pub(super) fn read(session: &Session, bytes: &mut [u8], mut each: impl FnMut(Recorded)) -> u64 {
+pub(super) fn read(receiver: &Receiver, bytes: &mut [u8], mut each: impl FnMut(Recorded)) -> u64 {
     let (mut place, mut unreadable) = (0, 0);
     loop {
-        let mut records = Records::new(bytes, &session.strides);
+        let mut records = Records::new(bytes, &receiver.strides);
         records.go_on_at(place);
         let unknown = loop {
             match records.step() {
@@ -129,7 +143,7 @@ pub(super) fn read(session: &Session, bytes: &mut [u8], mut each: impl FnMut(Rec
             }
         };
         unreadable += 1;
-        match step_over(session, bytes, unknown) {
+        match step_over(receiver, bytes, unknown) {
             Some(next) => place = next,
             None => return unreadable,
         }
@@ -137,25 +151,25 @@ pub(super) fn read(session: &Session, bytes: &mut [u8], mut each: impl FnMut(Rec
 }
 
 /// The place after a record of a kind that was not there when strides were measured. The library knows how to step over it, or nobody does.
-fn step_over(session: &Session, bytes: &mut [u8], unknown: usize) -> Option<usize> {
-    session.library.next_record(bytes, Some(unknown)).ok().filter(|next| *next > unknown && *next < bytes.len())
+fn step_over(receiver: &Receiver, bytes: &mut [u8], unknown: usize) -> Option<usize> {
+    receiver.library.next_record(bytes, Some(unknown)).ok().filter(|next| *next > unknown && *next < bytes.len())
 }
 
 /// Takes the names of kernels, and puts their numbers in their place.
-fn number(session: &Session, bytes: &mut [u8]) {
+fn number(receiver: &Receiver, bytes: &mut [u8]) {
     let (mut address, mut number) = (0, 0);
     let mut number_of = |name| {
         if name != address || address == 0 {
             // SAFETY: the address is from a kernel's record that CUPTI has just delivered, with which its name comes.
-            number = unsafe { intern(session, name) };
+            number = unsafe { intern(receiver, name) };
             address = name;
         }
         number
     };
     let mut place = Some(0);
     while let Some(next) = place {
-        let unknown = decode::number(bytes, next, &session.strides, &mut number_of);
-        place = unknown.and_then(|unknown| step_over(session, bytes, unknown));
+        let unknown = decode::number(bytes, next, &receiver.strides, &mut number_of);
+        place = unknown.and_then(|unknown| step_over(receiver, bytes, unknown));
     }
 }
 
@@ -164,11 +178,11 @@ fn number(session: &Session, bytes: &mut [u8]) {
 /// # Safety
 ///
 /// The address is 0 or that of a text that ends with NUL.
-unsafe fn intern(session: &Session, address: u64) -> u32 {
-    let Ok(place @ 1..) = usize::try_from(address) else { return session.names.intern(0, b"") };
+unsafe fn intern(receiver: &Receiver, address: u64) -> u32 {
+    let Ok(place @ 1..) = usize::try_from(address) else { return receiver.names.intern(0, b"") };
     // SAFETY: the caller's promise; it is read before anything can unload the kernel's module on this thread.
     let symbol = unsafe { CStr::from_ptr(std::ptr::with_exposed_provenance::<c_char>(place)) };
-    session.names.intern(address, symbol.to_bytes())
+    receiver.names.intern(address, symbol.to_bytes())
 }
 
 /// Places in the data that CUPTI passes with a call of the API.
@@ -180,7 +194,7 @@ const CORRELATION: usize = 64;
 ///
 /// # Safety
 ///
-/// `user` is the `&'static Session` that subscribed, whose sink is an `S`, and `data` what CUPTI passes for the domain.
+/// `user` is the `&'static Receiver` that subscribed, whose sink is an `S`, and `data` what CUPTI passes for the domain.
 pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
     user: *mut c_void,
     domain: u32,
@@ -211,18 +225,18 @@ pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
 #[inline(never)]
 unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32, data: *const c_void) {
     guarded(|| {
-        // SAFETY: the caller's promise: sessions are never freed.
-        let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
+        // SAFETY: the caller's promise: receivers are never freed.
+        let Some(receiver) = (unsafe { user.cast::<Receiver>().as_ref() }) else { return };
         // SAFETY: as for the site in `on_call`.
         let (context, correlation) = unsafe {
             (data.byte_add(CONTEXT).cast::<*const c_void>().read(), data.byte_add(CORRELATION).cast::<u32>().read())
         };
         let enqueues = calls::enqueues(number);
         if enqueues {
-            session.contexts.saw(context.expose_provenance());
+            receiver.contexts.saw(context.expose_provenance());
         }
         // SAFETY: the caller's promise. So nothing is looked up by the type: this is on the way of each launch.
-        let sink = unsafe { &*std::ptr::from_ref(session.sink).cast::<S>() };
+        let sink = unsafe { &*std::ptr::from_ref(receiver.sink).cast::<S>() };
         sink.entered(number, correlation, enqueues);
     });
 }
@@ -240,10 +254,25 @@ unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const 
         return;
     }
     guarded(|| {
-        // SAFETY: the caller's promise: sessions are never freed.
-        let Some(session) = (unsafe { user.cast::<Session>().as_ref() }) else { return };
+        // SAFETY: the caller's promise: receivers are never freed.
+        let Some(receiver) = (unsafe { user.cast::<Receiver>().as_ref() }) else { return };
         // SAFETY: the data of a resource callback begins with the context.
         let context = unsafe { data.cast::<*const c_void>().read() };
-        session.contexts.gone(context.expose_provenance());
+        receiver.contexts.gone(context.expose_provenance());
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::context;
+    use super::*;
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn what_each_call_of_the_driver_touches_is_in_one_cache_line() {
+        use std::mem::offset_of;
+
+        let first = offset_of!(Receiver, contexts) + context::FIRST;
+        assert!(offset_of!(Receiver, sink) / 64 == first / 64 && align_of::<Receiver>() == 64, "{first}");
+    }
 }

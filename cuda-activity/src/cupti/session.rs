@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use once_cell::sync::OnceCell;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::context::{Contexts, Device};
+use super::delivery::{Delivery, IS_DUE, MAY_COME};
 use super::library::{self, Code, Domain, Library, OnCall, Subscriber};
 use super::names::Names;
-use super::receive::{self, POOL};
-use super::strides::{Kind, Strides};
+use super::receive::{self, POOL, Receiver};
+use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
 use super::{Filled, Options, Recorded, Sink, calls};
 use crate::forks;
@@ -23,26 +24,12 @@ use crate::record::Api;
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
-/// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: where perhaps none is complete, and where all are due.
-const MAY_COME: Duration = Duration::from_millis(10);
-const IS_DUE: Duration = Duration::from_millis(100);
-
-/// How long for the next one, and for all that comes.
-const NEXT: Duration = Duration::from_millis(2);
-const ALL: Duration = Duration::from_secs(2);
-
 /// Whether there is a session that has not been finished.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// CUPTI at work for one sink. Lives as long as the process, as do all that CUPTI may still call.
-#[repr(C, align(64))] // what each call of the driver touches comes first: the sink, and the first of the contexts
 pub struct Session {
-    pub(super) sink: &'static dyn Sink,
-    pub(super) contexts: Contexts,
-    pub(super) library: Library,
-    pub(super) strides: Strides,
-    pub(super) names: Names,
-    pub(super) delivery: Delivery,
+    receiver: Receiver,
     device: Device,
     subscriber: OnceCell<Subscriber>,
     enabled: Mutex<Vec<Kind>>,
@@ -88,12 +75,14 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
     POOL.allow(options.buffer_bytes);
     POOL.prepare();
     let session: &'static Session = Box::leak(Box::new(Session {
-        sink,
-        contexts: Contexts::new(),
-        library,
-        strides,
-        names: Names::new(),
-        delivery: Delivery::default(),
+        receiver: Receiver {
+            sink,
+            contexts: Contexts::new(),
+            library,
+            strides,
+            names: Names::new(),
+            delivery: Delivery::default(),
+        },
         device,
         subscriber: OnceCell::new(),
         enabled: Mutex::new(Vec::new()),
@@ -110,9 +99,9 @@ impl Session {
     fn subscribe(&'static self, on_call: OnCall) -> Result<(), Unavailable> {
         const NOT_INITIALIZED: Code = 15;
         const MULTIPLE_SUBSCRIBERS: Code = 39;
-        let user = std::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: `user` is this session, which is never freed, and whose sink is of the type that `on_call` is for.
-        let subscriber = unsafe { self.library.subscribe(on_call, user) }.map_err(|code| match code {
+        let user = std::ptr::from_ref(&self.receiver).cast_mut().cast();
+        // SAFETY: `user` is this session's receiver, which is never freed, and whose sink is of the type that `on_call` is for.
+        let subscriber = unsafe { self.receiver.library.subscribe(on_call, user) }.map_err(|code| match code {
             MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
             NOT_INITIALIZED => {
                 Unavailable::NewerThanDriver { library: self.name(), driver: self.device.driver_version }
@@ -126,17 +115,20 @@ impl Session {
     /// Everything after the subscription, in the order that CUPTI wants.
     fn enable(&'static self, api_records: bool) -> Result<(), Unavailable> {
         let refused = |function| move |code| self.refused(function, code);
-        self.library.register_clock(receive::clock).map_err(refused("cuptiActivityRegisterTimestampCallback"))?;
-        receive::set_current(Some(self));
+        self.receiver
+            .library
+            .register_clock(receive::clock)
+            .map_err(refused("cuptiActivityRegisterTimestampCallback"))?;
+        receive::set_current(Some(&self.receiver));
         // SAFETY: both functions are static and do what CUPTI asks of them.
-        unsafe { self.library.register_callbacks(receive::on_request, receive::on_complete) }
+        unsafe { self.receiver.library.register_callbacks(receive::on_request, receive::on_complete) }
             .map_err(refused("cuptiActivityRegisterCallbacks"))?;
         let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
         self.enable_callbacks(subscriber, api_records).map_err(refused("cuptiEnableCallback"))?;
         for kind in Kind::ALL {
             let wanted = api_records || !matches!(kind, Kind::Driver | Kind::Runtime);
-            if wanted && self.strides.readable(kind) {
-                self.library.enable_kind(kind as u32).map_err(refused("cuptiActivityEnable"))?;
+            if wanted && self.receiver.strides.readable(kind) {
+                self.receiver.library.enable_kind(kind as u32).map_err(refused("cuptiActivityEnable"))?;
                 self.enabled.lock().push(kind);
             }
         }
@@ -145,17 +137,17 @@ impl Session {
 
     fn enable_callbacks(&self, subscriber: Subscriber, all: bool) -> Result<(), Code> {
         const CONTEXT_ENDS: u32 = 2;
-        self.library.enable_callback(subscriber, Domain::Resource, CONTEXT_ENDS)?;
+        self.receiver.library.enable_callback(subscriber, Domain::Resource, CONTEXT_ENDS)?;
         if all {
-            self.library.enable_domain(subscriber, Domain::Driver)?;
+            self.receiver.library.enable_domain(subscriber, Domain::Driver)?;
             for number in self.slight() {
-                self.library.disable_callback(subscriber, Domain::Driver, number)?;
+                self.receiver.library.disable_callback(subscriber, Domain::Driver, number)?;
             }
             return Ok(());
         }
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
-            let enabled = self.library.enable_callback(subscriber, Domain::Driver, *number);
+            let enabled = self.receiver.library.enable_callback(subscriber, Domain::Driver, *number);
             // A number from after the library's time is refused, which is no harm: its program cannot call that function through it.
             if *name == "cuLaunchKernel" {
                 refused = enabled.err();
@@ -166,7 +158,7 @@ impl Session {
 
     /// The numbers of slight functions, as this library has them.
     fn slight(&self) -> impl Iterator<Item = u32> {
-        let name = |number: &u32| self.library.function_name(Api::Driver, *number);
+        let name = |number: &u32| self.receiver.library.function_name(Api::Driver, *number);
         (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| calls::SLIGHT.contains(&&*name)))
     }
 
@@ -174,7 +166,7 @@ impl Session {
     pub fn watch_slight(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         for number in self.slight() {
-            let _known_to_be_there = self.library.enable_callback(*subscriber, Domain::Driver, number);
+            let _known_to_be_there = self.receiver.library.enable_callback(*subscriber, Domain::Driver, number);
         }
     }
 
@@ -183,7 +175,7 @@ impl Session {
         if NOT_PERMITTED.contains(&code) {
             return Unavailable::NotPermitted { code };
         }
-        Unavailable::Refused { function, code, meaning: self.library.code_name(code) }
+        Unavailable::Refused { function, code, meaning: self.receiver.library.code_name(code) }
     }
 
     /// Whether CUPTI may be called: not in a child of the process, and not when the session is over.
@@ -204,16 +196,16 @@ impl Session {
     }
 
     fn flush_all(&self, forced: bool) {
-        let before = self.delivery.begun();
-        if self.library.flush_all(forced).is_ok() {
+        let before = self.receiver.delivery.begun();
+        if self.receiver.library.flush_all(forced).is_ok() {
             let first = if forced { IS_DUE } else { MAY_COME };
-            self.delivery.settle(before, first, || POOL.handed_out());
+            self.receiver.delivery.settle(before, first, || POOL.handed_out());
         }
     }
 
     /// Reads the records of a buffer that the sink was given. Returns how many cannot be read.
     pub fn read(&self, buffer: &mut Filled, each: impl FnMut(Recorded)) -> u64 {
-        receive::read(self, buffer.bytes(), each)
+        receive::read(&self.receiver, buffer.bytes(), each)
     }
 
     /// Has memory ready for what CUPTI asks for next.
@@ -233,7 +225,7 @@ impl Session {
             return self.end();
         }
         within(PATIENCE, move || self.end()).unwrap_or_else(|_too_late| {
-            self.contexts.give_up();
+            self.receiver.contexts.give_up();
             let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
             false
         })
@@ -241,7 +233,7 @@ impl Session {
 
     /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well.
     fn end(&self) -> bool {
-        let all = self.device.synchronize(&self.contexts);
+        let all = self.device.synchronize(&self.receiver.contexts);
         self.flush_all(false);
         self.flush_all(true);
         self.stop();
@@ -251,11 +243,11 @@ impl Session {
     /// No more records and callbacks.
     fn stop(&self) {
         for kind in std::mem::take(&mut *self.enabled.lock()) {
-            let _nothing_to_be_done = self.library.disable_kind(kind as u32);
+            let _nothing_to_be_done = self.receiver.library.disable_kind(kind as u32);
         }
         self.count_dropped();
         if let Some(subscriber) = self.subscriber.get() {
-            let _nothing_to_be_done = self.library.unsubscribe(*subscriber);
+            let _nothing_to_be_done = self.receiver.library.unsubscribe(*subscriber);
         }
         receive::set_current(None);
         POOL.release();
@@ -271,19 +263,19 @@ impl Session {
     }
 
     fn count_dropped(&self) {
-        if let Ok(dropped) = self.library.take_dropped() {
+        if let Ok(dropped) = self.receiver.library.take_dropped() {
             self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
         }
     }
 
     /// Name of a kernel by its number, as a person writes it.
     pub fn kernel_name(&self, id: u32) -> Option<Arc<str>> {
-        if self.forked() { None } else { self.names.shown(id) }
+        if self.forked() { None } else { self.receiver.names.shown(id) }
     }
 
     /// The same, and the symbol in the module.
     pub fn kernel_names(&self, id: u32) -> (Arc<str>, Arc<str>) {
-        let names = if self.forked() { None } else { self.names.both(id) };
+        let names = if self.forked() { None } else { self.receiver.names.both(id) };
         names.unwrap_or_else(|| ("".into(), "".into()))
     }
 
@@ -294,118 +286,19 @@ impl Session {
 
     /// CUPTI's name of a function of the driver or the runtime, such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
     pub fn function_name(&self, api: Api, cbid: u32) -> Option<String> {
-        if self.forked() { None } else { self.library.function_name(api, cbid) }
+        if self.forked() { None } else { self.receiver.library.function_name(api, cbid) }
     }
 
     /// Which library and which driver this is, for the footer.
     pub fn describe(&self) -> String {
         let left_out: Vec<&str> =
-            Kind::ALL.into_iter().filter(|kind| !self.strides.readable(*kind)).map(Kind::name).collect();
+            Kind::ALL.into_iter().filter(|kind| !self.receiver.strides.readable(*kind)).map(Kind::name).collect();
         let driver = cuda_version(self.device.driver_version);
         let without = if left_out.is_empty() { String::new() } else { format!("; without {}", left_out.join(", ")) };
         format!("{}, driver for CUDA {driver}{without}", self.name())
     }
 
     fn name(&self) -> String {
-        format!("CUPTI {} ({})", self.library.version_name(), self.library.path())
-    }
-}
-
-/// Which buffers are being read.
-#[derive(Default)]
-pub(super) struct Delivery {
-    state: Mutex<Reading>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Reading {
-    begun: u64,
-    running: u64,
-}
-
-impl Delivery {
-    /// A buffer is being read until the answer is dropped.
-    pub(super) fn begin(&self) -> impl Drop + '_ {
-        let mut state = self.state.lock();
-        state.begun += 1;
-        state.running += 1;
-        self.changed.notify_all();
-        End(self)
-    }
-
-    fn begun(&self) -> u64 {
-        self.state.lock().begun
-    }
-
-    /// Waits until no buffer is being read and none seems to come: none is out, or the `first` since `before` or the next one takes too long.
-    fn settle(&self, before: u64, first: Duration, out: impl Fn() -> usize) {
-        let began = Instant::now();
-        let mut state = self.state.lock();
-        while began.elapsed() < ALL {
-            if state.running > 0 {
-                self.changed.wait_until(&mut state, began + ALL);
-                continue;
-            }
-            if out() == 0 {
-                return;
-            }
-            let begun = state.begun;
-            let patience = if begun == before { first } else { NEXT };
-            let waited = self.changed.wait_for(&mut state, patience);
-            if waited.timed_out() && state.begun == begun && state.running == 0 {
-                return;
-            }
-        }
-    }
-}
-
-struct End<'a>(&'a Delivery);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.state.lock().running -= 1;
-        self.0.changed.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[cfg(target_pointer_width = "64")]
-    #[test]
-    fn what_each_call_of_the_driver_touches_is_in_one_cache_line() {
-        use std::mem::offset_of;
-
-        let first = offset_of!(Session, contexts) + super::super::context::FIRST;
-        assert!(offset_of!(Session, sink) / 64 == first / 64 && align_of::<Session>() == 64, "{first}");
-    }
-
-    #[test]
-    fn a_flush_does_not_wait_for_what_never_comes() {
-        let delivery = Delivery::default();
-        let began = Instant::now();
-        delivery.settle(delivery.begun(), ALL, || 0);
-        assert!(began.elapsed() < Duration::from_millis(500));
-        delivery.settle(delivery.begun(), MAY_COME, || 1);
-        assert!(began.elapsed() >= MAY_COME && began.elapsed() < Duration::from_secs(1));
-    }
-
-    #[test]
-    fn a_flush_waits_for_what_is_being_read_and_what_follows() {
-        let delivery = Delivery::default();
-        let read = std::sync::atomic::AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for _ in 0..3 {
-                    let _reading = delivery.begin();
-                    std::thread::sleep(Duration::from_millis(20));
-                    read.fetch_add(1, Ordering::SeqCst);
-                }
-            });
-            delivery.settle(0, ALL, || 3 - read.load(Ordering::SeqCst));
-            assert_eq!((read.load(Ordering::SeqCst), delivery.begun()), (3, 3));
-        });
+        format!("CUPTI {} ({})", self.receiver.library.version_name(), self.receiver.library.path())
     }
 }

@@ -2,67 +2,20 @@
 
 #![allow(unsafe_code)]
 
+use super::deliver::{INSTALLED, Inside, Installed, NEXT_SLOTS, Next, deliver};
 use super::{Call, Tool, receive};
 use crate::abi::{self, ExportTableCallbacks, ExportTableVersionInfo, GetExportTable};
 use crate::client::{self, State};
-use crate::slots::{Slots, export_tables};
+use crate::slots::export_tables;
 use crate::{AttachError, panics};
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Names the tool, or several, that a tool loaded from outside hands the calls on to.
 const NEXT_TOOL: &str = "NVTX_RS_NEXT_TOOL";
 
-/// What the next tool filled. It must not fill the program's slots, where it and this tool would overwrite each other.
-pub(super) static NEXT_SLOTS: Slots = Slots::empty();
-export_tables!(crate::tool::install::NEXT_SLOTS);
-
-static INSTALLED: OnceLock<Installed> = OnceLock::new();
-
-struct Installed {
-    tool: Box<dyn Tool>,
-    next: Option<Next>,
-}
-
-struct Next {
-    state: State,
-    extension: Option<abi::ExtensionEntry>,
-}
-
-thread_local! {
-    static BUSY: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread is inside a tool of this crate.
-pub(crate) fn is_inside() -> bool {
-    BUSY.get()
-}
-
-/// Marks this thread as being inside a tool, so that calls made there are not received anew.
-pub(super) struct Inside(());
-
-impl Inside {
-    pub(super) fn enter() -> Option<Self> {
-        // No `then_some`: the value made for nothing would be dropped, and with it the mark.
-        if BUSY.replace(true) { None } else { Some(Self(())) }
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        BUSY.set(false);
-    }
-}
-
-/// Hands a call to the tool. A tool's panic goes no further: there may be C on the stack.
-pub(super) fn deliver(call: &Call<'_>) {
-    if let Some(installed) = INSTALLED.get() {
-        panics::contain(|| installed.tool.call(call));
-    }
-}
+export_tables!(crate::tool::deliver::NEXT_SLOTS);
 
 /// What came of handing calls on: none if no other tool was named or this process has no tool of this crate.
 ///

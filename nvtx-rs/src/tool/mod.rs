@@ -16,13 +16,14 @@
 
 mod arguments;
 mod call;
+mod deliver;
 mod handles;
 mod install;
 mod receive;
 
 use crate::AttachError;
 pub use call::{Call, Event, NamedObject, SyncAction};
-pub(crate) use install::is_inside;
+pub(crate) use deliver::is_inside;
 pub use install::next_tool;
 #[doc(hidden)]
 pub use install::{entry, extension};

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::arguments::{EventPointer, Narrow, ResourcePointer, SyncPointer, Wide};
+use super::deliver::{Inside, NEXT_SLOTS, deliver};
 use super::handles::{self, DOMAINS, OBJECTS, Object, STRINGS, domain_name};
-use super::install::{Inside, NEXT_SLOTS, deliver};
 use super::{Call, Event, NamedObject, SyncAction};
 use crate::abi::{self, Handle};
 use std::ffi::{c_int, c_void};

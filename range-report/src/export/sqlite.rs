@@ -15,12 +15,11 @@
 //! journals: it may call such a file malformed until that has been done once. Nothing waits for the disk (`synchronous=OFF`): a crash of the machine, unlike one
 //! of the process, may leave an unreadable file.
 
+mod api_calls;
 mod events;
 mod file;
 mod gpu;
 mod json;
-mod keys;
-mod launches;
 mod names;
 mod rows;
 mod schema;

@@ -262,7 +262,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
             }
         }
         if peek {
-            attribution.totals(program.now); // changes nothing
+            let _changes_nothing = attribution.totals(program.now);
         }
         if drain < last || !peek {
             attribution.drained(&context, roll(3) > 0);

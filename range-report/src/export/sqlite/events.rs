@@ -8,9 +8,9 @@ use crate::timeline::{Mark, Range, Value};
 use super::Ids;
 use super::file::{File, Strings};
 use super::json;
-use super::keys::Keyed;
 use super::rows::{Payload, RangeRow, Row};
 use super::stamps::Stamps;
+use rustc_hash::FxHashMap;
 
 const THREAD: &str = "INSERT INTO ThreadNames(nameId,globalTid)VALUES(?,?)";
 const RENAME: &str = "UPDATE ThreadNames SET nameId=? WHERE globalTid=?";
@@ -30,12 +30,12 @@ const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// The ranges of each thread that ended last.
-    stamps: Keyed<u32, Stamps>,
-    domains: Keyed<Box<str>, i64>,
-    categories: Keyed<Box<str>, i64>,
+    stamps: FxHashMap<u32, Stamps>,
+    domains: FxHashMap<Box<str>, i64>,
+    categories: FxHashMap<Box<str>, i64>,
     /// Domains and categories that have a row.
-    named: Keyed<(i64, i64), ()>,
-    threads: Keyed<i64, i64>,
+    named: FxHashMap<(i64, i64), ()>,
+    threads: FxHashMap<i64, i64>,
     lifetimes: i64,
     /// Domains and categories that were met together, both with their rows: the last few, of which most ranges are.
     pairs: Vec<Pair>,

@@ -12,8 +12,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 
-use super::keys::Keyed;
 use super::rows::{Row, Rows};
+use rustc_hash::FxHashMap;
 
 /// Rows after which a transaction is committed, if nobody asks for it before.
 const ROWS: usize = 100_000;
@@ -161,7 +161,7 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
 
 /// `StringIds`: texts that are met again and again are in the file once. Bounded by what comes: names of ranges, threads, kernels and functions, which the profiler bounds. Texts of marks are not kept here.
 #[derive(Debug, Default)]
-pub(super) struct Strings(Keyed<Box<str>, i64>);
+pub(super) struct Strings(FxHashMap<Box<str>, i64>);
 
 impl Strings {
     pub(super) fn id(&mut self, file: &mut File, text: &str) -> io::Result<i64> {

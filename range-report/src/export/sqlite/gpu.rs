@@ -9,9 +9,9 @@ use crate::timeline;
 use crate::timeline::Operation;
 use crate::timeline::{Api, Work};
 
+use super::api_calls::{ApiCalls, Call};
 use super::events::signed;
 use super::file::{File, Strings};
-use super::launches::{Call, Launches};
 use super::{Ids, MACHINE, names};
 
 const CALL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME(start,end,eventClass,globalTid,correlationId,nameId,returnValue)VALUES(?,?,?,?,?,?,?)";
@@ -35,7 +35,7 @@ const KEEP_THE_LAST: &str = "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE corre
 
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
-    launches: Launches,
+    api_calls: ApiCalls,
     devices: HashSet<u32>,
 }
 
@@ -61,10 +61,10 @@ impl Gpu {
         let node = Some(operation.graph_node as i64).filter(|&node| node != 0);
         let process = ids.process;
         if let (Some(correlation), Some((thread, at))) = (launched, operation.launch) {
-            if self.launches.is_missing(correlation) {
+            if self.api_calls.is_missing(correlation) {
                 let name = strings.id(file, names::launcher(&work, node.is_some()))?;
                 let thread = ids.thread(thread);
-                self.launches.made_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
+                self.api_calls.made_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
                 self.make_room(file)?;
             }
         }
@@ -139,7 +139,7 @@ impl Gpu {
             name: strings.id(file, call.name)?,
             result: call.result,
         };
-        if call.correlation == 0 || self.launches.recorded(row) {
+        if call.correlation == 0 || self.api_calls.recorded(row) {
             return write(file, &row);
         }
         self.make_room(file)
@@ -147,26 +147,26 @@ impl Gpu {
 
     /// Writes what waits for a better call.
     pub(super) fn flush(&mut self, file: &mut File) -> io::Result<()> {
-        self.launches.take().iter().try_for_each(|call| write(file, call))
+        self.api_calls.take().iter().try_for_each(|call| write(file, call))
     }
 
     /// Removes calls that have been replaced.
     pub(super) fn end(&mut self, file: &mut File) -> io::Result<()> {
-        if self.launches.replaced().is_empty() {
+        if self.api_calls.replaced().is_empty() {
             return Ok(());
         }
         file.batch(REPLACED)?;
-        self.launches.replaced().iter().try_for_each(|id| file.run(REPLACE, [id]))?;
+        self.api_calls.replaced().iter().try_for_each(|id| file.run(REPLACE, [id]))?;
         file.run(KEEP_THE_LAST, [])
     }
 
     /// Calls that are made up.
     pub(super) const fn made_up(&self) -> u64 {
-        self.launches.count_made_up()
+        self.api_calls.count_made_up()
     }
 
     fn make_room(&mut self, file: &mut File) -> io::Result<()> {
-        if self.launches.is_full() { self.flush(file) } else { Ok(()) }
+        if self.api_calls.is_full() { self.flush(file) } else { Ok(()) }
     }
 }
 

@@ -31,14 +31,14 @@ pub(super) struct Call {
 
 /// Which ids have a call in the file: 2 bits for each id that CUDA gave out, which it does in order.
 #[derive(Debug, Default)]
-pub(super) struct Launches {
+pub(super) struct ApiCalls {
     pages: HashMap<u16, Box<[u64]>>,
     waiting: BTreeMap<u32, (Call, u64)>,
     replaced: Vec<u32>,
     made_up: u64,
 }
 
-impl Launches {
+impl ApiCalls {
     /// Whether the call is to be written now.
     pub(super) fn recorded(&mut self, call: Call) -> bool {
         let rank = if call.class == 0 { RUNTIME } else { DRIVER };
