@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use range_report::{Report, TableStyle};
 use tracing_core::LevelFilter;
 use tracing_subscriber::filter::Targets;
-
-use crate::report::{Report, TableStyle};
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+use range_report::Process;
+use range_report::report::escaped;
 
 use super::{How, Row, TABLE, cannot_write, path};
 use crate::config::{Config, Output};
 use crate::process;
-use crate::report::escaped;
-use crate::summary::Process;
 
 /// The files that live profilers write.
 static CLAIMED: Mutex<Vec<Claimed>> = Mutex::new(Vec::new());

@@ -11,13 +11,14 @@ mod replace;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use range_report::export::{self, Chrome, is_compressed};
+use range_report::report::escaped;
+use range_report::timeline::{Item, Sink};
+use range_report::{Process, Summary};
+
 pub(crate) use claim::{Claim, claim, unwritable};
 
 use crate::config::{Config, Output};
-use crate::export::{self, Chrome, is_compressed};
-use crate::report::escaped;
-use crate::summary::{Process, Summary};
-use crate::timeline::{Item, Sink};
 
 /// Every output, in the order in which messages list them, and in which they claim their files and are opened.
 #[rustfmt::skip]

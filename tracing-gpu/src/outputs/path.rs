@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Process;
+use range_report::Process;
 
 /// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none) and `%%` as a percent
 /// sign. Anything else stays as it is, a `%` before another letter too.

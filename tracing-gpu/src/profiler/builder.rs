@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use range_report::{Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
 use super::{Inner, Profiler, complain, environment};
 use crate::config::{Config, ConfigError, Domain, Gpu, Output};
 use crate::outputs;
-use crate::report::{Report, TableStyle};
 
 /// Sets up a [`Profiler`].
 #[derive(Clone, Debug, Default)]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use range_report::{RenderOptions, Summary, report};
 
 use super::{Inner, NVTX_OWNER, Profiler, complain};
 use crate::collect::threads;
@@ -15,8 +16,6 @@ use crate::drain::{Cut, End};
 use crate::gpu;
 use crate::outputs;
 use crate::process;
-use crate::report::{self, RenderOptions};
-use crate::summary::Summary;
 
 /// All profilers that have not finished, for the exit hook.
 static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());

@@ -4,11 +4,11 @@
 
 use std::path::PathBuf;
 
+use range_report::Report;
 use tracing_subscriber::filter::Targets;
 
 use crate::config::{Config, Domain, Gpu, Output};
 use crate::outputs::{self, How};
-use crate::report::Report;
 
 /// Applies both variables. Returns a line for each part that does not count.
 pub(super) fn read(config: &mut Config) -> Vec<String> {

@@ -2,8 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use range_report::Process;
+
 use crate::process;
-use crate::summary::Process;
 
 /// Who says which of many processes this is, in the order in which they are believed: Open MPI, Slurm, and what
 /// `torchrun` and others set.

@@ -83,11 +83,13 @@ fn refuse() -> Guard {
     Guard { profiler: None }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::io;
 
-    use crate::{Output, Profiler};
+    use crate::config::Output;
+    use crate::profiler::Profiler;
 
     /// What becomes of it where a global subscriber is installed already.
     #[test]

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
+use range_report::{Process, Summary};
 
 pub use builder::ProfilerBuilder;
 pub(crate) use ending::finish_all;
@@ -25,7 +26,6 @@ use crate::outputs;
 use crate::process;
 use crate::recorder::Recorder;
 use crate::subscriber::GpuSubscriber;
-use crate::summary::{Process, Summary};
 
 /// Distinct tree nodes and run-time names of a process.
 const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };

@@ -1,9 +1,9 @@
 //! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, with any set of features.
 
+use range_report::TableStyle;
 use tracing_core::Level;
 
 use super::*;
-use crate::report::TableStyle;
 
 fn applied(text: &str) -> (Config, Vec<String>) {
     let mut config = Config::default();
