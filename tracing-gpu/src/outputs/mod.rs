@@ -278,6 +278,20 @@ mod tests {
         assert!(said.iter().zip(expected).all(|(said, start)| said.starts_with(start)), "{said:?}");
     }
 
+    #[cfg(all(feature = "html", feature = "json"))]
+    #[test]
+    fn a_baseline_that_cannot_be_read_is_an_error_beside_the_page() {
+        let page = std::env::temp_dir().join(format!("baseline-{}.html", std::process::id()));
+        let config = settings(&[("html", &page), ("baseline", Path::new("/no/such/run.json"))]);
+        let (sinks, errors) = open_timelines(&config, &Process::default());
+        std::fs::remove_file(page).unwrap();
+        let said: Vec<String> = errors.iter().map(io::Error::to_string).collect();
+        let why = "No such file or directory (os error 2)";
+        assert_eq!((sinks.len(), said), (1, vec![format!("cannot read the baseline `/no/such/run.json`: {why}")]));
+        let alone = Config { files: [("baseline", "run.json".into())].into(), ..Config::default() };
+        assert!(without_effect(&config).is_none() && without_effect(&alone).is_some());
+    }
+
     #[test]
     fn a_timeline_that_fails_later_is_named() {
         struct Full;
