@@ -185,12 +185,14 @@ impl Driver {
     }
 
     #[cold]
+    #[inline]
     fn push_context(&self, context: Handle) -> Result<(), CudaError> {
         // SAFETY: pushes a context handle; a stale one is an error.
         answer(unsafe { (self.table.push_context)(raw(context)) })
     }
 
     #[cold]
+    #[inline]
     fn pop_context(&self) {
         let mut popped: Raw = std::ptr::null_mut();
         // SAFETY: undoes a push on this thread; writes one pointer.

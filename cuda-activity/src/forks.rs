@@ -5,8 +5,6 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::cupti;
-
 /// Stored by the only thread of a child before it goes on, and passed to those that it makes.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
@@ -37,5 +35,4 @@ pub fn in_forked_child(_hook: extern "C" fn()) {}
 
 extern "C" fn begin_child() {
     IS_CHILD.store(true, Relaxed);
-    cupti::forked();
 }

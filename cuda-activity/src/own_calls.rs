@@ -38,7 +38,8 @@ pub fn whole_thread() {
     DEPTH.set(1);
 }
 
-/// Runs `body`, whose driver calls are our own, on a thread of its own. An error if it is not over within this time; it may then be over later, or never.
+/// Runs `body`, whose driver calls are our own, on a thread of its own. An error if it is not over within this time; it
+/// may then be over later, or never.
 pub fn within<T: Send + 'static>(
     time: Duration,
     body: impl FnOnce() -> T + Send + 'static,

@@ -15,7 +15,8 @@ const FLOORS: &[&[&str]] = &[
     &["session"],
     &["span", "stream"],
     &["config", "signals"],
-    &["clock", "chunked", "process"],
+    &["samples"],
+    &["budget", "chunked", "clock", "process", "record"],
 ];
 
 /// What takes data and returns data, files apart that a caller names.

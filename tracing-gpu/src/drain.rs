@@ -14,11 +14,11 @@ use crate::collect::catalog::{CategoryName, ROOT};
 use crate::collect::core::{Core, Names};
 use crate::collect::lifetimes::OpenLifetimes;
 use crate::collect::row::RowCopy;
-use crate::collect::stream_times::{StreamKey, StreamTime};
-use crate::gpu;
-use crate::record::RangeKey;
+use crate::collector::Collector;
+use crate::record::{RangeKey, StreamRow, StreamTime};
 use crate::recorder::Durations;
 use crate::stats::Distribution;
+use crate::stream;
 use crate::summary::{
     CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
 };
@@ -45,9 +45,9 @@ pub(crate) struct End {
 }
 
 /// Everything measured so far in the current window, or in the last one.
-pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>, end: Option<&End>) -> Summary {
+pub(crate) fn summarise(core: &'static Core, collector: Option<&Collector>, end: Option<&End>) -> Summary {
     if core.gpu {
-        gpu::read_all(end.and_then(|end| end.patience)); // waits for the GPU, for what was recorded on named streams; the measured threads go on
+        stream::read_all(end.and_then(|end| end.patience)); // waits for the GPU, for what was recorded on named streams; the measured threads go on
     }
     let rate = core.clock.calibrate();
     let window = core.window();
@@ -77,7 +77,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
     let activity = collector.map(|collector| collector.totals(core.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
     let now = end.map_or_else(|| core.clock.now(), |end| end.at); // after the rows: none of their durations is longer than the window
-    let stream_rows = core.stream_times.rows();
+    let stream_rows = core.streams.rows();
     core.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
         let written_of = written.map_or_else(Merged::default, |written| Merged::of(written.iter(), names));
@@ -100,7 +100,7 @@ pub(crate) fn summarise(core: &'static Core, collector: Option<&gpu::Collector>,
             summary.losses.activity = all.losses;
         }
         if core.gpu {
-            summary.notes.extend(gpu::notes(core));
+            summary.notes.extend(stream::notes(&core.streams));
         }
         if core.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = core.clock.worst_correction_ppm();
@@ -206,16 +206,15 @@ fn label_shown(names: &Names, label: u32) -> String {
 }
 
 /// Rows of stream time: one a name and stream.
-fn stream_ranges(rows: &[(StreamKey, StreamTime)], names: &Names) -> Vec<StreamStats> {
+fn stream_ranges(rows: &[StreamRow], names: &Names) -> Vec<StreamStats> {
     let mut merged: BTreeMap<(String, u32), (u32, StreamTime)> = BTreeMap::new();
-    for (key, row) in rows {
-        let (_, all) = merged
-            .entry((label_shown(names, key.range.label), key.stream))
-            .or_insert((key.range.label, StreamTime::default()));
+    for (stream, _, range, row) in rows {
+        let (_, all) =
+            merged.entry((label_shown(names, range.label), *stream)).or_insert((range.label, StreamTime::default()));
         all.times.merge(&row.times);
         all.empty += row.empty;
     }
-    let facts = if merged.is_empty() { Vec::new() } else { gpu::stream_facts() };
+    let facts = if merged.is_empty() { Vec::new() } else { stream::stream_facts() };
     let mut stats: Vec<StreamStats> = merged
         .into_iter()
         .filter_map(|((_, stream), (label, row))| {
@@ -254,7 +253,7 @@ struct NodeTotals {
 fn node_totals(
     rows: &[(RangeKey, RowCopy)],
     ends: &[usize],
-    stream_rows: &[(StreamKey, StreamTime)],
+    stream_rows: &[StreamRow],
     names: &Names,
 ) -> Vec<NodeTotals> {
     let nodes = names.catalog.nodes();
@@ -272,9 +271,9 @@ fn node_totals(
             }
         }
     }
-    for (key, row) in stream_rows {
+    for (_, node, _, row) in stream_rows {
         // What enqueued nothing has no time on the GPU; what its markers read is not made up into one.
-        let node = totals.get_mut(key.node as usize).filter(|_| row.empty < row.times.count);
+        let node = totals.get_mut(*node as usize).filter(|_| row.empty < row.times.count);
         if let Some(node) = node {
             node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
         }
@@ -389,7 +388,7 @@ fn losses(core: &Core, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Los
         stray_exits: load(&core.losses.stray_exits),
         spans_dropped: load(&core.losses.spans_dropped),
         open: cut.chain(open).map(|range| range.named(names)).collect(),
-        streams: if core.gpu { gpu::losses(core) } else { StreamLosses::default() },
+        streams: if core.gpu { stream::losses(&core.streams) } else { StreamLosses::default() },
         names_over_limit: names.catalog.names_over_limit,
         categories_over_limit: names.catalog.categories_over_limit,
         ..Losses::default()

@@ -11,10 +11,10 @@ use crate::collect::core::Core;
 use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::values::SpanValues;
-use crate::gpu::{self, StreamId};
 use crate::marks;
 use crate::own_values;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
+use crate::stream;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///
@@ -198,7 +198,7 @@ where
     if let Some(shard) = layer.core.timed_shard() {
         let id = id.into_u64();
         if let Some(place) = GpuLayer::near_place(shard, id) {
-            return match gpu::current() {
+            return match stream::current() {
                 0 => GpuLayer::enter_inherited(layer.core, shard, id, place),
                 stream => shard.enter_timed(id, place, stream),
             };

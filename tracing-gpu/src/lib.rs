@@ -147,15 +147,17 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod budget;
+mod chunked;
 mod clock;
 mod collect;
+#[cfg(feature = "cudarc")]
+mod collector;
+#[cfg(not(feature = "cudarc"))]
+#[path = "collector/disabled.rs"]
+mod collector;
 mod config;
 mod drain;
-#[cfg(feature = "cudarc")]
-mod gpu;
-#[cfg(not(feature = "cudarc"))]
-#[path = "gpu/none.rs"]
-mod gpu;
 mod layer;
 mod marks;
 mod nesting;
@@ -165,16 +167,20 @@ mod process;
 mod profiler;
 mod record;
 mod recorder;
+mod samples;
 #[cfg(feature = "signals")]
 mod signals;
+#[cfg(feature = "cudarc")]
+mod stream;
+#[cfg(not(feature = "cudarc"))]
+#[path = "stream/disabled.rs"]
+mod stream;
 mod subscriber;
 
 use cuda_activity::{attribution as correlate, record as activity};
 use range_report::{stats, summary, timeline};
 
 pub use config::{ConfigError, Domain, Gpu, Output};
-#[cfg(feature = "cudarc")]
-pub use gpu::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use layer::GpuLayer;
 pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
@@ -187,4 +193,6 @@ pub use range_report::{
     Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, export,
     report,
 };
+#[cfg(feature = "cudarc")]
+pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use subscriber::GpuSubscriber;

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
+use crate::chunked::Chunked;
 use crate::clock::Ticks;
-use crate::collect::chunked::Chunked;
 use crate::record::{Ended, Place};
 
 /// An open range. Written by the thread it is open on; `span` and `place` may be read by any.

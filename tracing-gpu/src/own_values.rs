@@ -11,8 +11,8 @@ use crate::collect::lifetimes::Begun;
 use crate::collect::shard::Shard;
 use crate::collect::tape::{RangeRecord, Record};
 use crate::collect::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
-use crate::gpu::{self, StreamId};
-use crate::record::{Ended, RangeKey};
+use crate::record::{Ended, RangeKey, StreamId};
+use crate::stream;
 use crate::summary::RangeStyle;
 
 /// Reads the fields of a new span and counts its creation. `parent` is the node it is under.
@@ -79,7 +79,7 @@ pub(crate) fn stream_of_entry(core: &Core, own: StreamId, inherited: impl FnOnce
     if !core.gpu || own != 0 {
         return if core.gpu { own } else { 0 };
     }
-    match gpu::current() {
+    match stream::current() {
         0 if core.has_streams() => inherited(),
         current => current,
     }

@@ -3,32 +3,30 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
-/// Has `hook` called when the process exits, by `process::exit` or by returning from `main`; not on abort or a signal. The first call
-/// counts, later ones do nothing.
-pub(crate) fn at_exit(hook: extern "C" fn()) {
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| at_exit_again(hook));
+/// What runs when the process exits.
+static EXIT_HOOK: OnceLock<extern "C" fn()> = OnceLock::new();
+
+/// Sets what runs when the process exits. The first call counts. `hook` must do nothing the second time it runs.
+pub(crate) fn set_exit_hook(hook: extern "C" fn()) {
+    let _is_set = EXIT_HOOK.set(hook);
 }
 
-/// [`at_exit`], once more: the hook that was registered last is called first. `hook` must do nothing the second time.
-pub(crate) fn at_exit_again(hook: extern "C" fn()) {
+/// Registers the exit hook: it runs when the process ends by `process::exit` or by returning from `main`, and not on abort or a signal.
+/// The first call counts.
+pub(crate) fn at_exit() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(at_exit_again);
+}
+
+/// Registers the exit hook once more, so that it runs before everything that is registered so far.
+pub(crate) fn at_exit_again() {
+    let Some(&hook) = EXIT_HOOK.get() else { return };
     // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
     // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
-    let _refused = unsafe { libc::atexit(hook) }; // out of memory for one entry: nothing is printed at exit then
+    let _refused = unsafe { libc::atexit(hook) }; // where there is no memory for one more entry, nothing is printed at exit
 }
-
-/// Has `hook` called in each child that is forked off, before it goes on. It must be safe there: nothing but stores.
-#[cfg(all(unix, feature = "cudarc"))]
-pub(crate) fn in_forked_child(hook: extern "C" fn()) {
-    // SAFETY: the hook is a function without arguments that lives as long as the program, does not unwind, and does what is allowed between fork and exec.
-    let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(hook)) };
-}
-
-/// Has `hook` called in each child that is forked off: there are none here.
-#[cfg(all(not(unix), feature = "cudarc"))]
-pub(crate) fn in_forked_child(_hook: extern "C" fn()) {}
 
 /// Has a signal take its default course where `condition` says so, which must itself be safe in a handler of signals.
 #[cfg(feature = "signals")]

@@ -1,11 +1,28 @@
 //! The words the parts of the profiler speak to each other in.
 
-use crate::summary::RangeStyle;
+use range_report::RangeStyle;
+use range_report::stats::Distribution;
+
+/// Number of a named stream; 0 for none.
+pub(crate) type StreamId = u32;
+
+/// A row of stream times: its stream, node and range.
+pub(crate) type StreamRow = (StreamId, u32, RangeKey, StreamTime);
+
+/// Times on a stream, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamTime {
+    pub(crate) times: Distribution,
+    /// Instances that read no more than two events with nothing between them.
+    pub(crate) empty: u64,
+    /// What those instances read together: the time of nothing.
+    pub(crate) empty_ns: u128,
+}
 
 /// Where instances of a span are counted: a node of the lineage tree and, on the thread that made this, its row.
 ///
-/// Packed in one word, so that it is read and written in one go: node in the upper half, row in the lower 31 bits, and in
-/// between one bit that says that the span has values of its own (a colour, a payload, ...) to be looked up.
+/// Packed in one word, so that it is read and written in one go: node in the upper half, row in the lower 31 bits, and
+/// in between one bit that says that the span has values of its own (a colour, a payload, ...) to be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
@@ -24,8 +41,8 @@ impl Place {
         Self(u64::from(parent) << 32 | Self::NONE.0 & u64::from(u32::MAX))
     }
 
-    /// The place of a span that is not measured and stands for its nearest measured ancestor: spans created inside are under that. It
-    /// has no row, so nothing is counted.
+    /// The place of a span that is not measured and stands for its nearest measured ancestor: spans created inside are
+    /// under that. It has no row, so nothing is counted.
     pub(crate) fn stand_in(node: u32) -> Self {
         Self::new(node, (Self::OWN_VALUES - 1) as u32)
     }
@@ -78,7 +95,7 @@ pub(crate) struct RangeKey {
 pub(crate) struct Ended {
     pub(crate) place: Place,
     pub(crate) duration: u64,
-    /// Time that ranges directly above it took on the same thread: a two's-complement number, at most `duration` but for the time
-    /// between two readings of the clock.
+    /// Time that ranges directly above it took on the same thread: a two's-complement number, at most `duration` but
+    /// for the time between two readings of the clock.
     pub(crate) nested: u64,
 }

@@ -10,10 +10,10 @@ use crate::collect::near::NearExit;
 use crate::collect::shard::{FindValues, Shard};
 use crate::collect::slab::{Closed, SpanRef, untracked};
 use crate::collect::values::SpanValues;
-use crate::gpu::{self, StreamId};
 use crate::marks;
 use crate::own_values;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
+use crate::stream;
 
 /// A [`Subscriber`] that only measures: see [`Profiler::subscriber`](crate::Profiler::subscriber).
 ///
@@ -108,7 +108,7 @@ impl GpuSubscriber {
     fn enter_far(&self, id: u64) {
         if let Some(shard) = self.core.timed_shard() {
             if let Some(place) = Self::near_place(shard, id) {
-                return match gpu::current() {
+                return match stream::current() {
                     0 => Self::enter_inherited(self.core, shard, id, place),
                     stream => shard.enter_timed(id, place, stream),
                 };

@@ -25,8 +25,8 @@ mod unavailable;
 
 pub use buffers::Filled;
 pub use calls::{ENQUEUE, is_graph_launch};
-pub use receive::{clock as now, forked};
-pub use session::{Session, start};
+pub use receive::clock as now;
+pub use session::{Session, before_own_calls, start};
 pub use strides::Strides;
 pub use unavailable::Unavailable;
 

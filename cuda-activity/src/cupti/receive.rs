@@ -47,8 +47,8 @@ fn current() -> Option<&'static Receiver> {
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 
-/// In a forked child, before it goes on: so calls of CUDA, of which each would have to ask, need not.
-pub fn forked() {
+/// Tells the sink in a forked child, before the child goes on: so calls of CUDA need not ask whether this is one.
+pub(super) extern "C" fn forked() {
     if let Some(receiver) = current() {
         receiver.sink.forked();
     }

@@ -1,8 +1,8 @@
 //! A session with CUPTI, from subscription to its end.
 #![allow(unsafe_code)]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use once_cell::sync::OnceCell;
@@ -17,7 +17,7 @@ use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
 use super::{Filled, Options, Recorded, Sink, calls};
 use crate::forks;
-use crate::own_calls::within;
+use crate::own_calls::{self, within};
 use crate::record::Api;
 
 /// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
@@ -26,6 +26,28 @@ const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
 /// Whether there is a session that has not been finished.
 static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the last session records API calls and does not watch slight functions yet.
+static UNWATCHED: AtomicBool = AtomicBool::new(false);
+/// The last session that was started.
+static LAST: Mutex<Option<&'static Session>> = Mutex::new(None);
+
+/// To be called before calls of our own on streams. These are slight, and a session that records API calls must watch slight functions from
+/// then on, to tell our calls from the program's.
+#[inline]
+pub fn before_own_calls() {
+    if UNWATCHED.load(Ordering::Relaxed) && !forks::is_child() {
+        watch_last();
+    }
+}
+
+#[cold]
+fn watch_last() {
+    let last = LAST.lock();
+    if let Some(session) = last.filter(|_| UNWATCHED.swap(false, Ordering::Relaxed)) {
+        own_calls::during(|| session.watch_slight());
+    }
+}
 
 /// CUPTI at work for one sink. Lives as long as the process, as do all that CUPTI may still call.
 pub struct Session {
@@ -71,7 +93,9 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
     if let Some(kind) = needed.into_iter().find(|kind| !strides.readable(*kind)) {
         return Err(Unavailable::UnknownLayout { path: library.path().to_owned(), kind: kind.name() });
     }
+    static TOLD: Once = Once::new();
     forks::watch();
+    TOLD.call_once(|| forks::in_forked_child(receive::forked));
     POOL.allow(options.buffer_bytes);
     POOL.prepare();
     let session: &'static Session = Box::leak(Box::new(Session {
@@ -92,6 +116,8 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
     }));
     session.subscribe(on_call)?;
     session.enable(options.api_records).inspect_err(|_| session.stop())?;
+    *LAST.lock() = Some(session);
+    UNWATCHED.store(options.api_records, Ordering::Relaxed);
     Ok(session)
 }
 
@@ -163,7 +189,7 @@ impl Session {
     }
 
     /// Tells the sink of the entries of slight functions too, which it is not told of before. For sessions with API records.
-    pub fn watch_slight(&self) {
+    fn watch_slight(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         for number in self.slight() {
             let _known_to_be_there = self.receiver.library.enable_callback(*subscriber, Domain::Driver, number);

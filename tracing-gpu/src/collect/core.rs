@@ -1,6 +1,7 @@
 //! One profiler's shared state: the window, the names, and the shards of all threads.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use nvtx_rs::{Attributes, Domain};
@@ -10,19 +11,19 @@ use tracing_core::Metadata;
 use tracing_subscriber::filter::Targets;
 
 use super::catalog::{Catalog, CategoryName, Limits};
-use super::chunked::Chunked;
 use super::misread::MisreadValues;
 use super::note_room::NoteRoom;
 use super::row::NvtxRange;
-use super::samples::Budget;
 use super::shard::Shard;
 use super::site::{Site, declares_own_field, site_key};
-use super::stream_times::StreamTimes;
 use super::tape::TapeRoom;
 use super::values::is_unknown_field;
+use crate::budget::Budget;
+use crate::chunked::Chunked;
 use crate::clock::{Clock, Ticks};
 use crate::config::Domain as DomainChoice;
 use crate::record::RangeKey;
+use crate::stream::StreamTotals;
 
 /// Gate of a shard whose thread is running foreign code: callbacks do nothing.
 pub(crate) const CLOSED: u64 = u64::MAX - 1;
@@ -51,8 +52,6 @@ pub(crate) struct LossCounters {
     pub(crate) split_instances: AtomicU64,
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
-    #[cfg(feature = "cudarc")]
-    pub(crate) streams: crate::gpu::EventLosses,
 }
 
 /// Ranges of one name left open on a thread that has ended.
@@ -76,14 +75,14 @@ pub(crate) struct Core {
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
     pub(crate) gpu: bool,
-    pub(crate) stream_times: StreamTimes,
+    pub(crate) streams: StreamTotals,
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
     is_collecting: AtomicBool,
     /// For what threads note until it is collected.
     pub(crate) note_room: NoteRoom,
-    pub(crate) budget: Budget,
+    pub(crate) budget: Arc<Budget>,
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
@@ -119,6 +118,7 @@ impl Core {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let clock = Clock::new();
         let window = clock.origin();
+        let budget = Arc::new(Budget::new(options.sample_budget));
         Self {
             id: NEXT.fetch_add(1, Relaxed),
             process: std::process::id(),
@@ -127,11 +127,11 @@ impl Core {
             nvtx: options.nvtx,
             statistics: options.statistics,
             gpu: options.gpu,
-            stream_times: StreamTimes::default(),
+            streams: StreamTotals::new(window, Arc::clone(&budget)),
             has_streams: AtomicBool::new(false),
             is_collecting: AtomicBool::new(false),
             note_room: NoteRoom::default(),
-            budget: Budget::new(options.sample_budget),
+            budget,
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
             misread: MisreadValues::default(),
@@ -204,11 +204,10 @@ impl Core {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
-        #[cfg(feature = "cudarc")]
-        self.losses.streams.clear();
         self.forget_ended_threads();
         self.names.lock().catalog.forget_losses();
-        self.stream_times.clear(&self.budget, || self.window.store(start, Relaxed));
+        self.streams.restart(start); // before the window: no thread times a range of the new window until its rows are empty
+        self.window.store(start, Relaxed);
         self.change_gate();
     }
 

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use super::chunked::Chunked;
 use super::note_line::{FirstCall, line_of};
 use super::notes::{Dropped, Notes, Taken};
 use super::row::Row;
 use super::shard::Shard;
 use crate::activity::{Instance, InstanceId, Note};
+use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::nesting::Left;
 use crate::record::Place;

@@ -4,12 +4,12 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use super::chunked::Chunked;
 use super::shard::Shard;
 use super::threads;
-use crate::gpu::{self, Mark, Target};
+use crate::chunked::Chunked;
 use crate::nesting::Left;
 use crate::record::{Place, RangeKey};
+use crate::stream::{self, StartedPair};
 use crate::summary::RangeStyle;
 
 /// Marks of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended by whoever takes
@@ -66,7 +66,7 @@ impl OpenMark {
     }
 
     #[inline(always)]
-    fn set(&self, below: usize, window: u64, mark: Mark) {
+    fn set(&self, below: usize, window: u64, mark: StartedPair) {
         let (stream, start, end) = mark.words();
         self.below.store(below as u32, Relaxed); // below 2^28, as the depth of the stack
         self.stream.store(stream, Relaxed);
@@ -88,8 +88,8 @@ impl OpenMark {
     }
 
     #[inline(always)]
-    fn mark(&self) -> Option<Mark> {
-        Mark::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
+    fn mark(&self) -> Option<StartedPair> {
+        StartedPair::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
     }
 }
 
@@ -127,11 +127,11 @@ impl Shard {
 
     /// Keeps the start of the innermost range.
     #[inline(always)]
-    pub(super) fn keep_mark(&self, place: Place, mark: Mark) {
+    pub(super) fn keep_mark(&self, place: Place, mark: StartedPair) {
         let count = self.marks.count.load(Relaxed);
-        let Some(open) = self.marks.open.get_or_grow(count) else { return gpu::abandon(mark) };
+        let Some(open) = self.marks.open.get_or_grow(count) else { return stream::abandon(mark) };
         if open.place.load(Relaxed) != place.bits() && !self.find_key(open, place) {
-            return gpu::abandon(mark);
+            return stream::abandon(mark);
         }
         open.set(self.stack.depth().wrapping_sub(1), self.window.load(Relaxed), mark);
         self.marks.count.store(count + 1, Relaxed);
@@ -173,7 +173,7 @@ impl Shard {
 
     #[inline(always)]
     fn left_mark(&self) {
-        if !self.has_marks() && gpu::current() == 0 {
+        if !self.has_marks() && stream::current() == 0 {
             threads::look_again(); // the stream was left before the range
         }
     }
@@ -190,7 +190,7 @@ impl Shard {
             let Some(open) = self.marks.open.get(index).filter(|open| is_gone(open.below())) else { continue };
             let mark = open.mark();
             self.marks.remove(index);
-            mark.into_iter().for_each(gpu::abandon);
+            mark.into_iter().for_each(stream::abandon);
         }
     }
 
@@ -201,7 +201,7 @@ impl Shard {
         let (key, mark) = (open.key(), open.mark());
         self.marks.remove(index);
         if let Some(mark) = mark {
-            gpu::end(mark, Target { core: self.core, node: place.node(), key, window });
+            stream::end(mark, &self.core.streams, place.node(), key, window);
         }
     }
 }

@@ -4,7 +4,6 @@
 //! to its row takes a lock, allocates once warm, or writes a cache line that another thread writes.
 
 pub(crate) mod catalog;
-pub(crate) mod chunked;
 pub(crate) mod core;
 pub(crate) mod fields;
 mod known;
@@ -19,11 +18,9 @@ pub(crate) mod note_room;
 pub(crate) mod notes;
 mod page;
 pub(crate) mod row;
-pub(crate) mod samples;
 pub(crate) mod shard;
 pub(crate) mod site;
 pub(crate) mod slab;
-pub(crate) mod stream_times;
 pub(crate) mod tape;
 pub(crate) mod threads;
 mod timed;

@@ -12,8 +12,7 @@ use super::row::Row;
 use super::shard::Shard;
 use super::site::site_key;
 use crate::clock::Ticks;
-use crate::gpu::StreamId;
-use crate::record::{Ended, Place};
+use crate::record::{Ended, Place, StreamId};
 
 /// Pairs of entries of the cache from (parent node, call site) to a place.
 const PAIRS_BITS: u32 = 8;

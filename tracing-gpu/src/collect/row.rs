@@ -9,9 +9,10 @@ use nvtx_rs::{Attributes, Domain};
 use once_cell::sync::OnceCell;
 use tracing_core::Metadata;
 
-use super::samples::{Budget, KEPT, Samples};
+use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
 use crate::record::RangeKey;
+use crate::samples::{KEPT, Samples};
 use crate::stats::Distribution;
 
 /// What a row's ranges look like to an NVTX tool.
@@ -188,18 +189,6 @@ impl Row {
         self.samples.keep(sums.count, duration, budget);
         sums.add(duration, nested);
         self.write(&sums, EMPTY);
-    }
-
-    /// Instances so far. Called by the owning thread.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn instances(&self) -> u64 {
-        self.count.load(Relaxed) + self.pending().len() as u64
-    }
-
-    /// What its durations have taken of the budget, in bytes.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn bytes(&self) -> usize {
-        self.samples.bytes()
     }
 
     /// Starts over for a new window. Called by the owning thread.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relax
 use parking_lot::Mutex;
 use tracing_core::Metadata;
 
-use super::chunked::Chunked;
 use super::core::Core;
 use super::known::Known;
 use super::launches::Launches;
@@ -17,10 +16,11 @@ use super::site::site_key;
 use super::slab::Slab;
 use super::tape::{Record, Tape};
 use super::values::{Changing, SpanValues};
+use crate::chunked::Chunked;
 use crate::clock::Ticks;
-use crate::gpu::{self, Mark, StreamId};
 use crate::nesting::{Ranges, Stack};
-use crate::record::{Ended, Place, RangeKey};
+use crate::record::{Ended, Place, RangeKey, StreamId};
+use crate::stream::{self, StartedPair};
 
 #[cfg(all(test, target_pointer_width = "64"))]
 #[path = "shard/tests.rs"]
@@ -175,13 +175,13 @@ impl Shard {
 
     /// [`enter`](Self::enter) after the start was recorded on a stream, if that was so.
     #[inline(never)]
-    pub(super) fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, mark: Option<Mark>) {
+    pub(super) fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, mark: Option<StartedPair>) {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         // Under a tool, the start is set below.
         let start = if range.is_some() { 0 } else { self.now() };
         let Some(frame) = self.stack.push(span, place, start) else {
-            mark.into_iter().for_each(gpu::abandon);
+            mark.into_iter().for_each(stream::abandon);
             return self.core.drop_span();
         };
         if let (Some(range), Some(attributes)) = (range, attributes) {

@@ -12,10 +12,9 @@ use std::sync::atomic::{
 use parking_lot::Mutex;
 use tracing_core::span::Id;
 
-use super::chunked::Chunked;
 use super::values::SpanValues;
-use crate::gpu::StreamId;
-use crate::record::Place;
+use crate::chunked::Chunked;
+use crate::record::{Place, StreamId};
 
 const SLOT_BITS: u32 = 24;
 const SHARD_BITS: u32 = 16;

@@ -7,8 +7,8 @@ use super::core::{ABANDONED, Abandoned, CLOSED, Core, FINISHED, Threads};
 use super::shard::Shard;
 use super::slab::MAX_SHARDS;
 use super::tape::Record;
-use crate::gpu;
 use crate::process;
+use crate::stream;
 
 /// Gate of a shard that has not been used yet.
 const OPENING: u64 = u64::MAX - 2;
@@ -161,7 +161,7 @@ impl Core {
 
     /// Whether streams are in play on this thread.
     fn has_streams_on(&self, shard: &Shard) -> bool {
-        self.gpu && (gpu::current() != 0 || self.has_streams() || shard.has_marks())
+        self.gpu && (stream::current() != 0 || self.has_streams() || shard.has_marks())
     }
 
     /// Counts a new span that no shard was found for because its thread is being torn down.

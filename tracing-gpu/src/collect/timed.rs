@@ -5,22 +5,22 @@
 use super::near::NearExit;
 use super::shard::Shard;
 use super::values::SpanValues;
-use crate::gpu::{self, StreamId};
-use crate::record::Place;
+use crate::record::{Place, StreamId};
+use crate::stream;
 
 impl Shard {
     /// Opens a range, timed on `stream` if that is not 0. Its place is of this thread.
     #[inline(never)]
     pub(crate) fn enter(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
-        let mark = if stream == 0 { None } else { gpu::begin(self.core, stream) };
+        let mark = if stream == 0 { None } else { stream::begin(&self.core.streams, stream) };
         self.enter_begun(span, place, values, mark);
     }
 
     /// [`enter`](Self::enter) of a span without values of its own where [`timed_shard`](super::core::Core::timed_shard) gave this.
     #[inline(never)]
     pub(crate) fn enter_timed(&self, span: u64, place: Place, stream: StreamId) {
-        let mark = if stream == 0 { None } else { gpu::begin(self.core, stream) };
+        let mark = if stream == 0 { None } else { stream::begin(&self.core.streams, stream) };
         if !self.enter_near(span, place) {
             return self.enter_begun(span, place, None, mark);
         }

@@ -13,8 +13,7 @@ use super::lifetimes::Begun;
 use super::misread::Misread;
 use crate::activity::InstanceId;
 use crate::clock::Ticks;
-use crate::gpu::StreamId;
-use crate::record::Place;
+use crate::record::{Place, StreamId};
 use crate::timeline::Value;
 
 /// A field that this crate reads.

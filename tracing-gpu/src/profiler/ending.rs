@@ -13,9 +13,9 @@ use super::{Inner, NVTX_OWNER, Profiler, complain};
 use crate::collect::threads;
 use crate::config::Output;
 use crate::drain::{Cut, End};
-use crate::gpu;
 use crate::outputs;
 use crate::process;
+use crate::stream;
 
 /// All profilers that have not finished, for the exit hook.
 static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());
@@ -156,7 +156,7 @@ impl Inner {
             collector.finish(orderly);
         }
         if self.core.gpu {
-            gpu::read_all(patience());
+            stream::read_all(patience());
         }
         let at = self.core.clock.now();
         let written = self.recorder.get().and_then(|recorder| {
@@ -205,7 +205,7 @@ impl Inner {
 }
 
 /// Finishes every profiler that has not finished. For exits that drop no guard.
-pub(crate) extern "C" fn finish_all() {
+pub(super) extern "C" fn finish_all() {
     // A forked child prints nothing unless a profiler was started there: the lock may be held by a thread that does not
     // exist in the child.
     if LIVE_IN.load(Relaxed) != std::process::id() {

@@ -13,18 +13,20 @@ use once_cell::sync::OnceCell;
 use range_report::{Process, Summary};
 
 pub use builder::ProfilerBuilder;
-pub(crate) use ending::finish_all;
+use ending::finish_all;
 pub use init::{Guard, init};
 
 use crate::collect::catalog::Limits;
 use crate::collect::core::{Core, CoreOptions};
+use crate::collect::threads;
+use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
-use crate::gpu;
 use crate::layer::GpuLayer;
 use crate::outputs;
 use crate::process;
 use crate::recorder::Recorder;
+use crate::stream;
 use crate::subscriber::GpuSubscriber;
 
 /// Distinct tree nodes and run-time names of a process.
@@ -74,7 +76,7 @@ struct Inner {
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
-    collector: OnceCell<Result<&'static gpu::Collector, String>>,
+    collector: OnceCell<Result<&'static Collector, String>>,
     /// Writes timelines, where any is wanted.
     recorder: OnceCell<&'static Recorder>,
     last: OnceCell<Summary>,
@@ -178,11 +180,13 @@ impl Inner {
             config,
         }));
         if inner.config.enabled {
+            process::set_exit_hook(finish_all);
+            stream::on_scope_change(threads::look_again);
             inner.join_live();
             reported.extend(inner.start_recorder());
             let _once = inner.reported.set(reported);
             inner.start_collector();
-            process::at_exit(finish_all);
+            process::at_exit();
             #[cfg(feature = "signals")]
             if inner.config.on_signal {
                 if let Err(error) = crate::signals::finish_on_signal(finish_all) {
@@ -196,8 +200,7 @@ impl Inner {
     /// Starts recording kernels, copies and API calls, where the settings ask for it.
     fn start_collector(&'static self) {
         if self.config.wants_activity() && self.config.statistics {
-            let options = gpu::CollectorOptions { calls: self.config.wants_calls(), memory: self.config.gpu_memory };
-            let collector = gpu::Collector::start(&self.core, options);
+            let collector = Collector::start(&self.core, self.config.wants_calls(), self.config.gpu_memory);
             if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
                 collector.record_to(recorder, self.core.clock.origin_monotonic_ns());
             }
@@ -219,7 +222,7 @@ impl Inner {
     }
 
     /// What collects the GPU's work, if anything does.
-    fn collector(&self) -> Option<&'static gpu::Collector> {
+    fn collector(&self) -> Option<&'static Collector> {
         self.collector.get()?.as_ref().ok().copied()
     }
 

@@ -1,36 +1,39 @@
-//! The events and pairs of one thread inside one `with_stream`: what its spans take and leave there, they take and leave without a lock.
+//! The events and pairs of one thread inside one `with_stream`: its spans take events and leave pairs there without a
+//! lock.
 //!
-//! A lane is lent by a stream's queue for as long as the scope lasts. Starts take events from it, ends leave pairs in it; when it is full of
-//! pairs, and with the scope, they go to the queue. Whoever wants all pairs takes them out earlier, holding the lock of the queue.
+//! The queue of a stream lends a lane to a scope for as long as the scope lasts. Starts take events from the lane, ends
+//! leave pairs in it. The pairs go to the queue when the lane is full of them, and when the scope ends. Whoever wants
+//! all pairs earlier takes them out under the lock of the queue.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 use parking_lot::Mutex;
+use range_report::RangeStyle;
 
-use super::queue::{Events, Pair, Target};
-use crate::collect::core::Core;
+use super::queue::{EventPair, RecordedPair, Target};
+use super::totals::StreamTotals;
 use crate::record::RangeKey;
-use crate::summary::RangeStyle;
 
-/// Pairs that a lane holds, and at most as many events for starts.
+/// Pairs that a lane holds. It holds at most as many spare events.
 pub(super) const LENGTH: usize = 64;
 
-/// Plain loads and stores but for `ended`. What is the owner's is written by the thread that the lane is lent to, and where it is not lent, by whoever
-/// holds the lock of the queue, as the rest is.
+/// The owner of a lane is the thread that it is lent to; a lane that is not lent has none. Fields of the owner are
+/// written by the owner, and where there is none, under the lock of the queue. The other fields are always written
+/// under that lock. Loads and stores are plain ones, except those of `ended`.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Lane {
-    core: &'static Core,
-    /// Pairs left so far, the owner's: number `n` is in place `n % LENGTH`.
+    totals: &'static StreamTotals,
+    /// How many pairs were left so far: pair `n` is in place `n % LENGTH`. The owner's.
     ended: AtomicUsize,
-    /// Events for starts, the owner's: the first so many of `spare`.
+    /// How many of `spare`, from the first, are events for starts. The owner's.
     spares: AtomicUsize,
-    /// Starts from here less ends here; wraps. The owner's. What is given up is taken off the queue's number.
+    /// Starts less ends of this lane; wraps. A pair that is given up counts in the queue's number instead. The owner's.
     open: AtomicU32,
     is_lent: AtomicBool,
-    /// How many of those left so far the queue has.
+    /// How many of the pairs left so far the queue has taken.
     taken: AtomicUsize,
     spare: [Spare; LENGTH],
     pairs: [Left; LENGTH],
@@ -42,7 +45,7 @@ struct Spare {
     end: AtomicUsize,
 }
 
-/// A pair that was left.
+/// A pair that was left, as numbers.
 #[derive(Debug, Default)]
 struct Left {
     start: AtomicUsize,
@@ -54,20 +57,20 @@ struct Left {
     window: AtomicU64,
 }
 
-/// Lanes of streams that are idle, for any stream.
+/// Lanes that no stream has.
 static UNUSED: Mutex<Vec<&'static Lane>> = Mutex::new(Vec::new());
 
 impl Lane {
-    /// One for a profiler's pairs: of those that are not in use, or new. Lives as long as the process.
-    pub(super) fn find(core: &'static Core) -> &'static Self {
+    /// A lane for the pairs of a profiler: one that no stream has, or a new one. It lives as long as the process.
+    pub(super) fn find(totals: &'static StreamTotals) -> &'static Self {
         let mut unused = UNUSED.lock();
-        let known = unused.iter().rposition(|lane| lane.is_of(core));
-        known.map(|index| unused.swap_remove(index)).unwrap_or_else(|| Box::leak(Box::new(Self::new(core))))
+        let known = unused.iter().rposition(|lane| lane.is_of(totals));
+        known.map(|index| unused.swap_remove(index)).unwrap_or_else(|| Box::leak(Box::new(Self::new(totals))))
     }
 
-    fn new(core: &'static Core) -> Self {
+    fn new(totals: &'static StreamTotals) -> Self {
         Self {
-            core,
+            totals,
             ended: AtomicUsize::new(0),
             spares: AtomicUsize::new(0),
             open: AtomicU32::new(0),
@@ -80,25 +83,25 @@ impl Lane {
 
     /// Whether it is for the pairs of this profiler.
     #[inline(always)]
-    pub(super) fn is_of(&self, core: &Core) -> bool {
-        std::ptr::eq(self.core, core)
+    pub(super) fn is_of(&self, totals: &StreamTotals) -> bool {
+        std::ptr::eq(self.totals, totals)
     }
 
-    /// Events for a start, if there are any. Owner.
+    /// Takes the events for a start, if there are any. Called by the owner.
     #[inline(always)]
-    pub(super) fn start(&self) -> Option<Events> {
+    pub(super) fn start(&self) -> Option<EventPair> {
         let last = self.spares.load(Relaxed).checked_sub(1)?;
         let spare = self.spare.get(last)?;
-        let events = Events { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) };
+        let events = EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) };
         self.spares.store(last, Relaxed);
         self.open.store(self.open.load(Relaxed).wrapping_add(1), Relaxed);
         Some(events)
     }
 
-    /// Leaves a pair of this profiler's whose events have both been recorded. True where it is full now: then the queue must [take](Self::take_out)
-    /// what is there before the next one. Owner.
+    /// Leaves a pair of this profiler's, both of whose events are recorded. True where the lane is full now: then the
+    /// queue must [take the pairs out](Self::take_out) before the next one. Called by the owner.
     #[inline(always)]
-    pub(super) fn end(&self, events: Events, target: &Target) -> bool {
+    pub(super) fn end(&self, events: EventPair, target: &Target) -> bool {
         let ended = self.ended.load(Relaxed);
         let left = &self.pairs[ended % LENGTH];
         let Target { node, key, window, .. } = *target;
@@ -113,19 +116,21 @@ impl Lane {
         ended % LENGTH == LENGTH - 1
     }
 
-    /// Gives the pairs that were left since the last time, in their order. Under the lock of the queue; any thread.
-    pub(super) fn take_out(&self, mut to: impl FnMut(Pair)) {
-        let ended = self.ended.load(Acquire); // pairs with `end`; its next store to a place taken here comes after its own call of this
+    /// Gives the pairs that were left since the last call, in their order. Called on any thread, under the lock of the
+    /// queue.
+    pub(super) fn take_out(&self, mut to: impl FnMut(RecordedPair)) {
+        // Pairs with `end`, which stores to a place that is taken here only after the owner has called this.
+        let ended = self.ended.load(Acquire);
         let mut number = self.taken.load(Relaxed);
         while number != ended {
-            to(self.pairs[number % LENGTH].pair(self.core));
+            to(self.pairs[number % LENGTH].pair(self.totals));
             number = number.wrapping_add(1);
         }
         self.taken.store(ended, Relaxed);
     }
 
-    /// Takes events until it has as many as it holds. Owner.
-    pub(super) fn refill(&self, from: &mut Vec<Events>) {
+    /// Fills up with events. Called by the owner.
+    pub(super) fn refill(&self, from: &mut Vec<EventPair>) {
         let spares = self.spares.load(Relaxed);
         let kept = from.len().saturating_sub(LENGTH - spares.min(LENGTH));
         let mut filled = spares;
@@ -137,16 +142,17 @@ impl Lane {
         self.spares.store(filled, Relaxed);
     }
 
-    /// Lends it, if it is of this profiler and not lent. Under the lock of the queue.
-    pub(super) fn lend(&self, core: &Core) -> bool {
-        let is_free = self.is_of(core) && !self.is_lent.load(Relaxed);
+    /// Lends it, if it is of this profiler and not lent. Called under the lock of the queue.
+    pub(super) fn lend(&self, totals: &StreamTotals) -> bool {
+        let is_free = self.is_of(totals) && !self.is_lent.load(Relaxed);
         if is_free {
             self.is_lent.store(true, Relaxed);
         }
         is_free
     }
 
-    /// Takes it back. Returns the starts less the ends since it was lent. Owner, under the lock of the queue, and after [`take_out`](Self::take_out).
+    /// Takes it back, and returns the starts less the ends since it was lent. Called by the owner under the lock of the
+    /// queue, after [`take_out`](Self::take_out).
     pub(super) fn take_back(&self) -> i32 {
         let open = self.open.load(Relaxed) as i32;
         self.open.store(0, Relaxed);
@@ -154,23 +160,23 @@ impl Lane {
         open
     }
 
-    /// Gives its events to `into` and itself to any stream. Under the lock of the queue, where it is not lent.
-    pub(super) fn put_away(&'static self, into: &mut Vec<Events>) {
+    /// Gives its events to `into`, and itself to any stream. Called under the lock of the queue, where it is not lent.
+    pub(super) fn put_away(&'static self, into: &mut Vec<EventPair>) {
         let events = self.spare.iter().take(self.spares.load(Relaxed));
-        into.extend(events.map(|spare| Events { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
+        into.extend(events.map(|spare| EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
         self.spares.store(0, Relaxed);
         UNUSED.lock().push(self);
     }
 }
 
 impl Left {
-    fn pair(&self, core: &'static Core) -> Pair {
+    fn pair(&self, totals: &'static StreamTotals) -> RecordedPair {
         let (node_label, category_style) = (self.node_label.load(Relaxed), self.category_style.load(Relaxed));
         let style = if category_style & 1 == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
         let key = RangeKey { label: node_label as u32, category: (category_style >> 32) as u32, style };
-        let events = Events { start: self.start.load(Relaxed), end: self.end.load(Relaxed) };
-        let target = Target { core, node: (node_label >> 32) as u32, key, window: self.window.load(Relaxed) };
-        Pair { events, target }
+        let events = EventPair { start: self.start.load(Relaxed), end: self.end.load(Relaxed) };
+        let target = Target { totals, node: (node_label >> 32) as u32, key, window: self.window.load(Relaxed) };
+        RecordedPair { events, target }
     }
 }
 
@@ -184,18 +190,18 @@ mod tests {
         let number = number as u64;
         let style = if number % 3 == 0 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
         let key = RangeKey { label: number as u32, category: !number as u32, style };
-        Target { core: Core::inert(), node: number as u32 ^ 5, key, window: number << 33 }
+        Target { totals: StreamTotals::shared(), node: number as u32 ^ 5, key, window: number << 33 }
     }
 
-    fn events(number: usize) -> Events {
-        Events { start: number, end: number << 1 }
+    fn events(number: usize) -> EventPair {
+        EventPair { start: number, end: number << 1 }
     }
 
-    /// As many as there are pairs, one thread leaving them, another taking them out at any time: under a lock, as the queue's.
+    /// One thread leaves the pairs, another takes them out at any time, under a lock such as the queue's.
     #[test]
     fn pairs_come_out_once_and_whole_and_in_their_order() {
         const PAIRS: usize = 400_000;
-        let (lane, taken, looks) = (Lane::new(Core::inert()), Mutex::new(0), Turn::new(0));
+        let (lane, taken, looks) = (Lane::new(StreamTotals::shared()), Mutex::new(0), Turn::new(0));
         let take_out = |taken: &mut usize| {
             lane.take_out(|pair| {
                 let (number, expected) = (*taken, target(*taken));
@@ -227,16 +233,16 @@ mod tests {
 
     #[test]
     fn it_is_full_once_in_its_length() {
-        let lane = Lane::new(Core::inert());
+        let lane = Lane::new(StreamTotals::shared());
         let full: Vec<usize> = (1..=3 * LENGTH).filter(|&number| lane.end(events(number), &target(number))).collect();
         assert_eq!(full, [LENGTH, 2 * LENGTH, 3 * LENGTH]);
     }
 
     #[test]
     fn it_takes_as_many_events_as_it_holds_and_gives_those_used_last() {
-        let lane = Lane::new(Core::inert());
+        let lane = Lane::new(StreamTotals::shared());
         assert!(lane.start().is_none());
-        let mut spare: Vec<Events> = (0..LENGTH + 7).map(events).collect();
+        let mut spare: Vec<EventPair> = (0..LENGTH + 7).map(events).collect();
         lane.refill(&mut spare);
         assert_eq!(spare.len(), 7);
         assert_eq!(lane.start().map(|events| events.start), Some(LENGTH + 6));
@@ -250,16 +256,16 @@ mod tests {
 
     #[test]
     fn it_is_lent_to_one_scope_of_its_profiler() {
-        let [core, other] = [(); 2].map(|()| &*Box::leak(Box::new(Core::new_inert())));
-        let lane = Lane::find(core);
-        assert!(!lane.lend(other) && lane.lend(core) && !lane.lend(core));
+        let [mine, other] = [(); 2].map(|()| StreamTotals::leak());
+        let lane = Lane::find(mine);
+        assert!(!lane.lend(other) && lane.lend(mine) && !lane.lend(mine));
         lane.take_back();
-        assert!(lane.lend(core));
+        assert!(lane.lend(mine));
         let mut spare = vec![events(1), events(2)];
         lane.refill(&mut spare);
         lane.take_back();
         lane.put_away(&mut spare);
         assert_eq!((spare.len(), lane.start().is_none()), (2, true));
-        assert!(!std::ptr::eq(Lane::find(other), lane) && std::ptr::eq(Lane::find(core), lane));
+        assert!(!std::ptr::eq(Lane::find(other), lane) && std::ptr::eq(Lane::find(mine), lane));
     }
 }

@@ -2,15 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use cuda_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::Collector;
 use super::cupti::{self, Filled, Lost, Sink};
 use crate::activity::Note;
 use crate::collect::core::Core;
-use crate::gpu::{forks, own};
 use crate::process;
-use crate::profiler::finish_all;
 
 /// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ impl Entry {
     fn hook(&self) -> bool {
         let is_there = self.collector.get().is_some() && !forks::is_child();
         if is_there && !self.hooked.swap(true, Relaxed) {
-            process::at_exit_again(finish_all);
+            process::at_exit_again();
         }
         is_there
     }

@@ -1,79 +1,84 @@
-//! Pairs of events that are recorded and not yet read, one queue a stream: in stream order, but that scopes which are in one stream at the same time may be some
-//! 64 pairs ahead of each other.
+//! Pairs that are recorded and not yet read: one queue per stream.
+//!
+//! Pairs are in stream order, with one exception: of several scopes in one stream at the same time, one may be some 64
+//! pairs ahead of another.
 
-use super::driver::Handle;
+use cuda_activity::driver::Handle;
+
 use super::lane::Lane;
-use super::streams::{Alive, NamedStream};
-use crate::collect::core::Core;
+use super::named::{Alive, NamedStream};
+use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
-/// Pairs that may wait on one stream. More are dropped, the newest first, and counted.
-pub(crate) const PENDING: usize = 16_384;
-/// Pairs that a stream takes at once from what its context has to spare, or has made where there are none.
-pub(crate) const BATCH: usize = 32;
+/// Pairs that may wait on one stream. Pairs beyond that are dropped, the newest first, and counted.
+pub(super) const PENDING: usize = 16_384;
+/// Pairs that a stream takes from its context at once, or creates where the context has none to spare.
+pub(super) const BATCH: usize = 32;
 
 /// Whose time a pair measures.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
-    pub(crate) core: &'static Core,
-    pub(crate) node: u32,
-    pub(crate) key: RangeKey,
-    /// Window of the profiler in which the range was entered.
-    pub(crate) window: u64,
+pub(super) struct Target {
+    pub(super) totals: &'static StreamTotals,
+    pub(super) node: u32,
+    pub(super) key: RangeKey,
+    /// Start of the window in which the range was entered.
+    pub(super) window: u64,
 }
 
 impl Target {
-    /// Whether both are counted in one row.
+    /// Whether both are of one row and one window.
     #[inline(always)]
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is(&self, other: &Self) -> bool {
         self.node == other.node
             && self.key == other.key
             && self.window == other.window
-            && std::ptr::eq(self.core, other.core)
+            && std::ptr::eq(self.totals, other.totals)
     }
 }
 
-/// The events of one instance. They stay together for as long as their context lives.
+/// Two CUDA events, for the start and the end of one instance at a time. They stay together as long as their context
+/// lives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Events {
-    pub(crate) start: Handle,
-    pub(crate) end: Handle,
+pub(super) struct EventPair {
+    pub(super) start: Handle,
+    pub(super) end: Handle,
 }
 
-/// Two events around one instance.
+/// A pair whose events are both recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pair {
-    pub(crate) events: Events,
-    pub(crate) target: Target,
+pub(super) struct RecordedPair {
+    pub(super) events: EventPair,
+    pub(super) target: Target,
 }
 
-/// What waits on one stream.
+/// The pairs of one stream.
 #[derive(Debug, Default)]
-#[repr(align(64))] // its lock is then in no cache line with what entries and exits read of the stream
-pub(crate) struct Queue {
-    /// Events that are not in use, those used last on top.
-    spare: Vec<Events>,
-    /// Starts that have no end yet, recorded or about to be, but for those of lanes that are lent: what was begun in a lane may end here.
+#[repr(align(64))] // so its lock shares no cache line with what entries and exits read of the stream
+pub(super) struct Queue {
+    /// Pairs that are not in use, those used last on top.
+    spare: Vec<EventPair>,
+    /// Starts less ends, recorded or about to be, apart from those that lent lanes count. Below zero where pairs
+    /// started in a lane end here.
     open: i64,
-    /// Ends since finished pairs were read.
+    /// Ends since finished pairs were last read.
     ends: usize,
-    /// What scopes of the stream have, or had.
+    /// Lanes that scopes of the stream have, or had.
     lanes: Vec<&'static Lane>,
-    /// Number of them that are lent.
+    /// How many of them are lent.
     lent: usize,
-    pairs: Vec<Pair>,
-    /// How many of `pairs`, the oldest, have been read. What is left moves to the front when it is the lesser part: a queue that is read as
-    /// fast as it grows stays in the same few cache lines.
+    pairs: Vec<RecordedPair>,
+    /// How many of `pairs`, from the oldest, have been read. The others move to the front when they are the lesser
+    /// part: so a queue that is read as fast as it grows stays in the same few cache lines.
     read: usize,
-    /// Keeps the stream while anything is recorded on it that has not been read.
+    /// Keeps the stream alive while pairs on it are started or wait to be read.
     alive: Option<Alive>,
 }
 
 /// The stream has been destroyed.
-pub(crate) struct Gone;
+pub(super) struct Gone;
 
 impl Queue {
-    /// Keeps the stream for what is recorded next.
+    /// Keeps the stream alive for the next pair.
     fn hold(&mut self, stream: &NamedStream) -> Result<(), Gone> {
         if self.alive.is_none() {
             self.alive = Some(stream.hold().ok_or(Gone)?);
@@ -81,8 +86,8 @@ impl Queue {
         Ok(())
     }
 
-    /// One start more that waits for its end. Gives the events of the pair, if there are any to spare.
-    pub(crate) fn open(&mut self, stream: &NamedStream) -> Result<Option<Events>, Gone> {
+    /// Counts one more start, and gives its events, if there are any to spare.
+    pub(super) fn open(&mut self, stream: &NamedStream) -> Result<Option<EventPair>, Gone> {
         self.hold(stream)?;
         self.open += 1;
         if self.spare.is_empty() {
@@ -91,10 +96,10 @@ impl Queue {
         Ok(self.spare.pop())
     }
 
-    /// [`open`](Self::open) by way of the lane of a scope, which is filled from what there is to spare.
-    pub(super) fn open_in(&mut self, stream: &NamedStream, lane: &Lane) -> Result<Option<Events>, Gone> {
+    /// [`open`](Self::open) in the lane of a scope, which is filled with spare events. Called by the owner of the lane.
+    pub(super) fn open_in(&mut self, stream: &NamedStream, lane: &Lane) -> Result<Option<EventPair>, Gone> {
         if let Some(events) = lane.start() {
-            return Ok(Some(events)); // what it kept from the scope before
+            return Ok(Some(events)); // kept from the scope that had the lane before
         }
         if self.spare.is_empty() {
             self.refill(stream);
@@ -106,34 +111,34 @@ impl Queue {
         }
     }
 
-    /// A lane for a scope. It keeps the stream.
-    pub(super) fn lend(&mut self, stream: &NamedStream, core: &'static Core) -> Result<&'static Lane, Gone> {
+    /// Lends a lane to a scope. That keeps the stream alive.
+    pub(super) fn lend(&mut self, stream: &NamedStream, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
         self.hold(stream)?;
         self.lent += 1;
-        if let Some(lane) = self.lanes.iter().find(|lane| lane.lend(core)) {
+        if let Some(lane) = self.lanes.iter().find(|lane| lane.lend(totals)) {
             return Ok(lane);
         }
-        let lane = Lane::find(core);
-        lane.lend(core);
+        let lane = Lane::find(totals);
+        lane.lend(totals);
         self.lanes.push(lane);
         Ok(lane)
     }
 
-    /// Takes a lane back when its scope is left. Owner of the lane.
+    /// Takes a lane back when its scope is left. Called by the owner of the lane.
     pub(super) fn take_back(&mut self, lane: &Lane) {
         self.take_in(lane);
         self.open += i64::from(lane.take_back());
         self.lent = self.lent.saturating_sub(1);
     }
 
-    /// The pairs that were left in a lane wait here now.
+    /// Takes over the pairs that were left in a lane.
     pub(super) fn take_in(&mut self, lane: &Lane) {
         let before = self.pairs.len();
         lane.take_out(|pair| self.pairs.push(pair));
         self.ends += self.pairs.len() - before;
     }
 
-    /// The pairs that were left in any lane of the stream wait here now.
+    /// Takes over the pairs that were left in all lanes of the stream.
     pub(super) fn take_in_all(&mut self) {
         for index in 0..self.lanes.len() {
             if let Some(&lane) = self.lanes.get(index) {
@@ -142,24 +147,24 @@ impl Queue {
         }
     }
 
-    /// Events for the next starts of a scope. Owner of the lane.
+    /// Gives a lane events for its next starts. Called by the owner of the lane.
     pub(super) fn fill(&mut self, lane: &Lane) {
         lane.refill(&mut self.spare);
     }
 
     #[cold]
     fn refill(&mut self, stream: &NamedStream) {
-        let mut all = stream.context.events.lock();
+        let mut all = stream.context.spare.lock();
         let kept = all.len().saturating_sub(BATCH);
         self.spare.extend(all.drain(kept..));
     }
 
-    /// One start fewer that waits for its end.
-    pub(crate) fn close(&mut self) {
+    /// Counts one start less: its pair has ended, or was given up.
+    pub(super) fn close(&mut self) {
         self.open -= 1;
     }
 
-    /// Whether there have been enough ends since the last time to look which pairs have finished.
+    /// Whether there were enough ends since it last said so: then it is time to look which pairs have finished.
     pub(super) fn is_time_to_read(&mut self, every: usize) -> bool {
         let is_time = self.ends >= every;
         if is_time {
@@ -168,18 +173,18 @@ impl Queue {
         is_time
     }
 
-    /// A pair whose end was recorded.
-    pub(crate) fn push(&mut self, pair: Pair) {
+    /// Adds a pair.
+    pub(super) fn push(&mut self, pair: RecordedPair) {
         self.ends += 1;
         self.pairs.push(pair);
     }
 
-    /// Whether more wait than may.
+    /// Whether more pairs wait than may.
     pub(super) fn is_over(&self) -> bool {
         self.len() > PENDING
     }
 
-    /// Takes off what is beyond the bound, the newest first.
+    /// Drops pairs beyond the bound, the newest first.
     pub(super) fn drop_newest(&mut self, mut dropped: impl FnMut(&Target)) {
         while self.is_over() {
             let Some(pair) = self.pairs.pop() else { return };
@@ -188,24 +193,24 @@ impl Queue {
         }
     }
 
-    /// Events that are free again.
-    pub(crate) fn give_back(&mut self, events: impl IntoIterator<Item = Events>) {
+    /// Takes back pairs that are free again.
+    pub(super) fn give_back(&mut self, events: impl IntoIterator<Item = EventPair>) {
         self.spare.extend(events);
     }
 
     /// Number of pairs that wait.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.pairs.len() - self.read
     }
 
     /// The pairs that wait, in the order in which they came.
-    pub(crate) fn waiting(&self) -> &[Pair] {
+    pub(super) fn waiting(&self) -> &[RecordedPair] {
         self.pairs.get(self.read..).unwrap_or_default()
     }
 
-    /// The oldest `count` pairs have been read.
-    pub(crate) fn done(&mut self, count: usize) {
+    /// Takes off the oldest `count` pairs, which have been read.
+    pub(super) fn done(&mut self, count: usize) {
         let done = self.pairs.iter().skip(self.read).take(count);
         self.spare.extend(done.map(|pair| pair.events));
         self.read = (self.read + count).min(self.pairs.len());
@@ -215,42 +220,43 @@ impl Queue {
         }
     }
 
-    /// Whether it keeps the stream.
+    /// Whether it keeps the stream alive.
     pub(super) fn is_holding(&self) -> bool {
         self.alive.is_some()
     }
 
-    /// Gives back the memory of a queue that is [idle](Self::idle), and whose stream nobody can use any more.
+    /// Frees the memory of a queue that is [idle](Self::idle) and whose stream nobody can use any more.
     pub(super) fn end(&mut self) {
         (self.spare, self.lanes, self.pairs) = (Vec::new(), Vec::new(), Vec::new());
     }
 
-    /// What keeps the stream.
-    pub(crate) fn alive(&self) -> Option<Alive> {
+    /// A copy of its hold on the stream.
+    pub(super) fn alive(&self) -> Option<Alive> {
         self.alive.clone()
     }
 
-    /// The hold on the stream, if nothing needs it any more: to be let go outside the lock. The events are then any stream's of the context.
-    pub(crate) fn idle(&mut self, stream: &NamedStream) -> Option<Alive> {
+    /// Its hold on the stream, if nothing needs it any more; the caller lets it go outside the lock. The spare events
+    /// then go to the context, for any of its streams.
+    pub(super) fn idle(&mut self, stream: &NamedStream) -> Option<Alive> {
         if self.lent > 0 || self.open > 0 || self.len() > 0 {
             return None;
         }
         self.lanes.drain(..).for_each(|lane| lane.put_away(&mut self.spare));
-        stream.context.events.lock().append(&mut self.spare);
+        stream.context.spare.lock().append(&mut self.spare);
         self.alive.take()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::streams;
+    use super::super::named;
     use super::*;
-    use crate::summary::RangeStyle;
+    use range_report::RangeStyle;
 
-    fn pair(number: usize) -> Pair {
+    fn pair(number: usize) -> RecordedPair {
         let key = RangeKey { label: 0, category: 0, style: RangeStyle::PushPop };
-        let target = Target { core: Core::inert(), node: 1, key, window: 0 };
-        Pair { events: Events { start: number, end: number + 1 }, target }
+        let target = Target { totals: StreamTotals::shared(), node: 1, key, window: 0 };
+        RecordedPair { events: EventPair { start: number, end: number + 1 }, target }
     }
 
     #[test]
@@ -262,7 +268,7 @@ mod tests {
                 queue.push(pair(pushed));
                 pushed += 1;
             }
-            // As a device that lags by some 30 to 60 pairs.
+            // The device lags by some 30 to 60 pairs.
             let count = queue.len().saturating_sub(30 + round % 31);
             let numbers: Vec<usize> = queue.waiting().iter().map(|pair| pair.events.start).collect();
             assert_eq!(numbers, (read..pushed).collect::<Vec<_>>());
@@ -282,10 +288,10 @@ mod tests {
 
     #[test]
     fn what_was_begun_in_a_lane_and_ends_beside_it_or_the_other_way_round_keeps_the_stream_and_no_longer() {
-        let stream = streams::get(streams::name_raw(0x1a4e, 0x100)).unwrap();
+        let stream = named::get(named::name_raw(0x1a4e, 0x100)).unwrap();
         let mut queue = Queue::default();
-        queue.give_back((0..10).map(|number| Events { start: number, end: 0 }));
-        let lane = queue.lend(stream, Core::inert()).ok().unwrap();
+        queue.give_back((0..10).map(|number| EventPair { start: number, end: 0 }));
+        let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
         let first = queue.open_in(stream, lane).ok().flatten().unwrap();
         let second = lane.start().unwrap();
         assert_eq!(
@@ -304,15 +310,15 @@ mod tests {
         queue.take_back(lane);
         assert!(queue.idle(stream).is_none(), "a start has no end");
         queue.close();
-        queue.push(Pair { events: first, target: pair(0).target });
+        queue.push(RecordedPair { events: first, target: pair(0).target });
         assert!(queue.idle(stream).is_none(), "a pair has not been read");
         queue.done(1);
         assert!(queue.idle(stream).is_some() && queue.lanes.is_empty());
         // All events are the context's: ten went in.
-        assert_eq!((stream.context.events.lock().len(), queue.spare.len()), (10, 0));
+        assert_eq!((stream.context.spare.lock().len(), queue.spare.len()), (10, 0));
         // One that begins beside the lane and ends in it.
         let outside = queue.open(stream).ok().flatten().unwrap();
-        let lane = queue.lend(stream, Core::inert()).ok().unwrap();
+        let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
         lane.end(outside, &pair(0).target);
         queue.take_back(lane);
         assert_eq!((starts(&queue), queue.open), (vec![outside.start], 0));
@@ -320,12 +326,12 @@ mod tests {
 
     #[test]
     fn two_scopes_have_two_lanes_and_the_next_has_one_of_them() {
-        let stream = streams::get(streams::name_raw(0x1a4e, 0x200)).unwrap();
+        let stream = named::get(named::name_raw(0x1a4e, 0x200)).unwrap();
         let mut queue = Queue::default();
-        let [one, two] = [(); 2].map(|()| queue.lend(stream, Core::inert()).ok().unwrap());
+        let [one, two] = [(); 2].map(|()| queue.lend(stream, StreamTotals::shared()).ok().unwrap());
         assert!(!std::ptr::eq(one, two));
         queue.take_back(one);
-        assert!(std::ptr::eq(queue.lend(stream, Core::inert()).ok().unwrap(), one));
+        assert!(std::ptr::eq(queue.lend(stream, StreamTotals::shared()).ok().unwrap(), one));
         assert_eq!(queue.lanes.len(), 2);
     }
 

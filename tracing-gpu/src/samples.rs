@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
+use range_report::stats::Distribution;
+use range_report::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
 
-use crate::stats::Distribution;
-use crate::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
+use crate::budget::Budget;
 
 /// Chunk `c` ends at `16 << 2c` durations; the last one at 16,384.
 const CHUNKS: usize = 6;
@@ -13,42 +14,12 @@ const FIRST_CHUNK: usize = 16;
 /// Durations a row keeps one by one on each thread.
 pub(crate) const KEPT: u64 = (FIRST_CHUNK as u64) << (2 * (CHUNKS - 1));
 
-/// Memory that sample chunks and histogram pages of all threads may still take, in bytes.
-#[derive(Debug)]
-pub(crate) struct Budget(AtomicUsize);
-
-impl Budget {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self(AtomicUsize::new(bytes))
-    }
-
-    /// Whether there is memory for one more of the durations that a vector keeps, `kept` of them already: taken as it doubles.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn covers(&self, kept: u64) -> bool {
-        let grows = kept == 0 || kept.is_power_of_two();
-        !grows || self.take(kept.max(1) as usize * 8).is_ok()
-    }
-
-    /// Memory that is free again.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
-    pub(crate) fn give_back(&self, bytes: usize) {
-        self.0.fetch_add(bytes, Relaxed);
-    }
-
-    fn take(&self, bytes: usize) -> Result<(), BudgetSpent> {
-        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).map(drop).map_err(|_| BudgetSpent)
-    }
-}
-
-/// The process's sample budget is spent.
-struct BudgetSpent;
-
 /// Written by the thread that owns the row, read by whoever takes a summary.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Samples {
-    /// The chunk that the next duration goes to, and the number of its first one: they save the fast path the arithmetic of
-    /// `place`, and are only changed where a chunk is full.
+    /// The chunk that the next duration goes to, and the number of its first one: they save the fast path the
+    /// arithmetic of `place`, and are only changed where a chunk is full.
     chunk: AtomicUsize,
     chunk_start: AtomicU64,
     chunks: [OnceCell<Box<[AtomicU64]>>; CHUNKS],
@@ -100,7 +71,8 @@ impl Samples {
         }
     }
 
-    /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is looked up once.
+    /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is
+    /// looked up once.
     #[inline(always)]
     fn count_all(&self, durations: impl Iterator<Item = u64>, budget: &Budget) {
         let (mut pages, mut octave, mut page) = (self.pages.get(), OCTAVES, None);
@@ -170,7 +142,7 @@ impl Samples {
     }
 
     /// What it has taken of the budget, in bytes.
-    #[cfg_attr(not(feature = "cudarc"), allow(dead_code))]
+    #[cfg(feature = "cudarc")]
     pub(crate) fn bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().filter_map(OnceCell::get).map(|chunk| chunk.len() * 8).sum();
         let pages = self.pages.get().map_or(0, |pages| {
@@ -230,7 +202,7 @@ mod tests {
         let all = kept(&samples, KEPT);
         assert_eq!(all.samples, (0..KEPT).map(|index| index * 3).collect::<Vec<_>>());
         assert!(all.buckets.is_empty());
-        assert_eq!(budget.0.load(Relaxed), (1 << 20) - KEPT as usize * 8);
+        assert_eq!(budget.left(), (1 << 20) - KEPT as usize * 8);
     }
 
     #[test]
@@ -260,7 +232,7 @@ mod tests {
             at_once.keep_all(start, durations(start + length).skip(start as usize), &second);
             let [one_by_one, at_once] = [one_by_one, at_once].map(|samples| kept(&samples, start + length));
             assert_eq!((one_by_one.samples, one_by_one.buckets), (at_once.samples, at_once.buckets), "{start}");
-            assert_eq!(first.0.load(Relaxed), second.0.load(Relaxed));
+            assert_eq!(first.left(), second.left());
         }
     }
 

@@ -1,15 +1,18 @@
-//! The streams of the `with_stream`s around what a thread does.
+//! Scopes: the `with_stream`s that a thread is inside.
 //!
-//! With its first timed span a scope borrows a [`Lane`] from its stream, by which the spans in it are timed without a lock. It goes back with the
-//! scope: the stream is held no longer than by it.
+//! At its first timed span a scope borrows a [`Lane`] from its stream, so that its spans are timed without a lock. The
+//! lane goes back when the scope ends, and keeps the stream alive until then.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 
+use cuda_activity::{forks, own_calls};
+
+use super::events;
 use super::lane::Lane;
-use super::streams::{self, NamedStream, StreamId};
-use super::{events, forks, own};
-use crate::collect::core::Core;
-use crate::collect::threads;
+use super::named::{self, NamedStream};
+use super::totals::StreamTotals;
+use crate::record::StreamId;
 
 /// The innermost `with_stream` of a thread.
 struct Scope {
@@ -20,9 +23,23 @@ struct Scope {
 }
 
 thread_local! {
-    /// Needs no destructor, so that reading it is one load.
+    /// It has no destructor, so that reading it is one load.
     static SCOPE: Scope =
         const { Scope { stream: Cell::new(0), named: Cell::new(None), lane: Cell::new(None) } };
+}
+
+/// What is called on a thread whose scope has changed.
+static ON_CHANGE: OnceLock<fn()> = OnceLock::new();
+
+/// Sets what is called on a thread when it enters or leaves a scope. The first call counts.
+pub(crate) fn on_scope_change(look_again: fn()) {
+    let _is_set = ON_CHANGE.set(look_again);
+}
+
+fn changed() {
+    if let Some(look_again) = ON_CHANGE.get() {
+        look_again();
+    }
 }
 
 /// The stream of the innermost `with_stream` on this thread; 0 for none.
@@ -31,28 +48,29 @@ pub(crate) fn current() -> StreamId {
     SCOPE.with(|scope| scope.stream.get())
 }
 
-/// Forgets what the scope has of its stream, so that no path without a look at [`forks`] applies in a forked child. Stores only.
-pub(super) fn forget() {
+/// Makes the scope forget its stream, so that in a forked child all goes by the paths that ask [`forks`]. Does nothing
+/// but store.
+pub(super) extern "C" fn forget() {
     SCOPE.with(|scope| {
         scope.named.set(None);
         scope.lane.set(None);
     });
 }
 
-/// The stream of a number, and what the scope has borrowed of it for the pairs of this profiler.
+/// The stream of a number, and the lane that the scope has borrowed from it for pairs of this profiler.
 #[inline(always)]
-pub(super) fn lane(core: &Core, id: StreamId) -> Option<(&'static NamedStream, Option<&'static Lane>)> {
+pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static NamedStream, Option<&'static Lane>)> {
     let (named, lane) = SCOPE.with(|scope| (scope.named.get(), scope.lane.get()));
     match named {
-        Some(stream) if stream.id == id => Some((stream, lane.filter(|lane| lane.is_of(core)))),
-        _ => Some((streams::get(id)?, None)),
+        Some(stream) if stream.id == id => Some((stream, lane.filter(|lane| lane.is_of(totals)))),
+        _ => Some((named::get(id)?, None)),
     }
 }
 
-/// What the scope has borrowed of this stream, or if that is nothing, what it is lent now. `None` for all other streams, and where another
-/// profiler was first.
+/// The lane that the scope has borrowed from this stream, or else the one that it is lent now. `None` where the scope
+/// is of another stream, and where its lane is another profiler's.
 pub(super) fn lane_or<E>(
-    core: &Core,
+    totals: &StreamTotals,
     id: StreamId,
     lend: impl FnOnce() -> Result<&'static Lane, E>,
 ) -> Result<Option<&'static Lane>, E> {
@@ -63,11 +81,11 @@ pub(super) fn lane_or<E>(
         if scope.lane.get().is_none() {
             scope.lane.set(Some(lend()?));
         }
-        Ok(scope.lane.get().filter(|lane| lane.is_of(core)))
+        Ok(scope.lane.get().filter(|lane| lane.is_of(totals)))
     })
 }
 
-/// Runs `body` inside a scope of this stream.
+/// Runs `body` in a scope of this stream.
 pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     struct Restore {
         stream: StreamId,
@@ -81,19 +99,19 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
                 (scope.named.replace(self.named), scope.lane.replace(self.lane))
             });
             if forks::is_child() {
-                forget(); // what was borrowed before the fork is the parent's
+                forget(); // the parent has borrowed it, before the fork
             } else if let (Some(stream), Some(lane)) = (named, lane) {
-                own::during(|| events::leave(stream, lane));
+                own_calls::during(|| events::leave(stream, lane));
             }
-            threads::look_again(); // the fast paths, which know no streams, may apply again
+            changed(); // the fast paths, which know no streams, may apply again
         }
     }
     let _restore = SCOPE.with(|scope| Restore {
         stream: scope.stream.replace(stream),
-        named: scope.named.replace(streams::get(stream)),
+        named: scope.named.replace(named::get(stream)),
         lane: scope.lane.take(),
     });
-    threads::look_again();
+    changed();
     body()
 }
 
@@ -103,32 +121,32 @@ mod tests {
 
     #[test]
     fn a_scope_borrows_once_from_its_own_stream_and_gives_back_what_it_has() {
-        let [a, b] = [0x100, 0x200].map(|stream| streams::name_raw(0x5c09e, stream));
-        let core = Core::inert();
-        let lend = || Ok::<_, ()>(Lane::find(core));
+        let [a, b] = [0x100, 0x200].map(|stream| named::name_raw(0x5c09e, stream));
+        let mine = StreamTotals::shared();
+        let lend = || Ok::<_, ()>(Lane::find(mine));
         let never = || -> Result<&'static Lane, ()> { panic!("not wanted") };
         let is = |found: Option<&'static Lane>, lane: &Lane| found.is_some_and(|found| std::ptr::eq(found, lane));
         let known = |id| {
-            let (stream, lane) = lane(core, id).unwrap();
+            let (stream, lane) = lane(mine, id).unwrap();
             assert_eq!(stream.id, id);
             lane.map(std::ptr::from_ref)
         };
-        assert!(lane_or(core, a, never).unwrap().is_none() && known(a).is_none(), "outside of all scopes");
+        assert!(lane_or(mine, a, never).unwrap().is_none() && known(a).is_none(), "outside of all scopes");
         inside(a, || {
             assert_eq!((current(), known(a)), (a, None));
-            assert!(lane_or(core, a, || Err(())).is_err() && known(a).is_none());
-            let of_a = lane_or(core, a, lend).unwrap().unwrap();
-            assert!(is(lane_or(core, a, never).unwrap(), of_a));
+            assert!(lane_or(mine, a, || Err(())).is_err() && known(a).is_none());
+            let of_a = lane_or(mine, a, lend).unwrap().unwrap();
+            assert!(is(lane_or(mine, a, never).unwrap(), of_a));
             assert_eq!(known(a), Some(std::ptr::from_ref(of_a)));
-            assert!(known(b).is_none() && lane_or(core, b, never).unwrap().is_none(), "a field may name another");
-            let other = Core::new_inert();
+            assert!(known(b).is_none() && lane_or(mine, b, never).unwrap().is_none(), "a field may name another");
+            let other = StreamTotals::leak();
             assert!(
-                lane(&other, a).unwrap().1.is_none() && lane_or(&other, a, never).unwrap().is_none(),
+                lane(other, a).unwrap().1.is_none() && lane_or(other, a, never).unwrap().is_none(),
                 "another profiler"
             );
             inside(b, || {
                 assert!(known(a).is_none() && known(b).is_none());
-                let of_b = lane_or(core, b, lend).unwrap().unwrap();
+                let of_b = lane_or(mine, b, lend).unwrap().unwrap();
                 assert_eq!(known(b), Some(std::ptr::from_ref(of_b)));
                 inside(b, || assert!(known(b).is_none(), "each scope has its own"));
             });
@@ -137,6 +155,6 @@ mod tests {
             assert_eq!((current(), known(a)), (a, Some(std::ptr::from_ref(of_a))));
         });
         assert_eq!((current(), known(a)), (0, None));
-        assert!(lane(core, 0).is_none());
+        assert!(lane(mine, 0).is_none());
     }
 }

@@ -2,80 +2,55 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Once, Weak};
 
+use cuda_activity::driver::{Driver, Handle};
+use cuda_activity::{forks, own_calls};
 use cudarc::driver::{CudaContext, CudaStream};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::driver::{CudaError, Driver, Handle};
-use super::queue::{Events, Queue};
-use super::{events, forks, own};
-use crate::collect::chunked::Chunked;
+use super::context::NamedContext;
+use super::queue::Queue;
+use super::{events, scope};
+use crate::chunked::Chunked;
+use crate::record::StreamId;
 
-/// Number of a named stream; 0 for none.
-pub(crate) type StreamId = u32;
-
-/// A stream that was named. Lives as long as the process; what it names may be gone. What every entry and exit reads is one cache line, which
-/// nobody writes.
+/// A stream that was named. Lives as long as the process; the stream itself may be gone. Entries and exits read one
+/// cache line of it, which nobody writes.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct NamedStream {
-    pub(crate) handle: Handle,
-    /// That of `context`.
-    pub(crate) context_handle: Handle,
-    pub(crate) id: StreamId,
-    pub(crate) context: &'static NamedContext,
+pub(super) struct NamedStream {
+    pub(super) handle: Handle,
+    /// The handle of `context`.
+    pub(super) context_handle: Handle,
+    pub(super) id: StreamId,
+    pub(super) context: &'static NamedContext,
     owner: Owner,
-    pub(crate) queue: Mutex<Queue>,
-}
-
-/// A context that a named stream belongs to.
-#[derive(Debug)]
-pub(crate) struct NamedContext {
-    pub(crate) handle: Handle,
-    alive: Option<Weak<CudaContext>>,
-    /// Events that no stream has taken.
-    pub(crate) events: Mutex<Vec<Events>>,
-    pub(crate) facts: OnceCell<ContextFacts>,
-}
-
-/// What is measured and asked once a context.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ContextFacts {
-    pub(crate) device: i32,
-    pub(crate) device_name: String,
-    /// Readings up to this, in nanoseconds, say nothing: two events with nothing between them may read as much. Or why it is not known.
-    pub(crate) floor: Result<u64, CudaError>,
-}
-
-impl NamedContext {
-    /// The floor in nanoseconds; 0 where it is not known.
-    pub(crate) fn floor_ns(&self) -> u64 {
-        self.facts.get().and_then(|facts| facts.floor.ok()).unwrap_or(0)
-    }
+    pub(super) queue: Mutex<Queue>,
 }
 
 #[derive(Debug)]
 enum Owner {
-    /// cudarc's: gone with its last `Arc`.
+    /// A stream of cudarc's: gone with its last `Arc`.
     Cudarc(Weak<CudaStream>),
-    /// The default streams of a context, which are there as long as it is.
+    /// A default stream: gone with its context.
     Context,
-    /// Another binding's: alive by the contract of `stream_id_raw`.
+    /// A stream of another binding: alive by the contract of `stream_id_raw`.
     Caller,
 }
 
-/// A guarantee that the handle is of a live stream, for as long as it is held.
+/// As long as it is held, the stream lives.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Alive {
+pub(super) struct Alive {
     stream: Option<Arc<CudaStream>>,
     context: Option<Arc<CudaContext>>,
 }
 
 impl Alive {
-    /// Drops it. The last hold on what is cudarc's destroys that, which changes the current context: it is put back. Not under a lock.
-    pub(crate) fn let_go(this: Option<Self>, driver: &Driver) {
+    /// Drops it, and leaves the current context as it was: the last hold on a stream or context of cudarc's destroys
+    /// it, which changes the current context. The caller holds no lock.
+    pub(super) fn let_go(this: Option<Self>, driver: &Driver) {
         let Some(Self { stream, context }) = this else { return };
         let last = (stream.and_then(Arc::into_inner), context.and_then(Arc::into_inner));
         if last.0.is_some() || last.1.is_some() {
@@ -86,15 +61,15 @@ impl Alive {
 
 impl NamedStream {
     /// Holds the stream alive; `None` when it is gone.
-    pub(crate) fn hold(&self) -> Option<Alive> {
+    pub(super) fn hold(&self) -> Option<Alive> {
         match &self.owner {
             Owner::Cudarc(stream) => Some(Alive { stream: Some(stream.upgrade()?), context: None }),
-            Owner::Context => Some(Alive { stream: None, context: Some(self.context.alive.as_ref()?.upgrade()?) }),
+            Owner::Context => Some(Alive { stream: None, context: Some(self.context.hold()?) }),
             Owner::Caller => Some(Alive::default()), // by contract
         }
     }
 
-    /// How many hold what is cudarc's to destroy, queue included; `None` where it is not.
+    /// How many hold a stream that cudarc destroys, its queue included; `None` for other streams.
     pub(super) fn holders(&self) -> Option<usize> {
         match &self.owner {
             Owner::Cudarc(stream) => Some(stream.strong_count()),
@@ -102,11 +77,12 @@ impl NamedStream {
         }
     }
 
-    /// Whether it can be held now. Holds nothing: a last hold must not be dropped where a lock is held.
+    /// Whether it can be held now. It is not held to find out: that may become the last hold, which must not be dropped
+    /// under a lock.
     fn lives(&self) -> bool {
         match &self.owner {
             Owner::Cudarc(stream) => stream.strong_count() > 0,
-            Owner::Context => self.context.alive.as_ref().is_some_and(|context| context.strong_count() > 0),
+            Owner::Context => self.context.lives(),
             Owner::Caller => true,
         }
     }
@@ -123,50 +99,51 @@ static NAMES: OnceCell<Mutex<Names>> = OnceCell::new();
 static STREAMS: OnceCell<Chunked<OnceCell<&'static NamedStream>, 64>> = OnceCell::new();
 
 thread_local! {
-    /// The stream that this thread named last: its context, itself, and its number.
+    /// The stream that this thread named last: handle of its context, handle, number.
     static LAST: Cell<(Handle, Handle, StreamId)> = const { Cell::new((0, 0, 0)) };
 }
 
-/// The stream of a number. Any thread, no lock.
-pub(crate) fn get(id: StreamId) -> Option<&'static NamedStream> {
+/// The stream of a number. Takes no lock.
+pub(super) fn get(id: StreamId) -> Option<&'static NamedStream> {
     STREAMS.get()?.get(id as usize)?.get().copied()
 }
 
 /// All streams named so far, in the order of their numbers.
-pub(crate) fn all() -> impl Iterator<Item = &'static NamedStream> {
+pub(super) fn all() -> impl Iterator<Item = &'static NamedStream> {
     (1..).map_while(get)
 }
 
 /// Names a stream of cudarc's.
-pub(crate) fn name(stream: &Arc<CudaStream>) -> StreamId {
+pub(super) fn name(stream: &Arc<CudaStream>) -> StreamId {
     let handle = stream.cu_stream().addr();
-    // 0, 1 and 2 are the default streams, legacy and per thread. cudarc makes a new wrapper of them at each call.
+    // 0 and 1 are the legacy default stream, 2 the per-thread one. cudarc makes a new wrapper for them at each call.
     let owner = if handle <= 2 { Owner::Context } else { Owner::Cudarc(Arc::downgrade(stream)) };
     let context = stream.context();
     register(context.cu_ctx().addr(), Some(Arc::downgrade(context)), handle, owner)
 }
 
 /// Names a stream of another binding's.
-pub(crate) fn name_raw(context: Handle, stream: Handle) -> StreamId {
+pub(super) fn name_raw(context: Handle, stream: Handle) -> StreamId {
     register(context, None, stream, Owner::Caller)
 }
 
 fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, owner: Owner) -> StreamId {
-    // The same handle is the same stream only while the first one lives: then it cannot have been given again.
+    // The same handle is the same stream only while the known one lives: after that the driver may give the handle to
+    // another.
     let is_same = |id: StreamId| {
         get(id).is_some_and(|known| {
             known.lives() && matches!(known.owner, Owner::Caller) == matches!(owner, Owner::Caller)
         })
     };
-    // A thread names one stream over and over: no lock for that.
+    // A thread that names one stream over and over takes no lock.
     let (last_context, last_handle, last) = LAST.get();
     if (last_context, last_handle) == (context, handle) && is_same(last) {
         return last;
     }
     if forks::is_child() {
-        return 0; // none, since nothing is timed: the footer says so
+        return 0; // no stream: a child times nothing, and the footer says so
     }
-    forks::watch();
+    watch_forks();
     let mut names = NAMES.get_or_init(Mutex::default).lock();
     let known = names.streams.get(&(context, handle)).copied();
     let known = known.filter(|&id| is_same(id));
@@ -182,14 +159,21 @@ fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, o
     id
 }
 
-/// Looks at some of the streams that were named before this one, the longest ago first: a program that makes streams again and again leaves them with a few pairs that
-/// nobody has read, each of which would stay until a summary.
+/// Prepares for children that are forked off. Must be called before anything is locked that a child may lock.
+fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    forks::watch();
+    WATCHED.call_once(|| forks::in_forked_child(scope::forget));
+}
+
+/// Retires some of the streams that were named before this one, the oldest first. A program that makes streams again
+/// and again leaves a few unread pairs on each, and without this all of them would stay until a summary.
 fn retire_some(new: StreamId) {
     static IN_USE: Mutex<VecDeque<StreamId>> = Mutex::new(VecDeque::new());
     for _ in 0..2 {
-        // No lock is held while the driver is called.
+        // The list is not locked during calls of the driver.
         let Some(oldest) = IN_USE.lock().pop_front() else { break };
-        if get(oldest).is_some_and(|stream| !own::during(|| events::retire(stream))) {
+        if get(oldest).is_some_and(|stream| !own_calls::during(|| events::retire(stream))) {
             IN_USE.lock().push_back(oldest);
         }
     }
@@ -197,7 +181,7 @@ fn retire_some(new: StreamId) {
 }
 
 impl Names {
-    /// A number for a stream that has none. `None` beyond the bound on streams.
+    /// Gives a number to a stream that has none. `None` beyond the bound on streams.
     fn add(
         &mut self,
         context: Handle,
@@ -210,7 +194,7 @@ impl Names {
         let slot = STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)?;
         let context_handle = context.handle;
         let stream = NamedStream { handle, context_handle, id, context, owner, queue: Mutex::default() };
-        slot.set(Box::leak(Box::new(stream))).ok()?; // numbers are given once, under the lock
+        slot.set(Box::leak(Box::new(stream))).ok()?; // it is empty: a number is given once, under the lock
         self.next = id;
         self.streams.insert((context.handle, handle), id);
         Some(id)
@@ -218,17 +202,14 @@ impl Names {
 
     fn context(&mut self, handle: Handle, alive: Option<Weak<CudaContext>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
-            let lives = match &known.alive {
-                Some(context) => context.strong_count() > 0,
-                None => alive.is_none(), // what is cudarc's is held by cudarc's hold, which a caller's has not
-            };
-            if lives {
+            // A caller's context cannot be held, so it does not serve where cudarc's is wanted.
+            let serves = if known.is_cudarcs() { known.lives() } else { alive.is_none() };
+            if serves {
                 return known;
             }
         }
-        // A context that is gone took its events along; one with the same handle starts with none.
-        let context: &'static NamedContext =
-            Box::leak(Box::new(NamedContext { handle, alive, events: Mutex::default(), facts: OnceCell::new() }));
+        // A context that is gone took its events along; a new one with the same handle starts with none.
+        let context: &'static NamedContext = Box::leak(Box::new(NamedContext::new(handle, alive)));
         self.contexts.insert(handle, context);
         context
     }

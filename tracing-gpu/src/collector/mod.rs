@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cuda_activity::cupti::{self, Filled, Lost, Recorded, Session};
+use cuda_activity::own_calls as own;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::cupti::{self, Filled, Lost, Recorded, Session};
-use super::{forks, own};
 use crate::activity::{ApiCall, GpuOp};
 use crate::clock::Ticks;
 use crate::collect::core::Core;
 use crate::collect::notes::{Dropped, Notes, Taken};
-use crate::collect::samples::KEPT;
 use crate::correlate::{Attribution, Context, Limits, Totals};
 use crate::drain::ActivityTotals;
 use crate::recorder::{Moments, Recorder};
+use crate::samples::KEPT;
 use crate::summary::ActivityLosses;
 
 mod entry;
@@ -46,27 +46,6 @@ const INSTANCE_BYTES: usize = 280 * 5 / 2;
 
 /// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of `finish`.
 static OWNER: AtomicU64 = AtomicU64::new(0);
-
-/// Whether API calls are recorded by a session that is not told of our slight ones yet. Set at `start`, cleared by whoever is first to make any.
-static UNWATCHED: AtomicBool = AtomicBool::new(false);
-/// The last collector that was started.
-static LAST: Mutex<Option<&'static Collector>> = Mutex::new(None);
-
-/// Calls of our own are about to be made on streams: they are to be told from the program's.
-#[inline]
-pub(super) fn own_calls_begin() {
-    if UNWATCHED.load(Relaxed) && !forks::is_child() {
-        watch_own_calls();
-    }
-}
-
-#[cold]
-fn watch_own_calls() {
-    let last = LAST.lock();
-    if let Some(collector) = last.filter(|_| UNWATCHED.swap(false, Relaxed)) {
-        own::during(|| collector.session.watch_slight());
-    }
-}
 
 /// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
 #[derive(Debug)]
@@ -111,39 +90,31 @@ struct State {
     losses: ActivityLosses,
 }
 
-/// What is collected.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CollectorOptions {
-    /// Whether single calls of the CUDA API are wanted.
-    pub(crate) calls: bool,
-    /// Bound on memory, in bytes.
-    pub(crate) memory: usize,
-}
-
 impl Collector {
-    /// Starts collecting. The error is the sentence that the report has.
-    pub(crate) fn start(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
+    /// Starts collecting: single calls of the CUDA API too where `calls` are wanted, in at most so many bytes of `memory`. The error is the
+    /// sentence that the report has.
+    pub(crate) fn start(core: &'static Core, calls: bool, memory: usize) -> Result<&'static Self, String> {
         if OWNER.compare_exchange(0, core.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());
         }
-        Self::start_owned(core, options).inspect_err(|_| OWNER.store(0, Release))
+        Self::start_owned(core, calls, memory).inspect_err(|_| OWNER.store(0, Release))
     }
 
-    fn start_owned(core: &'static Core, options: CollectorOptions) -> Result<&'static Self, String> {
+    fn start_owned(core: &'static Core, calls: bool, memory: usize) -> Result<&'static Self, String> {
         let entry: &'static Entry = Box::leak(Box::new(Entry::new(core)));
-        let share = |parts: usize| options.memory / PARTS * parts;
-        let session = cupti::start(cupti::Options { api_records: options.calls, buffer_bytes: share(BUFFERS) }, entry)
+        let share = |parts: usize| memory / PARTS * parts;
+        let session = cupti::start(cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS) }, entry)
             .map_err(|unavailable| unavailable.to_string())?;
-        let launch_bytes = LAUNCH_BYTES + if options.calls { CALL_BYTES } else { 0 };
+        let launch_bytes = LAUNCH_BYTES + if calls { CALL_BYTES } else { 0 };
         let limits = Limits {
             launches: share(LAUNCHES) / launch_bytes,
-            has_calls: options.calls,
+            has_calls: calls,
             instances: share(INSTANCES) / INSTANCE_BYTES,
         };
         let collector: &'static Self = Box::leak(Box::new(Self {
             core,
             session,
-            calls: options.calls,
+            calls,
             strays: Mutex::default(),
             arrived: Mutex::default(),
             state: Mutex::new(State {
@@ -165,8 +136,6 @@ impl Collector {
         entry.open(collector);
         core.note_room.allow(share(NOTES));
         core.set_collecting(true);
-        *LAST.lock() = Some(collector);
-        UNWATCHED.store(options.calls, Relaxed);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
             Ok(thread) => {
@@ -326,7 +295,7 @@ impl Collector {
     /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where the program is alive (`orderly`), else, at the
     /// end of the process, for 1.5 s at most, and then takes what there is.
     pub(crate) fn finish(&self, orderly: bool) {
-        own_calls_begin();
+        cupti::before_own_calls();
         self.core.set_collecting(false);
         self.stop.store(true, Release); // pairs with `run`
         if let Some(thread) = self.thread.lock().take() {

@@ -1,20 +1,21 @@
-//! What the report says of the GPU.
+//! What the report says about streams.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::driver::Driver;
+use cuda_activity::driver::Driver;
+use cuda_activity::forks;
+use range_report::StreamLosses;
+
 use super::events;
-use super::forks;
-use super::streams::{self, NamedStream};
-use crate::collect::core::Core;
-use crate::summary::StreamLosses;
+use super::named::{self, NamedStream};
+use super::totals::StreamTotals;
 
 /// What could not be timed in the profiler's window so far.
-pub(crate) fn losses(core: &Core) -> StreamLosses {
-    let losses = &core.losses.streams;
+pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
+    let losses = &totals.losses;
     StreamLosses {
-        pending: events::pending(core),
+        pending: events::pending(totals),
         captured: losses.captured.load(Relaxed),
         refused: losses.refused.load(Relaxed),
         dropped: losses.dropped.load(Relaxed),
@@ -22,8 +23,8 @@ pub(crate) fn losses(core: &Core) -> StreamLosses {
     }
 }
 
-/// How streams are called in tables, by their numbers, and the floors of their devices in nanoseconds, 0 where it is not known: device, and number among the named
-/// streams there, or which default stream it is.
+/// For each stream, by its number: its name in tables, and the floor of its context in nanoseconds (0 where it is not
+/// known). The name has the device, and the stream's number among the named ones there or which default stream it is.
 pub(crate) fn stream_facts() -> Vec<(String, u64)> {
     let mut named = BTreeMap::new(); // by device
     let facts = |stream: &'static NamedStream| {
@@ -40,13 +41,13 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
         };
         (label, stream.context.floor_ns())
     };
-    // Number 0 is none.
-    std::iter::once(("-".to_owned(), 0)).chain(streams::all().map(facts)).collect()
+    // Number 0 is no stream.
+    std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).collect()
 }
 
 /// Lines for the footer: the devices, or why nothing was timed. None where no stream was named.
-pub(crate) fn notes(core: &Core) -> Vec<String> {
-    if streams::all().next().is_none() {
+pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
+    if named::all().next().is_none() {
         return Vec::new();
     }
     if forks::is_child() {
@@ -58,21 +59,21 @@ pub(crate) fn notes(core: &Core) -> Vec<String> {
     };
     let mut lines: Vec<String> = Vec::new();
     let version = driver.version().map_or_else(|_| "unknown".to_owned(), |v| format!("{}.{}", v / 1000, v % 1000 / 10));
-    for facts in streams::all().filter_map(|stream| stream.context.facts.get()) {
+    for facts in named::all().filter_map(|stream| stream.context.facts.get()) {
         let floor = match facts.floor {
             Ok(ns) => format!("With nothing enqueued between them they may read up to {:.2} us.", ns as f64 / 1e3),
             Err(error) => format!("What they read with nothing enqueued between them could not be measured: {error}."),
         };
         let line = format!(
-            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, idle included. \
-             {floor}",
+            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, \
+             idle included. {floor}",
             facts.device, facts.device_name
         );
         if !lines.contains(&line) {
             lines.push(line);
         }
     }
-    match core.losses.streams.last_error.load(Relaxed) {
+    match totals.losses.last_error.load(Relaxed) {
         0 => {}
         code if lines.is_empty() => lines.push(format!("GPU timing is off: the driver answered CUDA error {code}.")),
         code => lines.push(format!("The CUDA driver's last refusal of a timing call was error {code}.")),

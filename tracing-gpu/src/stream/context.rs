@@ -1,0 +1,116 @@
+//! The contexts of named streams: their spare events, and what is asked and measured once a context, at its first timed
+//! entry.
+
+use std::sync::{Arc, Once, Weak};
+use std::time::{Duration, Instant};
+
+use cuda_activity::driver::{CudaError, Driver, Handle};
+use cudarc::driver::CudaContext;
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use super::queue::EventPair;
+use crate::process;
+
+/// A context that a named stream belongs to. Lives as long as the process; the context itself may be gone.
+#[derive(Debug)]
+pub(super) struct NamedContext {
+    pub(super) handle: Handle,
+    /// The context, where it is cudarc's.
+    owner: Option<Weak<CudaContext>>,
+    /// Pairs that no stream has taken.
+    pub(super) spare: Mutex<Vec<EventPair>>,
+    pub(super) facts: OnceCell<ContextFacts>,
+}
+
+/// What is asked and measured once a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ContextFacts {
+    pub(super) device: i32,
+    pub(super) device_name: String,
+    /// A pair with nothing between its events reads up to this many nanoseconds, so such readings say nothing. Or why
+    /// it is not known.
+    pub(super) floor: Result<u64, CudaError>,
+}
+
+/// The longest time that the measurement of a floor takes. Usually it takes a millisecond.
+const FLOOR_PATIENCE: Duration = Duration::from_millis(100);
+
+impl NamedContext {
+    pub(super) fn new(handle: Handle, owner: Option<Weak<CudaContext>>) -> Self {
+        Self { handle, owner, spare: Mutex::default(), facts: OnceCell::new() }
+    }
+
+    /// Whether cudarc can destroy it.
+    pub(super) fn is_cudarcs(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Holds a context of cudarc's alive; `None` when it is gone.
+    pub(super) fn hold(&self) -> Option<Arc<CudaContext>> {
+        self.owner.as_ref()?.upgrade()
+    }
+
+    /// Whether [`hold`](Self::hold) would hold it now.
+    pub(super) fn lives(&self) -> bool {
+        self.owner.as_ref().is_some_and(|context| context.strong_count() > 0)
+    }
+
+    /// The floor in nanoseconds; 0 where it is not known.
+    pub(super) fn floor_ns(&self) -> u64 {
+        self.facts.get().and_then(|facts| facts.floor.ok()).unwrap_or(0)
+    }
+
+    /// Asks and measures the facts, unless they are known. The context is the current one.
+    pub(super) fn prepare(&self, driver: &Driver) -> Result<(), CudaError> {
+        if self.facts.get().is_some() {
+            return Ok(());
+        }
+        static HOOKED: Once = Once::new();
+        // CUDA has registered its end by now. The exit hook runs before that, so that pairs can still be read.
+        HOOKED.call_once(process::at_exit_again);
+        self.facts.get_or_try_init(|| {
+            let (device, device_name) = driver.current_device()?;
+            // Measured once, also where it fails: at the next entry it would fail again, and cost as much.
+            let floor = driver.relaxed(|| measure_floor(driver, self.handle));
+            Ok(ContextFacts { device, device_name, floor })
+        })?;
+        Ok(())
+    }
+}
+
+/// Measures the floor: twice the time that nine in ten pairs read with nothing between their events, on an idle stream
+/// of our own, recorded as entries and exits record them. Twice, since caches are colder in a program.
+fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
+    const PAIRS: usize = 64;
+    let began = Instant::now();
+    let stream = driver.create_stream()?;
+    let mut events = Vec::with_capacity(2 * PAIRS);
+    let measured = (|| {
+        for _ in 0..2 * PAIRS {
+            events.push(driver.create_event()?);
+        }
+        let mut readings = Vec::with_capacity(PAIRS);
+        for pair in events.chunks_exact(2) {
+            for &event in pair {
+                driver.in_context(context, || {
+                    driver.capture(stream)?;
+                    driver.record(event, stream)
+                })?;
+            }
+            readings.push(loop {
+                // No call waits for the GPU here: a span of the program is being entered, and a busy device may have
+                // other work before ours.
+                match driver.elapsed_ns(pair[0], pair[1]) {
+                    Err(CudaError::NOT_READY) if began.elapsed() < FLOOR_PATIENCE => std::hint::spin_loop(),
+                    read => break read?,
+                }
+            });
+        }
+        readings.sort_unstable();
+        Ok(2 * readings[PAIRS * 9 / 10])
+    })();
+    events.iter().for_each(|&event| driver.destroy_event(event));
+    driver.destroy_stream(stream);
+    measured
+}

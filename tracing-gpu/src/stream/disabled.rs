@@ -1,0 +1,72 @@
+//! The same port without the feature `cudarc`: no stream can be named, so nothing is timed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use range_report::StreamLosses;
+
+use crate::budget::Budget;
+use crate::clock::Ticks;
+use crate::record::{RangeKey, StreamId, StreamRow};
+
+/// No pair is ever started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StartedPair {}
+
+impl StartedPair {
+    pub(crate) fn words(self) -> (StreamId, u64, u64) {
+        match self {}
+    }
+
+    pub(crate) fn from_words(_: StreamId, _: u64, _: u64) -> Option<Self> {
+        None
+    }
+}
+
+/// Nothing is measured.
+#[derive(Debug)]
+pub(crate) struct StreamTotals;
+
+impl StreamTotals {
+    pub(crate) fn new(_: Ticks, _: Arc<Budget>) -> Self {
+        Self
+    }
+
+    pub(crate) fn restart(&self, _: Ticks) {}
+
+    pub(crate) fn rows(&self) -> Vec<StreamRow> {
+        Vec::new()
+    }
+}
+
+pub(crate) fn current() -> StreamId {
+    0
+}
+
+pub(crate) fn on_scope_change(_: fn()) {}
+
+pub(crate) fn begin(_: &StreamTotals, _: StreamId) -> Option<StartedPair> {
+    None
+}
+
+pub(crate) fn end(started: StartedPair, _: &StreamTotals, _: u32, _: RangeKey, _: u64) {
+    match started {}
+}
+
+pub(crate) fn abandon(started: StartedPair) {
+    match started {}
+}
+
+pub(crate) fn read_all(_: Option<Duration>) {}
+
+pub(crate) fn losses(_: &StreamTotals) -> StreamLosses {
+    StreamLosses::default()
+}
+
+pub(crate) fn notes(_: &StreamTotals) -> Vec<String> {
+    Vec::new()
+}
+
+pub(crate) fn stream_facts() -> Vec<(String, u64)> {
+    Vec::new()
+}

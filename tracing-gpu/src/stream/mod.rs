@@ -1,0 +1,165 @@
+//! CUDA events on named streams: which stream a range is timed on, and the one port through which ranges are timed.
+//!
+//! A range is timed on the stream of its span's field `gpu.stream`. Without the field it is timed on the stream of the
+//! innermost [`with_stream`] of its thread; outside of those, on the stream of the nearest parent with the field; else
+//! on none. There is no default stream: events on the legacy stream would make other streams wait.
+
+mod context;
+mod events;
+mod lane;
+mod named;
+mod queue;
+mod scope;
+mod status;
+mod totals;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use cuda_activity::{cupti, own_calls};
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{CUcontext, CUstream};
+use pin_project_lite::pin_project;
+
+pub(crate) use events::StartedPair;
+use queue::Target;
+pub(crate) use scope::{current, on_scope_change};
+pub(crate) use status::{losses, stream_facts};
+pub(crate) use totals::StreamTotals;
+
+use crate::record::{RangeKey, StreamId};
+
+/// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.
+///
+/// The table shows *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit,
+/// waiting and idling included. It is read later, without stopping the program. Calls may be nested, with any streams;
+/// a span's own `gpu.stream` goes first. A span that was entered before is not timed. The stream and its context are
+/// kept alive from the first timed span to the end of `body`, and until all that was measured is read.
+///
+/// ```no_run
+/// use cudarc::driver::CudaContext;
+///
+/// let stream = CudaContext::new(0)?.new_stream()?;
+/// tracing_gpu::with_stream(&stream, || {
+///     tracing::info_span!("copy in").in_scope(|| stream.clone_htod(&[1.0f32; 1024]))
+/// })?;
+/// # Ok::<(), cudarc::driver::DriverError>(())
+/// ```
+pub fn with_stream<T>(stream: &Arc<CudaStream>, body: impl FnOnce() -> T) -> T {
+    scope::inside(named::name(stream), body)
+}
+
+/// A number for a stream, to be used as the span field `gpu.stream`: the span is timed on this stream, and so are spans
+/// created below it that name no stream.
+///
+/// The same stream has the same number as long as it lives. The number does not keep the stream alive. A span that is
+/// entered when the stream is gone is not timed; the footer counts it.
+///
+/// ```no_run
+/// use cudarc::driver::CudaContext;
+///
+/// let stream = CudaContext::new(0)?.new_stream()?;
+/// let span = tracing::info_span!("copy", gpu.stream = tracing_gpu::stream_id(&stream));
+/// # drop(span);
+/// # Ok::<(), cudarc::driver::DriverError>(())
+/// ```
+#[must_use = "the number does something as the span field `gpu.stream`"]
+pub fn stream_id(stream: &Arc<CudaStream>) -> u64 {
+    u64::from(named::name(stream))
+}
+
+/// [`stream_id`] for a stream that cudarc did not create, by the raw handles of any binding.
+///
+/// # Safety
+///
+/// `stream` must be a stream of `context`. Both must stay alive as long as spans are entered with this number, and
+/// after the last of them until a summary is taken.
+#[allow(unsafe_code)]
+#[must_use = "the number does something as the span field `gpu.stream`"]
+pub unsafe fn stream_id_raw(context: CUcontext, stream: CUstream) -> u64 {
+    u64::from(named::name_raw(context.expose_provenance(), stream.expose_provenance()))
+}
+
+pin_project! {
+    /// A future whose polls run inside [`with_stream`](crate::with_stream). Made by [`OnStream::on_stream`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct WithStream<F> {
+        #[pin]
+        future: F,
+        stream: StreamId,
+    }
+}
+
+impl<F: Future> Future for WithStream<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        scope::inside(*this.stream, || this.future.poll(context))
+    }
+}
+
+/// Times a future's spans on a stream, on whichever thread it is polled.
+///
+/// ```no_run
+/// use cudarc::driver::CudaContext;
+/// use tracing::Instrument as _;
+/// use tracing_gpu::OnStream as _;
+///
+/// # async fn run() -> Result<(), cudarc::driver::DriverError> {
+/// let stream = CudaContext::new(0)?.new_stream()?;
+/// async { /* enqueue on the stream, await, enqueue more */ }
+///     .instrument(tracing::info_span!("step"))
+///     .on_stream(&stream)
+///     .await;
+/// # Ok(())
+/// # }
+/// ```
+pub trait OnStream: Future + Sized {
+    /// Runs every poll inside [`with_stream`](crate::with_stream). Put it outside of `.instrument(span)`, so that the
+    /// span is timed.
+    fn on_stream(self, stream: &Arc<CudaStream>) -> WithStream<Self> {
+        WithStream { future: self, stream: named::name(stream) }
+    }
+}
+
+impl<F: Future> OnStream for F {}
+
+/// Records the start of a range on a stream. `None` where that cannot be: counted.
+#[inline(always)]
+pub(crate) fn begin(totals: &'static StreamTotals, stream: StreamId) -> Option<StartedPair> {
+    cupti::before_own_calls();
+    let _ours = own_calls::calls();
+    events::begin(totals, stream)
+}
+
+/// Records the end of a range, and queues the pair to be read. The range has this node and key, and was entered in this
+/// window.
+#[inline(always)]
+pub(crate) fn end(started: StartedPair, totals: &'static StreamTotals, node: u32, key: RangeKey, window: u64) {
+    let _ours = own_calls::calls();
+    events::end(started, Target { totals, node, key, window });
+}
+
+/// Gives back a pair whose range will not end.
+pub(crate) fn abandon(started: StartedPair) {
+    own_calls::during(|| events::abandon(started));
+}
+
+/// Reads what is recorded on all streams so far. Waits for it: without bound, or where the process ends, for this long
+/// at most.
+pub(crate) fn read_all(patience: Option<Duration>) {
+    match patience {
+        None => own_calls::during(events::read_all),
+        Some(patience) => own_calls::during(|| events::read_within(patience)),
+    }
+}
+
+/// Sentences on stream times, for the report.
+pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
+    own_calls::during(|| status::notes(totals))
+}

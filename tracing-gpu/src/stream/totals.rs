@@ -1,0 +1,277 @@
+//! What was measured on streams, for one profiler.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+
+use cuda_activity::driver::CudaError;
+use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
+
+use crate::budget::Budget;
+use crate::clock::Ticks;
+use crate::record::{RangeKey, StreamId, StreamRow, StreamTime};
+use crate::samples::Samples;
+
+/// The stream times of one profiler's window, and what could not be timed in it. Lives as long as the process.
+#[derive(Debug)]
+#[repr(align(64))] // so their lock shares no cache line with what callbacks read of the profiler
+pub(crate) struct StreamTotals {
+    /// Start of the profiler's window. Changes while `rows` are locked.
+    window: AtomicU64,
+    pub(super) losses: EventLosses,
+    rows: Mutex<StreamRows>,
+    /// Memory for single times.
+    pub(super) budget: Arc<Budget>,
+}
+
+impl StreamTotals {
+    pub(crate) fn new(window: Ticks, budget: Arc<Budget>) -> Self {
+        Self { window: AtomicU64::new(window), losses: EventLosses::default(), rows: Mutex::default(), budget }
+    }
+
+    /// Start of the profiler's window.
+    pub(super) fn window(&self) -> Ticks {
+        self.window.load(Relaxed)
+    }
+
+    /// Locks the rows. The callback of a span does so only where it adds pairs that it has read.
+    pub(super) fn lock(&self) -> MutexGuard<'_, StreamRows> {
+        self.rows.lock()
+    }
+
+    /// All rows of the window.
+    pub(crate) fn rows(&self) -> Vec<StreamRow> {
+        let rows = self.lock();
+        let used = rows.rows.iter().filter(|row| row.time.times.count > 0);
+        used.map(|row| {
+            let (StreamKey { stream, node, range }, mut time) = (row.key, row.time.clone());
+            row.samples.copy_into(time.times.count, &mut time.times);
+            (stream, node, range, time)
+        })
+        .collect()
+    }
+
+    /// Starts over for a new window. Rows of the last window keep their memory; rows that it did not use give theirs
+    /// back.
+    pub(crate) fn restart(&self, window: Ticks) {
+        self.losses.clear();
+        let mut all = self.lock();
+        self.window.store(window, Relaxed);
+        let StreamRows { rows, index, .. } = &mut *all;
+        rows.retain_mut(|row| {
+            if row.time.times.count == 0 {
+                self.budget.give_back(row.samples.bytes());
+                return false;
+            }
+            row.samples.clear();
+            row.time = StreamTime::default();
+            true
+        });
+        index.clear();
+        index.extend(rows.iter().enumerate().map(|(place, row)| (row.key, place)));
+    }
+}
+
+#[cfg(test)]
+impl StreamTotals {
+    /// The totals of one more profiler.
+    pub(super) fn leak() -> &'static Self {
+        Box::leak(Box::new(Self::new(0, Arc::new(Budget::new(0)))))
+    }
+
+    /// The totals of the one profiler that most tests are about.
+    pub(super) fn shared() -> &'static Self {
+        static SHARED: std::sync::OnceLock<&StreamTotals> = std::sync::OnceLock::new();
+        SHARED.get_or_init(Self::leak)
+    }
+}
+
+/// How many entries, exits and pairs were lost in the window, by what stood in the way.
+#[derive(Debug, Default)]
+pub(super) struct EventLosses {
+    /// Entries or exits during a capture of their stream.
+    pub(super) captured: AtomicU64,
+    /// Entries or exits on a stream that was gone, or that the driver refused.
+    pub(super) refused: AtomicU64,
+    /// Pairs beyond the bound on pairs that wait.
+    pub(super) dropped: AtomicU64,
+    /// Pairs that could not be read: their context failed or is gone.
+    pub(super) unreadable: AtomicU64,
+    /// The driver's last error for `refused` or `unreadable`; 0 for none.
+    pub(super) last_error: AtomicI32,
+}
+
+impl EventLosses {
+    fn clear(&self) {
+        for counter in [&self.captured, &self.refused, &self.dropped, &self.unreadable] {
+            counter.store(0, Relaxed);
+        }
+        self.last_error.store(0, Relaxed);
+    }
+
+    /// Counts an event that was not recorded: because of this error, or else because the stream captures.
+    pub(super) fn count_unrecorded(&self, error: Option<CudaError>) {
+        match error {
+            Some(error) => self.count(&self.refused, error),
+            None => _ = self.captured.fetch_add(1, Relaxed),
+        }
+    }
+
+    /// Counts a pair that could not be read.
+    pub(super) fn count_unreadable(&self, error: CudaError) {
+        self.count(&self.unreadable, error);
+    }
+
+    fn count(&self, counter: &AtomicU64, error: CudaError) {
+        counter.fetch_add(1, Relaxed);
+        self.last_error.store(error.0, Relaxed);
+    }
+}
+
+/// What makes two pairs the same row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamKey {
+    pub(super) stream: StreamId,
+    pub(super) node: u32,
+    pub(super) range: RangeKey,
+}
+
+impl Hash for StreamKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two words are enough: rows that differ only in their style are rare, and `Eq` compares it.
+        state.write_u64(u64::from(self.stream) << 32 | u64::from(self.node));
+        state.write_u64(u64::from(self.range.category) << 32 | u64::from(self.range.label));
+    }
+}
+
+/// Places in the cache that leads from a key to its row.
+const NEAR: usize = 32;
+
+/// All rows. Once they are warm, adding to them allocates nothing but samples.
+#[derive(Debug, Default)]
+pub(super) struct StreamRows {
+    rows: Vec<Row>,
+    /// Where in `rows` the row of a key is.
+    index: FxHashMap<StreamKey, usize>,
+    /// The rows that were added to last, by node: they are found without hashing.
+    near: [usize; NEAR],
+}
+
+#[derive(Debug)]
+struct Row {
+    key: StreamKey,
+    /// All but the single times, which `samples` has.
+    time: StreamTime,
+    samples: Samples,
+}
+
+impl StreamRows {
+    /// Adds the times of some instances of one row. Times up to `floor` count as empty.
+    #[inline]
+    pub(super) fn add(&mut self, key: StreamKey, times: &[u64], floor: u64, budget: &Budget) {
+        let near = key.node as usize % NEAR;
+        let index = match self.near.get(near) {
+            Some(&index) if self.rows.get(index).is_some_and(|row| row.key == key) => index,
+            _ => self.find(key, near),
+        };
+        if let Some(row) = self.rows.get_mut(index) {
+            times.iter().for_each(|&ns| row.add(ns, floor, budget));
+        }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, key: StreamKey, near: usize) -> usize {
+        let Self { rows, index, near: all_near } = self;
+        let index = *index.entry(key).or_insert_with(|| {
+            rows.push(Row { key, time: StreamTime::default(), samples: Samples::default() });
+            rows.len() - 1
+        });
+        if let Some(last) = all_near.get_mut(near) {
+            *last = index;
+        }
+        index
+    }
+}
+
+impl Row {
+    #[inline(always)]
+    fn add(&mut self, ns: u64, floor: u64, budget: &Budget) {
+        let StreamTime { times, empty, empty_ns } = &mut self.time;
+        if ns <= floor {
+            *empty += 1;
+            *empty_ns += u128::from(ns);
+        }
+        self.samples.keep(times.count, ns, budget);
+        times.min = if times.count == 0 { ns } else { times.min.min(ns) };
+        times.max = times.max.max(ns);
+        times.count += 1;
+        times.total += u128::from(ns);
+        times.squares = times.squares.saturating_add(u128::from(ns) * u128::from(ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use range_report::RangeStyle;
+    use range_report::stats::Distribution;
+
+    fn totals(budget: usize) -> StreamTotals {
+        StreamTotals::new(0, Arc::new(Budget::new(budget)))
+    }
+
+    fn add(to: &StreamTotals, stream: StreamId, node: u32, ns: u64, floor: u64) {
+        let range = RangeKey { label: node, category: 0, style: RangeStyle::PushPop };
+        to.lock().add(StreamKey { stream, node, range }, &[ns], floor, &to.budget);
+    }
+
+    #[test]
+    fn a_row_is_the_sum_of_what_was_added() {
+        let all = totals(1 << 20);
+        for number in 0..100 {
+            add(&all, 1, 2, 1_000 + number, 1_002);
+            add(&all, 2, 2, 5, 1_002);
+        }
+        let mut rows = all.rows();
+        rows.sort_by_key(|&(stream, ..)| stream);
+        let [(.., first), (.., second)] = rows.as_slice() else { panic!("two rows are wanted: {rows:?}") };
+        assert_eq!((first.times.count, first.times.total, first.empty, first.empty_ns), (100, 104_950, 3, 3_003));
+        assert_eq!((first.times.min, first.times.max, second.empty), (1_000, 1_099, 100));
+        assert!(first.times.median().is_some_and(|median| median.exact && median.lower == 1_049));
+        assert_eq!(first.times, Distribution::of(1_000..1_100));
+    }
+
+    #[test]
+    fn rows_that_meet_in_the_cache_stay_apart() {
+        let (all, near) = (totals(1 << 20), NEAR as u32);
+        let shown = || {
+            let mut shown: Vec<_> = all.rows().iter().map(|(_, node, _, row)| (*node, row.times.total)).collect();
+            shown.sort_unstable();
+            shown
+        };
+        for round in 1..=10 {
+            for (node, ns) in [(2, 10), (2 + near, 1_000), (2, 30), (2 + 2 * near, 5)] {
+                add(&all, 1, node, ns, 0);
+            }
+            assert_eq!(shown(), [(2, 40 * round), (2 + near, 1_000 * round), (2 + 2 * near, 5 * round)]);
+        }
+        all.restart(1);
+        add(&all, 1, 2 + near, 7, 0);
+        assert_eq!(shown(), [(2 + near, 7)]);
+    }
+
+    #[test]
+    fn windows_without_end_take_no_memory_without_end() {
+        let all = totals(4 * 16 * 8);
+        for window in 0..100 {
+            for stream in [0, window] {
+                add(&all, stream, 1, 7, 0);
+            }
+            assert!(all.rows().iter().all(|(.., row)| row.times.median().is_some()), "window {window}");
+            all.restart(u64::from(window));
+            assert!(all.rows().is_empty());
+        }
+        assert!(all.lock().rows.len() <= 2 && all.lock().index.len() <= 2);
+    }
+}
