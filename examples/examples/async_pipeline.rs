@@ -19,12 +19,13 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
-use examples::base64;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use examples::images::{BYTES, CLASSES, Camera, to_tensor};
 use examples::network::layers::largest;
 use examples::network::sequential::forward;
 use examples::network::{Conv2d, Cpu, Filters, Layer, Operation, nearest};
-use examples::random::Random;
+use fastrand::Rng;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinSet, spawn_blocking, yield_now};
 use tracing::level_filters::LevelFilter;
@@ -40,7 +41,7 @@ const QUEUE: usize = 8;
 const PLACES: usize = 2;
 /// How far a pixel may be off, of 255.
 const NOISE: f32 = 40.0;
-/// Characters of base64 that arrive together; a multiple of four.
+/// Characters of base64 that arrive together; a multiple of four, so that each piece can be decoded by itself.
 const PIECE: usize = 1024;
 
 /// A request as it moves through the stages: `B` is the image in pieces, then decoded, then classified.
@@ -101,7 +102,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Sends an image piece by piece, as a connection would deliver it, and waits for the answer.
 async fn client(id: u32, arrivals: mpsc::Sender<Message<Pieces>>) -> Result<String, oneshot::error::RecvError> {
-    let text = base64::encode(&image(id));
+    let text = STANDARD.encode(image(id));
     let (pieces, body) = mpsc::channel(1);
     let (reply, answer) = oneshot::channel();
     let span = info_span!("request", nvtx.lifetime = true, nvtx.payload = id);
@@ -172,7 +173,7 @@ async fn encode_stage(mut inferred: mpsc::Receiver<Message<(usize, f32)>>) {
 async fn decode(pieces: &mut Pieces) -> Option<Vec<u8>> {
     let mut image = Vec::with_capacity(BYTES);
     while let Some(piece) = pieces.recv().await {
-        base64::decode(&piece, &mut image)?;
+        STANDARD.decode_vec(&piece, &mut image).ok()?;
     }
     Some(image)
 }
@@ -192,7 +193,7 @@ fn image(id: u32) -> Vec<u8> {
 }
 
 fn network() -> Vec<Layer> {
-    let conv = Conv2d::new(Filters::random(&mut Random::new(1), 3, 16, 3));
+    let conv = Conv2d::new(Filters::random(&mut Rng::with_seed(1), 3, 16, 3));
     let mut layers = vec![
         Layer::new("conv", Operation::Conv(conv)),
         Layer::new("relu", Operation::Relu),

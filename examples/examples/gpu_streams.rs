@@ -23,7 +23,7 @@ use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PinnedHostSlice, PushKernelArg,
 };
 use examples::gpu;
-use examples::random::Random;
+use fastrand::Rng;
 use tracing::{info_span, instrument};
 use tracing_gpu::{stream_id, with_stream};
 
@@ -121,8 +121,8 @@ impl Chunk {
     }
 
     /// New words to scramble, and no result.
-    fn fill(&mut self, random: &mut Random) -> Result<(), DriverError> {
-        let first = random.bits() as u32;
+    fn fill(&mut self, random: &mut Rng) -> Result<(), DriverError> {
+        let first = random.u32(..);
         for (index, word) in self.input.as_mut_slice()?.iter_mut().enumerate() {
             *word = first.wrapping_add(index as u32);
         }
@@ -144,7 +144,7 @@ fn measure(
     chunks: &mut [Chunk],
     seed: u64,
 ) -> Result<Duration, Box<dyn Error>> {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     chunks.iter_mut().try_for_each(|chunk| chunk.fill(&mut random))?;
     let start = Instant::now();
     run_pipeline(lanes, kernel, chunks)?;

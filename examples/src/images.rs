@@ -2,8 +2,10 @@
 //!
 //! Every class has a pattern of its own; every image shows it with a different brightness and under noise.
 
+use fastrand::Rng;
+
 use crate::network::tensor::{Shape, Tensor};
-use crate::random::Random;
+use crate::{uniform, uniform_vec};
 
 /// The classes.
 pub const CLASSES: usize = 10;
@@ -28,7 +30,7 @@ pub struct LabelledImage {
 #[derive(Debug, Clone)]
 pub struct Camera {
     patterns: Vec<Vec<f32>>,
-    random: Random,
+    random: Rng,
     noise: f32,
 }
 
@@ -36,9 +38,9 @@ impl Camera {
     /// A camera whose pixels are off by up to `noise` of 255.
     pub fn new(seed: u64, noise: f32) -> Self {
         // All cameras see the same world.
-        let mut world = Random::new(0xc1fa_0010);
-        let patterns = (0..CLASSES).map(|_| world.uniform_vec(SQUARES * SQUARES * 3, 88.0, 168.0)).collect();
-        Self { patterns, random: Random::new(seed), noise }
+        let mut world = Rng::with_seed(0xc1fa_0010);
+        let patterns = (0..CLASSES).map(|_| uniform_vec(&mut world, SQUARES * SQUARES * 3, 88.0..168.0)).collect();
+        Self { patterns, random: Rng::with_seed(seed), noise }
     }
 
     /// The next image, of the class given.
@@ -46,13 +48,13 @@ impl Camera {
     /// # Panics
     /// If there is no such class.
     pub fn photograph(&mut self, class: usize) -> LabelledImage {
-        let light = self.random.uniform(0.8, 1.2);
+        let light = uniform(&mut self.random, 0.8..1.2);
         let pixels = (0..BYTES).map(|byte| {
             let (y, x, channel) = (byte / 3 / SIDE, byte / 3 % SIDE, byte % 3);
             let square = y * SQUARES / SIDE * SQUARES + x * SQUARES / SIDE;
             let colour = self.patterns[class][square * 3 + channel];
             // `as` saturates: a real sensor does too.
-            (colour * light + self.random.uniform(-self.noise, self.noise)) as u8
+            (colour * light + uniform(&mut self.random, -self.noise..self.noise)) as u8
         });
         LabelledImage { class, pixels: pixels.collect() }
     }

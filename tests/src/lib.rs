@@ -3,6 +3,8 @@
 pub mod csv;
 #[cfg(feature = "cupti")]
 pub mod cupti;
+#[cfg(doctest)]
+mod docs;
 pub mod installed;
 pub mod json_schema;
 #[cfg(feature = "nsight")]

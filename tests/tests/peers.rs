@@ -1,4 +1,4 @@
-//! The scenarios of `semantics.rs` under NVIDIA's own layer, so that the README's table of peers stays true: what it does today,
+//! The scenarios of `semantics.rs` under NVIDIA's own layer, so that the table of `docs/nsight.md` stays true: what it does today,
 //! exactly. `cargo test -p tests --features nvidia --test peers -- --nocapture` prints the table.
 
 mod scenario;
@@ -132,10 +132,11 @@ fn the_table() {
         ("`record` between 4 entries", "record", 4),
         ("two layers in one stack", "two-layers", 0),
     ];
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).expect("the README");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/nsight.md");
+    let page = std::fs::read_to_string(page).expect("the page");
     let say = |line: String| {
         println!("{line}");
-        assert!(readme.contains(&format!("\n{line}\n")), "the README does not have this line: {line}");
+        assert!(page.contains(&format!("\n{line}\n")), "docs/nsight.md does not have this line: {line}");
     };
     for (title, scenario, expected) in rows {
         let describe = |ran: &Ran| match (ran.status.success(), begun(ran)) {

@@ -1,4 +1,7 @@
-//! What only the operating system can do: call us at exit and in handlers of signals, and tell how wide the terminal is and where we may write.
+//! What only the operating system can do: call us at exit, in handlers of signals and after a fork, and tell who and where we are, how wide the terminal is
+//! and where we may write.
+//!
+//! `rustix` makes the calls, safely; `libc` has those that it lacks, and the clock that a signal handler reads.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -44,8 +47,7 @@ pub(crate) fn take_default_course_if(condition: fn() -> bool, signal: i32) -> io
 /// The operating system's number of the calling thread; 0 where it has none.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_id() -> u32 {
-    // SAFETY: takes nothing and returns a number.
-    u32::try_from(unsafe { libc::gettid() }).unwrap_or(0)
+    u32::try_from(rustix::thread::gettid().as_raw_pid()).unwrap_or(0)
 }
 
 /// The operating system's number of the calling thread: not known here.
@@ -57,12 +59,7 @@ pub(crate) fn thread_id() -> u32 {
 /// Name of this machine; empty where it is not known.
 #[cfg(unix)]
 pub(crate) fn host_name() -> String {
-    let mut name = [0_u8; 256];
-    // SAFETY: `gethostname` writes at most as many bytes as it is told there are, into an array that is live; the last one is kept from it, so that a name
-    // that fills the rest still ends in a zero.
-    let answered = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } == 0;
-    let length = name.iter().position(|&byte| byte == 0).unwrap_or(0);
-    if answered { String::from_utf8_lossy(&name[..length]).into_owned() } else { String::new() }
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Name of this machine, as Windows tells it; empty where it is not known.
@@ -72,6 +69,9 @@ pub(crate) fn host_name() -> String {
 }
 
 /// Nanoseconds of the clock that [`Instant`](std::time::Instant) reads (CLOCK_MONOTONIC), which CUPTI's records are stamped with.
+///
+/// A signal handler calls this, so the C library reads the clock: POSIX lists its function as safe there. `rustix` looks for the kernel's function at the
+/// first reading, which may open a file and allocate.
 #[cfg(unix)]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -89,13 +89,8 @@ pub(crate) fn monotonic_ns() -> u64 {
 /// Whether this process may make files in a folder, by the error that it would meet.
 #[cfg(unix)]
 pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
-    use std::os::unix::ffi::OsStrExt as _;
-    let folder = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
-    // SAFETY: `access` reads a text that ends in a zero, which is live; it changes nothing.
-    match unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    use rustix::fs::{Access, access};
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 /// Whether there is such a folder: more is not known here.
@@ -107,26 +102,44 @@ pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
 /// Has writes to a pipe wait until there is room, where it was opened so as not to wait for its reader.
 #[cfg(unix)]
 pub(crate) fn wait_for_room(pipe: &std::fs::File) -> io::Result<()> {
-    use std::os::fd::AsRawFd as _;
-    // SAFETY: changes the flags of a descriptor that is open for as long as `pipe` lives; it was opened for writing alone, without others that can be set.
-    match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    // It was opened for writing alone, without other flags that can be set.
+    Ok(rustix::fs::fcntl_setfl(pipe, rustix::fs::OFlags::empty())?)
 }
 
 /// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.
 #[cfg(unix)]
 pub(crate) fn terminal_columns(descriptor: i32) -> Option<usize> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: TIOCGWINSZ writes one `winsize` through the pointer, which is to a live one; on a descriptor that is not a terminal,
-    // or not open, it fails and writes nothing.
-    let answered = unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, &raw mut size) } == 0;
-    (answered && size.ws_col > 0).then_some(usize::from(size.ws_col))
+    let size = match descriptor {
+        1 => rustix::termios::tcgetwinsize(io::stdout()),
+        2 => rustix::termios::tcgetwinsize(io::stderr()),
+        _ => return None,
+    };
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
 /// Columns of the terminal: not known here.
 #[cfg(not(unix))]
 pub(crate) fn terminal_columns(_descriptor: i32) -> Option<usize> {
     None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_linux_says_of_this_thread_and_machine() {
+        let thread = std::fs::read_link("/proc/thread-self").unwrap();
+        assert_eq!(thread.file_name().and_then(|name| name.to_str()), Some(thread_id().to_string().as_str()));
+        assert_eq!(std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim_end(), host_name());
+    }
+
+    #[test]
+    fn where_files_can_be_made_is_known() {
+        let missing = may_add_to(Path::new("/nowhere/at/all")).unwrap_err();
+        assert_eq!((missing.kind(), missing.raw_os_error()), (io::ErrorKind::NotFound, Some(libc::ENOENT)));
+        assert!(may_add_to(&std::env::temp_dir()).is_ok());
+        assert!(may_add_to(Path::new("/proc/self/status")).is_err()); // not a folder, and not to be executed
+        assert_eq!(terminal_columns(-1), None);
+    }
 }

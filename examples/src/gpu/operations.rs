@@ -147,24 +147,26 @@ impl Device for Gpu {
 
 #[cfg(test)]
 mod tests {
+    use fastrand::Rng;
+
     use crate::gpu::Gpu;
     use crate::network::{Conv2d, Cpu, Device, Filters, FullyConnected, ResidualNetwork, Shape, Tensor};
-    use crate::random::Random;
+    use crate::uniform_vec;
 
     fn images(images: usize, channels: usize, height: usize, width: usize) -> Tensor {
         let shape = Shape { images, channels, height, width };
-        Tensor::new(shape, Random::new(11).uniform_vec(shape.elements(), -1.0, 1.0))
+        Tensor::new(shape, uniform_vec(&mut Rng::with_seed(11), shape.elements(), -1.0..1.0))
     }
 
     /// Every operation with extents that fill no tile and no block evenly, and those that do.
     fn outputs<D: Device>(device: &D) -> Vec<(String, Tensor)> {
-        let mut random = Random::new(7);
+        let mut random = Rng::with_seed(7);
         let mut outputs = Vec::new();
         let mut push = |name: String, output| outputs.push((name, device.download(output)));
         for (size, stride, padding) in [(1, 1, 0), (1, 2, 0), (3, 1, 1), (3, 2, 1), (5, 1, 2), (5, 3, 0), (7, 2, 3)] {
             for (in_channels, out_channels, height, width) in [(1, 1, 7, 7), (3, 17, 9, 19), (16, 32, 16, 16)] {
-                let weights = random.uniform_vec(out_channels * in_channels * size * size, -1.0, 1.0);
-                let bias = random.uniform_vec(out_channels, -1.0, 1.0);
+                let weights = uniform_vec(&mut random, out_channels * in_channels * size * size, -1.0..1.0);
+                let bias = uniform_vec(&mut random, out_channels, -1.0..1.0);
                 let filters = Filters { out_channels, in_channels, size, stride, padding, weights, bias };
                 let input = device.upload(images(2, in_channels, height, width));
                 let conv = device.load_conv(&Conv2d::new(filters));
@@ -174,8 +176,8 @@ mod tests {
         }
         for (channels, height, width) in [(1, 2, 2), (5, 7, 9), (32, 16, 16)] {
             let input = images(3, channels, height, width);
-            let weights = random.uniform_vec(10 * input.shape().image(), -1.0, 1.0);
-            let layer = FullyConnected { weights, bias: random.uniform_vec(10, -1.0, 1.0) };
+            let weights = uniform_vec(&mut random, 10 * input.shape().image(), -1.0..1.0);
+            let layer = FullyConnected { weights, bias: uniform_vec(&mut random, 10, -1.0..1.0) };
             let layer = device.load_fully_connected(&layer);
             let input = device.upload(input);
             let name = |operation| format!("{operation} {channels}x{height}x{width}");

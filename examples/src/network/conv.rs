@@ -4,8 +4,10 @@
 //! with a row for each (input channel, kernel row, kernel column): im2col, but never more than one panel of it, which stays
 //! in the first-level cache while all output channels are computed from it, four at a time.
 
+use fastrand::Rng;
+
 use super::tensor::{Shape, Tensor};
-use crate::random::Random;
+use crate::uniform_vec;
 
 /// Output pixels computed together.
 const LANES: usize = 8;
@@ -51,10 +53,10 @@ impl BatchNorm {
 
 impl Filters {
     /// Untrained filters that keep the extent of the image and the variance of its values, with no bias.
-    pub fn random(random: &mut Random, in_channels: usize, out_channels: usize, size: usize) -> Self {
+    pub fn random(random: &mut Rng, in_channels: usize, out_channels: usize, size: usize) -> Self {
         let filter_len = in_channels * size * size;
         let bound = Self::random_bound(filter_len);
-        let weights = random.uniform_vec(out_channels * filter_len, -bound, bound);
+        let weights = uniform_vec(random, out_channels * filter_len, -bound..bound);
         Self { out_channels, in_channels, size, stride: 1, padding: size / 2, weights, bias: vec![0.0; out_channels] }
     }
 
@@ -192,21 +194,23 @@ fn multiply(panel: &[[f32; LANES]], weights: &[[f32; ROWS]]) -> [[f32; LANES]; R
 
 #[cfg(test)]
 mod tests {
+    use fastrand::Rng;
+
     use super::{BatchNorm, Conv2d, Filters};
     use crate::network::reference;
     use crate::network::tensor::{Shape, Tensor};
-    use crate::random::Random;
+    use crate::uniform_vec;
 
     fn filters(out_channels: usize, in_channels: usize, size: usize, stride: usize, padding: usize) -> Filters {
-        let mut random = Random::new(7);
-        let weights = random.uniform_vec(out_channels * in_channels * size * size, -1.0, 1.0);
-        let bias = random.uniform_vec(out_channels, -1.0, 1.0);
+        let mut random = Rng::with_seed(7);
+        let weights = uniform_vec(&mut random, out_channels * in_channels * size * size, -1.0..1.0);
+        let bias = uniform_vec(&mut random, out_channels, -1.0..1.0);
         Filters { out_channels, in_channels, size, stride, padding, weights, bias }
     }
 
     fn images(images: usize, channels: usize, height: usize, width: usize) -> Tensor {
         let shape = Shape { images, channels, height, width };
-        Tensor::new(shape, Random::new(11).uniform_vec(shape.elements(), -1.0, 1.0))
+        Tensor::new(shape, uniform_vec(&mut Rng::with_seed(11), shape.elements(), -1.0..1.0))
     }
 
     #[test]
@@ -242,12 +246,12 @@ mod tests {
 
     #[test]
     fn folding_a_batch_norm_changes_nothing() {
-        let mut random = Random::new(5);
+        let mut random = Rng::with_seed(5);
         let norm = BatchNorm {
-            gamma: random.uniform_vec(6, 0.5, 1.5),
-            beta: random.uniform_vec(6, -0.5, 0.5),
-            mean: random.uniform_vec(6, -0.5, 0.5),
-            variance: random.uniform_vec(6, 0.5, 2.0),
+            gamma: uniform_vec(&mut random, 6, 0.5..1.5),
+            beta: uniform_vec(&mut random, 6, -0.5..0.5),
+            mean: uniform_vec(&mut random, 6, -0.5..0.5),
+            variance: uniform_vec(&mut random, 6, 0.5..2.0),
         };
         let (filters, input) = (filters(6, 3, 3, 1, 1), images(1, 3, 9, 9));
         let expected = reference::normalise(&norm, &reference::convolve(&filters, &input));

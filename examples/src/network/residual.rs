@@ -2,12 +2,14 @@
 //!
 //! It has a quarter of ResNet-18's parameters, since every stage has half the channels, and takes images of 64 by 64.
 
+use fastrand::Rng;
+
 use super::conv::{BatchNorm, Conv2d, Filters};
 use super::device::{Cpu, Device};
 use super::layers::FullyConnected;
 use super::tensor::Shape;
 use super::weights::{Weights, WeightsError};
-use crate::random::Random;
+use crate::uniform_vec;
 
 const BLOCKS_PER_STAGE: usize = 2;
 /// The name, channels and stride of each stage.
@@ -119,7 +121,7 @@ impl ResidualNetwork {
 
     /// Weights of the right extents, spread as an untrained network's are.
     pub fn random_weights(seed: u64) -> Weights {
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let mut weights = Weights::default();
         stem_plan().fill(&mut weights, &mut random);
         let mut in_channels = STEM_CHANNELS;
@@ -132,9 +134,9 @@ impl ResidualNetwork {
                 }
             }
         }
-        let numbers = random.uniform_vec(Self::CLASSES * FEATURES, -0.1, 0.1);
+        let numbers = uniform_vec(&mut random, Self::CLASSES * FEATURES, -0.1..0.1);
         weights.insert("fc.weight", &[Self::CLASSES, FEATURES], numbers);
-        weights.insert("fc.bias", &[Self::CLASSES], random.uniform_vec(Self::CLASSES, -0.1, 0.1));
+        weights.insert("fc.bias", &[Self::CLASSES], uniform_vec(&mut random, Self::CLASSES, -0.1..0.1));
         weights
     }
 }
@@ -196,13 +198,13 @@ impl ConvPlan {
         Ok(Conv2d::new(filters.fold(&norm)))
     }
 
-    fn fill(&self, weights: &mut Weights, random: &mut Random) {
+    fn fill(&self, weights: &mut Weights, random: &mut Rng) {
         let count = self.dimensions().iter().product();
         let bound = Filters::random_bound(self.in_channels * self.size * self.size);
-        weights.insert(format!("{}.weight", self.name), &self.dimensions(), random.uniform_vec(count, -bound, bound));
+        weights.insert(format!("{}.weight", self.name), &self.dimensions(), uniform_vec(random, count, -bound..bound));
         for (part, low, high) in [("gamma", 0.5, 1.0), ("beta", -0.1, 0.1), ("mean", -0.1, 0.1), ("variance", 0.8, 1.2)]
         {
-            let numbers = random.uniform_vec(self.out_channels, low, high);
+            let numbers = uniform_vec(random, self.out_channels, low..high);
             weights.insert(format!("{}.norm.{part}", self.name), &[self.out_channels], numbers);
         }
     }

@@ -1,15 +1,18 @@
-//! Tables as comma-separated values, written as `nsys stats --format csv` writes them.
+//! Tables as comma-separated values: as `nsys stats --format csv` writes them, and as RFC 4180 says.
 
 use std::io;
 
 use crate::Summary;
-use crate::report::{self, Report};
+use crate::report::{self, Report, Table};
+#[cfg(feature = "csv")]
+use crate::{Comparison, MergedSummary, MergedTable};
 
 /// Writes the table of a report as comma-separated values.
 ///
 /// A table that imitates one of `nsys stats` is what `nsys stats --format csv --output FILE` writes, byte for byte: headers with their units, times as
 /// integers, one decimal where there is one in the report; a value stands between quotation marks only if there is a comma in it, and nothing is doubled
-/// or escaped. So a name with a quotation mark and a comma, or with a line feed, breaks a line here as it does there: where names may hold such, take JSON.
+/// or escaped. So a name with a quotation mark and a comma, or with a line feed, breaks a line here as it does there: where names may hold such, take JSON,
+/// or `CsvFlavor::Rfc4180` (feature `csv`).
 /// What is not known (`-` in the report) is empty.
 ///
 /// [`Report::Tree`] has a row a node, with its depth; the stream times of [`Report::Ranges`] are a table of their own: [`stream_csv`].
@@ -36,8 +39,12 @@ use crate::report::{self, Report};
 /// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`, `Hot`); of the kind
 /// [`NotFound`](io::ErrorKind::NotFound) for one of the GPU's work where none was recorded, as the tool writes no such file either; and those of `out`.
 pub fn csv(summary: &Summary, report: Report, out: &mut impl io::Write) -> io::Result<()> {
+    out.write_all(table_of(summary, report)?.csv().as_bytes())
+}
+
+fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
     match report::table(summary, report) {
-        Some(Ok(table)) => out.write_all(table.csv().as_bytes()),
+        Some(Ok(table)) => Ok(table),
         Some(Err(sentence)) => Err(io::Error::new(io::ErrorKind::NotFound, sentence.trim_end())),
         None => Err(io::Error::new(io::ErrorKind::Unsupported, format!("the report `{report}` is not one table"))),
     }
@@ -61,10 +68,88 @@ pub fn stream_csv(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
     out.write_all(report::stream_table(summary).csv().as_bytes())
 }
 
+/// How comma-separated values are quoted, and how their lines end: for programs that read them. The values are the same.
+///
+/// ```
+/// use range_report::export::{self, CsvFlavor};
+/// use range_report::{CategoryStats, Report, Summary, Times};
+///
+/// let mut summary = Summary::default();
+/// let times = Times { instances: 1, total_ns: 9_000, min_ns: 9_000, max_ns: 9_000, ..Times::default() };
+/// summary.categories = vec![CategoryStats { category: "in, \"out\"".to_owned(), times }];
+/// let mut text = Vec::new();
+/// CsvFlavor::Rfc4180.report(&summary, Report::Categories, &mut text)?;
+/// assert!(text.ends_with(b",0.0,\"in, \"\"out\"\"\"\r\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[cfg(feature = "csv")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CsvFlavor {
+    /// As `nsys stats --format csv` writes them, and as [`csv()`], [`stream_csv`], [`MergedSummary::csv_of`] and [`Comparison::csv`] do. Names with quotation
+    /// marks or line feeds can break a line.
+    Nsight,
+    /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between quotation marks, those in it are
+    /// doubled, and lines end in CR LF. Spreadsheets and the libraries of every language read it.
+    Rfc4180,
+}
+
+#[cfg(feature = "csv")]
+impl CsvFlavor {
+    /// Writes the table of a report: [`csv()`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`csv()`].
+    pub fn report(self, summary: &Summary, report: Report, out: &mut impl io::Write) -> io::Result<()> {
+        self.write(&table_of(summary, report)?, out)
+    }
+
+    /// Writes the stream times: [`stream_csv`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn streams(self, summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
+        self.write(&report::stream_table(summary), out)
+    }
+
+    /// Writes a table of several processes: [`MergedSummary::csv_of`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn merged(self, merged: &MergedSummary, table: MergedTable, out: &mut impl io::Write) -> io::Result<()> {
+        self.write(&report::merged_table(merged, table), out)
+    }
+
+    /// Writes runs side by side: [`Comparison::csv`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn comparison(self, comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
+        self.write(&report::comparison_table(comparison), out)
+    }
+
+    fn write(self, table: &Table, out: &mut impl io::Write) -> io::Result<()> {
+        if self == Self::Nsight {
+            return out.write_all(table.csv().as_bytes());
+        }
+        let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(out);
+        for record in table.records() {
+            writer.write_record(record)?;
+        }
+        writer.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{CategoryStats, NodeWork, StreamStats, Times, TreeNode};
+    #[cfg(feature = "csv")]
+    use crate::{RangeStats, RangeStyle};
 
     fn times(total_ns: u64, median_exact: bool) -> Times {
         Times {
@@ -134,5 +219,87 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Stream Total (ns),Stream Se
             (error.kind(), error.to_string().as_str()),
             (io::ErrorKind::Unsupported, "the report `torch` is not one table")
         );
+    }
+
+    #[cfg(feature = "csv")]
+    fn odd_names() -> Summary {
+        let names = ["plain", "a, b", "say \"go\"", "\"", "line\nfeed", "CR\r\nLF", " blanks ", "日本, 語", ""];
+        let row = |(at, name): (usize, &&str)| CategoryStats {
+            category: (*name).to_owned(),
+            times: times(900 - at as u64, at != 1),
+        };
+        Summary { categories: names.iter().enumerate().map(row).collect(), ..Summary::default() }
+    }
+
+    #[cfg(feature = "csv")]
+    #[test]
+    fn rfc_4180_as_written() {
+        let mut out = Vec::new();
+        let mut summary = odd_names();
+        summary.categories.drain(..1);
+        summary.categories.truncate(5);
+        summary.categories.iter_mut().for_each(|row| row.times = times(100, true));
+        CsvFlavor::Rfc4180.report(&summary, Report::Categories, &mut out).unwrap();
+        let lines = ["\"\"\"\"", "\"CR\r\nLF\"", "\"a, b\"", "\"line\nfeed\"", "\"say \"\"go\"\"\""];
+        let lines: String = lines.map(|name| format!("20.0,100,1,100.0,100.0,100,100,0.0,{name}\r\n")).concat();
+        let header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Category\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{header}{lines}"));
+    }
+
+    /// Both flavours say the same where names hold nothing odd, and a reader gets back every value where they do.
+    #[cfg(feature = "csv")]
+    #[test]
+    fn rfc_4180_reads_back() {
+        let summary = odd_names();
+        let stream = |row: &CategoryStats| StreamStats {
+            domain: None,
+            name: row.category.clone(),
+            stream: "GPU 0, \"copy\"".to_owned(),
+            times: row.times.clone(),
+            empty: 0,
+            floor_ns: 0,
+        };
+        let tree = summary.categories.iter().map(|row| TreeNode { name: row.category.clone(), ..TreeNode::default() });
+        let range = |row: &CategoryStats| RangeStats {
+            domain: None,
+            name: row.category.clone(),
+            style: RangeStyle::PushPop,
+            times: row.times.clone(),
+        };
+        let (stream_ranges, ranges) =
+            (summary.categories.iter().map(stream).collect(), summary.categories.iter().map(range).collect());
+        let summary = Summary { tree: tree.collect(), stream_ranges, ranges, ..summary };
+        let comparison = Comparison::of(&[("old, \"1\"", &summary), ("new", &summary)]);
+        let merged = Summary::merge([summary.clone(), summary.clone()]);
+        let tables = [
+            (
+                table_of(&summary, Report::Categories).unwrap(),
+                written(|out| CsvFlavor::Rfc4180.report(&summary, Report::Categories, out)),
+            ),
+            (
+                table_of(&summary, Report::Tree).unwrap(),
+                written(|out| CsvFlavor::Rfc4180.report(&summary, Report::Tree, out)),
+            ),
+            (report::stream_table(&summary), written(|out| CsvFlavor::Rfc4180.streams(&summary, out))),
+            (report::comparison_table(&comparison), written(|out| CsvFlavor::Rfc4180.comparison(&comparison, out))),
+            (
+                report::merged_table(&merged, MergedTable::StreamTimes),
+                written(|out| CsvFlavor::Rfc4180.merged(&merged, MergedTable::StreamTimes, out)),
+            ),
+        ];
+        for (table, text) in tables {
+            let mut reader = ::csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+            let read: Vec<Vec<String>> = reader.deserialize().map(|record| record.unwrap()).collect();
+            assert_eq!(read, table.records().collect::<Vec<_>>(), "{text}");
+        }
+        let nsight = written(|out| CsvFlavor::Nsight.report(&summary, Report::Categories, out));
+        assert_eq!(nsight, super::tests::text(&summary, Report::Categories));
+    }
+
+    #[cfg(feature = "csv")]
+    fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
     }
 }

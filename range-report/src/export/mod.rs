@@ -26,6 +26,8 @@ mod origin;
 pub(crate) mod sqlite;
 
 pub use chrome::{Chrome, is_compressed};
+#[cfg(feature = "csv")]
+pub use csv::CsvFlavor;
 pub use csv::{csv, stream_csv};
 #[cfg(feature = "flamegraph")]
 pub use folded::flamegraph;

@@ -17,7 +17,7 @@ pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Legacy => "Category Statistics:",
     };
     match table(summary, options) {
-        Some(table) => section(title, &table.render(&Layout { thousands: options.thousands, ..Layout::default() })),
+        Some(table) => section(title, &table.render(&Layout::as_nsight(options))),
         None => section(title, NO_CATEGORY),
     }
 }

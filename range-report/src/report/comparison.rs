@@ -2,10 +2,11 @@
 
 use std::io;
 
-use super::table::{Cell, Table, chars, shorten};
+use super::table::{Cell, Table};
 use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
 use crate::compare::by_self_time;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio};
+use crate::text::width::{blanks, shorten, width_of};
 use crate::{ComparedRange, Comparison, RangeStyle};
 
 /// Widths of a run's columns: total, share, difference, ratio.
@@ -177,7 +178,7 @@ fn verdict(
     for phase in phases {
         if text.is_empty() {
             text = format!("{slow} in {name}: {phase}");
-        } else if chars(&text) + chars(&phase) + 2 <= columns {
+        } else if width_of(&text) + width_of(&phase) + 2 <= columns {
             text = format!("{text}, {phase}");
         } else {
             break;
@@ -274,14 +275,14 @@ impl Lines {
     fn group(&self, run: usize) -> usize {
         let columns = if run == 0 { 2 } else { 4 };
         let widths: usize = WIDTHS.iter().take(columns).sum();
-        let name = self.runs.get(run).map_or(0, |name| chars(name));
+        let name = self.runs.get(run).map_or(0, |name| width_of(name));
         (widths + 2 * (columns - 1)).max(name.min(MAX_NAME))
     }
 
     /// The width of the column of names with all runs beside each other, if that is wide enough.
     fn name_width(&self, columns: usize) -> Option<usize> {
         let groups: usize = (0..self.runs.len()).map(|run| 2 + self.group(run)).sum();
-        let longest = self.names.iter().map(|name| chars(name)).max().unwrap_or(0).max(5);
+        let longest = self.names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(5);
         let room = columns.checked_sub(3 + groups)?;
         (room >= longest.min(LEAST_NAME)).then_some(longest.min(room))
     }
@@ -289,9 +290,18 @@ impl Lines {
     fn beside(&self, width: usize) -> String {
         let mut out = String::new();
         let groups = |cell: &dyn Fn(usize) -> String| -> String {
-            (0..self.runs.len()).map(|run| format!("  {:>1$}", cell(run), self.group(run))).collect()
+            (0..self.runs.len())
+                .map(cell)
+                .enumerate()
+                .map(|(run, cell)| format!("  {}{cell}", blanks(&cell, self.group(run))))
+                .collect()
         };
-        let centred = |run: usize| format!("{:^1$}", self.runs[run], self.group(run));
+        let centred = |run: usize| {
+            let name = &self.runs[run];
+            let pad = blanks(name, self.group(run));
+            let (left, right) = pad.split_at(pad.len() / 2);
+            format!("{left}{name}{right}")
+        };
         push(&mut out, &format!("   {:width$}{}", "", groups(&centred)));
         push(&mut out, &format!("   {:width$}{}", "", groups(&|run| "-".repeat(self.group(run)))));
         push(&mut out, &format!("   {:width$}{}", "Range", groups(&|run| headers(self.time, run))));
@@ -299,7 +309,7 @@ impl Lines {
         for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
             let mark = if self.worst.contains(&Some(at)) { ">>" } else { "  " };
             let name = shorten(name, width, width / 2);
-            let pad = " ".repeat(width - chars(&name));
+            let pad = blanks(&name, width);
             let figures = groups(&|run| figures(run, &cells[run]));
             push(&mut out, &format!("{mark} {name}{pad}{figures}"));
         }
@@ -308,7 +318,7 @@ impl Lines {
 
     fn below(&self, columns: usize) -> String {
         let fixed = 3 + 2 + 2 + WIDTHS.iter().sum::<usize>() + 6;
-        let longest = self.runs.iter().map(|run| chars(run)).max().unwrap_or(0);
+        let longest = self.runs.iter().map(|run| width_of(run)).max().unwrap_or(0);
         let width = longest.min(columns.saturating_sub(fixed)).max(3);
         let mut out = String::new();
         push(&mut out, &format!("   {:2$}  {}", "Range", headers(self.time, 1), width + 2));
@@ -318,7 +328,7 @@ impl Lines {
             for (run, (name, cells)) in self.runs.iter().zip(cells).enumerate() {
                 let mark = if self.worst.get(run) == Some(&Some(at)) { ">>" } else { "  " };
                 let name = shorten(name, width, width / 2);
-                let pad = " ".repeat(width - chars(&name));
+                let pad = blanks(&name, width);
                 push(&mut out, &format!("{mark}   {name}{pad}  {}", figures(run, cells)));
             }
         }
@@ -390,7 +400,7 @@ fn added(comparison: &Comparison, options: &RenderOptions) -> String {
             more => format!(" and {} more", integer(more as u64, options.thousands)),
         };
         let comma = if at == 0 { "" } else { ", " };
-        if at == SLOWEST || at > 0 && chars(&text) + chars(&range) + chars(&rest) + 2 > options.columns() {
+        if at == SLOWEST || at > 0 && width_of(&text) + width_of(&range) + width_of(&rest) + 2 > options.columns() {
             text += &format!(" and {} more", integer((all.len() - at) as u64, options.thousands));
             break;
         }

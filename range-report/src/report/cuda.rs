@@ -131,7 +131,7 @@ fn report([current, legacy]: [&str; 2], made: Made, options: &RenderOptions) -> 
         TableStyle::Legacy => legacy,
     };
     match made {
-        Ok(table) => section(title, &table.render(&Layout { thousands: options.thousands, ..Layout::default() })),
+        Ok(table) => section(title, &table.render(&Layout::as_nsight(options))),
         Err(sentence) => section(title, sentence),
     }
 }

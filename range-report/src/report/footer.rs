@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::table::clip;
-use super::wrap::wrapped;
 use super::{RenderOptions, Report, TableStyle, names, section, streams};
 use crate::text::number::{human_inline, integer};
+use crate::text::width::{shorten, wrapped};
 use crate::{GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Summary, Times};
 
 /// Names of open ranges printed before the rest is only counted.
@@ -218,13 +217,13 @@ fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
 
 /// `load (main)`, `poll (worker-1, worker-2 x3, 5 more threads)`.
 fn open_range(label: &str, threads: &BTreeMap<&str, u64>) -> String {
-    let name = if label.is_empty() { "None".to_owned() } else { clip(&names::escaped(label), MAX_NAME) };
+    let name = if label.is_empty() { "None".to_owned() } else { shorten(&names::escaped(label), MAX_NAME, 0) };
     let mut named: Vec<String> = threads
         .iter()
         .take(MAX_THREADS)
         .map(|(thread, count)| {
             let thread = if thread.is_empty() { "unnamed thread" } else { thread };
-            let thread = clip(&names::escaped(thread), MAX_NAME);
+            let thread = shorten(&names::escaped(thread), MAX_NAME, 0);
             if *count > 1 { format!("{thread} x{count}") } else { thread }
         })
         .collect();

@@ -2,10 +2,10 @@
 
 use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
 use super::options::HOT_SHARE;
-use super::table::{chars, shorten};
 use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
 use crate::text::number::{human, human_inline, integer, percent};
+use crate::text::width::{blanks, shorten, width_of};
 
 const HEADERS: [&str; 5] = ["Share", "Together", "Total", "Calls", "Name"];
 /// What a name gets however narrow the output is.
@@ -102,22 +102,22 @@ fn table(rows: &[Tally], base: u128, options: &RenderOptions) -> String {
         lines.push([part(row.total_ns), part(sum), human(row.total_ns), calls, row.name.clone()]);
     }
     let widths: [usize; 4] = std::array::from_fn(|column| {
-        let cells = lines.iter().map(|line| chars(&line[column]));
-        cells.max().unwrap_or(0).max(chars(HEADERS[column]))
+        let cells = lines.iter().map(|line| width_of(&line[column]));
+        cells.max().unwrap_or(0).max(width_of(HEADERS[column]))
     });
     let taken: usize = 1 + widths.iter().map(|width| width + 2).sum::<usize>();
     let room = options.columns().saturating_sub(taken).max(MIN_NAME);
     for line in &mut lines {
         line[4] = shorten(&line[4], room, room / 3);
     }
-    let longest = lines.iter().map(|line| chars(&line[4])).max().unwrap_or(0).max(chars(HEADERS[4]));
+    let longest = lines.iter().map(|line| width_of(&line[4])).max().unwrap_or(0).max(width_of(HEADERS[4]));
 
     let rule: [String; 5] = std::array::from_fn(|column| "-".repeat(widths.get(column).copied().unwrap_or(longest)));
     let mut out = String::new();
     for line in [HEADERS.map(str::to_owned), rule].iter().chain(&lines) {
         out.push(' ');
         for (cell, width) in line.iter().zip(widths) {
-            out.push_str(&" ".repeat(width.saturating_sub(chars(cell))));
+            out.push_str(&blanks(cell, width));
             out.push_str(cell);
             out.push_str("  ");
         }

@@ -1,8 +1,8 @@
 //! Reports: plain text made from a [`Summary`].
 //!
 //! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
-//! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in
-//! names are escaped (see [`RenderOptions::raw_names`]).
+//! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in names
+//! are escaped and wide characters have the columns that they take on a terminal (see [`RenderOptions::raw_names`]).
 //!
 //! ```
 //! use range_report::{RenderOptions, Report, Summary, report};
@@ -31,18 +31,22 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
-mod wrap;
 
 #[cfg(feature = "html")]
 pub(crate) use activity::{bracketed, nsys_call};
+#[cfg(feature = "csv")]
+pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, verdicts, verdicts_on_self_time};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
 pub use merged::MergedTable;
+#[cfg(feature = "csv")]
+pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]
 pub(crate) use nsys::style_name;
 pub use options::RenderOptions;
+pub(crate) use table::Table;
 pub(crate) use tables::{stream_table, table};
 #[cfg(feature = "html")]
 pub(crate) use tree::{Explained, Marked, explained};
@@ -167,13 +171,13 @@ struct Row {
     /// Its name in the configuration.
     name: &'static str,
     needs: Needs,
-    text: Text,
+    text: MakeText,
     /// For `export::csv`; `None` for a report that is not one table.
-    table: Option<Table>,
+    table: Option<MakeTable>,
 }
 
-type Text = fn(&Summary, &RenderOptions) -> String;
-type Table = fn(&Summary, &RenderOptions) -> cuda::Made;
+type MakeText = fn(&Summary, &RenderOptions) -> String;
+type MakeTable = fn(&Summary, &RenderOptions) -> cuda::Made;
 
 /// What a report is made from.
 enum Needs {
@@ -201,7 +205,7 @@ const TABLE: &[Row] = &[
     row(Report::Hot, "hot", Needs::Calls, hot::hot, None),
 ];
 
-const fn row(report: Report, name: &'static str, needs: Needs, text: Text, table: Option<Table>) -> Row {
+const fn row(report: Report, name: &'static str, needs: Needs, text: MakeText, table: Option<MakeTable>) -> Row {
     Row { report, name, needs, text, table }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
         true => " ** NVTX Range Summary (nvtx_sum):",
         false => " ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):",
     };
-    let layout = Layout { thousands: options.thousands, ..Layout::default() };
+    let layout = Layout::as_nsight(options);
     section(title, &if rows.is_empty() { super::NO_RANGE.to_owned() } else { table(summary, options).render(&layout) })
 }
 
@@ -120,7 +120,7 @@ impl<'a> Columns<'a> {
 
 /// The table of statistics in either style, laid out.
 pub(crate) fn statistics(rows: &[Row], columns: &Columns, options: &RenderOptions) -> String {
-    let layout = Layout { thousands: options.thousands, ..Layout::default() };
+    let layout = Layout::as_nsight(options);
     statistics_table(rows, columns, options).render(&layout)
 }
 

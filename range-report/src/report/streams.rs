@@ -14,7 +14,7 @@ pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Current => " ** Stream Time Summary (CUDA events):",
         TableStyle::Legacy => "Stream Time Statistics (CUDA events):",
     };
-    section(title, &table.render(&Layout { thousands: options.thousands, ..Layout::default() }))
+    section(title, &table.render(&Layout::as_nsight(options)))
 }
 
 /// The table alone, where there is one.

@@ -1,4 +1,4 @@
-//! The column formatter: lays out a table exactly as `nsys stats --format column` does.
+//! The column formatter: lays out a table as `nsys stats --format column` does.
 //!
 //! Every generation of the tool uses one layout, so every table of this crate that imitates one goes through here. The
 //! rules, each observed on the real tool:
@@ -6,13 +6,12 @@
 //! * a cell that reads as a number is written again as one (separators, no leading `+`, C's exponent form);
 //! * the first [`Layout::scan_rows`] rows set the width of a column and whether it is numeric;
 //! * in a numeric column decimal points stand below each other; a text column is padded on the right, the last one too;
-//! * lengths are counted in code points, and what is too long ends in `…`;
+//! * what is too long ends in `…`; lengths are counted as [`Layout::measure`] says, the tool counts code points;
 //! * headers are centred, one blank leads each line, two stand between columns.
 
+use super::RenderOptions;
 use crate::text::number::Number;
-
-/// What stands for the clipped rest of a text.
-const ELLIPSIS: char = '…';
+use crate::text::width::Measure;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +76,20 @@ pub(crate) struct Layout {
     pub(crate) scan_rows: usize,
     /// Widest a column may be; 0 for no bound.
     pub(crate) max_width: usize,
+    pub(crate) measure: Measure,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { thousands: false, scan_rows: 100, max_width: 100 }
+        Self { thousands: false, scan_rows: 100, max_width: 100, measure: Measure::default() }
+    }
+}
+
+impl Layout {
+    /// That of a table of Nsight Systems.
+    pub(super) fn as_nsight(options: &RenderOptions) -> Self {
+        let measure = if options.raw_names { Measure::CodePoints } else { Measure::Columns };
+        Self { thousands: options.thousands, measure, ..Self::default() }
     }
 }
 
@@ -102,14 +110,25 @@ impl Table {
     }
 
     /// The lines of the table as `nsys stats --format csv` writes them: cells as they are, between quotation marks where there is a comma in them, nothing
-    /// doubled or escaped. What is not known, and what is only bounded, is empty.
+    /// doubled or escaped.
     pub(crate) fn csv(&self) -> String {
         let mut out = String::new();
-        csv_line(&mut out, self.headers.iter().map(String::as_str));
-        for row in &self.rows {
-            csv_line(&mut out, (0..self.headers.len()).map(|j| row.get(j).map_or("", Cell::value)));
+        for record in self.records() {
+            for (j, value) in record.into_iter().enumerate() {
+                let mark = if value.contains(',') { "\"" } else { "" };
+                out.extend([if j > 0 { "," } else { "" }, mark, value, mark]);
+            }
+            out.push('\n');
         }
         out
+    }
+
+    /// What the table says, for a program: the headers, then the values of each row. What is not known, and what is only bounded, is empty.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Vec<&str>> {
+        let headers = self.headers.iter().map(String::as_str).collect();
+        let rows = self.rows.iter();
+        let values = rows.map(|row| (0..self.headers.len()).map(|j| row.get(j).map_or("", Cell::value)).collect());
+        std::iter::once(headers).chain(values)
     }
 
     /// The lines of the table: header, dashes, rows; each ends in a line feed.
@@ -143,22 +162,12 @@ fn line(out: &mut String, cells: impl Iterator<Item = String>) {
     out.push('\n');
 }
 
-fn csv_line<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
-    for (j, cell) in cells.enumerate() {
-        if j > 0 {
-            out.push(',');
-        }
-        let mark = if cell.contains(',') { "\"" } else { "" };
-        out.extend([mark, cell, mark]);
-    }
-    out.push('\n');
-}
-
 /// One column: its cells as they are printed, and what was decided from the scanned ones.
 struct Column {
     header: String,
     cells: Vec<Printed>,
     width: usize,
+    measure: Measure,
     numeric: bool,
     /// Room from the decimal point on, point included.
     fraction: usize,
@@ -166,6 +175,7 @@ struct Column {
 
 impl Column {
     fn lay_out<'a>(header: &str, cells: impl Iterator<Item = &'a Cell>, layout: &Layout) -> Self {
+        let measure = layout.measure;
         let cells: Vec<Printed> = cells.map(|cell| Printed::new(cell, layout.thousands)).collect();
         let scanned = if layout.scan_rows == 0 { cells.len() } else { layout.scan_rows.min(cells.len()) };
 
@@ -177,7 +187,7 @@ impl Column {
                     whole = whole.max(w);
                     fraction = fraction.max(f);
                 }
-                None => other = other.max(chars(&cell.text)),
+                None => other = other.max(measure.of(&cell.text)),
             }
             match cell.vote {
                 Vote::Number => numbers += 1,
@@ -185,16 +195,16 @@ impl Column {
                 Vote::None => {}
             }
         }
-        let mut width = chars(header).max(whole + fraction).max(other);
+        let mut width = measure.of(header).max(whole + fraction).max(other);
         if layout.max_width > 0 {
             width = width.min(layout.max_width);
         }
-        Self { header: header.to_owned(), cells, width, numeric: numbers > texts, fraction }
+        Self { header: header.to_owned(), cells, width, measure, numeric: numbers > texts, fraction }
     }
 
     fn header(&self) -> String {
-        let header = clip(&self.header, self.width);
-        let room = self.width - chars(&header);
+        let header = self.clipped(&self.header);
+        let room = self.width.saturating_sub(self.measure.of(&header));
         let left = room / 2;
         format!("{}{header}{}", " ".repeat(left), " ".repeat(room - left))
     }
@@ -207,16 +217,20 @@ impl Column {
                 text.push_str(&" ".repeat(self.fraction.saturating_sub(*fraction)));
             }
         }
-        let text = clip(&text, self.width);
-        let pad = " ".repeat(self.width - chars(&text));
+        let text = self.clipped(&text);
+        let pad = self.measure.blanks(&text, self.width);
         if self.numeric { pad + &text } else { text + &pad }
+    }
+
+    fn clipped(&self, text: &str) -> String {
+        self.measure.shorten(text, self.width, 0)
     }
 }
 
 /// A cell as it is printed.
 struct Printed {
     text: String,
-    /// For plain numbers: code points before the decimal point, and from it on.
+    /// For plain numbers: characters before the decimal point, and from it on.
     parts: Option<(usize, usize)>,
     vote: Vote,
 }
@@ -247,42 +261,17 @@ impl Printed {
             text.insert(0, mark);
         }
         let parts = number.has_point_position().then(|| {
-            let whole = text.find('.').map_or(chars(&text), |at| chars(&text[..at]));
-            (whole, chars(&text) - whole)
+            let whole = text.find('.').unwrap_or(text.len());
+            (whole, text.len() - whole)
         });
         Self { text, parts, vote: Vote::Number }
     }
 }
 
-/// Code points: what the tool counts as length.
-pub(crate) fn chars(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// `text`, or its first `width - 1` code points and `…`.
-pub(crate) fn clip(text: &str, width: usize) -> String {
-    shorten(text, width, 0)
-}
-
-/// `text`, or as much of its beginning as there is room for, `…`, and its last `tail` code points.
-pub(crate) fn shorten(text: &str, width: usize, tail: usize) -> String {
-    let length = chars(text);
-    if length <= width {
-        return text.to_owned();
-    }
-    if width == 0 {
-        return String::new();
-    }
-    let tail = tail.min(width - 1);
-    let mut short: String = text.chars().take(width - 1 - tail).collect();
-    short.push(ELLIPSIS);
-    short.extend(text.chars().skip(length - tail));
-    short
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::width::width_of;
     use proptest::prelude::*;
 
     fn table(header: &str, cells: &[&str], layout: &Layout) -> Vec<String> {
@@ -314,8 +303,10 @@ mod tests {
     #[test]
     fn rows_beyond_the_scanned_ones_are_clipped() {
         let layout = Layout { scan_rows: 1, ..Layout::default() };
-        assert_eq!(table("", &["abc", "abcd", "日本語é"], &layout)[2..], [" abc", " ab…", " 日本…"]);
+        assert_eq!(table("", &["abc", "abcd", "日本語é"], &layout)[2..], [" abc", " ab…", " 日…"]);
         assert_eq!(table("", &["1", "12.25"], &layout)[2..], [" 1", " …"]);
+        let layout = Layout { measure: Measure::CodePoints, ..layout };
+        assert_eq!(table("", &["abc", "abcd", "日本語é"], &layout)[2..], [" abc", " ab…", " 日本…"]);
     }
 
     #[test]
@@ -349,13 +340,26 @@ mod tests {
         assert_eq!(table.render(&layout), "  h  \n ----\n 1000\n     \n");
     }
 
+    /// Names of one, two and no columns a character, shortened and whole: all lines are as wide as the dashes.
     #[test]
-    fn shortening() {
-        assert_eq!(clip("abcdef", 4), "abc…");
-        assert_eq!(clip("abcd", 4), "abcd");
-        assert_eq!(clip("ab", 0), "");
-        assert_eq!(shorten("abcdefgh", 5, 2), "ab…gh");
-        assert_eq!(shorten("abcdefgh", 2, 5), "…h");
+    fn lines_are_equally_wide() {
+        let names = ["load", "日本語モデル", "🚀👩‍🔬 run", "e\u{301}te\u{301}", "\u{200b}", "", "größe", "데이터"];
+        for max_width in [0, 3, 4, 5, 6, 7] {
+            for flip in [false, true] {
+                let mut table = Table::new(["Name", "Range"]);
+                for name in names {
+                    let (name, number) = (Cell::tested(name), Cell::tested("12.5"));
+                    table.push(if flip { vec![name.clone(), name] } else { vec![number, name] });
+                }
+                let text = table.render(&Layout { max_width, ..Layout::default() });
+                assert!(
+                    text.lines().all(|line| width_of(line) == width_of(&text[..text.find('\n').unwrap()])),
+                    "{text}"
+                );
+            }
+        }
+        let layout = Layout { scan_rows: 1, ..Layout::default() };
+        assert_eq!(table("", &["abcd", "abcde", "日本語"], &layout)[2..], [" abcd", " abc…", " 日… "]);
     }
 
     fn cells() -> impl Strategy<Value = Vec<Vec<String>>> {
@@ -368,15 +372,15 @@ mod tests {
     }
 
     proptest! {
-        /// Every line is as long as the dashes say, whatever is in it; with separators or without.
+        /// Every line is as wide as the dashes say, whatever is in it; with separators or without.
         #[test]
         fn lines_are_equally_long(rows in cells(), thousands: bool, scan_rows in 0_usize..5, max_width in 0_usize..9) {
             let mut table = Table::new(["Total Time (ns)", "x", ""]);
             for row in &rows {
                 table.push(row.iter().map(Cell::tested).collect());
             }
-            let text = table.render(&Layout { thousands, scan_rows, max_width });
-            let lengths: Vec<usize> = text.lines().map(chars).collect();
+            let text = table.render(&Layout { thousands, scan_rows, max_width, ..Layout::default() });
+            let lengths: Vec<usize> = text.lines().map(width_of).collect();
             prop_assert_eq!(lengths.len(), rows.len() + 2);
             prop_assert!(lengths.iter().all(|length| *length == lengths[0]), "{}", text);
             let widest = text.lines().nth(1).unwrap().split("  ").map(|dashes| dashes.trim().len()).max();
@@ -390,7 +394,7 @@ mod tests {
             for row in &rows {
                 table.push(row.iter().map(Cell::tested).collect());
             }
-            let text = table.render(&Layout { scan_rows: 0, max_width: 0, thousands: false });
+            let text = table.render(&Layout { scan_rows: 0, max_width: 0, measure: Measure::CodePoints, ..Layout::default() });
             let lines: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();
             let mut start = 1;
             for column in 0..3 {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::text::width::width_of;
 use crate::{CategoryStats, GpuActivity, KernelStats, RangeStats, RangeStyle, StreamStats, Times};
 
 fn times(durations: &[u64]) -> Times {
@@ -332,11 +333,81 @@ fn errors_of_the_writer_come_through() {
 }
 
 #[test]
-fn every_report_has_its_row_and_is_in_the_readme() {
-    let readme = include_str!("../../../README.md");
+fn every_report_has_its_row_and_is_in_the_docs() {
+    let docs = concat!(include_str!("../../../docs/options.md"), include_str!("../../../docs/gpu.md"));
     for row in TABLE {
         assert_eq!((row.name.parse(), row.report.name()), (Ok(row.report), row.name));
         let asked_for = ["`", "report=", "+"].map(|before| format!("{before}{}", row.name));
-        assert!(asked_for.iter().any(|text| readme.contains(text)), "{} is not in the README", row.name);
+        assert!(asked_for.iter().any(|text| docs.contains(text)), "{} is not in the docs", row.name);
+    }
+}
+
+/// Of two columns a character, of none, joined, combined, and none at all.
+const WIDE_NAMES: [&str; 8] = [
+    "Module running",
+    "モデルを読み込む",
+    "推論 (batch 64) 日本語のとても長い名前がここにあり、まだまだ続いていきます、最後まで",
+    "🚀 launch",
+    "👩🏽‍🔬👨‍👩‍👧 forward",
+    "cafe\u{301} re\u{301}sume\u{301}",
+    "\u{200b}",
+    "모듈 실행",
+];
+
+fn with_wide_names() -> Summary {
+    let mut summary = of_ranges(WIDE_NAMES.map(|name| range(name, RangeStyle::PushPop, &[1_500_000, 2_500_000])));
+    summary.categories =
+        WIDE_NAMES.map(|name| CategoryStats { category: name.to_owned(), times: times(&[1_500]) }).into();
+    summary.tree = WIDE_NAMES
+        .map(|name| crate::TreeNode {
+            name: name.to_owned(),
+            calls: 2,
+            instances: 2,
+            total_ns: 4_000_000,
+            self_ns: 4_000_000,
+            ..crate::TreeNode::default()
+        })
+        .into();
+    let kernels = WIDE_NAMES.map(|name| KernelStats { name: name.to_owned(), times: times(&[1_500, 2_500]) });
+    summary.gpu = Some(GpuActivity { kernels: kernels.into(), ..GpuActivity::default() });
+    summary
+}
+
+#[test]
+fn lines_of_a_table_are_equally_wide_whatever_the_names() {
+    let summary = with_wide_names();
+    let merged = crate::Summary::merge([summary.clone(), summary.clone()]);
+    for width in [80, 100, 160] {
+        let options = RenderOptions::default().width(width);
+        let mut tables: Vec<String> = [Report::Ranges, Report::Categories, Report::Kernels, Report::Torch]
+            .map(|report| text(&summary, &[report], &options))
+            .into();
+        tables.push(super::merged::merged(&merged, &options).split("\n\n\n").next().unwrap().to_owned());
+        for table in tables {
+            let is_row = |line: &&str| [" 12.5", "  8.000 ms", "---"].iter().any(|part| line.contains(part));
+            let rows: Vec<usize> = table.lines().filter(is_row).map(width_of).collect();
+            assert!(rows.len() > WIDE_NAMES.len() && rows.iter().all(|row| *row == rows[0]), "{rows:?}{table}");
+        }
+    }
+    // The tool itself counts code points.
+    let raw = text(&summary, &[Report::Ranges], &RenderOptions::default().raw_names(true));
+    let lengths: Vec<usize> =
+        raw.lines().filter(|line| line.contains(" 12.5")).map(|line| line.chars().count()).collect();
+    assert!(lengths.len() == WIDE_NAMES.len() && lengths.iter().all(|length| *length == lengths[0]), "{raw}");
+}
+
+#[test]
+fn columns_behind_a_wide_name_stay_in_line() {
+    let summary = with_wide_names();
+    let comparison = crate::Comparison::of(&[("古い", &summary), ("新しい 🚀", &summary)]);
+    for width in [80, 120, 160] {
+        let options = RenderOptions::default().width(width);
+        for table in [text(&summary, &[Report::Tree], &options), super::comparison::comparison(&comparison, &options)] {
+            // What stands before the last per cent sign, which is in a column behind the names where there is room for one.
+            let rows = table.lines().filter(|line| line.contains("12.5%") && !line.contains(':'));
+            let places: Vec<usize> = rows.map(|line| width_of(&line[..line.rfind('%').unwrap()])).collect();
+            assert!(places.len() >= WIDE_NAMES.len() && places.iter().all(|place| *place == places[0]), "{table}");
+            assert!(table.lines().filter(|line| !line.contains(':')).all(|line| width_of(line) <= width), "{table}");
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::activity::{self, NO_ACTIVITY, Tally};
-use super::table::chars;
 use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
+use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
 
 const HEADERS: [&str; 11] = [
@@ -117,7 +117,7 @@ fn table(rows: &[Row]) -> String {
     let on_gpu = rows.iter().filter(|row| row.on_gpu || !any_on_gpu);
     let gpu: u128 = on_gpu.map(|row| u128::from(row.self_gpu_ns)).sum();
 
-    let longest = rows.iter().map(|row| chars(&row.name)).max().unwrap_or(0);
+    let longest = rows.iter().map(|row| width_of(&row.name)).max().unwrap_or(0);
     let width = (longest + BESIDE_NAME).min(MAX_NAME);
     let widths: [usize; HEADERS.len()] = std::array::from_fn(|column| if column == 0 { width } else { COLUMN });
     let rule = line(&widths, &widths.map(|width| "-".repeat(width)));
@@ -146,7 +146,7 @@ fn table(rows: &[Row]) -> String {
 fn line(widths: &[usize; HEADERS.len()], cells: &[String; HEADERS.len()]) -> String {
     let mut out = String::new();
     for (cell, width) in cells.iter().zip(widths) {
-        out.push_str(&" ".repeat(width.saturating_sub(chars(cell))));
+        out.push_str(&blanks(cell, *width));
         out.push_str(cell);
         out.push_str("  ");
     }
@@ -155,10 +155,7 @@ fn line(widths: &[usize; HEADERS.len()], cells: &[String; HEADERS.len()]) -> Str
 }
 
 fn shortened(name: &str) -> String {
-    if chars(name) < CUT_NAME {
-        return name.to_owned();
-    }
-    name.chars().take(CUT_NAME).chain("...".chars()).collect()
+    if width_of(name) < CUT_NAME { name.to_owned() } else { format!("{}...", cut(name, CUT_NAME)) }
 }
 
 fn share(part_ns: u64, base_ns: u128) -> String {

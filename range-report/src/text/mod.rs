@@ -1,7 +1,8 @@
-//! Names and numbers as people read them: what tables, sentences and pages share.
+//! Names, numbers and their widths as people read them: what tables, sentences and pages share.
 
 pub(crate) mod names;
 pub(crate) mod number;
+pub(crate) mod width;
 
 pub use names::escaped;
 pub(crate) use names::label;

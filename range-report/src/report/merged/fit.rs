@@ -4,9 +4,10 @@ use super::rows::{Line, Rows, Unit};
 use super::{full, slowest};
 use crate::MergedSummary;
 use crate::report::nsys::name_cell;
-use crate::report::table::{Cell, Layout, Table, chars, shorten};
+use crate::report::table::{Cell, Layout, Table};
 use crate::report::{RenderOptions, names};
 use crate::text::number::{human, human_bytes, integer, percent};
+use crate::text::width::{shorten, width_of};
 
 /// Below this a name is no longer told from another: figures give way first.
 const LEAST_NAME: usize = 16;
@@ -64,23 +65,23 @@ fn with_names(
     table: &dyn Fn(&Rows<'_>) -> Table,
     least: usize,
 ) -> Option<String> {
-    let layout = Layout { thousands: options.thousands, scan_rows: 0, max_width: 0 };
+    let layout = Layout { thousands: options.thousands, scan_rows: 0, max_width: 0, ..Layout::default() };
     let text = table(rows).render(&layout);
-    let (width, columns) = (text.lines().next().map_or(0, chars), options.columns());
-    if width <= columns {
+    let excess = text.lines().next().map_or(0, width_of).saturating_sub(options.columns());
+    if excess == 0 {
         return Some(text);
     }
     let longest = rows.lines.iter().map(|line| shown(line, options)).max()?;
-    let aside = rows.lines.iter().map(|line| chars(&line.aside)).max().unwrap_or(0);
-    let room = longest.saturating_sub(width - columns);
+    let aside = rows.lines.iter().map(|line| width_of(&line.aside)).max().unwrap_or(0);
+    let room = longest.saturating_sub(excess);
     (room >= least + aside).then(|| table(&shortened(rows, room, options)).render(&layout))
 }
 
-/// Characters that a name takes when it is printed, with what is said behind it.
+/// Columns that a name takes when it is printed, with what is said behind it.
 fn shown(line: &Line<'_>, options: &RenderOptions) -> usize {
     let name = line.names.last().map_or("", String::as_str);
-    let name = if options.raw_names { chars(name) } else { chars(&names::escaped(name)) };
-    name + chars(&line.aside)
+    let name = if options.raw_names { width_of(name) } else { width_of(&names::escaped(name)) };
+    name + width_of(&line.aside)
 }
 
 fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<'a> {
@@ -88,7 +89,7 @@ fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<
         let mut names = line.names.clone();
         if let Some(name) = names.last_mut() {
             let escaped = if options.raw_names { name.as_str().into() } else { names::escaped(name) };
-            let room = room.saturating_sub(chars(&line.aside)).max(1);
+            let room = room.saturating_sub(width_of(&line.aside)).max(1);
             *name = shorten(&escaped, room, room / 3);
         }
         Line { names, aside: line.aside.clone(), ..*line }
@@ -126,7 +127,7 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
         let mean = ranks.total().checked_div(ranks.len() as u64);
         let mut row = Vec::new();
         row.extend(has(Optional::Share).then(|| known(percent(line.total, rows.base))));
-        row.push(size(Some(line.total), chars(rows.total).max(FIGURE)));
+        row.push(size(Some(line.total), width_of(rows.total).max(FIGURE)));
         row.extend(has(Optional::Count).then(|| Cell::tested(integer(line.count, false))));
         row.extend(has(Optional::Ranks).then(|| Cell::tested(integer(ranks.len() as u64, false))));
         let spread = [ranks.fastest().map(|rank| rank.total), mean];

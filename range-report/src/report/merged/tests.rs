@@ -1,4 +1,4 @@
-use crate::report::table::chars;
+use crate::text::width::width_of;
 use crate::{
     CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary, MergedTable,
     NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions, Sizes, StreamStats, Summary,
@@ -190,7 +190,7 @@ fn lines_are_as_wide_as_there_is_room() {
             let text = printed(&merged, &RenderOptions::default().width(width).style(style));
             // A tree is laid out from 76 columns on.
             let tables = if width < 76 { text.split("Phase Tree").next().unwrap_or("") } else { &text };
-            let widest = tables.lines().map(chars).max();
+            let widest = tables.lines().map(width_of).max();
             assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
             assert!(!text.contains('\u{1b}') && text.contains("Ranges of 3 Processes"), "{text}");
         }
@@ -304,7 +304,7 @@ fn ranges_of_one_name_and_two_styles_are_told_apart_at_80_columns() {
         );
         assert!(rows[1].trim_end().ends_with("request") && has_column == (width > 80), "{text}");
         assert!(!text.contains("other ("), "there is one of it: {text}");
-        assert!(text.lines().all(|line| chars(line) <= width), "{text}");
+        assert!(text.lines().all(|line| width_of(line) <= width), "{text}");
     }
 }
 

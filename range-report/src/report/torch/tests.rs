@@ -33,7 +33,7 @@ fn names_of_52_and_more_are_cut() {
         assert_eq!(shortened(&"x".repeat(length)), expected);
     }
     let text = table(&[row(&"é".repeat(60), [1, 1], [0, 0], 1)]);
-    let lengths: Vec<usize> = text.lines().take(5).map(chars).collect();
+    let lengths: Vec<usize> = text.lines().take(5).map(width_of).collect();
     let length = 55 + 2 + 10 * 14;
     assert_eq!(lengths, [length, length + 1, length, length, length]); // `CUDA time avg` is longer than its column
     assert!(table(&[row("ab", [1, 1], [0, 0], 1)]).starts_with("------  ------------  "));

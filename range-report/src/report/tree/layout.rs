@@ -1,7 +1,7 @@
 //! The columns of the tree, fitted to a width.
 
-use crate::report::table::{chars, shorten};
 use crate::text::number::percent;
+use crate::text::width::{blanks, shorten, width_of};
 
 /// One line, all cells written.
 pub(super) struct Line {
@@ -81,10 +81,10 @@ impl Layout {
             [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
         }
         let marked = std::array::from_fn(|column| lines.iter().any(|line| line.mark(column).is_some()));
-        let mut widths = headers.map(chars);
+        let mut widths = headers.map(width_of);
         for line in lines {
             for (column, cell) in line.cells.iter().enumerate() {
-                widths[column] = widths[column].max(chars(cell) + usize::from(marked[column]));
+                widths[column] = widths[column].max(width_of(cell) + usize::from(marked[column]));
             }
         }
         let mut shown = [true; COLUMNS];
@@ -96,7 +96,7 @@ impl Layout {
             columns.iter().for_each(|&column| shown[column] = known);
         }
         if busy || on_streams {
-            let longest = lines.iter().map(|line| 2 * line.depth + chars(&line.phase)).max().unwrap_or(0);
+            let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).max().unwrap_or(0);
             // The times on streams give way to the exact ones, the total last; alone they stay.
             let [total, own] = ON_STREAMS;
             let beside = [own, total].into_iter().filter(|_| busy && on_streams);
@@ -110,7 +110,8 @@ impl Layout {
         let max_indent = room / 2;
         let mut layout = Self { headers, widths, shown, marked, phase: room, step, max_indent, bar: 0 };
 
-        let needed = lines.iter().map(|line| chars(&layout.lead(line.depth)) + chars(&line.phase)).max().unwrap_or(0);
+        let needed =
+            lines.iter().map(|line| width_of(&layout.lead(line.depth)) + width_of(&line.phase)).max().unwrap_or(0);
         layout.phase = needed.clamp("Phase".len(), room);
         let left = room.saturating_sub(layout.phase + 2);
         if left >= BAR_HEADER.len() {
@@ -144,12 +145,12 @@ impl Layout {
                 continue;
             }
             text.push_str(if column == 0 { " " } else { "  " });
-            text.push_str(&" ".repeat(width.saturating_sub(chars(cell))));
+            text.push_str(&blanks(cell, width));
             text.push_str(cell);
         }
         text.push_str("  ");
         text.push_str(phase);
-        text.push_str(&" ".repeat((self.phase + 2).saturating_sub(chars(phase))));
+        text.push_str(&blanks(phase, self.phase + 2));
         text.push_str(bar);
         out.push_str(text.trim_end_matches(' '));
         out.push('\n');
@@ -158,7 +159,7 @@ impl Layout {
     /// The indented name. The end of a long one is kept: that is where the paths of Rust differ.
     fn phase(&self, line: &Line) -> String {
         let lead = self.lead(line.depth);
-        let room = self.phase.saturating_sub(chars(&lead));
+        let room = self.phase.saturating_sub(width_of(&lead));
         let name = shorten(&line.phase, room, room * 2 / 3);
         lead + &name
     }

@@ -6,9 +6,9 @@ mod shape;
 mod tests;
 mod verdict;
 
-use super::table::chars;
 use super::{NO_RANGE, RenderOptions, TableStyle, activity, names, section};
 use crate::text::number::{human, human_bytes, human_inline, integer, percent};
+use crate::text::width::width_of;
 use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
 use layout::{COLUMNS, Layout, Line};
 use shape::{Entry, Mark, Shape, Way};
@@ -100,7 +100,7 @@ fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
             [what, bytes, time, rate(work), format!("({count} {noun})")]
         })
         .collect();
-    let width = |column: usize| rows.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).max().unwrap_or(0);
     let [what, bytes, time, rate] = [width(0), width(1), width(2), width(3)];
     let line =
         |[a, b, c, d, e]: &[String; 5]| format!(" {a:<what$}  {b:>bytes$} in {c:>time$}  {d:>rate$} GB/s  {e}\n");

@@ -306,7 +306,7 @@ fn deep_phases_say_how_deep_they_are() {
     }
     let text = tree(&summary(vec![inner]), &RenderOptions::default().width(80));
     let line = text.lines().find(|line| line.starts_with(">>")).unwrap();
-    assert!(line.contains("+300 ") && line.ends_with("them all") && chars(line) <= 80, "{line}");
+    assert!(line.contains("+300 ") && line.ends_with("them all") && width_of(line) <= 80, "{line}");
 }
 
 /// Columns make room for long names where there are more than without stream times.

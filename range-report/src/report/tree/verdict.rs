@@ -7,10 +7,9 @@ use super::shape::{Entry, Shape, Way};
 #[cfg(feature = "html")]
 use super::{Explained, Marked};
 use super::{label, share};
-use crate::report::table::{chars, shorten};
-use crate::report::wrap::wrapped;
 use crate::report::{RenderOptions, names};
 use crate::text::number::{human_inline, integer};
+use crate::text::width::{shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
 /// Phases named in a line.
@@ -100,7 +99,7 @@ fn is_polled(node: &TreeNode) -> bool {
 
 /// `what`, and as many of these phases as fit on the line, at least one; nothing where there is none.
 fn line(what: &str, shape: &Shape, phases: &[(usize, u64)], whole: u128, options: &RenderOptions) -> String {
-    let room = options.columns().saturating_sub(chars(what) + AROUND_NAME).min(MAX_NAME);
+    let room = options.columns().saturating_sub(width_of(what) + AROUND_NAME).min(MAX_NAME);
     let phases = phases.iter().map(|&(index, own_ns)| {
         let name = name(shape, index, phases, room, options);
         format!("{name} {} ({})", human_inline(own_ns), share(own_ns, whole))
@@ -114,7 +113,7 @@ fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptio
     for part in parts {
         if line.is_empty() {
             line = format!("{what}{part}");
-        } else if chars(&line) + chars(&part) + 2 <= options.columns() {
+        } else if width_of(&line) + width_of(&part) + 2 <= options.columns() {
             line = format!("{line}, {part}");
         } else {
             break;
@@ -131,7 +130,7 @@ fn name(shape: &Shape, index: usize, phases: &[(usize, u64)], room: usize, optio
         let between = if is_parent { " > " } else { " > … > " };
         shorten(&label_of(ancestor), room / 3, room / 6) + between
     });
-    let room = room.saturating_sub(chars(&place));
+    let room = room.saturating_sub(width_of(&place));
     place + &shorten(&label_of(index), room, room / 2)
 }
 
@@ -192,7 +191,7 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         let name = if options.raw_names { name } else { names::escaped(&name).into_owned() };
         let figures =
             format!(" {} (mean of {})", human_inline(*mean), integer(range.times.instances, options.thousands));
-        let room = options.columns().saturating_sub(chars(WHAT) + chars(&figures)).min(MAX_NAME);
+        let room = options.columns().saturating_sub(width_of(WHAT) + width_of(&figures)).min(MAX_NAME);
         shorten(&name, room, room / 2) + &figures
     });
     listed(WHAT, rows, options)

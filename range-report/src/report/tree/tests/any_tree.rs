@@ -42,7 +42,7 @@ proptest! {
         let summary = Summary { elapsed_ns: 1, ranges, ..summary(roots) };
         let text = tree(&summary, &RenderOptions::default().width(width));
         for line in text.lines() {
-            prop_assert!(chars(line) <= width, "{}", text);
+            prop_assert!(width_of(line) <= width, "{}", text);
             prop_assert_eq!(line.trim_end_matches(' '), line);
         }
     }

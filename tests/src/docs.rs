@@ -1,0 +1,20 @@
+//! The README and the pages in `docs/` as doctests: each snippet of Rust is compiled, and run unless it says `no_run`.
+
+macro_rules! page {
+    ($name:ident, $path:literal) => {
+        #[doc = include_str!(concat!("../../", $path))]
+        struct $name;
+    };
+}
+
+page!(Readme, "README.md");
+page!(Async, "docs/async.md");
+page!(Compare, "docs/compare.md");
+page!(Cost, "docs/cost.md");
+page!(Fields, "docs/fields.md");
+page!(Files, "docs/files.md");
+page!(Gpu, "docs/gpu.md");
+page!(Index, "docs/README.md");
+page!(Limits, "docs/limits.md");
+page!(Nsight, "docs/nsight.md");
+page!(Options, "docs/options.md");

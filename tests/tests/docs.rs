@@ -1,0 +1,166 @@
+//! The README and the pages in `docs/` name what exists: files, anchors, examples, tests, settings and methods. Their snippets of Rust
+//! are doctests (`tests/src/docs.rs`).
+
+mod scenario;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use scenario::{SUBSCRIBER, command, outcome};
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The README and all pages, with their text.
+fn pages() -> Vec<(PathBuf, String)> {
+    let folder = fs::read_dir(root().join("docs")).expect("docs");
+    let pages =
+        folder.map(|entry| entry.expect("an entry").path()).filter(|path| path.extension() == Some("md".as_ref()));
+    let read = |path: PathBuf| fs::read_to_string(&path).map(|text| (path, text)).expect("a page");
+    std::iter::once(root().join("README.md")).chain(pages).map(read).collect()
+}
+
+/// What follows each `before` in a text, up to a character that is not accepted.
+fn after<'a>(text: &'a str, before: &'a str, accepts: fn(char) -> bool) -> impl Iterator<Item = &'a str> {
+    let rest = text.match_indices(before).map(|(at, _)| &text[at + before.len()..]);
+    rest.map(move |rest| rest.split(|letter| !accepts(letter)).next().unwrap_or_default())
+}
+
+/// A word of a name of an example, a test or a path.
+fn in_name(letter: char) -> bool {
+    letter.is_alphanumeric() || "_-./".contains(letter)
+}
+
+/// A value of an environment variable, as a shell ends it; a comma inside it belongs to it.
+fn in_value(letter: char) -> bool {
+    !letter.is_whitespace() && !"`\"')|".contains(letter)
+}
+
+/// Lines of prose: not in a fenced block, a table, a heading, or a line of HTML.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut fenced = false;
+    text.lines().filter(move |line| {
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        !fenced && !fence && !line.starts_with(['|', '<', '#']) && !line.trim_start().starts_with('<')
+    })
+}
+
+/// GitHub's anchor of a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().chars();
+    let kept = kept.filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    for (page, text) in pages() {
+        let links = after(&text, "](", |letter| letter != ')').filter(|link| !link.contains("://"));
+        let pictures = ["src=\"", "srcset=\""].into_iter().flat_map(|name| after(&text, name, |letter| letter != '"'));
+        for link in links.chain(pictures) {
+            let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
+            let target = if file.is_empty() { page.clone() } else { page.parent().expect("a folder").join(file) };
+            assert!(target.exists(), "{}: {link}", page.display());
+            let Some(heading) = heading else { continue };
+            let target = fs::read_to_string(&target).expect("a page");
+            let mut headings = target.lines().filter(|line| line.starts_with('#')).map(anchor);
+            assert!(headings.any(|anchor| anchor == heading), "{}: {link}", page.display());
+        }
+    }
+}
+
+#[test]
+fn examples_tests_and_paths_exist() {
+    for (page, text) in pages() {
+        let exists = |path: String| assert!(root().join(&path).exists(), "{}: {path}", page.display());
+        for before in ["--example ", "target/release/examples/"] {
+            after(&text, before, in_name).for_each(|name| exists(format!("examples/examples/{name}.rs")));
+        }
+        after(&text, "--test ", in_name).for_each(|name| exists(format!("tests/tests/{name}.rs")));
+        after(&text, "--bench ", in_name).for_each(|name| exists(format!("tests/benches/{name}.rs")));
+        for folder in ["`tests/", "`examples/", "bash tests/"] {
+            let start = folder.trim_start_matches('`').trim_start_matches("bash ");
+            after(&text, folder, in_name).for_each(|path| exists(format!("{start}{path}")));
+        }
+    }
+}
+
+/// What the library says to a value of one of its variables.
+fn complaints(variable: &str, value: &str) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs");
+    fs::create_dir_all(&folder).expect("a folder");
+    outcome(command("async-re-entry", SUBSCRIBER).env(variable, value).current_dir(&folder)).stderr
+}
+
+#[test]
+fn settings_are_understood() {
+    let mut settings = BTreeSet::new();
+    for (_, text) in &pages() {
+        for variable in ["TRACING_GPU", "TRACING_GPU_FILTER"] {
+            let before = format!("{variable}=");
+            settings.extend(after(text, &before, in_value).map(|value| (variable, value.to_owned())));
+        }
+    }
+    assert!(settings.len() > 10, "{settings:?}");
+    for (variable, value) in settings.iter().filter(|(_, value)| !value.is_empty()) {
+        let said = complaints(variable, value);
+        let refused = ["is not known", "cannot be", "is given twice", "needs a value", "is not a filter"];
+        assert!(!refused.iter().any(|words| said.contains(words)), "{variable}={value}: {said}");
+    }
+}
+
+/// The text of all files in a folder and below it.
+fn sources(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries
+        .map(|path| if path.is_dir() { sources(&path) } else { fs::read_to_string(path).expect("a source") })
+        .collect()
+}
+
+#[test]
+fn the_table_of_options_is_whole() {
+    let page = fs::read_to_string(root().join("docs/options.md")).expect("the page");
+    let table = page.split("\n## ").find(|section| section.starts_with("All options")).expect("the table");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+
+    // Keys are the words in code before `=` in the second column; `off` stands alone.
+    let column = |row: &str| row.split(" | ").nth(1).unwrap_or_default().to_owned();
+    let key = |row: &&str| {
+        let code = column(row).strip_prefix('`')?.split('`').next()?.to_owned();
+        Some(code.split('=').next()?.to_owned())
+    };
+    let listed: BTreeSet<String> = rows.iter().filter_map(key).collect();
+    let said = complaints("TRACING_GPU", "no-such-key");
+    let allowed = said.split("allowed are ").nth(1).and_then(|rest| rest.lines().next()).expect("the keys");
+    let allowed: BTreeSet<String> = allowed.replace(" and ", ", ").split(", ").map(str::to_owned).collect();
+    assert_eq!(listed, allowed);
+
+    let sources = sources(&root().join("tracing-gpu/src"));
+    let named: Vec<&str> = rows.iter().filter_map(|row| after(row, "| `.", in_name).next()).collect();
+    assert!(named.len() > 15, "{named:?}");
+    for method in named {
+        assert!(sources.contains(&format!("pub fn {method}(mut self")), "{method}");
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_lines_are() {
+    let all = pages();
+    let (_, readme) = &all[0];
+    let words = readme.split_whitespace().count();
+    assert!(words <= 1_300, "{words} words");
+    for block in after(readme, "```text\n", |letter| letter != '`') {
+        assert!(block.lines().all(|line| line.chars().count() <= 100), "{block}");
+    }
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    let oldest = after(&manifest, "rust-version = \"", |letter| letter != '"').next().expect("a version");
+    assert!(readme.contains(&format!("Rust {oldest}")), "the README says which Rust it needs: {oldest}");
+    for (page, text) in &all {
+        for line in prose(text).filter(|line| !line.contains("](")) {
+            assert!(line.chars().count() <= 120, "{}: {line}", page.display());
+        }
+    }
+}
