@@ -135,16 +135,11 @@ mod collector;
 mod collector;
 mod config;
 mod drain;
-mod files;
-mod identity;
-mod init;
 mod outputs;
 mod page;
-mod path;
 mod process;
 mod profiler;
 mod record;
-mod replace;
 mod samples;
 mod session;
 #[cfg(feature = "signals")]
@@ -159,11 +154,8 @@ mod thread;
 mod tier;
 mod timeline;
 
-use range_report::summary;
-
 pub use config::{ConfigError, Domain, Gpu, Output};
-pub use init::{Guard, init};
-pub use profiler::{Profiler, ProfilerBuilder};
+pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
 pub use range_report::{

@@ -1,40 +1,28 @@
 //! The GPU's work in the tables of Nsight Systems.
 //!
-//! The generation of 2021 knew kernels, memory operations and API calls; what came later keeps its columns in that style.
+//! The generation of 2021 knew kernels, memory operations and API calls; what came later keeps its columns in that
+//! style.
 
 use std::cmp::Reverse;
 
 use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY};
 use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
 use super::table::{Cell, Layout, Table};
-use super::{RenderOptions, Report, TableStyle, names, section};
+use super::{RenderOptions, TableStyle, names, section};
 use crate::text::number::Rounding;
-use crate::{GpuActivity, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
+use crate::{ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
 
 /// A table, or the sentence on why there is none.
 pub(crate) type Made = Result<Table, &'static str>;
 
-/// The table of one of these reports alone; `None` for another report.
-pub(crate) fn table(summary: &Summary, report: Report, options: &RenderOptions) -> Option<Made> {
-    let make = match report {
-        Report::Kernels => make_kernels,
-        Report::MemTime => make_memory_time,
-        Report::MemSize => make_memory_size,
-        Report::Api => make_calls,
-        Report::GpuProjection => make_projection,
-        Report::RangeKernels => make_range_kernels,
-        _ => return None,
-    };
-    Some(summary.gpu.as_ref().ok_or(NO_ACTIVITY).and_then(|gpu| make(gpu, options)))
-}
-
 /// `Kernels`.
 pub(crate) fn kernels(summary: &Summary, options: &RenderOptions) -> String {
     let titles = [" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):", "CUDA Kernel Statistics:"];
-    report(summary, titles, options, make_kernels)
+    report(titles, make_kernels(summary, options), options)
 }
 
-fn make_kernels(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+pub(super) fn make_kernels(summary: &Summary, options: &RenderOptions) -> Made {
+    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let rows = gpu.kernels.iter().map(|kernel| (kernel.name.as_str(), &kernel.times));
     time_table(rows, ["Instances", "Name"], options).ok_or(NO_KERNEL)
 }
@@ -45,10 +33,11 @@ pub(crate) fn memory_time(summary: &Summary, options: &RenderOptions) -> String 
         " ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):",
         "CUDA Memory Operation Statistics (by time):",
     ];
-    report(summary, titles, options, make_memory_time)
+    report(titles, make_memory_time(summary, options), options)
 }
 
-fn make_memory_time(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+pub(super) fn make_memory_time(summary: &Summary, options: &RenderOptions) -> Made {
+    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let count = match options.style {
         TableStyle::Current => "Count",
         TableStyle::Legacy => "Operations",
@@ -60,10 +49,11 @@ fn make_memory_time(gpu: &GpuActivity, options: &RenderOptions) -> Made {
 /// `Api`.
 pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
     let titles = [" ** CUDA API Summary (cuda_api_sum):", "CUDA API Statistics:"];
-    report(summary, titles, options, make_calls)
+    report(titles, make_calls(summary, options), options)
 }
 
-fn make_calls(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+pub(super) fn make_calls(summary: &Summary, options: &RenderOptions) -> Made {
+    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let calls = gpu.calls.as_ref().ok_or(NO_CALL_RECORDED)?;
     let rows = calls.iter().map(|call| (activity::nsys_call(&call.name), &call.times));
     time_table(rows, ["Num Calls", "Name"], options).ok_or(NO_CALL)
@@ -75,10 +65,11 @@ pub(crate) fn memory_size(summary: &Summary, options: &RenderOptions) -> String 
         " ** CUDA GPU MemOps Summary (by Size) (cuda_gpu_mem_size_sum):",
         "CUDA Memory Operation Statistics (by size in KiB):",
     ];
-    report(summary, titles, options, make_memory_size)
+    report(titles, make_memory_size(summary, options), options)
 }
 
-fn make_memory_size(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+pub(super) fn make_memory_size(summary: &Summary, options: &RenderOptions) -> Made {
+    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let mut rows: Vec<(String, &Sizes)> = gpu
         .memory
         .iter()
@@ -93,10 +84,11 @@ fn make_memory_size(gpu: &GpuActivity, options: &RenderOptions) -> Made {
 pub(crate) fn projection(summary: &Summary, options: &RenderOptions) -> String {
     let titles =
         [" ** NVTX GPU Projection Summary (nvtx_gpu_proj_sum):", "NVTX Range Statistics (projected onto the GPU):"];
-    report(summary, titles, options, make_projection)
+    report(titles, make_projection(summary, options), options)
 }
 
-fn make_projection(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+pub(super) fn make_projection(summary: &Summary, options: &RenderOptions) -> Made {
+    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let mut rows: Vec<(Option<String>, &ProjectionStats)> = gpu
         .projections
         .iter()
@@ -112,10 +104,11 @@ fn make_projection(gpu: &GpuActivity, options: &RenderOptions) -> Made {
 /// `RangeKernels`.
 pub(crate) fn range_kernels(summary: &Summary, options: &RenderOptions) -> String {
     let titles = [" ** NVTX Range Kernel Summary (nvtx_kern_sum):", "CUDA Kernel Statistics (by NVTX range):"];
-    report(summary, titles, options, make_range_kernels)
+    report(titles, make_range_kernels(summary, options), options)
 }
 
-fn make_range_kernels(gpu: &GpuActivity, options: &RenderOptions) -> Made {
+pub(super) fn make_range_kernels(summary: &Summary, options: &RenderOptions) -> Made {
+    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let mut rows: Vec<(Option<String>, &RangeKernelStats)> =
         gpu.range_kernels.iter().filter(|row| row.times.instances > 0).map(|row| (range_label(row), row)).collect();
     rows.sort_by(|(a, x), (b, y)| {
@@ -132,17 +125,12 @@ fn range_label(row: &RangeKernelStats) -> Option<String> {
 }
 
 /// The envelope; in place of a table the sentence on why there is none.
-fn report(
-    summary: &Summary,
-    [current, legacy]: [&str; 2],
-    options: &RenderOptions,
-    make: impl FnOnce(&GpuActivity, &RenderOptions) -> Made,
-) -> String {
+fn report([current, legacy]: [&str; 2], made: Made, options: &RenderOptions) -> String {
     let title = match options.style {
         TableStyle::Current => current,
         TableStyle::Legacy => legacy,
     };
-    match summary.gpu.as_ref().ok_or(NO_ACTIVITY).and_then(|gpu| make(gpu, options)) {
+    match made {
         Ok(table) => section(title, &table.render(&Layout::as_nsight(options))),
         Err(sentence) => section(title, sentence),
     }

@@ -81,21 +81,25 @@ pub enum Report {
     /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
     /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
     Ranges,
-    /// Nested phases in order of first entry, with the time that each spent itself. Where CUPTI recorded what they launched, `GPU busy` is how long any of it
-    /// ran, and below the tree is what was copied; where they were timed on streams, `GPU total` is that, or `Stream` beside the other.
+    /// Nested phases in order of first entry, with the time that each spent itself. Where CUPTI recorded what they
+    /// launched, `GPU busy` is how long any of it ran, and below the tree is what was copied; where they were timed on
+    /// streams, `GPU total` is that, or `Stream` beside the other.
     Tree,
     /// Sums over the span field `nvtx.category`.
     Categories,
-    /// GPU activities and API calls as `nvprof` printed them: columns of fixed width, times in five digits, averages rounded down. Names of functions lose
-    /// the version of their interface (`cuMemAlloc` for `cuMemAlloc_v2`). Needs CUPTI.
+    /// GPU activities and API calls as `nvprof` printed them: columns of fixed width, times in five digits, averages
+    /// rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for `cuMemAlloc_v2`). Needs
+    /// CUPTI.
     Nvprof,
-    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` is without the calls made in it, which have rows of
-    /// their own; but the time of those that only ask the driver for something, as `cuCtxGetCurrent` does, is in both where no stream is timed, since nobody is told in which span
-    /// they were made. Its `Self CUDA` is the sum of what was launched directly in it. `Self CUDA %` is of the sum over all operations. A copy is `Memcpy HtoD`,
-    /// without the `(Pageable -> Device)` that torch adds: the kinds of memory are not in the summary. Needs CUPTI.
+    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` is without
+    /// the calls made in it, which have rows of their own; but the time of those that only ask the driver for
+    /// something, as `cuCtxGetCurrent` does, is in both where no stream is timed, since nobody is told in which span
+    /// they were made. Its `Self CUDA` is the sum of what was launched directly in it. `Self CUDA %` is of the sum over
+    /// all operations. A copy is `Memcpy HtoD`, without the `(Pageable -> Device)` that torch adds: the kinds of memory
+    /// are not in the summary. Needs CUPTI.
     Torch,
-    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare names, as in [`Ranges`](Self::Ranges);
-    /// Nsight Systems since 2023 puts a colon before them. Needs CUPTI.
+    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare
+    /// names, as in [`Ranges`](Self::Ranges); Nsight Systems since 2023 puts a colon before them. Needs CUPTI.
     GpuProjection,
     /// Kernels: `cuda_gpu_kern_sum` of `nsys stats`. Needs CUPTI.
     Kernels,
@@ -103,12 +107,13 @@ pub enum Report {
     MemTime,
     /// Copies and sets by size: `cuda_gpu_mem_size_sum` of `nsys stats`. Needs CUPTI.
     MemSize,
-    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`, its names with the `_v2` of the driver's functions. Needs CUPTI.
+    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`, its names with the `_v2` of the driver's functions. Needs
+    /// CUPTI.
     Api,
     /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
-    /// The kernels and copies that together make nine tenths of all GPU time, and the API calls that make as much of theirs; see
-    /// [`RenderOptions::hot_share`]. Needs CUPTI.
+    /// The kernels and copies that together make nine tenths of all GPU time, and the API calls that make as much of
+    /// theirs; see [`RenderOptions::hot_share`]. Needs CUPTI.
     Hot,
 }
 
@@ -121,20 +126,16 @@ impl Report {
     /// let names: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
     /// assert_eq!(names[..4], ["ranges", "tree", "categories", "nvprof"]);
     /// ```
-    pub const ALL: &'static [Self] = &[
-        Self::Ranges,
-        Self::Tree,
-        Self::Categories,
-        Self::Nvprof,
-        Self::Torch,
-        Self::GpuProjection,
-        Self::Kernels,
-        Self::MemTime,
-        Self::MemSize,
-        Self::Api,
-        Self::RangeKernels,
-        Self::Hot,
-    ];
+    pub const ALL: &'static [Self] = &{
+        let mut all = [Self::Ranges; TABLE.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = TABLE[index].report;
+            assert!(all[index] as usize == index, "the rows stand in the order in which the reports are declared");
+            index += 1;
+        }
+        all
+    };
 
     /// The name by which configuration asks for it.
     ///
@@ -143,33 +144,69 @@ impl Report {
     /// ```
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ranges => "ranges",
-            Self::Tree => "tree",
-            Self::Categories => "categories",
-            Self::Nvprof => "nvprof",
-            Self::Torch => "torch",
-            Self::GpuProjection => "gpu_projection",
-            Self::Kernels => "kernels",
-            Self::MemTime => "mem_time",
-            Self::MemSize => "mem_size",
-            Self::Api => "api",
-            Self::RangeKernels => "range_kernels",
-            Self::Hot => "hot",
-        }
+        self.row().name
     }
 
     /// Whether it is made from what CUPTI records.
     #[must_use]
     pub const fn needs_activity(self) -> bool {
-        !matches!(self, Self::Ranges | Self::Tree | Self::Categories)
+        !matches!(self.row().needs, Needs::Spans)
     }
 
     /// Whether it is made from single calls of the CUDA API.
     #[must_use]
     pub const fn needs_calls(self) -> bool {
-        matches!(self, Self::Nvprof | Self::Torch | Self::Api | Self::Hot)
+        matches!(self.row().needs, Needs::Calls)
     }
+
+    /// Its row: the reports are declared in the order of the table.
+    const fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+}
+
+/// What makes a report.
+struct Row {
+    report: Report,
+    /// Its name in the configuration.
+    name: &'static str,
+    needs: Needs,
+    text: MakeText,
+    /// For `export::csv`; `None` for a report that is not one table.
+    table: Option<MakeTable>,
+}
+
+type MakeText = fn(&Summary, &RenderOptions) -> String;
+type MakeTable = fn(&Summary, &RenderOptions) -> cuda::Made;
+
+/// What a report is made from.
+enum Needs {
+    /// What the spans tell.
+    Spans,
+    /// The GPU's work, which CUPTI records.
+    Activity,
+    /// Single calls of the CUDA API beside it, which CUPTI records too.
+    Calls,
+}
+
+/// Every report, in the order in which they read best. To add one, write its functions, and add a variant and a row.
+const TABLE: &[Row] = &[
+    row(Report::Ranges, "ranges", Needs::Spans, ranges, Some(tables::ranges)),
+    row(Report::Tree, "tree", Needs::Spans, tree::tree, Some(tables::tree)),
+    row(Report::Categories, "categories", Needs::Spans, categories::categories, Some(tables::categories)),
+    row(Report::Nvprof, "nvprof", Needs::Calls, nvprof::nvprof, None),
+    row(Report::Torch, "torch", Needs::Calls, torch::torch, None),
+    row(Report::GpuProjection, "gpu_projection", Needs::Activity, cuda::projection, Some(cuda::make_projection)),
+    row(Report::Kernels, "kernels", Needs::Activity, cuda::kernels, Some(cuda::make_kernels)),
+    row(Report::MemTime, "mem_time", Needs::Activity, cuda::memory_time, Some(cuda::make_memory_time)),
+    row(Report::MemSize, "mem_size", Needs::Activity, cuda::memory_size, Some(cuda::make_memory_size)),
+    row(Report::Api, "api", Needs::Calls, cuda::calls, Some(cuda::make_calls)),
+    row(Report::RangeKernels, "range_kernels", Needs::Activity, cuda::range_kernels, Some(cuda::make_range_kernels)),
+    row(Report::Hot, "hot", Needs::Calls, hot::hot, None),
+];
+
+const fn row(report: Report, name: &'static str, needs: Needs, text: MakeText, table: Option<MakeTable>) -> Row {
+    Row { report, name, needs, text, table }
 }
 
 impl fmt::Display for Report {
@@ -264,8 +301,8 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does. Why there is nothing is said once, under the
-/// titles of all reports that lack the same.
+/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does. Why
+/// there is nothing is said once, under the titles of all reports that lack the same.
 ///
 /// The text is written with a single call, so that threads which write to the same place do not cut through it.
 ///
@@ -291,7 +328,7 @@ pub fn render(
     options: &RenderOptions,
     out: &mut impl io::Write,
 ) -> io::Result<()> {
-    let mut text = joined(reports.iter().map(|report| report_text(summary, *report, options)));
+    let mut text = joined(reports.iter().map(|report| (report.row().text)(summary, options)));
     text += &footer::footer(summary, reports, options);
     out.write_all(text.as_bytes())
 }
@@ -317,8 +354,8 @@ impl Summary {
     }
 }
 
-/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line. (`nvprof` has its own two lines for a title,
-/// with no empty line after them.)
+/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line. (`nvprof`
+/// has its own two lines for a title, with no empty line after them.)
 ///
 /// ```
 /// use range_report::{RenderOptions, Report, Summary, TableStyle, report};
@@ -339,24 +376,11 @@ pub fn render_one(
     options: &RenderOptions,
     out: &mut impl io::Write,
 ) -> io::Result<()> {
-    out.write_all(report_text(summary, report, options).as_bytes())
+    out.write_all((report.row().text)(summary, options).as_bytes())
 }
 
-fn report_text(summary: &Summary, report: Report, options: &RenderOptions) -> String {
-    match report {
-        Report::Ranges => nsys::ranges(summary, options) + &streams::streams(summary, options),
-        Report::Tree => tree::tree(summary, options),
-        Report::Categories => categories::categories(summary, options),
-        Report::Nvprof => nvprof::nvprof(summary, options),
-        Report::Torch => torch::torch(summary, options),
-        Report::GpuProjection => cuda::projection(summary, options),
-        Report::Kernels => cuda::kernels(summary, options),
-        Report::MemTime => cuda::memory_time(summary, options),
-        Report::MemSize => cuda::memory_size(summary, options),
-        Report::Api => cuda::calls(summary, options),
-        Report::RangeKernels => cuda::range_kernels(summary, options),
-        Report::Hot => hot::hot(summary, options),
-    }
+fn ranges(summary: &Summary, options: &RenderOptions) -> String {
+    nsys::ranges(summary, options) + &streams::streams(summary, options)
 }
 
 /// One report behind the other. Why there is nothing in several is said once, under the titles of all of them.

@@ -20,11 +20,11 @@ pub(super) const HOT_SHARE: f64 = 0.9;
 pub struct RenderOptions {
     /// Layout of the statistics.
     pub style: TableStyle,
-    /// Separate thousands with commas, as Nsight Systems does in an English locale (and not in the `C` locale). Default:
-    /// yes.
+    /// Separate thousands with commas, as Nsight Systems does in an English locale (and not in the `C` locale).
+    /// Default: yes.
     pub thousands: bool,
-    /// Columns for the tree, merged tables and the footer: long names are shortened, and a wide tree has bars. The figures alone take
-    /// about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
+    /// Columns for the tree, merged tables and the footer: long names are shortened, and a wide tree has bars. The
+    /// figures alone take about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
     pub width: usize,
     /// Print names as they are, control characters included, as Nsight Systems does, and lay its tables out as it does: it counts code points, so wide
     /// characters misalign them. Meant for comparing texts: on a terminal such names can do anything. Default: no, and columns are counted.
@@ -86,8 +86,8 @@ impl RenderOptions {
         self
     }
 
-    /// Sets the part of the whole that the rows of [`Report::Hot`] make together: from 0, the first row only, to 1, all of them. What is beyond is brought
-    /// within; what is no number changes nothing.
+    /// Sets the part of the whole that the rows of [`Report::Hot`] make together: from 0, the first row only, to 1, all
+    /// of them. What is beyond is brought within; what is no number changes nothing.
     ///
     /// ```
     /// use range_report::RenderOptions;

@@ -1,8 +1,9 @@
 //! The tables behind the reports, for programs: names as they are, numbers without separators, in the current style.
 
+use super::cuda::Made;
 use super::nsys::Columns;
 use super::table::{Cell, Table};
-use super::{RenderOptions, Report, categories, cuda, names, nsys, streams};
+use super::{RenderOptions, Report, categories, names, nsys, streams};
 use crate::{Summary, TreeNode};
 
 /// How the cells of a file are written.
@@ -10,16 +11,20 @@ fn plain() -> RenderOptions {
     RenderOptions::default().thousands(false).raw_names(true)
 }
 
-/// The table behind a report; `None` for a report that is no single table, and a sentence where the table cannot be made.
-pub(crate) fn table(summary: &Summary, report: Report) -> Option<cuda::Made> {
-    let table = match report {
-        Report::Ranges => nsys::table(summary, &plain()),
-        Report::Tree => tree(summary),
-        Report::Categories => categories::table(summary, &plain())
-            .unwrap_or_else(|| nsys::statistics_table(&[], &Columns::of_ranges(&["Category"]), &plain())),
-        of_gpu => return cuda::table(summary, of_gpu, &plain()),
-    };
-    Some(Ok(table))
+/// The table behind a report; `None` for a report that is not one table, and a sentence where the table cannot be made.
+pub(crate) fn table(summary: &Summary, report: Report) -> Option<Made> {
+    report.row().table.map(|table| table(summary, &plain()))
+}
+
+/// [`Report::Ranges`].
+pub(super) fn ranges(summary: &Summary, options: &RenderOptions) -> Made {
+    Ok(nsys::table(summary, options))
+}
+
+/// [`Report::Categories`]. Without a category it has headers alone.
+pub(super) fn categories(summary: &Summary, options: &RenderOptions) -> Made {
+    let table = categories::table(summary, options);
+    Ok(table.unwrap_or_else(|| nsys::statistics_table(&[], &Columns::of_ranges(&["Category"]), options)))
 }
 
 /// The second table of [`Report::Ranges`].
@@ -28,8 +33,8 @@ pub(crate) fn stream_table(summary: &Summary) -> Table {
         .unwrap_or_else(|| nsys::statistics_table(&[], &Columns::of_ranges(&["Range", "Stream"]), &plain()))
 }
 
-/// The phase tree, a row a node in the order of printing; nothing is folded.
-fn tree(summary: &Summary) -> Table {
+/// [`Report::Tree`]: a row for each node in the order of printing; nothing is folded.
+pub(super) fn tree(summary: &Summary, _: &RenderOptions) -> Made {
     let mut table = Table::new([
         "Depth",
         "Calls",
@@ -56,5 +61,5 @@ fn tree(summary: &Summary) -> Table {
         row.push(Cell::text(names::label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned())));
         table.push(row);
     }
-    table
+    Ok(table)
 }

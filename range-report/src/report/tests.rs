@@ -332,6 +332,16 @@ fn errors_of_the_writer_come_through() {
     assert_eq!((error.kind(), out.0), (io::ErrorKind::StorageFull, 1));
 }
 
+#[test]
+fn every_report_has_its_row_and_is_in_the_docs() {
+    let docs = concat!(include_str!("../../../docs/options.md"), include_str!("../../../docs/gpu.md"));
+    for row in TABLE {
+        assert_eq!((row.name.parse(), row.report.name()), (Ok(row.report), row.name));
+        let asked_for = ["`", "report=", "+"].map(|before| format!("{before}{}", row.name));
+        assert!(asked_for.iter().any(|text| docs.contains(text)), "{} is not in the docs", row.name);
+    }
+}
+
 /// Of two columns a character, of none, joined, combined, and none at all.
 const WIDE_NAMES: [&str; 8] = [
     "Module running",

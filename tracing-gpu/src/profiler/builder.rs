@@ -1,16 +1,19 @@
 //! How a profiler is set up.
 
+use std::path::PathBuf;
+
+use range_report::{Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
-use super::{Inner, Profiler, complain};
+use super::{Inner, Profiler, complain, environment};
 use crate::config::{Config, ConfigError, Domain, Gpu, Output};
-use crate::report::{Report, TableStyle};
+use crate::outputs;
 
 /// Sets up a [`Profiler`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is measured until `build`"]
 pub struct ProfilerBuilder {
-    pub(crate) config: Config,
+    config: Config,
 }
 
 impl ProfilerBuilder {
@@ -20,7 +23,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether durations are measured and counted. Without, spans only become NVTX ranges and nothing is printed. Default: yes.
+    /// Whether durations are measured and counted. Without, spans only become NVTX ranges and nothing is printed.
+    /// Default: yes.
     pub fn statistics(mut self, on: bool) -> Self {
         self.config.statistics = on;
         self
@@ -62,35 +66,41 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. Where it shuts down
-    /// gracefully on these signals by itself, leave this off: the guard prints then. One more, a second later or more, ends it at once. Default: no.
+    /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. Where
+    /// it shuts down gracefully on these signals by itself, leave this off: the guard prints then. One more, a second
+    /// later or more, ends it at once. Default: no.
     ///
-    /// A signal that the program ignores when the first such profiler is built stays ignored (on Linux, which tells): so `trap '' INT TERM` of a shell works, and a shell
-    /// script's commands in the background live through Ctrl-C.
+    /// A signal that the program ignores when the first such profiler is built stays ignored (on Linux, which tells):
+    /// so `trap '' INT TERM` of a shell works, and a shell script's commands in the background live through Ctrl-C.
     #[cfg(feature = "signals")]
     pub fn on_signal(mut self, on: bool) -> Self {
         self.config.on_signal = on;
         self
     }
 
-    /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact as long as it lasts; when it is
-    /// spent, rows without one print `-`. Default: 64 MiB.
+    /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact as long as it
+    /// lasts; when it is spent, rows without one print `-`. Default: 64 MiB.
     pub fn sample_budget(mut self, bytes: usize) -> Self {
         self.config.sample_budget = bytes;
         self
     }
 
-    /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's buffers and those that wait to be read, launches and instances of
-    /// ranges whose operations have not all come, and what threads note of their launches until that is collected, ten times a second. What does not fit is
-    /// counted, and the report says so. Used only where kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
+    /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
+    /// buffers and those that wait to be read, launches and instances of ranges whose operations have not all come, and
+    /// what threads note of their launches until that is collected, ten times a second. What does not fit is counted,
+    /// and the report says so. Used only where kernels, copies or API calls are recorded. Default: 256 MiB, at least 32
+    /// MiB.
     ///
     /// Beside it there is what does not grow with the number of launches:
-    /// - rows of tables: one for each kernel, function and direction, for each kernel by range and thread, and for each node of the tree, with at most 8 KiB for
-    ///   each device that its work ran on. There are at most 65,536 nodes, and as many names of kernels, each kept once; further ones share a row. Single durations
-    ///   are in [`sample_budget`](Self::sample_budget);
+    /// - rows of tables: one for each kernel, function and direction, for each kernel by range and thread, and for each
+    ///   node of the tree, with at most 8 KiB for each device that its work ran on. There are at most 65,536 nodes, and
+    ///   as many names of kernels, each kept once; further ones share a row. Single durations are in
+    ///   [`sample_budget`](Self::sample_budget);
     /// - for an instance that waits, 16 bytes for each kernel by name that was launched in it;
-    /// - the ends of instances that were noted to begin, for which there is always room, and 8 KiB a thread for the last of them;
-    /// - what CUPTI allocates itself, on the host and on devices, and the 64 KiB buffers it gets in place of those beyond the bound, whose records are counted and thrown away;
+    /// - the ends of instances that were noted to begin, for which there is always room, and 8 KiB a thread for the
+    ///   last of them;
+    /// - what CUPTI allocates itself, on the host and on devices, and the 64 KiB buffers it gets in place of those
+    ///   beyond the bound, whose records are counted and thrown away;
     /// - the old memory of a table while it grows, for that moment;
     /// - timelines, which have [`timeline_memory`](Self::timeline_memory).
     pub fn gpu_memory(mut self, bytes: usize) -> Self {
@@ -104,27 +114,178 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in them, or given twice,
-    /// is one line on standard error, and the rest counts. So is a file that cannot be written; those that are written at the end are only looked for, and tried again then.
+    /// Writes the final summary to a file, as [`Summary::to_json`](crate::Summary::to_json) does, when the profiler
+    /// ends, after the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler, Summary};
+    ///
+    /// let path = std::env::temp_dir().join("tracing-gpu-example-%p.json");
+    /// let profiler = Profiler::builder().output(Output::None).json(&path).build()?;
+    /// profiler.finish()?;
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.json", std::process::id()));
+    /// let summary = Summary::from_json(&mut std::fs::File::open(&path)?)?;
+    /// assert_eq!(summary.process.pid, std::process::id());
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "json")]
+    pub fn json(self, path: impl Into<PathBuf>) -> Self {
+        self.file("json", path)
+    }
+
+    /// Writes folded stacks to a file, as [`export::folded`](crate::export::folded) does, when the profiler ends, after
+    /// the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.folded", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).folded(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.starts_with("Load Module "));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn folded(self, path: impl Into<PathBuf>) -> Self {
+        self.file("folded", path)
+    }
+
+    /// Draws a flame graph to a file, as [`export::flamegraph`](crate::export::flamegraph) does, when the profiler
+    /// ends, after the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.svg", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).flamegraph(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "flamegraph")]
+    pub fn flamegraph(self, path: impl Into<PathBuf>) -> Self {
+        self.file("flamegraph", path)
+    }
+
+    /// Writes a timeline while the program runs: Chrome trace events, which ui.perfetto.dev and chrome://tracing open.
+    /// Threads with their ranges and events, and, where CUPTI records, streams with their operations, the ranges
+    /// projected onto them, and arrows from launch to operation. With the feature `gzip` a name that ends in `.gz` is
+    /// compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
+    ///
+    /// Each range costs some 30 ns more than without, and 32 bytes until it is written; one of a span with values or
+    /// fields some 120 ns, and 32 bytes more for all values and for each field, and its texts. An event takes some 100
+    /// bytes, 32 more for each field, and its texts. What does not fit [`timeline_memory`](Self::timeline_memory) is
+    /// counted.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.trace.json", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).trace(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trace(self, path: impl Into<PathBuf>) -> Self {
+        self.file("trace", path)
+    }
+
+    /// Writes a timeline while the program runs, as the database that `nsys export` writes: `nsys stats FILE` prints
+    /// NVIDIA's own reports over it. Its name is to end in `.sqlite`, and may hold `%h`, `%p` and `%r`; a file that is
+    /// there is written anew. Costs as [`trace`](Self::trace) does.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.sqlite", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).sqlite(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read(&path)?.starts_with(b"SQLite format 3"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(self, path: impl Into<PathBuf>) -> Self {
+        self.file("sqlite", path)
+    }
+
+    /// Writes a page at the end: one file without a network, with the timeline, flame graphs and the tables of the run.
+    /// Its name may hold `%h`, `%p` and `%r`. Costs as [`trace`](Self::trace) does.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.html", std::process::id()));
+    /// let profiler = Profiler::builder().output(Output::None).html(&path).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
+    /// profiler.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "html")]
+    pub fn html(self, path: impl Into<PathBuf>) -> Self {
+        self.file("html", path)
+    }
+
+    /// Compares the run with another one, in a section of its page: `path` is the summary of that run, as
+    /// [`json`](Self::json) writes it. It is read when the profiler is built, so that a run may be compared with the
+    /// last one and then write its own summary in its place. Where it cannot be read, that is one line at the start,
+    /// and the page is written without it. Used by [`html`](Self::html) alone. The name may hold `%h`, `%p` and `%r`.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler, Summary};
+    ///
+    /// let folder = std::env::temp_dir();
+    /// let id = std::process::id();
+    /// let [base, page] = ["json", "html"].map(|end| folder.join(format!("tracing-gpu-baseline-{id}.{end}")));
+    /// Summary::default().to_json(&mut std::fs::File::create(&base)?)?;
+    /// let profiler = Profiler::builder().output(Output::None).html(&page).baseline(&base).build()?;
+    /// profiler.finish()?;
+    /// # std::fs::remove_file(base)?;
+    /// # std::fs::remove_file(page)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(all(feature = "html", feature = "json"))]
+    pub fn baseline(self, path: impl Into<PathBuf>) -> Self {
+        self.file("baseline", path)
+    }
+
+    /// Memory for ranges and events that wait to be written into a timeline, in bytes, for all threads together; where
+    /// the GPU's work is recorded, as much again for what waits of that, and for what is remembered of launches and
+    /// instances until they are whole. What does not fit is counted, and the report says so. Beside it there are the
+    /// values of at most 65,536 open ranges, and, with a database, at most a quarter more for the durations that its
+    /// table's medians come from. Default: 128 MiB.
+    pub fn timeline_memory(mut self, bytes: usize) -> Self {
+        self.config.timeline_memory = bytes;
+        self
+    }
+
+    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in
+    /// them, or given twice, is one line on standard error, and the rest counts. So is a file that cannot be written;
+    /// those that are written at the end are only looked for, and tried again then.
     ///
     /// # Errors
     ///
     /// Only for settings that cannot be used. A machine without a GPU or a tool is fine.
     pub fn build(mut self) -> Result<Profiler, ConfigError> {
         self.config.check()?;
-        let complaints = self.config.apply_environment();
-        for complaint in complaints.into_iter().chain(self.config.files.without_effect()) {
-            complain(&complaint);
-        }
+        let complaints = environment::read(&mut self.config);
+        complaints.into_iter().chain(outputs::without_effect(&self.config)).for_each(|complaint| complain(&complaint));
         Ok(Profiler { inner: Inner::start(self.config) })
     }
-}
 
-impl Config {
-    fn apply_environment(&mut self) -> Vec<String> {
-        let read = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let mut complaints = read("TRACING_GPU").map(|text| self.apply(&text)).unwrap_or_default();
-        complaints.extend(read("TRACING_GPU_FILTER").map(|text| self.apply_filter(&text)).unwrap_or_default());
-        complaints
+    /// Sets the path of the output that has this key in the table.
+    fn file(mut self, key: &'static str, path: impl Into<PathBuf>) -> Self {
+        self.config.files.insert(key, path.into());
+        self
     }
 }

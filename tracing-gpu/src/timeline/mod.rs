@@ -9,7 +9,6 @@
 //! It imports the threads' state, the session, and what the collector hands over. It knows no profiler and no summary
 //! but the one it is given at the end.
 
-mod files;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
@@ -22,7 +21,6 @@ mod projections;
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -33,12 +31,10 @@ use parking_lot::Mutex;
 use range_report::timeline::{Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
 
-pub(crate) use files::TimelinePaths;
 use gpu::{GpuTracks, Waiting};
 use moments::Moments;
 use open_ranges::{OpenRanges, OpenValues};
 
-use crate::outputs::cannot_write;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::thread::engine::Engine;
@@ -47,14 +43,6 @@ use crate::thread::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
-
-/// A file, and what writes it.
-pub(crate) struct TimelineFile {
-    /// As errors call it.
-    pub(crate) what: &'static str,
-    pub(crate) path: PathBuf,
-    pub(crate) sink: Box<dyn Sink>,
-}
 
 /// Writes the timelines of one profiler. Lives as long as the process.
 pub(crate) struct Recorder {
@@ -75,7 +63,7 @@ impl std::fmt::Debug for Recorder {
 }
 
 struct State {
-    files: Vec<TimelineFile>,
+    files: Vec<Box<dyn Sink>>,
     errors: Vec<io::Error>,
     moments: Moments,
     labels: Labels,
@@ -132,33 +120,26 @@ impl State {
 }
 
 fn give(
-    files: &mut Vec<TimelineFile>,
+    files: &mut Vec<Box<dyn Sink>>,
     errors: &mut Vec<io::Error>,
     mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>,
 ) {
-    files.retain_mut(|file| match what(&mut *file.sink) {
-        Ok(()) => true,
-        Err(error) => {
-            errors.push(cannot_write(file.what, &file.path, &error));
-            false
-        }
-    });
+    files.retain_mut(|file| what(&mut **file).map_err(|error| errors.push(error)).is_ok());
 }
 
 impl Recorder {
-    /// Starts writing. Files that cannot be begun are given up: what is in the way is told here, and an error of the
-    /// end.
+    /// Starts writing to files that were opened, where errors may have come. A file that cannot be begun is given up.
+    /// Errors so far are returned as lines, and are errors of the end too.
     ///
     /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the session
     /// bounds the threads' side.
     pub(crate) fn start(
         engine: &'static Engine,
         process: &Process,
-        paths: &TimelinePaths,
+        (mut files, mut errors): (Vec<Box<dyn Sink>>, Vec<io::Error>),
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
         let session = &engine.session;
-        let (mut files, mut errors) = paths.open(process);
         give(&mut files, &mut errors, |sink| sink.begin(process));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CallStats, KernelStats, MemoryKind, MemoryStats, RangeStyle};
+use crate::{CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
 
 type Render = fn(&Summary, &RenderOptions) -> String;
 const ALL: [Render; 6] = [kernels, memory_time, memory_size, calls, projection, range_kernels];

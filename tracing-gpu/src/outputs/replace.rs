@@ -17,8 +17,9 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a file: what is there stays as it is until all of the text is on the disk beside it, and then gives way to it. What is no file (a device, a pipe) is written to
-/// as it is, and so is one that would not be the same afterwards: another's, one with several names, one in a folder where none can be made.
+/// Writes a file: what is there stays as it is until all of the text is on the disk beside it, and then gives way to
+/// it. What is no file (a device, a pipe) is written to as it is, and so is one that would not be the same afterwards:
+/// another's, one with several names, one in a folder where none can be made.
 pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let Some(target) = file_behind(path) else { return create(path)?.write_all(text) };
     let before = match OpenOptions::new().append(true).open(&target) {
@@ -66,8 +67,8 @@ fn is_alike(_: &fs::Metadata, _: &fs::Metadata) -> bool {
     true
 }
 
-/// The file that a path stands for, there or not, all links followed. `None` where it is none, or is named by a descriptor of the process: who holds that would not see
-/// another file of the name.
+/// The file that a path stands for, there or not, all links followed. `None` where it is none, or is named by a
+/// descriptor of the process: who holds that would not see another file of the name.
 fn file_behind(path: &Path) -> Option<PathBuf> {
     let mut path = std::path::absolute(path).ok()?;
     for _ in 0..MOST_LINKS {
@@ -83,7 +84,8 @@ fn file_behind(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A new file in the folder of another. Where it is to have the permissions of that, nobody else opens it before it has them.
+/// A new file in the folder of another. Where it is to have the permissions of that, nobody else opens it before it has
+/// them.
 fn create_beside(target: &Path, is_closed: bool) -> Option<(PathBuf, File)> {
     let name = target.file_name()?.to_string_lossy().into_owned();
     let mut options = OpenOptions::new();
@@ -153,5 +155,4 @@ mod pipe {
 }
 
 #[cfg(all(test, unix))]
-#[path = "replace/tests.rs"]
 mod tests;

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use crate::Profiler;
-use crate::profiler::complain;
+use super::{Profiler, complain};
 
 /// What became of the first [`init`]: for the words of the next one alone, so that nothing is published by it.
 static FIRST: AtomicU8 = AtomicU8::new(NONE);
@@ -34,11 +33,13 @@ impl Drop for Guard {
     }
 }
 
-/// Measures all spans of the program from here on, and prints ranges and tree to standard error when the guard is dropped.
+/// Measures all spans of the program from here on, and prints ranges and tree to standard error when the guard is
+/// dropped.
 ///
-/// Installs the subscriber without a registry: the fastest, for programs that only profile. A program that logs composes
-/// [`Profiler::layer`] with its other layers instead. Never fails: where a global subscriber is installed already, by an `init` before or
-/// by the program, it says so in one line on standard error and returns a guard that does nothing.
+/// Installs the subscriber without a registry: the fastest, for programs that only profile. A program that logs
+/// composes [`Profiler::layer`] with its other layers instead. Never fails: where a global subscriber is installed
+/// already, by an `init` before or by the program, it says so in one line on standard error and returns a guard that
+/// does nothing.
 ///
 /// ```
 /// let _profile = tracing_gpu::init();
@@ -71,20 +72,24 @@ fn refuse() -> Guard {
     complain(match FIRST.load(Relaxed) {
         MEASURING => "`init()` was called before, and that profiler goes on measuring: this call changes nothing",
         ENDED => {
-            "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first guard until the program ends"
+            "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first guard \
+             until the program ends"
         }
         _ => {
-            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of `init()`"
+            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of \
+             `init()`"
         }
     });
     Guard { profiler: None }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::io;
 
-    use crate::{Output, Profiler};
+    use crate::config::Output;
+    use crate::profiler::Profiler;
 
     /// What becomes of it where a global subscriber is installed already.
     #[test]

@@ -2,10 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::process;
-use crate::summary::Process;
+use range_report::Process;
 
-/// Who says which of many processes this is, in the order in which they are believed: Open MPI, Slurm, and what `torchrun` and others set.
+use crate::process;
+
+/// Who says which of many processes this is, in the order in which they are believed: Open MPI, Slurm, and what
+/// `torchrun` and others set.
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"];
 /// Who says what the processes of one run have in common.
 const RUNS: [&str; 2] = ["TRACING_GPU_RUN_ID", "SLURM_JOB_ID"];

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Process;
+use range_report::Process;
 
-/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none) and `%%` as a percent sign. Anything else stays as it is, a
-/// `%` before another letter too.
-pub fn expand(path: &Path, process: &Process) -> PathBuf {
+/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none) and `%%` as a percent
+/// sign. Anything else stays as it is, a `%` before another letter too.
+pub(crate) fn expand(path: &Path, process: &Process) -> PathBuf {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -20,7 +20,7 @@ pub fn expand(path: &Path, process: &Process) -> PathBuf {
 }
 
 /// The first `%` with a letter that stands for nothing: perhaps a placeholder of another tool.
-pub fn unknown(path: &Path) -> Option<String> {
+pub(crate) fn unknown(path: &Path) -> Option<String> {
     let path = path.to_string_lossy();
     let mut letters = path.chars();
     while letters.by_ref().any(|letter| letter == '%') {

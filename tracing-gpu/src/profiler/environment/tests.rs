@@ -1,12 +1,18 @@
 //! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, with any set of features.
 
-use super::*;
+use range_report::TableStyle;
 use tracing_core::Level;
+
+use super::*;
 
 fn applied(text: &str) -> (Config, Vec<String>) {
     let mut config = Config::default();
-    let complaints = config.apply(text);
+    let complaints = apply(&mut config, text);
     (config, complaints)
+}
+
+fn path<'a>(config: &'a Config, key: &str) -> Option<&'a str> {
+    config.files.get(key)?.to_str()
 }
 
 #[test]
@@ -38,7 +44,7 @@ fn what_a_feature_has_is_read_where_it_is_there() {
         ("gpu=cupti", Gpu::Cupti, Some(needs("gpu=cupti", "cudarc"))),
     ] {
         let mut config = Config { gpu: Gpu::Off, ..Config::default() };
-        let complaints = config.apply(text);
+        let complaints = apply(&mut config, text);
         let missing = otherwise.filter(|_| !cfg!(feature = "cudarc"));
         assert_eq!(config.gpu, if missing.is_some() { Gpu::Off } else { read }, "{text}");
         assert_eq!(complaints, missing.unwrap_or_default(), "{text}");
@@ -47,14 +53,14 @@ fn what_a_feature_has_is_read_where_it_is_there() {
     let there = cfg!(feature = "signals");
     assert_eq!((config.on_signal, complaints), (there, if there { vec![] } else { needs("signals", "signals") }));
     let mut config = Config { on_signal: true, ..Config::default() };
-    assert_eq!((config.apply("signals=off"), config.on_signal), (Vec::new(), false), "off needs nothing");
+    assert_eq!((apply(&mut config, "signals=off"), config.on_signal), (Vec::new(), false), "off needs nothing");
 }
 
 #[test]
 fn of_a_key_that_is_given_twice_the_first_value_counts() {
     let (config, complaints) = applied("trace=a, trace = b\\,\tc ,nvtx=off,nvtx=off,folded=d,hot=50,hot=101,trace=");
-    assert_eq!(config.files.timelines.trace, Some("a".into()));
-    assert_eq!((config.files.folded, config.nvtx, config.hot_share), (Some("d".into()), false, 0.5));
+    assert_eq!(path(&config, "trace"), Some("a"));
+    assert_eq!((path(&config, "folded"), config.nvtx, config.hot_share), (Some("d"), false, 0.5));
     let twice = |key, first, again| {
         format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
     };
@@ -67,11 +73,13 @@ fn of_a_key_that_is_given_twice_the_first_value_counts() {
     assert_eq!(complaints, expected);
     // What is refused is not there: the next value is the only one. So are the switches without a value.
     let (config, complaints) = applied("folded=,folded=a,style,style=legacy,on,on,1,off,off");
-    assert_eq!((config.files.folded, config.style, config.enabled), (Some("a".into()), TableStyle::Legacy, false));
+    assert_eq!((path(&config, "folded"), config.style, config.enabled), (Some("a"), TableStyle::Legacy, false));
     assert_eq!(complaints.len(), 2, "{complaints:?}");
     // The environment and the program do not count as two.
     let mut config = Config::default();
-    assert!(config.apply("hot=50").is_empty() && config.apply("hot=60").is_empty() && config.hot_share == 0.6);
+    assert!(
+        apply(&mut config, "hot=50").is_empty() && apply(&mut config, "hot=60").is_empty() && config.hot_share == 0.6
+    );
 }
 
 #[test]
@@ -103,13 +111,13 @@ fn a_report_after_a_comma_is_told_how_it_is_joined() {
 fn files_are_named_where_the_feature_is_there() {
     let (config, complaints) =
         applied(r"json=a\,%p.json,folded=,folded=b.folded,flamegraph=c.svg,json,baseline=d.json");
-    assert_eq!(config.files.folded, Some("b.folded".into()));
-    assert_eq!(config.files.json, cfg!(feature = "json").then(|| "a,%p.json".into()));
+    assert_eq!(path(&config, "folded"), Some("b.folded"));
+    assert_eq!(path(&config, "json"), cfg!(feature = "json").then_some("a,%p.json"));
     let page = cfg!(all(feature = "html", feature = "json"));
-    assert_eq!(config.files.timelines.baseline, page.then(|| "d.json".into()));
+    assert_eq!(path(&config, "baseline"), page.then_some("d.json"));
     let alone = "the baseline `d.json` is compared with in the page alone: name one with `html`";
-    assert_eq!(config.files.without_effect(), page.then(|| alone.to_owned()));
-    assert_eq!(config.files.flamegraph, cfg!(feature = "flamegraph").then(|| "c.svg".into()));
+    assert_eq!(outputs::without_effect(&config), page.then(|| alone.to_owned()));
+    assert_eq!(path(&config, "flamegraph"), cfg!(feature = "flamegraph").then_some("c.svg"));
     let expected: Vec<&str> = [
         (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
         (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
@@ -129,10 +137,10 @@ fn files_are_named_where_the_feature_is_there() {
 #[test]
 fn the_filter_has_the_grammar_of_targets() {
     let mut config = Config::default();
-    assert!(config.apply_filter("warn,app=trace").is_empty());
+    assert!(apply_filter(&mut config, "warn,app=trace").is_empty());
     assert!(config.filter.would_enable("app::x", &Level::TRACE) && !config.filter.would_enable("other", &Level::INFO));
-    assert_eq!(config.apply_filter(" "), Vec::<String>::new());
-    assert_eq!(config.apply_filter("app=loud").len(), 1);
+    assert_eq!(apply_filter(&mut config, " "), Vec::<String>::new());
+    assert_eq!(apply_filter(&mut config, "app=loud").len(), 1);
     assert!(config.filter.would_enable("app", &Level::TRACE), "a bad filter changes nothing");
 }
 
@@ -140,7 +148,7 @@ fn the_filter_has_the_grammar_of_targets() {
 fn the_brackets_of_env_filter_are_refused() {
     for text in ["a[req]=debug", "info,[req]=debug", "app[{id}]=trace", "[{id=1}]", "a]=info"] {
         let mut config = Config::default();
-        let complaints = config.apply_filter(text);
+        let complaints = apply_filter(&mut config, text);
         let expected = format!(
             "TRACING_GPU_FILTER=`{text}` is not a filter (spans and fields cannot be chosen): use TARGET=LEVEL, \
              separated by commas, LEVEL being off, error, warn, info, debug or trace"
@@ -153,4 +161,16 @@ fn the_brackets_of_env_filter_are_refused() {
 #[test]
 fn an_escape_stands_for_itself() {
     assert_eq!(split_unescaped(r"a\,b,c\\,d\e,"), [r"a,b", r"c\", r"d\e", ""]);
+}
+
+/// A row without which the builder's method, or the key, would come to nothing.
+#[test]
+fn the_key_of_every_output_is_read() {
+    for row in outputs::TABLE {
+        let (config, complaints) = applied(&format!("{}=a", row.key));
+        let expected = row.how.is_none().then(|| needs(row.key, row.needs));
+        assert_eq!(complaints, Vec::from_iter(expected), "{}", row.key);
+        assert_eq!(row.path(&config).is_some(), row.how.is_some(), "{}", row.key);
+        assert_eq!(applied(row.key).1, [format!("TRACING_GPU: `{0}` needs a value: write {0}=...", row.key)]);
+    }
 }

@@ -1,0 +1,233 @@
+//! Every way to end: `finish`, drop, the exit hook, a signal, and without a report. Prints the reports and writes the
+//! files.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use range_report::{RenderOptions, Summary, report};
+
+use super::{Inner, NVTX_OWNER, Profiler, complain};
+use crate::config::Output;
+use crate::drain::{Cut, End};
+use crate::outputs;
+use crate::process;
+use crate::stream;
+use crate::thread::engine;
+
+/// All profilers that have not finished, for the exit hook.
+static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());
+
+/// The process in which the last of these was started. A forked child inherits this number. Stored before the list is
+/// locked.
+static LIVE_IN: AtomicU32 = AtomicU32::new(0);
+
+/// How long a finish waits for another thread's at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How long the end of the process waits for the GPU in all.
+const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// How far the end of one profiler has come.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    phase: Mutex<Phase>,
+    done: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Running,
+    /// The thread of this number finishes it.
+    Finishing(u64),
+    Done,
+}
+
+impl Ending {
+    /// Returns whether the calling thread has to finish the profiler. Where another thread does it already, waits until
+    /// that has printed: the process may end right after this call, and would cut the report off.
+    fn begin(&self) -> bool {
+        let mut phase = self.phase.lock();
+        match *phase {
+            Phase::Running => {
+                *phase = Phase::Finishing(engine::number());
+                return true;
+            }
+            Phase::Finishing(thread) if thread != engine::number() => {
+                self.done.wait_while_for(&mut phase, |phase| *phase != Phase::Done, LONGEST_WAIT);
+            }
+            Phase::Finishing(_) | Phase::Done => {}
+        }
+        false
+    }
+
+    fn complete(&self) {
+        *self.phase.lock() = Phase::Done;
+        self.done.notify_all();
+    }
+}
+
+impl Profiler {
+    /// Ends the measurement and prints the reports. Ranges open on this thread are ended and counted, marked as cut;
+    /// those open on other threads are named in the footer. From then on spans cost next to nothing.
+    ///
+    /// Dropping the profiler does the same, with a line on standard error for each error that the start has not
+    /// reported.
+    ///
+    /// # Errors
+    ///
+    /// When the report cannot be written to its file; it is then printed to standard error. When another file cannot be
+    /// written: the report is printed all the same. Each has a line that names the file. A standard output or error
+    /// that nobody reads any more is no error.
+    pub fn finish(self) -> io::Result<()> {
+        together(self.inner.finish(true))
+    }
+
+    /// Ends it without a report.
+    pub(crate) fn cancel(self) {
+        self.inner.abandon();
+    }
+}
+
+impl Drop for Profiler {
+    fn drop(&mut self) {
+        self.inner.finish_and_complain(true);
+    }
+}
+
+impl Inner {
+    /// Has the exit hook finish this profiler.
+    pub(super) fn join_live(&'static self) {
+        LIVE_IN.store(self.process, Relaxed);
+        LIVE.lock().push(self);
+    }
+
+    /// Stops measuring and takes the profiler off the exit hook's list, so that nothing is printed.
+    fn abandon(&'static self) {
+        self.engine.session.close();
+        if let Some(collector) = self.collector() {
+            collector.finish(false);
+        }
+        if let Some(recorder) = self.recorder.get() {
+            recorder.abandon(); // before another profiler may have its files
+        }
+        self.end();
+    }
+
+    /// Gives up what a live profiler has, and wakes the threads that wait for the end.
+    fn end(&'static self) {
+        LIVE.lock().retain(|live| live.engine.session.id != self.engine.session.id);
+        self.claim.give_back();
+        let _not_ours = NVTX_OWNER.compare_exchange(self.engine.session.id, 0, AcqRel, Acquire);
+        self.ending.complete();
+    }
+
+    /// Ends the measurement once; later calls do nothing. `orderly` where the program is alive and may wait for the
+    /// GPU; not in an exit hook. Returns what could not be written.
+    fn finish(&'static self, orderly: bool) -> Vec<io::Error> {
+        // A forked child has no part in what was measured: it prints nothing.
+        if std::process::id() != self.process || !self.ending.begin() {
+            return Vec::new();
+        }
+        let errors = if self.engine.session.close() { self.finish_now(orderly) } else { Vec::new() };
+        self.end();
+        errors
+    }
+
+    /// The same, where no error can be returned: prints those that the start has not reported.
+    fn finish_and_complain(&'static self, orderly: bool) {
+        let reported = self.reported.get().map_or(&[][..], Vec::as_slice);
+        let errors = self.finish(orderly).into_iter().map(|error| error.to_string());
+        let news: Vec<String> = errors.filter(|error| !reported.contains(error)).collect();
+        complain(&news.join("\n"));
+    }
+
+    fn finish_now(&'static self, orderly: bool) -> Vec<io::Error> {
+        let began = Instant::now();
+        let patience = || (!orderly).then(|| LAST_PATIENCE.saturating_sub(began.elapsed()));
+        let cut = self.engine.own_thread().map(|thread| Cut {
+            labels: thread.unwind().into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect(),
+            thread: thread.name.lock().clone(),
+        });
+        if let Some(collector) = self.collector() {
+            collector.finish(orderly);
+        }
+        if self.engine.session.gpu {
+            stream::read_all(patience());
+        }
+        let at = self.engine.session.clock.now();
+        if let Some(recorder) = self.recorder.get() {
+            recorder.write(); // the summary then says what was lost
+        }
+        let summary = self.summarise(Some(&End { cut, at, patience: patience() }));
+        let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
+        errors.extend(outputs::write_at_end(&self.config, &summary));
+        if let Some(recorder) = self.recorder.get() {
+            errors.extend(recorder.finish(&summary));
+        }
+        let _first = self.last.set(summary);
+        errors
+    }
+
+    fn print(&self, summary: &Summary) -> io::Result<()> {
+        let options = |descriptor| {
+            let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
+            RenderOptions::default().style(self.config.style).width(width).hot_share(self.config.hot_share)
+        };
+        if !self.config.prints() {
+            return Ok(());
+        }
+        let (process, reports) = (&summary.process, &self.config.reports);
+        match &self.config.output {
+            Output::None => Ok(()),
+            Output::Stderr => {
+                of_stream("standard error", report::render(summary, reports, &options(2), &mut io::stderr()))
+            }
+            Output::Stdout => {
+                of_stream("standard output", report::render(summary, reports, &options(1), &mut io::stdout()))
+            }
+            Output::File(path) => self.print_to(&outputs::path::expand(path, process), summary, &options(-1)),
+        }
+    }
+
+    fn print_to(&self, path: &Path, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
+        let mut text = Vec::new();
+        report::render(summary, &self.config.reports, options, &mut text)?;
+        outputs::REPORT.write(path, &text).inspect_err(|_| {
+            // What was measured is worth more than where it was to go.
+            let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
+        })
+    }
+}
+
+/// Finishes every profiler that has not finished. For exits that drop no guard.
+pub(super) extern "C" fn finish_all() {
+    // A forked child prints nothing unless a profiler was started there: the lock may be held by a thread that does not
+    // exist in the child.
+    if LIVE_IN.load(Relaxed) != std::process::id() {
+        return;
+    }
+    let Some(live) = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone()) else { return };
+    for inner in live {
+        inner.finish_and_complain(false);
+    }
+}
+
+/// The result of printing to a stream of the program. It is no error that nobody reads it any more (`| head`).
+fn of_stream(stream: &str, printed: io::Result<()>) -> io::Result<()> {
+    match printed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(io::Error::new(error.kind(), format!("cannot write the report to {stream}: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Several errors as one: the kind of the first, a line each.
+fn together(errors: Vec<io::Error>) -> io::Result<()> {
+    let Some(kind) = errors.first().map(io::Error::kind) else { return Ok(()) };
+    let lines: Vec<String> = errors.iter().map(io::Error::to_string).collect();
+    Err(io::Error::new(kind, lines.join("\n")))
+}

@@ -1,0 +1,213 @@
+//! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, which override what the builder was told.
+//!
+//! All but [`read`] is pure: text in, changes and complaints out.
+
+use std::path::PathBuf;
+
+use range_report::Report;
+use tracing_subscriber::filter::Targets;
+
+use crate::config::{Config, Domain, Gpu, Output};
+use crate::outputs::{self, How};
+
+/// Applies both variables. Returns a line for each part that does not count.
+pub(super) fn read(config: &mut Config) -> Vec<String> {
+    let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
+    let mut complaints = apply(config, &variable("TRACING_GPU"));
+    complaints.extend(apply_filter(config, &variable("TRACING_GPU_FILTER")));
+    complaints
+}
+
+/// What a key does with a value; an error is a complaint.
+type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
+
+/// The keys beside those of the outputs, which are listed before the last of them.
+const SETTINGS: [(&str, Set); 7] = [
+    ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
+    ("style", |config, key, value| {
+        let style = value.parse().map_err(|_| refused(key, value, "current or legacy"));
+        style.map(|style| config.style = style)
+    }),
+    ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
+    ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
+    ("hot", |config, key, value| share(key, value).map(|share| config.hot_share = share)),
+    ("domain", |config, key, value| domain(key, value).map(|domain| config.domain = domain)),
+    ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = on)),
+];
+
+/// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood, and for every key that
+/// has a value already; the rest counts.
+fn apply(config: &mut Config, text: &str) -> Vec<String> {
+    let items = split_unescaped(text);
+    let mut given: Vec<(&str, &str)> = Vec::new();
+    let mut complaints = Vec::new();
+    for item in items.iter().map(|item| item.trim()) {
+        let pair = item.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let before = pair.and_then(|(key, _)| given.iter().find(|(other, _)| *other == key));
+        let applied = match (pair, before) {
+            (Some((key, value)), Some((_, first))) => Err(refused_again(key, first, value)),
+            (Some((key, value)), None) => apply_pair(config, key, value).unwrap_or_else(|| Err(refused_key(item))),
+            (None, _) => apply_word(config, item),
+        };
+        match applied {
+            Ok(()) => given.extend(pair),
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    complaints
+}
+
+/// `None` for a key that is not known.
+fn apply_pair(config: &mut Config, key: &str, value: &str) -> Option<Result<(), String>> {
+    if let Some((_, set)) = SETTINGS.iter().find(|(setting, _)| *setting == key) {
+        return Some(set(config, key, value));
+    }
+    let row = outputs::TABLE.iter().find(|row| row.key == key)?;
+    Some(match row.how {
+        None => Err(needs(key, row.needs)),
+        Some(How::Printed) => output(key, value).map(|output| config.output = output),
+        Some(_) if value.is_empty() => Err(refused(key, value, "a path")),
+        Some(_) => {
+            config.files.insert(row.key, PathBuf::from(value));
+            Ok(())
+        }
+    })
+}
+
+fn apply_word(config: &mut Config, word: &str) -> Result<(), String> {
+    let is_key = SETTINGS.iter().any(|(key, _)| *key == word) || outputs::TABLE.iter().any(|row| row.key == word);
+    match word.to_ascii_lowercase().as_str() {
+        "" | "1" | "on" => Ok(()),
+        "0" | "off" => {
+            config.enabled = false;
+            Ok(())
+        }
+        _ if is_key => Err(format!("TRACING_GPU: `{word}` needs a value: write {word}=...")),
+        _ => Err(refused_key(word)),
+    }
+}
+
+/// Applies the text of `TRACING_GPU_FILTER`.
+fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
+    if text.trim().is_empty() {
+        return Vec::new(); // an empty variable is no filter
+    }
+    // `Targets` takes what `EnvFilter` writes in brackets, and then enables nothing by it.
+    let filter = if text.contains(['[', ']', '{', '}']) {
+        Err("spans and fields cannot be chosen".to_owned())
+    } else {
+        text.parse::<Targets>().map_err(|error| error.to_string())
+    };
+    match filter {
+        Ok(filter) => {
+            config.filter = filter;
+            Vec::new()
+        }
+        Err(error) => vec![format!(
+            "TRACING_GPU_FILTER=`{}` is not a filter ({error}): use TARGET=LEVEL, separated by commas, LEVEL being \
+             off, error, warn, info, debug or trace",
+            text.escape_debug()
+        )],
+    }
+}
+
+fn reports(key: &str, value: &str) -> Result<Vec<Report>, String> {
+    let all: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
+    let refused = |name: &str| refused(key, name, &format!("{}, joined by +", all.join(", ")));
+    value.split('+').map(|name| name.trim().parse().map_err(|_| refused(name))).collect()
+}
+
+fn switch(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(refused(key, value, "on or off")),
+    }
+}
+
+fn gpu(key: &str, value: &str) -> Result<Gpu, String> {
+    match value {
+        "off" => Ok(Gpu::Off),
+        "auto" => Ok(Gpu::Auto),
+        "events" if cfg!(feature = "cudarc") => Ok(Gpu::Events),
+        "cupti" if cfg!(feature = "cudarc") => Ok(Gpu::Cupti),
+        "events" | "cupti" => Err(needs(&format!("{key}={value}"), "feature `cudarc`")),
+        _ => Err(refused(key, value, "auto, events, cupti or off")),
+    }
+}
+
+/// A percentage, as a share.
+fn share(key: &str, value: &str) -> Result<f64, String> {
+    let percent = value.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    match percent.filter(|percent| (0.0..=100.0).contains(percent)) {
+        Some(percent) => Ok(percent / 100.0),
+        None => Err(refused(key, value, "a percentage from 0 to 100")),
+    }
+}
+
+fn domain(key: &str, value: &str) -> Result<Domain, String> {
+    match value {
+        "default" => Ok(Domain::Default),
+        "target" => Ok(Domain::PerTarget),
+        "" => Err(refused(key, value, "default, target or a name")),
+        name => Ok(Domain::Named(name.to_owned())),
+    }
+}
+
+fn signals(key: &str, value: &str) -> Result<bool, String> {
+    let on = switch(key, value)?;
+    if on && !cfg!(feature = "signals") { Err(needs(key, "feature `signals`")) } else { Ok(on) }
+}
+
+fn output(key: &str, value: &str) -> Result<Output, String> {
+    match value {
+        "stderr" => Ok(Output::Stderr),
+        "stdout" => Ok(Output::Stdout),
+        "none" => Ok(Output::None),
+        "" => Err(refused(key, value, "stderr, stdout, none or a path")),
+        path => Ok(Output::File(PathBuf::from(path))),
+    }
+}
+
+fn needs(setting: &str, features: &str) -> String {
+    format!("TRACING_GPU: `{setting}` needs the {features} of the crate tracing-gpu")
+}
+
+fn refused(key: &str, value: &str, allowed: &str) -> String {
+    format!("TRACING_GPU: `{key}` cannot be `{}`: allowed is {allowed}", value.escape_debug())
+}
+
+/// If the last value won in silence, a file that somebody waits for would not be written.
+fn refused_again(key: &str, first: &str, again: &str) -> String {
+    let (first, again) = (first.escape_debug(), again.escape_debug());
+    format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
+}
+
+fn refused_key(item: &str) -> String {
+    if item.parse::<Report>().is_ok() {
+        return format!("TRACING_GPU: `{item}` is a report: reports are joined by +, as in report=tree+{item}");
+    }
+    let [first @ .., (last, _)] = &SETTINGS;
+    let allowed = first.iter().map(|(key, _)| *key).chain(outputs::TABLE.iter().map(|row| row.key));
+    let allowed: String = allowed.map(|key| format!(", {key}")).collect();
+    format!("TRACING_GPU: `{}` is not known: allowed are off{allowed} and {last}", item.escape_debug())
+}
+
+/// Splits at commas; `\,` is a comma and `\\` a backslash.
+fn split_unescaped(text: &str) -> Vec<String> {
+    let mut items = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let escaped = letter == '\\' && letters.peek().is_some_and(|&next| next == ',' || next == '\\');
+        match (letter, escaped, items.last_mut()) {
+            (',', _, _) => items.push(String::new()),
+            (_, true, Some(item)) => item.extend(letters.next()),
+            (_, _, Some(item)) => item.push(letter),
+            (_, _, None) => {}
+        }
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests;

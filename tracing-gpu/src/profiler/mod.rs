@@ -1,0 +1,267 @@
+//! The handle that a program holds while it is measured, and how it starts.
+
+mod builder;
+mod ending;
+mod environment;
+mod identity;
+mod init;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+
+use once_cell::sync::OnceCell;
+use range_report::{Process, Summary};
+
+pub use builder::ProfilerBuilder;
+use ending::finish_all;
+pub use init::{Guard, init};
+
+use crate::collector::Collector;
+use crate::config::{Config, Gpu};
+use crate::drain::{self, End};
+use crate::outputs;
+use crate::process;
+use crate::session::SessionOptions;
+use crate::session::catalog::Limits;
+use crate::stream;
+use crate::thread::engine::{self, Engine};
+use crate::tier::layer::GpuLayer;
+use crate::tier::subscriber::GpuSubscriber;
+use crate::timeline::Recorder;
+
+/// Distinct tree nodes and run-time names of a process.
+const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };
+
+/// The profiler that NVTX belongs to, by id; 0 for none. Taken (`AcqRel`) at `build`, given back at `finish`.
+static NVTX_OWNER: AtomicU64 = AtomicU64::new(0);
+
+/// Measures spans until it is finished or dropped, and then prints its reports.
+///
+/// Give its [`layer`](Self::layer) to a `tracing_subscriber::registry()`, or its [`subscriber`](Self::subscriber) to
+/// `tracing` where nothing else listens. The handle may be sent and shared between threads.
+///
+/// ```
+/// use tracing_gpu::{Output, Profiler, Report};
+/// use tracing_subscriber::prelude::*;
+///
+/// let profiler = Profiler::builder().report([Report::Ranges]).output(Output::None).build()?;
+/// let subscriber = tracing_subscriber::registry().with(profiler.layer());
+/// tracing::subscriber::with_default(subscriber, || {
+///     tracing::info_span!("Load Module").in_scope(|| std::hint::black_box(1 + 1));
+/// });
+/// let summary = profiler.summary();
+/// assert_eq!(summary.ranges[0].name, "Load Module");
+/// assert_eq!(summary.ranges[0].times.instances, 1);
+/// profiler.finish()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the report is printed when the profiler is dropped: keep it until the program ends"]
+pub struct Profiler {
+    inner: &'static Inner,
+}
+
+/// Lives as long as the process: a callback may be running on any thread at any time.
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    config: Config,
+    process: u32,
+    identity: Process,
+    /// The files that no other profiler writes until this one ends.
+    claim: outputs::Claim,
+    /// Errors that were reported at the start, and are not reported again.
+    reported: OnceCell<Vec<String>>,
+    has_tier: AtomicBool,
+    extra_tiers: AtomicU64,
+    nvtx_taken: bool,
+    /// Collects the GPU's work, or says why not; empty where nobody asked for it.
+    collector: OnceCell<Result<&'static Collector, String>>,
+    /// Writes timelines, where any is wanted.
+    recorder: OnceCell<&'static Recorder>,
+    last: OnceCell<Summary>,
+    ending: ending::Ending,
+}
+
+impl Profiler {
+    /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Ranges`](crate::Report::Ranges)
+    /// and [`Tree`](crate::Report::Tree) to standard error.
+    pub fn builder() -> ProfilerBuilder {
+        ProfilerBuilder::default()
+    }
+
+    /// A layer for a `tracing_subscriber::registry()`, beside any others. A profiler measures through one layer or
+    /// subscriber: a second one counts nothing, and the report says so.
+    pub fn layer(&self) -> GpuLayer {
+        GpuLayer::new(self.take_tier())
+    }
+
+    /// A subscriber without a registry: the fastest, for programs that only profile. Events become NVTX marks and are
+    /// not printed.
+    #[must_use]
+    pub fn subscriber(&self) -> GpuSubscriber {
+        GpuSubscriber::new(self.take_tier())
+    }
+
+    /// Whether it measures: false after `TRACING_GPU=off`.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.inner.config.enabled
+    }
+
+    fn take_tier(&self) -> &'static Engine {
+        if self.inner.has_tier.swap(true, Relaxed) {
+            self.inner.extra_tiers.fetch_add(1, Relaxed);
+            return Engine::inert();
+        }
+        &self.inner.engine
+    }
+
+    /// What was measured so far in the current window. Does not stop the measured threads, and does not reset. After
+    /// the finish: the final figures.
+    ///
+    /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None))
+    }
+
+    /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from
+    /// now on.
+    pub fn reset(&self) {
+        self.inner.engine.restart();
+        if let Some(collector) = self.inner.collector() {
+            collector.restart();
+        }
+    }
+}
+
+impl Inner {
+    fn start(mut config: Config) -> &'static Self {
+        let identity = identity::read();
+        let (claim, complaints) =
+            if config.enabled { outputs::claim(&mut config, &identity) } else { Default::default() };
+        complaints.iter().for_each(|complaint| complain(complaint));
+        let mut reported = Vec::new();
+        if config.enabled {
+            reported.extend(outputs::unwritable(&config, &identity).iter().map(io::Error::to_string));
+            reported.iter().for_each(|error| complain(&format!("{error}; it is tried again at the end")));
+        }
+        let (mut nvtx, mut nvtx_taken) = (config.nvtx && config.enabled, false);
+        if nvtx && NVTX_OWNER.compare_exchange(0, u64::MAX, AcqRel, Acquire).is_err() {
+            (nvtx, nvtx_taken) = (false, true);
+        }
+        let engine = Engine::new(SessionOptions {
+            active: config.enabled,
+            nvtx,
+            statistics: config.statistics,
+            gpu: config.gpu != Gpu::Off,
+            domain: config.domain.clone(),
+            filter: config.filter.clone(),
+            sample_budget: config.sample_budget,
+            tape_bytes: (config.enabled && outputs::has_timeline(&config)).then_some(config.timeline_memory),
+            limits: LIMITS,
+        });
+        if nvtx {
+            NVTX_OWNER.store(engine.session.id, std::sync::atomic::Ordering::Release);
+        }
+        let inner: &'static Self = Box::leak(Box::new(Self {
+            engine,
+            process: std::process::id(),
+            identity,
+            claim,
+            reported: OnceCell::new(),
+            has_tier: AtomicBool::new(false),
+            extra_tiers: AtomicU64::new(0),
+            nvtx_taken,
+            collector: OnceCell::new(),
+            recorder: OnceCell::new(),
+            last: OnceCell::new(),
+            ending: ending::Ending::default(),
+            config,
+        }));
+        if inner.config.enabled {
+            process::set_exit_hook(finish_all);
+            stream::on_scope_change(engine::look_again);
+            inner.join_live();
+            reported.extend(inner.start_recorder());
+            let _once = inner.reported.set(reported);
+            inner.start_collector();
+            process::at_exit();
+            #[cfg(feature = "signals")]
+            if inner.config.on_signal {
+                if let Err(error) = crate::signals::finish_on_signal(finish_all) {
+                    complain(&format!("cannot watch for signals: {error}"));
+                }
+            }
+        }
+        inner
+    }
+
+    /// Starts recording kernels, copies and API calls, where the settings ask for it.
+    fn start_collector(&'static self) {
+        if self.config.wants_activity() && self.config.statistics {
+            let collector = Collector::start(&self.engine, self.config.wants_calls(), self.config.gpu_memory);
+            if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
+                collector.record_to(*recorder, self.engine.session.clock.origin_monotonic_ns());
+            }
+            let _once = self.collector.set(collector);
+        }
+    }
+
+    /// Starts writing timelines, where the settings ask for any. Reports what is in the way, and returns it.
+    fn start_recorder(&'static self) -> Vec<String> {
+        if !outputs::has_timeline(&self.config) {
+            return Vec::new();
+        }
+        let opened = outputs::open_timelines(&self.config, &self.identity);
+        let (recorder, errors) = Recorder::start(&self.engine, &self.identity, opened, self.config.timeline_memory);
+        let _once = self.recorder.set(recorder);
+        errors.iter().for_each(|error| complain(error));
+        errors
+    }
+
+    /// What collects the GPU's work, if anything does.
+    fn collector(&self) -> Option<&'static Collector> {
+        self.collector.get()?.as_ref().ok().copied()
+    }
+
+    fn summarise(&'static self, end: Option<&End>) -> Summary {
+        let mut summary = drain::summarise(&self.engine, self.collector(), end);
+        match self.collector.get() {
+            Some(Ok(collector)) => summary.notes.push(collector.describe()),
+            Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),
+            None => {}
+        }
+        if self.config.gpu == Gpu::Events && summary.stream_ranges.is_empty() && summary.notes.is_empty() {
+            summary
+                .notes
+                .push("GPU timing: no span was entered under a named stream (`with_stream`, `gpu.stream`).".to_owned());
+        }
+        summary.process = self.identity.clone();
+        if self.nvtx_taken {
+            summary
+                .notes
+                .push("NVTX belongs to another profiler of this process: no ranges were sent to a tool.".to_owned());
+        }
+        let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
+        if lost > 0 {
+            summary.notes.push(format!(
+                "{lost} ranges, events and GPU operations are missing in the timeline, or lack values or a part: there \
+                 was no room until they could be written."
+            ));
+        }
+        let extra = self.extra_tiers.load(Relaxed);
+        if extra > 0 {
+            let s = if extra == 1 { "" } else { "s" };
+            summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing."));
+        }
+        summary.notes.extend(self.engine.session.misread.notes());
+        summary
+    }
+}
+
+/// On standard error, from a place that can return no error: one line, or one for each of several errors.
+pub(crate) fn complain(lines: &str) {
+    let text: String = lines.lines().map(|line| format!("tracing-gpu: {line}\n")).collect();
+    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+}
