@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::hash::Correlations;
 use super::totals::Function;
 use crate::record::{Api, ApiCall};
 use range_report::stats::Distribution;
+use rustc_hash::FxHashSet;
 
 /// Drains for which a driver call waits, and for which a call of the runtime is remembered before them.
 const DRAINS: usize = 2;
@@ -29,13 +29,13 @@ pub(super) struct Calls {
     /// Driver calls of this drain and of those before.
     held: VecDeque<Vec<Held>>,
     /// Ids of calls of the runtime, likewise.
-    runtime: VecDeque<Correlations>,
+    runtime: VecDeque<FxHashSet<u32>>,
 }
 
 impl Calls {
     /// At most `limit` calls are held, and as many remembered, a drain. Beyond, nested driver calls are counted.
     pub(super) fn new(limit: usize) -> Self {
-        let (held, runtime) = (VecDeque::from([Vec::new()]), VecDeque::from([Correlations::default()]));
+        let (held, runtime) = (VecDeque::from([Vec::new()]), VecDeque::from([FxHashSet::default()]));
         Self { limit, table: BTreeMap::new(), held, runtime }
     }
 
@@ -65,7 +65,7 @@ impl Calls {
 
     /// A drain that counts is over: the driver calls that have waited long enough. One waits on while the last call of
     /// its thread has its id: the call of the runtime that it may be of is not over then.
-    pub(super) fn drained(&mut self, running: &Correlations) -> Vec<Held> {
+    pub(super) fn drained(&mut self, running: &FxHashSet<u32>) -> Vec<Held> {
         let (mut over, mut waiting) = (Vec::new(), Vec::new());
         if self.held.len() >= DRAINS {
             over = self.held.pop_front().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Calls {
             self.runtime.pop_front();
         }
         self.held.push_back(waiting);
-        self.runtime.push_back(Correlations::default());
+        self.runtime.push_back(FxHashSet::default());
         over
     }
 

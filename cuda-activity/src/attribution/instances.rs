@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Context;
-use super::hash::Map;
 use super::start_end::Ended;
 use super::totals::{Projection, Range};
 use crate::record::Ticks;
 use crate::record::{Instance, InstanceId};
 use range_report::RangeStyle;
+use rustc_hash::FxHashMap;
 
 /// No instance.
 pub(super) const NO_SLOT: u32 = u32::MAX;
@@ -111,7 +111,7 @@ pub(super) struct Instances {
     limit: usize,
     pub(super) kept: Vec<Kept>,
     free: Vec<u32>,
-    by_id: Map<InstanceId, u32>,
+    by_id: FxHashMap<InstanceId, u32>,
     /// Instances that are kept and not folded.
     open: usize,
     /// Those that are over, in that order; those that are gone are passed over.
@@ -127,7 +127,7 @@ impl Instances {
             limit,
             kept: Vec::new(),
             free: Vec::new(),
-            by_id: Map::default(),
+            by_id: FxHashMap::default(),
             open: 0,
             over: VecDeque::new(),
             loose: Vec::new(),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::hash::Map;
 use super::instances::{Instances, Kept};
 use super::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
+use rustc_hash::FxHashMap;
 
 /// Thread, range and name of a kernel.
 pub(super) type Key = (u32, Option<Range>, u32);
@@ -34,7 +34,7 @@ pub(super) struct Execution {
 #[derive(Clone, Debug, Default)]
 pub(super) struct RangeKernels {
     rows: Vec<Row>,
-    by_key: Map<Key, u32>,
+    by_key: FxHashMap<Key, u32>,
 }
 
 /// A kernel of a thread, in an instance.

@@ -11,7 +11,6 @@
 //! All of it is pure: data in, data out.
 
 mod calls;
-mod hash;
 mod instances;
 mod intervals;
 mod kernels;
@@ -26,7 +25,6 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::calls::Calls;
-use self::hash::Map;
 use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
 use self::lineage::{Lineage, UNMATCHED};
@@ -36,6 +34,7 @@ pub use self::totals::{AttributionLosses, Function, Projection, Range, RangeKern
 use crate::record::{Api, ApiCall, GpuOp, Note, Ticks, Work};
 use range_report::stats::Distribution;
 use range_report::{MemoryKind, RangeStyle};
+use rustc_hash::FxHashMap;
 
 /// The node of the lineage tree that stands for no span.
 pub const OUTSIDE: u32 = 0;
@@ -73,7 +72,7 @@ pub struct Attribution {
     lineage: Lineage,
     range_kernels: RangeKernels,
     start_end: StartEnd,
-    kernels: Map<u32, Distribution>,
+    kernels: FxHashMap<u32, Distribution>,
     memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
     calls: Calls,
     losses: AttributionLosses,
@@ -91,7 +90,7 @@ impl Attribution {
             lineage: Lineage::default(),
             range_kernels: RangeKernels::default(),
             start_end: StartEnd::default(),
-            kernels: Map::default(),
+            kernels: FxHashMap::default(),
             memory: BTreeMap::new(),
             calls: Calls::new(limits.launches),
             losses: AttributionLosses::default(),

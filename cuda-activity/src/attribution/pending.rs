@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::hash::{Correlations, Map};
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::instances::NO_SLOT;
 use crate::record::Note;
 
@@ -118,9 +119,9 @@ pub(super) struct Pending {
     /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that
     /// back.
     has_records: bool,
-    known: Map<u32, PendingCall>,
+    known: FxHashMap<u32, PendingCall>,
     /// Start/end ranges around some of them.
-    within: Map<u32, Vec<u32>>,
+    within: FxHashMap<u32, Vec<u32>>,
     /// Summed lengths of these.
     around: usize,
     /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no
@@ -132,7 +133,7 @@ pub(super) struct Pending {
     serial: u32,
     /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still
     /// run, as one that waits may for many drains, and does not age before the next note of its thread.
-    running: Map<u32, u32>,
+    running: FxHashMap<u32, u32>,
     /// Ids that age from a drain on, for this drain and those before.
     ageing: VecDeque<Vec<u32>>,
     drain: u32,
@@ -147,14 +148,14 @@ impl Pending {
         Self {
             limit: limit.max(1),
             has_records,
-            known: Map::default(),
-            within: Map::default(),
+            known: FxHashMap::default(),
+            within: FxHashMap::default(),
             around: 0,
             arrived: VecDeque::new(),
             mere_calls: VecDeque::new(),
             unrecorded: 0,
             serial: 0,
-            running: Map::default(),
+            running: FxHashMap::default(),
             ageing: VecDeque::from([Vec::new()]),
             drain: 1,
             forgotten: 0,
@@ -178,7 +179,7 @@ impl Pending {
     }
 
     /// The last calls of all threads, as far as they may still run.
-    pub(super) fn running(&self) -> Correlations {
+    pub(super) fn running(&self) -> FxHashSet<u32> {
         self.running.values().copied().collect()
     }
 

@@ -10,11 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::hash::Map;
 use super::instances::Instances;
 use super::kernels::{Execution, RangeKernels};
 use super::totals::Range;
 use range_report::stats::Distribution;
+use rustc_hash::FxHashMap;
 
 /// Bound on durations that are kept one by one: 8 MiB. They are not of the profiler's budget, which nothing would give
 /// back to.
@@ -48,7 +48,7 @@ pub(super) struct Ended {
 #[derive(Clone, Debug, Default)]
 pub(super) struct StartEnd {
     /// Slots by thread.
-    open: Map<u32, Vec<u32>>,
+    open: FxHashMap<u32, Vec<u32>>,
     /// Those that have ended since the last drain.
     ended: Vec<Ended>,
     /// Times of kernels, by thread and name.

@@ -187,7 +187,9 @@ fn range_kernels(expected: &Expected<'_>) -> Vec<RangeKernelStats> {
 /// Our table of a report, by its columns.
 fn ours(summary: &Summary, report: Report) -> Vec<Row> {
     let mut text = Vec::new();
-    report::render_one(summary, report, &RenderOptions::default(), &mut text).expect("writing to memory");
+    // As the tool lays it out, by letters and not by columns of a terminal.
+    let options = RenderOptions::default().raw_names(true);
+    report::render_one(summary, report, &options, &mut text).expect("writing to memory");
     let text = String::from_utf8(text).expect("UTF-8");
     let mut lines = text.lines().skip_while(|line| !line.starts_with(" **")).skip(2);
     let (headers, dashes) = (lines.next().expect("headers"), lines.next().expect("dashes"));

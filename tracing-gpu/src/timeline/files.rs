@@ -7,13 +7,12 @@ use range_report::timeline::Sink;
 use range_report::{Process, Summary};
 
 use super::TimelineFile;
-use crate::export;
 use crate::export::{Chrome, is_compressed};
 use crate::outputs::cannot_write;
 use crate::path;
 use crate::replace;
 
-/// Which timelines are written, and where. Names may hold what [`export::expand`] puts in.
+/// Which timelines are written, and where. Names may hold what [`path::expand`] puts in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimelinePaths {
     pub(crate) trace: Option<PathBuf>,
@@ -73,7 +72,7 @@ fn trace(path: &Path) -> io::Result<Box<dyn Sink>> {
 
 #[cfg(feature = "sqlite")]
 fn sqlite(path: &Path) -> io::Result<Box<dyn Sink>> {
-    Ok(Box::new(export::Sqlite::new(path)))
+    Ok(Box::new(crate::export::Sqlite::new(path)))
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -83,7 +82,7 @@ fn sqlite(_: &Path) -> io::Result<Box<dyn Sink>> {
 
 #[cfg(feature = "html")]
 fn html(path: &Path, baseline: Option<Baseline>) -> io::Result<Box<dyn Sink>> {
-    let page = export::HtmlSink::new(replace::create(path)?);
+    let page = crate::export::HtmlSink::new(replace::create(path)?);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,
