@@ -10,7 +10,6 @@ use super::Collector;
 use super::cupti::{self, Filled, Lost, Sink};
 use crate::process;
 use crate::thread::engine::Engine;
-use crate::thread::launch_log::Call;
 
 /// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.
 #[derive(Debug)]
@@ -68,7 +67,7 @@ impl Sink for Entry {
         let graph = cupti::is_graph_launch(function);
         match self.engine.calling_thread() {
             Some(thread) if own::is_own() => thread.note_own(correlation),
-            Some(thread) => thread.note_call(Call { correlation, graph, enqueues }),
+            Some(thread) => thread.note_call(correlation, graph, enqueues),
             None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
         }
     }

@@ -52,14 +52,6 @@ pub(crate) struct LaunchLog {
 #[cfg(test)]
 pub(super) const TOUCHED: usize = std::mem::offset_of!(LaunchLog, open) + 5 * size_of::<OpenInstance>();
 
-/// A call into CUDA.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
-    pub(crate) correlation: u32,
-    pub(crate) graph: bool,
-    pub(crate) enqueues: bool,
-}
-
 /// What is around a call: the ranges that are open on its thread.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
@@ -160,9 +152,10 @@ impl LaunchLog {
         &self,
         stack: &Stack,
         row: impl Fn(usize) -> Option<&'a Row>,
-        call: Call,
+        correlation: u32,
+        graph: bool,
+        enqueues: bool,
     ) -> Option<()> {
-        let Call { correlation, graph, enqueues } = call;
         if self.has_lifetimes.load(Relaxed) {
             return None;
         }
@@ -199,25 +192,24 @@ impl LaunchLog {
     }
 
     /// Notes any call.
-    pub(super) fn note(&self, around: &Around<'_>, call: Call, at: Ticks) {
+    pub(super) fn note(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: Ticks) {
         if self.has_lifetimes.load(Relaxed) {
-            return self.note_in_lifetimes(around, call, at);
+            return self.note_in_lifetimes(around, correlation, graph, enqueues, at);
         }
         self.begin_instances(around, |_| ());
-        self.note_called(around, call, at);
+        self.note_called(around, correlation, graph, enqueues, at);
     }
 
     #[inline(never)]
-    fn note_in_lifetimes(&self, around: &Around<'_>, call: Call, at: Ticks) {
+    fn note_in_lifetimes(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: Ticks) {
         let mut lifetimes = self.lifetimes.lock();
         self.begin_instances(around, |start| self.begin_lifetimes(around, &mut lifetimes, start));
         self.begin_lifetimes(around, &mut lifetimes, Ticks::MAX);
-        self.note_called(around, call, at);
+        self.note_called(around, correlation, graph, enqueues, at);
     }
 
     #[inline]
-    fn note_called(&self, around: &Around<'_>, call: Call, at: Ticks) {
-        let Call { correlation, graph, enqueues } = call;
+    fn note_called(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: Ticks) {
         let node = around.stack.top().map_or(ROOT, |top| top.place().node());
         let instance = self.innermost(around.stack);
         self.notes.push(&Note::Called { correlation, node, instance, graph, at, enqueues }, around.room());

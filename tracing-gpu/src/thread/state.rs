@@ -13,8 +13,6 @@ use super::caches::{Children, Remembered};
 use super::engine;
 use super::gate::Gate;
 use super::known::{Known, Lookup};
-#[cfg(feature = "cudarc")]
-use super::launch_log::Call;
 use super::launch_log::{Around, LaunchLog};
 use super::lifetimes::OpenLifetimes;
 #[cfg(feature = "cudarc")]
@@ -479,26 +477,28 @@ impl ThreadState {
 impl ThreadState {
     /// Notes a call that is about to be made on this thread.
     #[inline(always)]
-    pub(crate) fn note_call(&self, call: Call) {
+    pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool) {
         // Nothing is called on this way, so that nothing is saved for it.
-        if self.is_taped || self.launches.note_near(&self.stack, |row| self.rows.near(row), call).is_none() {
-            self.note_call_far(call);
+        let rows = |row| self.rows.near(row);
+        if self.is_taped || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none() {
+            self.note_call_far(correlation, graph, enqueues);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note_call_far(&self, call: Call) {
-        if self.is_taped || self.launches.note_near(&self.stack, |row| self.rows.get_inline(row), call).is_none() {
-            self.note_any_call(call);
+    fn note_call_far(&self, correlation: u32, graph: bool, enqueues: bool) {
+        let rows = |row| self.rows.get_inline(row);
+        if self.is_taped || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none() {
+            self.note_any_call(correlation, graph, enqueues);
         }
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn note_any_call(&self, call: Call) {
+    pub(super) fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool) {
         let at = if self.is_taped { self.session.clock.now() } else { 0 };
-        self.launches.note(&self.around(), call, at);
+        self.launches.note(&self.around(), correlation, graph, enqueues, at);
     }
 
     /// Notes a call of our own.

@@ -10,7 +10,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::thread::engine::Engine;
-use crate::thread::launch_log::Call;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
 use cuda_activity::attribution::{self, Attribution, Context, Totals};
@@ -129,7 +128,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
 }
 
 fn call(engine: &'static Engine, correlation: u32) {
-    engine.calling_thread().unwrap().note_call(Call { correlation, graph: false, enqueues: true });
+    engine.calling_thread().unwrap().note_call(correlation, false, true);
 }
 
 fn lifetime(name: &str) -> Span {

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::record::Place;
-use crate::thread::launch_log::Call;
 use crate::thread::state::CountingExit;
 
 #[cfg(target_pointer_width = "64")]
@@ -70,9 +69,7 @@ fn calls_are_in_the_innermost_range_however_they_are_noted() {
             listener.run(|| {
                 call(engine, 0); // the thread has a page from here on
                 program(&|correlation| match engine.calling_thread() {
-                    Some(thread) if is_general => {
-                        thread.note_any_call(Call { correlation, graph: false, enqueues: true })
-                    }
+                    Some(thread) if is_general => thread.note_any_call(correlation, false, true),
                     _ => call(engine, correlation),
                 });
             });
@@ -192,8 +189,8 @@ fn a_range_with_calls_ends_as_by_the_general_path() {
                     assert!(is_done || is_general && thread.exit_general(span));
                 };
                 let call = |correlation| match is_general {
-                    true => thread.note_any_call(Call { correlation, graph: false, enqueues: true }),
-                    false => thread.note_call(Call { correlation, graph: false, enqueues: true }),
+                    true => thread.note_any_call(correlation, false, true),
+                    false => thread.note_call(correlation, false, true),
                 };
                 for _ in 0..instances {
                     assert!(thread.enter_counting(1, outer) && thread.exit_general(1));
