@@ -369,8 +369,15 @@ impl LaunchLog {
 
     /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they
     /// would be open for ever.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
+        if around.stack.noted() > 0 {
+            self.end_noted(around, end);
+        }
+    }
+
+    #[inline(never)]
+    fn end_noted(&self, around: &Around<'_>, end: Ticks) {
         while self.has_left(around.stack) {
             let last = around.stack.noted() - 1;
             if let Some(open) = self.open.get(last).filter(|open| open.is_measured()) {

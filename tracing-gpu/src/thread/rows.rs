@@ -44,6 +44,7 @@ impl Rows {
     }
 
     /// Counts an instance that has ended.
+    #[inline]
     pub(super) fn add(&self, ended: Ended, clock: &Clock, budget: &Budget) {
         let Some(row) = self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested))
         else {

@@ -121,6 +121,7 @@ where
         thread.inherited_stream(id)
     }
 
+    #[inline]
     fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found {
         match thread.remembered(id) {
             Some(place) if place.is_none() => return Found::Hidden(place.node()),
@@ -151,6 +152,7 @@ where
         span.scope().skip(1).map(own).find(|&stream| stream != 0).unwrap_or(0)
     }
 
+    #[inline]
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>> {
         own_values_of(engine, &self.span(&span::Id::from_u64(id))?)
     }

@@ -6,6 +6,7 @@ use nvtx_rs::Attributes;
 use tracing_core::field::{Field, Visit};
 use tracing_core::{Event, Level};
 
+use crate::session::Session;
 use crate::span::fields::Fields;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::Record;
@@ -13,8 +14,7 @@ use range_report::timeline::Value;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.
 #[inline]
-pub(super) fn mark(thread: &ThreadState, event: &Event<'_>) {
-    let session = thread.session;
+pub(super) fn mark(session: &Session, thread: &ThreadState, event: &Event<'_>) {
     let with_tool = session.nvtx && nvtx_rs::is_tool_attached();
     if with_tool || session.tape_room.is_some() {
         mark_with_message(thread, event, with_tool);

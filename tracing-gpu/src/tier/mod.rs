@@ -266,6 +266,7 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     }
 }
 
+#[inline]
 fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Record<'_>) {
     let Some(thread) = engine.thread() else { return };
     if let Some(values) = home.values(engine, id) {
@@ -273,8 +274,9 @@ fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Re
     }
 }
 
+#[inline]
 fn event(engine: &'static Engine, event: &Event<'_>) {
     if let Some(thread) = engine.thread() {
-        marks::mark(thread, event);
+        marks::mark(&engine.session, thread, event);
     }
 }

@@ -169,6 +169,7 @@ impl Home for Slabs {
         thread.slab.inherited_stream(SpanRef::from_id(id))
     }
 
+    #[inline]
     fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found {
         let Some((home, span, place)) = locate(engine, id).filter(|(_, _, place)| !place.is_none()) else {
             return Found::Nothing;
