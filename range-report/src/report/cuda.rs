@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY};
+use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY};
 use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
 use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, TableStyle, names, section};
@@ -42,7 +42,7 @@ pub(super) fn make_memory_time(summary: &Summary, options: &RenderOptions) -> Ma
         TableStyle::Current => "Count",
         TableStyle::Legacy => "Operations",
     };
-    let rows = gpu.memory.iter().map(|memory| (activity::bracketed(memory.kind, options.style), &memory.times));
+    let rows = gpu.memory.iter().map(|memory| (gpu_work::bracketed(memory.kind, options.style), &memory.times));
     time_table(rows, [count, "Operation"], options).ok_or(NO_MEMORY)
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
 pub(super) fn make_calls(summary: &Summary, options: &RenderOptions) -> Made {
     let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let calls = gpu.calls.as_ref().ok_or(NO_CALL_RECORDED)?;
-    let rows = calls.iter().map(|call| (activity::nsys_call(&call.name), &call.times));
+    let rows = calls.iter().map(|call| (gpu_work::nsys_call(&call.name), &call.times));
     time_table(rows, ["Num Calls", "Name"], options).ok_or(NO_CALL)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn make_memory_size(summary: &Summary, options: &RenderOptions) -> Ma
         .memory
         .iter()
         .filter(|memory| memory.sizes.count > 0)
-        .map(|memory| (activity::bracketed(memory.kind, options.style), &memory.sizes))
+        .map(|memory| (gpu_work::bracketed(memory.kind, options.style), &memory.sizes))
         .collect();
     rows.sort_by(|(a, x), (b, y)| (Reverse(x.total_bytes), a).cmp(&(Reverse(y.total_bytes), b)));
     if rows.is_empty() { Err(NO_MEMORY) } else { Ok(size_table(&rows, options)) }

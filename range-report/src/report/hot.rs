@@ -1,6 +1,6 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
-use super::activity::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
+use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
 use super::options::HOT_SHARE;
 use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
@@ -22,8 +22,8 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let Some(gpu) = &summary.gpu else {
         return section(&title, NO_ACTIVITY);
     };
-    let mut operations = activity::operations(gpu, |kind| activity::bracketed(kind, options.style), options);
-    let mut calls = activity::calls(gpu, options);
+    let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
+    let mut calls = gpu_work::calls(gpu, options);
     let mut out = List { what: "GPU time", items: ["kernel or copy", "kernels and copies"], none: NO_OPERATION }.text(
         &mut operations,
         share,

@@ -14,11 +14,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-pub(crate) mod activity;
 mod categories;
 mod comparison;
 mod cuda;
 mod footer;
+pub(crate) mod gpu_work;
 mod hot;
 mod merged;
 mod nsys;
@@ -32,14 +32,14 @@ mod tests;
 mod torch;
 mod tree;
 
-#[cfg(feature = "html")]
-pub(crate) use activity::{bracketed, nsys_call};
 #[cfg(feature = "csv")]
 pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, verdicts, verdicts_on_self_time};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
+#[cfg(feature = "html")]
+pub(crate) use gpu_work::{bracketed, nsys_call};
 pub use merged::MergedTable;
 #[cfg(feature = "csv")]
 pub(crate) use merged::merged_table;
@@ -387,7 +387,7 @@ fn ranges(summary: &Summary, options: &RenderOptions) -> String {
 fn joined(reports: impl Iterator<Item = String>) -> String {
     let mut parts: Vec<(String, Option<String>)> = Vec::new();
     for text in reports {
-        let ends = [NO_RANGE].iter().chain(activity::ABSENT).map(|said| format!("\n\n{said}\n"));
+        let ends = [NO_RANGE].iter().chain(gpu_work::ABSENT).map(|said| format!("\n\n{said}\n"));
         let absent = ends.into_iter().find_map(|end| Some((text.strip_suffix(end.as_str())?.to_owned(), end)));
         let (text, end) = absent.map_or((text, None), |(title, end)| (title, Some(end)));
         match parts.iter_mut().find(|(_, of_another)| end.is_some() && *of_another == end) {

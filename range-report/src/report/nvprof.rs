@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use super::activity::{self, NO_ACTIVITY, Tally};
+use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
 
@@ -15,15 +15,15 @@ const API: &str = "API calls:";
 /// `Nvprof`.
 pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
     let pid = summary.process.pid;
-    let command = activity::printable(&summary.process.command, options);
+    let command = gpu_work::printable(&summary.process.command, options);
     let title = format!("=={pid}== Profiling application: {command}");
     let Some(gpu) = &summary.gpu else {
         return section(&title, NO_ACTIVITY);
     };
-    let operations = activity::operations(gpu, |kind| activity::bracketed(kind, TableStyle::Legacy), options);
+    let operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, TableStyle::Legacy), options);
     let sections = [
         (GPU, operations, "No kernels were profiled.\n"),
-        (API, activity::calls(gpu, options), "No API activities were profiled.\n"),
+        (API, gpu_work::calls(gpu, options), "No API activities were profiled.\n"),
     ];
     let mut out = format!("\n{title}\n=={pid}== Profiling result:\n");
     let mut headed = false;

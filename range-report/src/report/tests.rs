@@ -266,7 +266,7 @@ fn why_there_is_nothing_is_said_once() {
 
 {NO_RANGE}
 ",
-        activity::NO_ACTIVITY
+        gpu_work::NO_ACTIVITY
     );
     assert_eq!(text(&Summary::default(), &reports, &RenderOptions::default()), expected);
 
@@ -284,8 +284,8 @@ fn why_there_is_nothing_is_said_once() {
 
 #[test]
 fn why_there_is_nothing_fits_any_terminal() {
-    let (absent, calls) = (activity::ABSENT, [activity::NO_CALL, activity::NO_CALL_RECORDED]);
-    let others = [NO_RANGE, activity::NO_KERNEL, activity::NO_OPERATION];
+    let (absent, calls) = (gpu_work::ABSENT, [gpu_work::NO_CALL, gpu_work::NO_CALL_RECORDED]);
+    let others = [NO_RANGE, gpu_work::NO_KERNEL, gpu_work::NO_OPERATION];
     for sentence in absent.iter().copied().chain(calls).chain(others) {
         assert!(sentence.ends_with('\n') && sentence.lines().all(|line| line.len() <= 80), "{sentence}");
     }

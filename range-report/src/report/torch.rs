@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::activity::{self, NO_ACTIVITY, Tally};
+use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
@@ -38,7 +38,7 @@ pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
         return section(title, NO_ACTIVITY);
     };
     let mut rows = spans(&summary.tree, options);
-    rows.extend(activity::calls(gpu, options).into_iter().map(Row::of_call));
+    rows.extend(gpu_work::calls(gpu, options).into_iter().map(Row::of_call));
     rows.extend(operations(gpu, options));
     if rows.is_empty() {
         return section(title, NO_RANGE);
@@ -92,7 +92,7 @@ fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
         let domain = node.domain.as_deref();
         let index = *known.entry((domain, &node.name)).or_insert_with(|| {
             let label = names::label(domain, &node.name).unwrap_or_else(|| "None".to_owned());
-            rows.push(Row { name: activity::printable(&label, options), ..Row::default() });
+            rows.push(Row { name: gpu_work::printable(&label, options), ..Row::default() });
             rows.len() - 1
         });
         if let Some(row) = rows.get_mut(index) {
@@ -105,9 +105,9 @@ fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
 /// Torch adds which memory a copy is from and to, `(Pageable -> Device)`; that is not known here.
 fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item = Row> {
     let memory_name = |kind: MemoryKind| {
-        activity::direction(kind).map_or_else(|| "Memset".to_owned(), |direction| format!("Memcpy {direction}"))
+        gpu_work::direction(kind).map_or_else(|| "Memset".to_owned(), |direction| format!("Memcpy {direction}"))
     };
-    activity::operations(gpu, memory_name, options).into_iter().map(Row::of_operation)
+    gpu_work::operations(gpu, memory_name, options).into_iter().map(Row::of_operation)
 }
 
 /// The table and the two sums below it. Shares of the GPU are of what ran there; without such rows, of what the others launched themselves.

@@ -3,14 +3,14 @@
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
 //! nanoseconds. With the feature `serde` every type here can be serialised and read back.
 
-mod activity;
 #[cfg(feature = "serde")]
 mod finite;
 #[cfg(feature = "serde")]
 mod flat_tree;
+mod gpu;
 mod merge;
 
-pub use activity::{
+pub use gpu::{
     ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };

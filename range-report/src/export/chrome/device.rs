@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track};
-use crate::report::activity::direction;
+use crate::report::gpu_work::direction;
 use crate::summary::MemoryKind;
 use crate::timeline::{Kernel, Memory, Work};
 use crate::timeline::{Operation, Projection};

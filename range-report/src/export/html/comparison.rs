@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::data::{LONGEST_COMMAND, identity};
 use super::tables::{Cell, Column, Kind, MOST_ROWS, Table, name, number, style};
-use super::texts::{LONGEST, presentable};
+use super::texts::{LONGEST, LONGEST_COMMAND, identity, presentable};
 use crate::compare::by_self_time;
 use crate::report::{RenderOptions, change, label, verdicts, verdicts_on_self_time};
 use crate::summary::{Process, RangeStyle};

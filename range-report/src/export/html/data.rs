@@ -9,14 +9,11 @@ use super::comparison::{self, Compared, compared};
 use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
 use super::lay_out::lay_out;
 use super::tables::{Table, tables};
-use super::texts::presentable;
+use super::texts::{LONGEST_COMMAND, identity, presentable};
 use super::tree::{Node, nodes};
 use crate::Comparison;
 use crate::report::{Explained, RenderOptions, Report, explained, notes};
 use crate::summary::{Process, Summary};
-
-/// Bytes of a command line that are kept.
-pub(super) const LONGEST_COMMAND: usize = 2_000;
 
 /// Everything. What is skipped goes into columns; see [`super::columns`].
 #[derive(Debug, Serialize)]
@@ -116,12 +113,6 @@ pub(super) fn title(process: &Process) -> String {
     let program = process.command.split(' ').next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default();
     if program.is_empty() { "run".to_owned() } else { presentable(program, 200).into_owned() }
-}
-
-pub(super) fn identity(process: &Process) -> Vec<(&'static str, String)> {
-    let host = (!process.host.is_empty()).then(|| ("host", presentable(&process.host, LONGEST_COMMAND).into_owned()));
-    let rank = process.rank.map(|rank| ("rank", rank.to_string()));
-    [host, rank, Some(("process", process.pid.to_string()))].into_iter().flatten().collect()
 }
 
 /// A comparison without a run beside it.

@@ -5,6 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::report::escaped;
+use crate::summary::Process;
+
+/// Bytes of a command line that are kept.
+pub(super) const LONGEST_COMMAND: usize = 2_000;
 
 /// Bytes of a name that are kept.
 pub(super) const LONGEST: usize = 4_096;
@@ -89,6 +93,13 @@ pub(super) fn presentable(text: &str, longest: usize) -> Cow<'_, str> {
     let end = (0..=longest).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     let kept = text.get(..end).unwrap_or_default();
     Cow::Owned(format!("{}... ({} bytes)", escaped(kept), text.len()))
+}
+
+/// Which process this is, in words: host, rank and process id.
+pub(super) fn identity(process: &Process) -> Vec<(&'static str, String)> {
+    let host = (!process.host.is_empty()).then(|| ("host", presentable(&process.host, LONGEST_COMMAND).into_owned()));
+    let rank = process.rank.map(|rank| ("rank", rank.to_string()));
+    [host, rank, Some(("process", process.pid.to_string()))].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

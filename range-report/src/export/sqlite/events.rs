@@ -8,18 +8,13 @@ use crate::timeline::{Mark, Range, Value};
 use super::Ids;
 use super::file::{File, Strings};
 use super::json;
-use super::rows::{Payload, RangeRow, Row};
+use super::rows::{CATEGORY, MARK, Payload, RangeRow, Row};
 use super::stamps::Stamps;
 use rustc_hash::FxHashMap;
 
 const THREAD: &str = "INSERT INTO ThreadNames(nameId,globalTid)VALUES(?,?)";
 const RENAME: &str = "UPDATE ThreadNames SET nameId=? WHERE globalTid=?";
 
-/// `ENUM_NSYS_EVENT_TYPE`.
-const CATEGORY: i64 = 33;
-const MARK: i64 = 34;
-pub(super) const PUSH_POP: i64 = 59;
-pub(super) const START_END: i64 = 60;
 const DOMAIN: i64 = 75;
 
 /// The number of the first category that has a name; smaller ones are left to programs that number their own.

@@ -9,7 +9,11 @@ use std::ops;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, params};
 
-use super::events::{PUSH_POP, START_END};
+/// `ENUM_NSYS_EVENT_TYPE`.
+pub(super) const CATEGORY: i64 = 33;
+pub(super) const MARK: i64 = 34;
+pub(super) const PUSH_POP: i64 = 59;
+pub(super) const START_END: i64 = 60;
 
 /// Rows that wait at most.
 pub(super) const WAITING: usize = 256;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::report::activity::{bracketed, nsys_call};
+use crate::report::gpu_work::{bracketed, nsys_call};
 use crate::report::{MergedTable, TableStyle, names, nsys::style_name};
 use crate::{Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Times, WorkPart};
 

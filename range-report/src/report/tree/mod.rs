@@ -6,7 +6,7 @@ mod shape;
 mod tests;
 mod verdict;
 
-use super::{NO_RANGE, RenderOptions, TableStyle, activity, names, section};
+use super::{NO_RANGE, RenderOptions, TableStyle, gpu_work, names, section};
 use crate::text::number::{human, human_bytes, human_inline, integer, percent};
 use crate::text::width::width_of;
 use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
@@ -90,7 +90,7 @@ fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
         .iter()
         .filter(|work| work.operations > 0)
         .map(|work| {
-            let (what, one, several) = match activity::direction(work.kind) {
+            let (what, one, several) = match gpu_work::direction(work.kind) {
                 Some(direction) => (format!("copied {direction}"), "copy", "copies"),
                 None => ("set".to_owned(), "set", "sets"),
             };
