@@ -1,6 +1,7 @@
 //! Which calls of the driver are our own: they are in no table.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ thread_local! {
 
 /// See [`calls`].
 #[must_use]
-pub struct Calls(());
+pub struct Calls(PhantomData<*const ()>); // dropped on the thread that made it
 
 /// From here until what it returns is dropped, driver calls of this thread are our own.
 #[inline(always)]
 pub fn calls() -> Calls {
     DEPTH.with(|depth| depth.set(depth.get() + 1));
-    Calls(())
+    Calls(PhantomData)
 }
 
 impl Drop for Calls {

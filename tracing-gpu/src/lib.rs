@@ -154,6 +154,19 @@ mod thread;
 mod tier;
 mod timeline;
 
+/// Files made from a [`Summary`], for other programs: comma-separated values, folded stacks, flame graphs. (JSON is
+/// `Summary::to_json`.)
+///
+/// All of it takes data and a writer, and knows no file. A profiler writes files at the end of a run when it is told
+/// to: `ProfilerBuilder::json`, [`ProfilerBuilder::folded`], `ProfilerBuilder::flamegraph`.
+pub mod export {
+    #[cfg(feature = "csv")]
+    pub use range_report::export::CsvFlavor;
+    #[cfg(feature = "flamegraph")]
+    pub use range_report::export::flamegraph;
+    pub use range_report::export::{csv, folded, folded_gpu, stream_csv};
+}
+
 pub use config::{ConfigError, Domain, Gpu, Output};
 pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
@@ -163,8 +176,7 @@ pub use range_report::{
     InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary,
     MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats,
     RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Regression, RenderOptions, Report,
-    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, export,
-    report,
+    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, report,
 };
 #[cfg(feature = "cudarc")]
 pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};

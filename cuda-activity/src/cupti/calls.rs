@@ -91,12 +91,14 @@ static BITS: [u64; END / 64] = {
 };
 
 /// Whether operations on a GPU come of this function of the driver.
+#[inline]
 pub(crate) fn enqueues(cbid: u32) -> bool {
     const LAUNCH_KERNEL: u32 = 307; // the usual one: without a look at the table
     cbid == LAUNCH_KERNEL || BITS.get(cbid as usize / 64).is_some_and(|word| word >> (cbid % 64) & 1 == 1)
 }
 
 /// Whether this function of the driver launches a graph, so that many operations share its correlation id.
+#[inline]
 pub fn is_graph_launch(cbid: u32) -> bool {
     matches!(cbid, 514 | 515)
 }

@@ -93,7 +93,7 @@ impl Device {
 /// Contexts in which work was launched and that have not been destroyed. Written in callbacks, without a lock.
 ///
 /// One that another thread destroys is not used meanwhile: it leaves the list before it is destroyed, and its end waits for a use that has begun.
-#[repr(C)] // the contexts first: see `Session`
+#[repr(C)] // the contexts first: see `Receiver`
 pub(crate) struct Contexts {
     live: [AtomicUsize; MOST],
     used: Mutex<Used>,

@@ -47,6 +47,7 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     /// `bytes` begins with a record and ends with the last one.
     #[must_use]
+    #[inline]
     pub fn new(bytes: &'a [u8], strides: &'a Strides) -> Self {
         Self { bytes, strides, at: 0 }
     }
@@ -58,6 +59,7 @@ impl<'a> Records<'a> {
     }
 
     /// The next record. The same again after [`Step::Unknown`] and [`Step::Cut`].
+    #[inline]
     pub fn step(&mut self) -> Step {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         if rest.is_empty() {
@@ -72,6 +74,7 @@ impl<'a> Records<'a> {
     }
 
     /// Has the record at `place` come next.
+    #[inline]
     pub fn go_on_at(&mut self, place: usize) {
         self.at = place;
     }

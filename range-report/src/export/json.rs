@@ -119,7 +119,7 @@ pub(crate) fn write(schema: &str, fields: &impl Serialize, out: &mut impl io::Wr
 
 impl Summary {
     /// The JSON Schema (draft 2020-12) of what [`to_json`](Self::to_json) writes. Its text is also in the repository, as
-    /// `tracing-gpu/schema/summary.schema.json`.
+    /// `range-report/schema/summary.schema.json`.
     pub const JSON_SCHEMA: &'static str = include_str!("../../schema/summary.schema.json");
 
     /// Writes the summary as one line of JSON.

@@ -20,7 +20,7 @@ mod folded;
 #[cfg(feature = "html")]
 pub(crate) mod html;
 #[cfg(feature = "json")]
-pub mod json;
+pub(crate) mod json;
 mod origin;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;

@@ -56,6 +56,7 @@ use std::io;
 use std::str::FromStr;
 
 use crate::Summary;
+#[doc(hidden)] // for the messages of whoever measures
 pub use crate::text::escaped;
 pub(crate) use crate::text::label;
 use crate::text::names;

@@ -43,7 +43,7 @@ impl Entry {
         is_there
     }
 
-    /// A call on a thread that has no thread.
+    /// A call on a thread that has no state.
     #[cold]
     #[inline(never)]
     fn note_stray(&self, called: Note) {
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(size_of::<Entry>(), 64);
     }
 
-    /// A thread's first call takes a lock to find it a thread.
+    /// A thread's first call takes a lock to find it a state.
     #[test]
     fn a_forked_child_notes_nothing() {
         let entry = Entry::new(Box::leak(Box::new(Engine::new(SessionOptions {

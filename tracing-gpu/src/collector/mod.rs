@@ -63,7 +63,7 @@ pub(crate) struct Collector {
     /// What the records come from.
     source: &'static cupti::Session,
     calls: bool,
-    /// Notes of threads that have no thread.
+    /// Notes of threads that have no state.
     strays: Mutex<Notes>,
     arrived: Mutex<Arrived>,
     state: Mutex<State>,

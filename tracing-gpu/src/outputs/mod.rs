@@ -76,8 +76,9 @@ const SQLITE: Option<How> = None;
 
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
+    let baseline = baseline(opening); // before the page is made: it may be what stands there
     let page = export::HtmlSink::new(replace::create(path)?);
-    Ok(Box::new(match baseline(opening) {
+    Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,
     }))

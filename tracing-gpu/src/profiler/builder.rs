@@ -262,8 +262,7 @@ impl ProfilerBuilder {
     /// Memory for ranges and events that wait to be written into a timeline, in bytes, for all threads together; where
     /// the GPU's work is recorded, as much again for what waits of that, and for what is remembered of launches and
     /// instances until they are whole. What does not fit is counted, and the report says so. Beside it there are the
-    /// values of at most 65,536 open ranges, and, with a database, at most a quarter more for the durations that its
-    /// table's medians come from. Default: 128 MiB.
+    /// values of at most 65,536 open ranges. Default: 128 MiB.
     pub fn timeline_memory(mut self, bytes: usize) -> Self {
         self.config.timeline_memory = bytes;
         self

@@ -44,6 +44,8 @@ const OTHERS: &str = "other ended threads";
 pub(crate) struct Engine {
     pub(crate) session: Session,
     threads: Mutex<Threads>,
+    /// Held while a window begins.
+    restarting: Mutex<()>,
     /// The states by their numbers.
     states: Chunked<OnceCell<&'static ThreadState>, 64>,
 }
@@ -132,13 +134,23 @@ pub(crate) fn number() -> u64 {
 
 impl Engine {
     pub(crate) fn new(options: SessionOptions) -> Self {
-        Self { session: Session::new(options), threads: Mutex::default(), states: Chunked::new() }
+        Self {
+            session: Session::new(options),
+            restarting: Mutex::default(),
+            threads: Mutex::default(),
+            states: Chunked::new(),
+        }
     }
 
     /// What a layer or subscriber holds that measures nothing.
     pub(crate) fn inert() -> &'static Self {
         static INERT: OnceCell<Engine> = OnceCell::new();
-        INERT.get_or_init(|| Self { session: Session::new_inert(), threads: Mutex::default(), states: Chunked::new() })
+        INERT.get_or_init(|| Self {
+            session: Session::new_inert(),
+            threads: Mutex::default(),
+            restarting: Mutex::default(),
+            states: Chunked::new(),
+        })
     }
 
     /// The state of this thread where the path `counting` applies.
@@ -306,6 +318,7 @@ impl Engine {
 
     /// Begins a new window: what was counted so far is forgotten.
     pub(crate) fn restart(&self) {
+        let _one_at_a_time = self.restarting.lock(); // all parts have the same window after it
         if !self.session.is_running() {
             return;
         }

@@ -8,7 +8,7 @@
 //! thread on which they end, in the log of the one on which they began. A call is noted under the lock of the
 //! lifetimes, so that in the log it is either before such an end or after it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
@@ -42,8 +42,8 @@ pub(crate) struct LaunchLog {
     pub(super) notes: Notes,
     /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
     next_number: AtomicU64,
-    /// Whether calls are made in any of them: changed under their lock. The thread has added those that it has to see.
-    has_lifetimes: AtomicBool,
+    /// How many of them calls are made in: changed under their lock. The thread has added those that it has to see.
+    lifetimes_with_calls: AtomicU32,
     /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
     open: Chunked<OpenInstance, 64>,
 }
@@ -111,7 +111,7 @@ impl LaunchLog {
             open: Chunked::new(),
             next_number: AtomicU64::new(0),
             notes: Notes::default(),
-            has_lifetimes: AtomicBool::new(false),
+            lifetimes_with_calls: AtomicU32::new(0),
             lifetimes: Mutex::default(),
         }
     }
@@ -125,14 +125,6 @@ impl LaunchLog {
         }
         self.next_number.store(number + 1, Relaxed);
         number
-    }
-
-    /// Changes the lifetimes. Any thread.
-    fn change_lifetimes<T>(&self, change: impl FnOnce(&mut Lifetimes) -> T) -> T {
-        let mut lifetimes = self.lifetimes.lock();
-        let result = change(&mut lifetimes);
-        self.has_lifetimes.store(lifetimes.take_calls(), Relaxed);
-        result
     }
 
     /// The operating system's number of the thread that has it.
@@ -156,7 +148,7 @@ impl LaunchLog {
         graph: bool,
         enqueues: bool,
     ) -> Option<()> {
-        if self.has_lifetimes.load(Relaxed) {
+        if self.lifetimes_with_calls.load(Relaxed) > 0 {
             return None;
         }
         let (top, noted) = (stack.depth().checked_sub(1)?, stack.noted());
@@ -193,7 +185,7 @@ impl LaunchLog {
 
     /// Notes any call.
     pub(super) fn note(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: Ticks) {
-        if self.has_lifetimes.load(Relaxed) {
+        if self.lifetimes_with_calls.load(Relaxed) > 0 {
             return self.note_in_lifetimes(around, correlation, graph, enqueues, at);
         }
         self.begin_instances(around, |_| ());
@@ -284,26 +276,33 @@ impl LaunchLog {
         name: impl Fn() -> String,
     ) -> InstanceId {
         let id = self.next_instance();
-        self.change_lifetimes(|all| all.begin(id, label, start, session.is_collecting(), name));
+        let takes_calls = session.is_collecting();
+        let mut lifetimes = self.lifetimes.lock();
+        lifetimes.begin(id, label, start, takes_calls, name);
+        self.lifetimes_with_calls.fetch_add(u32::from(takes_calls), Relaxed);
         id
     }
 
     /// A lifetime that began on this thread's state has ended, at `end` if that is measured. Any thread.
     pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, session: &Session) {
-        self.change_lifetimes(|all| {
-            let Some(ended) = all.end(instance).filter(|lifetime| lifetime.is_noted) else { return };
-            let ended = match end.filter(|_| ended.is_of_this_thread()) {
+        let mut lifetimes = self.lifetimes.lock();
+        let Some(ended) = lifetimes.end(instance) else { return };
+        self.lifetimes_with_calls.fetch_sub(u32::from(ended.takes_calls), Relaxed);
+        if ended.is_noted {
+            let note = match end.filter(|_| ended.is_of_this_thread()) {
                 Some(end) => Note::Ended { instance, end },
                 None => Note::Left { instance },
             };
-            self.notes.push_from_anywhere(&ended, &session.note_room);
-        });
+            self.notes.push_from_anywhere(&note, &session.note_room); // under the lock: in the order of the ends
+        }
     }
 
     /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never
     /// do last to the end of the recording, as in Nsight.
     pub(super) fn leave_lifetimes(&self) {
-        self.change_lifetimes(Lifetimes::leave_thread);
+        let mut lifetimes = self.lifetimes.lock();
+        lifetimes.leave_thread();
+        self.lifetimes_with_calls.store(0, Relaxed);
     }
 
     /// Lifetimes that began here and have not ended. Any thread.

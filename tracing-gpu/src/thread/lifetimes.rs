@@ -22,7 +22,7 @@ pub(super) struct Lifetime {
     thread_name: Arc<str>,
     /// Whether its thread makes calls, and somebody collects them.
     #[cfg(feature = "cudarc")]
-    takes_calls: bool,
+    pub(super) takes_calls: bool,
     /// Whether it was noted to begin: since a call was made in it.
     #[cfg(feature = "cudarc")]
     pub(super) is_noted: bool,
@@ -84,12 +84,6 @@ impl Lifetimes {
         self.0.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
     }
 
-    /// Whether a call may be made in any.
-    #[cfg(feature = "cudarc")]
-    pub(super) fn take_calls(&self) -> bool {
-        self.0.values().any(|lifetime| lifetime.takes_calls)
-    }
-
     /// Those that a call is made in now, and that have not been noted.
     #[cfg(feature = "cudarc")]
     pub(super) fn unnoted(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
@@ -130,8 +124,7 @@ mod tests {
         }
         assert_eq!(lifetimes.open(), [open(1, "the next thread", 1), open(2, "worker", 1)]);
         assert_eq!(lifetimes.unnoted().map(|(id, _)| id).collect::<Vec<_>>(), [1]);
-        assert!(lifetimes.take_calls());
         lifetimes.leave_thread();
-        assert!(!lifetimes.take_calls() && lifetimes.unnoted().next().is_none() && lifetimes.end(1).is_some());
+        assert!(lifetimes.unnoted().next().is_none() && lifetimes.end(1).is_some());
     }
 }

@@ -49,7 +49,7 @@ impl Piece {
 
 /// The notes of one thread that were not taken yet. Those that [`push`](Self::push) them come one after another.
 #[derive(Debug, Default)]
-#[repr(C)] // the page last: see `Launches`
+#[repr(C)] // the page last: see `LaunchLog`
 pub(crate) struct Notes {
     behind: Mutex<Behind>,
     /// The operating system's number of the thread.

@@ -1,4 +1,4 @@
-//! Projections of ranges, projected onto streams: each is kept until all that was launched in it has run.
+//! Instances of ranges, projected onto streams: each is kept until all that was launched in it has run.
 
 use std::collections::{HashMap, VecDeque};
 

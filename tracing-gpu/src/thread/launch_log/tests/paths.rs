@@ -14,7 +14,7 @@ fn what_a_launch_in_one_range_touches_is_in_one_cache_line() {
     let touched = [
         (offset_of!(LaunchLog, notes.page), 16),
         (offset_of!(LaunchLog, next_number), 8),
-        (offset_of!(LaunchLog, has_lifetimes), 1),
+        (offset_of!(LaunchLog, lifetimes_with_calls), 4),
         (offset_of!(LaunchLog, open), size_of::<OpenInstance>()), // the first is where they begin
     ];
     let line = touched[0].0 / 64;
