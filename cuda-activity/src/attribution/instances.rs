@@ -21,7 +21,7 @@ type Projections = BTreeMap<Range, Projection>;
 
 /// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it
 /// are gone.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Kept {
     /// 0 in a free slot.
     id: InstanceId,
@@ -106,7 +106,7 @@ pub(super) struct Timed {
 }
 
 /// All instances that are kept, and the totals of those that no longer are.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Instances {
     limit: usize,
     pub(super) kept: Vec<Kept>,

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// Thread, range and name of a kernel.
 pub(super) type Key = (u32, Option<Range>, u32);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Row {
     key: Key,
     ranges: u64,
@@ -31,7 +31,7 @@ pub(super) struct Execution {
     pub(super) mark: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct RangeKernels {
     rows: Vec<Row>,
     by_key: FxHashMap<Key, u32>,
@@ -40,6 +40,13 @@ pub(super) struct RangeKernels {
 /// A kernel of a thread, in an instance.
 fn known(kernel: u32, thread: u32) -> u64 {
     u64::from(kernel) << 32 | u64::from(thread)
+}
+
+/// Whether that instance counts in the row of this kernel already.
+pub(super) fn is_known(instances: &Instances, slot: u32, kernel: u32, thread: u32) -> bool {
+    let key = known(kernel, thread);
+    let is_there = |instance: &Kept| instance.kernels.binary_search_by_key(&key, |&(known, _)| known).is_ok();
+    instances.kept.get(slot as usize).is_some_and(is_there)
 }
 
 impl RangeKernels {

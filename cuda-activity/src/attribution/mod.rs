@@ -138,8 +138,8 @@ impl Attribution {
                 if joins == Joins::No {
                     pending.insert(correlation, launch, |slot| instances.release(slot));
                 }
-                let around = start_end.around(tid);
-                if pending.put_within(correlation, around) {
+                let around = start_end.around(tid).filter(|around| pending.put_within(correlation, around));
+                if let Some(around) = around {
                     around.iter().for_each(|&slot| instances.hold(slot));
                 }
             }
@@ -311,7 +311,6 @@ impl Attribution {
             forgotten_calls: self.pending.forgotten_calls,
             ..self.losses
         };
-        let range_kernels = self.start_end.counted(&self.instances, &self.range_kernels);
         Totals {
             kernels: self.kernels.iter().map(|(&name, times)| (name, times.clone())).collect(),
             memory: self.memory.clone(),
@@ -320,7 +319,7 @@ impl Attribution {
             total,
             unmatched,
             projections: self.instances.totals(now),
-            range_kernels: range_kernels.as_ref().unwrap_or(&self.range_kernels).totals(),
+            range_kernels: self.start_end.totals(&self.instances, &self.range_kernels),
             losses,
         }
     }

@@ -1,6 +1,7 @@
 //! The API calls that are remembered until their operations and records have come.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,6 +15,8 @@ const MOST_THREADS: usize = 1 << 12;
 const DRAINS: usize = 2;
 
 /// Start/end ranges around calls that count as one more call, by their memory; a call in any of them counts as two.
+/// Calls between which no such range began or ended on the thread share them, and they count once. So memory is
+/// bounded, and calls are forgotten early only where very many ranges are open and, for each call, others.
 const AROUND: usize = 8;
 
 /// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what
@@ -121,8 +124,8 @@ pub(super) struct Pending {
     has_records: bool,
     known: FxHashMap<u32, PendingCall>,
     /// Start/end ranges around some of them.
-    within: FxHashMap<u32, Vec<u32>>,
-    /// Summed lengths of these.
+    within: FxHashMap<u32, Arc<[u32]>>,
+    /// Summed lengths of these, of what is shared once.
     around: usize,
     /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no
     /// operations come go first.
@@ -173,7 +176,7 @@ impl Pending {
         self.arrived.capacity() + self.mere_calls.capacity()
     }
 
-    /// Pending of which nothing has come.
+    /// Launches of which nothing has come.
     pub(super) fn awaited(&self) -> u64 {
         self.known.values().filter(|launch| launch.is_awaited()).count() as u64
     }
@@ -304,13 +307,14 @@ impl Pending {
         self.remove(id, free);
     }
 
-    /// Remembers the start/end ranges around a launch. Whether it is there.
-    pub(super) fn put_within(&mut self, id: u32, slots: &[u32]) -> bool {
+    /// Remembers the start/end ranges around a launch. Whether it is there. Nothing but what is remembered here, and the
+    /// caller meanwhile, has them.
+    pub(super) fn put_within(&mut self, id: u32, slots: &Arc<[u32]>) -> bool {
         let is_launch = |launch: &PendingCall| !launch.is_dropped() && launch.expected > Expected::Record;
         let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(is_launch);
         if is_there {
-            self.within.insert(id, slots.to_vec());
-            self.around += slots.len();
+            self.around += if Arc::strong_count(slots) == 1 { slots.len() } else { 0 };
+            self.within.insert(id, Arc::clone(slots));
         }
         is_there
     }
@@ -321,7 +325,7 @@ impl Pending {
         if self.within.is_empty() {
             return &[];
         }
-        self.within.get(&id).map_or(&[], Vec::as_slice)
+        self.within.get(&id).map_or(&[], |slots| slots)
     }
 
     /// An operation of it has come: the call, as it was before.
@@ -361,9 +365,9 @@ impl Pending {
             free(launch.instance);
         }
         if !self.within.is_empty() {
-            let slots = self.within.remove(&id).unwrap_or_default();
-            self.around -= slots.len().min(self.around);
-            slots.into_iter().for_each(free);
+            let Some(slots) = self.within.remove(&id) else { return };
+            self.around -= if Arc::strong_count(&slots) == 1 { slots.len().min(self.around) } else { 0 };
+            slots.iter().copied().for_each(free);
         }
     }
 
@@ -396,7 +400,7 @@ impl Pending {
                 launch.fate = Fate::Past;
             }
         }
-        self.within.drain().flat_map(|(_, slots)| slots).for_each(free);
+        self.within.drain().for_each(|(_, slots)| slots.iter().copied().for_each(&mut free));
         self.around = 0;
         (self.forgotten, self.forgotten_calls) = (0, 0);
     }

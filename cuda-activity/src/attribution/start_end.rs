@@ -9,12 +9,13 @@
 //! that began before and ended after.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
 
 use super::instances::Instances;
-use super::kernels::{Execution, RangeKernels};
-use super::totals::Range;
+use super::kernels::{Execution, Key, RangeKernels, is_known};
+use super::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bound on durations that are kept one by one: 8 MiB. They are not of the profiler's budget, which nothing would give
 /// back to.
@@ -41,14 +42,24 @@ pub(super) struct Ended {
     pub(super) range: Option<Range>,
 }
 
+/// Open start/end ranges of one thread.
+#[derive(Debug, Default)]
+struct Open {
+    /// In the order of their beginnings.
+    slots: Vec<u32>,
+    /// The same in their own order, while launches share it.
+    shared: Option<Weak<[u32]>>,
+}
+
 /// The start/end ranges that are open, and the kernels in them.
 ///
-/// Of one thread, what is around a launch is all that began before it and is still open: so there are no more sets than
-/// open ranges.
-#[derive(Clone, Debug, Default)]
+/// Of one thread, what is around a launch is all that began before it and is still open: as many sets as open ranges.
+/// What has counted around it, and whether a range on the stack is there, tells more of them apart: nothing bounds
+/// these but the names of ranges, which are few in practice.
+#[derive(Debug, Default)]
 pub(super) struct StartEnd {
-    /// Slots by thread.
-    open: FxHashMap<u32, Vec<u32>>,
+    /// By thread.
+    open: FxHashMap<u32, Open>,
     /// Those that have ended since the last drain.
     ended: Vec<Ended>,
     /// Times of kernels, by thread and name.
@@ -59,31 +70,43 @@ pub(super) struct StartEnd {
 
 impl StartEnd {
     pub(super) fn begin(&mut self, thread: u32, slot: u32) {
-        self.open.entry(thread).or_default().push(slot);
+        let open = self.open.entry(thread).or_default();
+        open.slots.push(slot);
+        open.shared = None;
     }
 
     pub(super) fn end(&mut self, ended: Ended) {
         if let Some(open) = self.open.get_mut(&ended.thread) {
-            open.retain(|&slot| slot != ended.slot);
-            if open.is_empty() {
+            open.slots.retain(|&slot| slot != ended.slot);
+            open.shared = None;
+            if open.slots.is_empty() {
                 self.open.remove(&ended.thread);
             }
         }
         self.ended.push(ended);
     }
 
-    /// Slots of those that what a thread launches now is in.
+    /// Slots of those that what a thread launches now is in, in order. Launches between which none begins or ends share
+    /// them.
     #[inline]
-    pub(super) fn around(&self, thread: u32) -> &[u32] {
+    pub(super) fn around(&mut self, thread: u32) -> Option<Arc<[u32]>> {
         if self.open.is_empty() {
-            return &[];
+            return None;
         }
-        self.open.get(&thread).map_or(&[], Vec::as_slice)
+        let open = self.open.get_mut(&thread)?;
+        if let Some(shared) = open.shared.as_ref().and_then(Weak::upgrade) {
+            return Some(shared);
+        }
+        let mut slots = open.slots.clone();
+        slots.sort_unstable();
+        let shared = Arc::from(slots);
+        open.shared = Some(Arc::downgrade(&shared));
+        Some(shared)
     }
 
-    /// Keeps an execution until the `open` ranges around it have ended. Those of `counted` have it already.
-    pub(super) fn wait(&mut self, mut open: Vec<u32>, counted: BTreeSet<Range>, on_stack: bool, ran: Execution) {
-        open.sort_unstable();
+    /// Keeps an execution until the `open` ranges around it have ended, which are in order. Those of `counted` have it
+    /// already.
+    pub(super) fn wait(&mut self, open: Vec<u32>, counted: BTreeSet<Range>, on_stack: bool, ran: Execution) {
         let kernels = self.waiting.entry(Around { open, counted, on_stack }).or_default();
         let times = kernels.entry((ran.thread, ran.kernel)).or_default();
         let before = times.samples.len();
@@ -98,23 +121,50 @@ impl StartEnd {
         }
     }
 
-    /// The rows of kernels as if all ranges had ended now, and counted. `None` where that changes nothing.
-    pub(super) fn counted(&self, instances: &Instances, rows: &RangeKernels) -> Option<RangeKernels> {
-        if self.waiting.is_empty() {
-            return None;
+    /// The rows of kernels as if all ranges had ended now, and counted. Of the durations that wait, as many as may be
+    /// kept one by one are so here: one that is in many open ranges is in the rows as many times.
+    pub(super) fn totals(&self, instances: &Instances, rows: &RangeKernels) -> BTreeMap<Key, RangeKernel> {
+        let mut totals = rows.totals();
+        let ended: FxHashMap<u32, Option<Range>> = self.ended.iter().map(|ended| (ended.slot, ended.range)).collect();
+        let range_of = |slot: u32| ended.get(&slot).copied().unwrap_or_else(|| instances.range(slot));
+        let mut launched = FxHashSet::default();
+        let mut room = APART;
+        for (around, kernels) in &self.waiting {
+            let mut counted = BTreeSet::new();
+            let ranges = around.open.iter().filter_map(|&slot| Some((slot, range_of(slot)?)));
+            // An execution in two instances of a range is one of its row, and its time is there twice.
+            let mut is_first = |range| !around.counted.contains(&range) && counted.insert(range);
+            let ranges: Vec<_> = ranges.map(|(slot, range)| (slot, range, is_first(range))).collect();
+            let is_outside = ranges.is_empty() && around.counted.is_empty() && !around.on_stack;
+            for (&(thread, kernel), times) in kernels {
+                let mut in_buckets = None;
+                let mut add = |row: &mut RangeKernel, is_first: bool| {
+                    row.kernel_instances += if is_first { times.count } else { 0 };
+                    if row.times.buckets.is_empty() && times.samples.len() <= room {
+                        room -= times.samples.len();
+                        row.times.merge(times);
+                    } else {
+                        row.times.merge(in_buckets.get_or_insert_with(|| bucketed(times)));
+                    }
+                };
+                for &(slot, range, is_first) in &ranges {
+                    let row = totals.entry((thread, Some(range), kernel)).or_default();
+                    let is_new = !is_known(instances, slot, kernel, thread) && launched.insert((slot, kernel, thread));
+                    row.range_instances += u64::from(is_new);
+                    add(row, is_first);
+                }
+                if is_outside {
+                    add(totals.entry((thread, None, kernel)).or_default(), true);
+                }
+            }
         }
-        let (mut all, mut instances, mut rows) = (self.clone(), instances.clone(), rows.clone());
-        all.drained(&mut instances, &mut rows, &|_| true);
-        let open: BTreeSet<u32> = all.waiting.keys().flat_map(|around| around.open.iter().copied()).collect();
-        for slot in open {
-            all.count(Ended { slot, thread: 0, range: instances.range(slot) }, &mut instances, &mut rows, &|_| true);
-        }
-        Some(rows)
+        totals
     }
 
     fn count(&mut self, ended: Ended, instances: &mut Instances, rows: &mut RangeKernels, keep: &dyn Fn(u64) -> bool) {
         let Ended { slot, range, .. } = ended;
-        let sets: Vec<Around> = self.waiting.keys().filter(|around| around.open.contains(&slot)).cloned().collect();
+        let is_in = |around: &&Around| around.open.binary_search(&slot).is_ok();
+        let sets: Vec<Around> = self.waiting.keys().filter(is_in).cloned().collect();
         for around in sets {
             let mut rest = around.clone();
             rest.open.retain(|&other| other != slot);
@@ -150,4 +200,11 @@ impl StartEnd {
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.ended.is_empty() && self.apart == 0
     }
+}
+
+/// The same, with none kept by itself.
+fn bucketed(times: &Distribution) -> Distribution {
+    let mut all = Distribution::default();
+    all.take_over(times.clone(), |_| false);
+    all
 }

@@ -100,19 +100,77 @@ fn an_open_lifetime_begins_with_the_window() {
     assert_eq!((row(&all), all.kernels_in(Some(1))), ((1, 80 - 50, 10), (1, 1, 1)));
 }
 
+/// Launches between which none begins or ends share those around them, of which there may be very many.
 #[test]
 fn ranges_around_launches_take_of_their_memory() {
-    let mut all = attribution(100, 100);
-    (1..=80).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
-    for call in 1..=90 {
-        all.note(1, &called(call, 1, 0));
+    for (changes, remembered) in [(true, 9), (false, 45)] {
+        let mut all = attribution(100, 100);
+        (1..=80).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
+        for call in 1..=90 {
+            if changes {
+                let instance = 100 + u64::from(call);
+                all.notes(&[lifetime(instance, 0, 1), Note::Ended { instance, end: 20 }]);
+            }
+            all.note(1, &called(call, 1, 0));
+        }
+        assert_eq!(all.pending.remembered(), remembered, "80 ranges take as much as 10 launches");
+        assert_eq!(all.losses().forgotten_launches, 90 - remembered as u64);
+        (1..=80).for_each(|instance| all.note(1, &Note::Ended { instance, end: 20 }));
+        all.drain(1);
+        (0..100).for_each(|call| all.note(1, &called(100 + call, 1, 0)));
+        assert_eq!(all.pending.remembered(), 100, "and give it back");
     }
-    assert_eq!(all.pending.remembered(), 9, "80 ranges take as much as 11 more launches");
-    assert_eq!(all.losses().forgotten_launches, 81);
-    (1..=80).for_each(|instance| all.note(1, &Note::Ended { instance, end: 20 }));
+    let mut all = attribution(2_200, 1_000);
+    (1..=1_000).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
+    (1..=1_000).for_each(|call| all.note(1, &called(call, 1, 0)));
+    assert_eq!(all.losses(), AttributionLosses { outstanding: 1_000, ..AttributionLosses::default() });
+}
+
+/// Before the drain is over: of what was launched in it, some waits for its end still, and some came after that.
+#[test]
+fn a_range_that_has_just_ended_is_one() {
+    let mut all = attribution(100, 100);
+    all.notes(&[lifetime(1, 0, 1), called(1, 1, 0), called(2, 1, 0)]);
+    all.ran(1, 30, 40);
+    all.notes(&[Note::Ended { instance: 1, end: 50 }]);
+    all.ran(2, 40, 50);
+    assert_eq!(all.kernels_in(Some(1)), (1, 2, 2));
     all.drain(1);
-    (0..80).for_each(|call| all.note(1, &called(100 + call, 1, 0)));
-    assert_eq!(all.pending.remembered(), 81, "and give it back: one is left of those");
+    assert_eq!((all.kernels_in(Some(1)), all.kernels_in(None)), ((1, 2, 2), (0, 0, 0)));
+}
+
+/// A server with very many requests at once, which end in any order: a summary takes no longer than what it looks at,
+/// and says what is counted when they have ended.
+#[test]
+fn a_summary_in_many_open_lifetimes() {
+    const OPEN: u32 = 600;
+    let mut all = attribution(10_000, 1_000);
+    for id in 1..=OPEN {
+        all.notes(&[lifetime(id.into(), 0, id % 3), called(id, 1, 0)]);
+        all.ran(id, 30, 40);
+    }
+    let open = all.totals(50).range_kernels;
+    (1..=OPEN).rev().for_each(|instance| all.notes(&[Note::Ended { instance: instance.into(), end: 50 }]));
+    assert!(all.totals(50).range_kernels == open, "as they end");
+    all.drain(4);
+    for ((_, range, _), row) in open {
+        let now = all.kernels_in(range.map(|range| range.0));
+        assert_eq!((row.range_instances, row.kernel_instances, row.times.count), now);
+        assert_eq!(row.range_instances, u64::from(OPEN / 3));
+    }
+}
+
+/// A duration is in the row of a range once for each open range around it: of these, too, no more are kept one by one.
+#[test]
+fn a_summary_keeps_no_more_durations_than_wait() {
+    let mut all = attribution(100, 100);
+    (1..=3).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
+    all.note(1, &graph(1, 1, 0));
+    (1..=600).for_each(|at| all.ran(1, at, at + 7));
+    let times = all.totals(0).range_kernels.remove(&(1, Some((1, RangeStyle::StartEnd)), 1)).unwrap().times;
+    let in_buckets = times.buckets.values().sum::<u64>();
+    assert_eq!((times.count, times.samples.len(), in_buckets), (3 * 600, 600, 2 * 600));
+    assert_eq!((times.total, times.min, times.max), (3 * 600 * 7, 7, 7));
 }
 
 /// What is kept one by one of undecided ranges is bounded, and is free again when they are decided.
