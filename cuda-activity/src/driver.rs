@@ -1,7 +1,8 @@
 //! The few functions of the CUDA driver that timing takes, found by name in the library that the program has loaded.
 //!
-//! Not through cudarc's bindings: those panic where a symbol is missing, and the version they were built for is the application's choice.
-//! Here a build for any CUDA runs on any driver that has these functions, which is every one since CUDA 11.4.
+//! Not through cudarc's bindings: those panic where a symbol is missing, and the version they were built for is the
+//! application's choice. Here a build for any CUDA runs on any driver that has these functions, which is every one
+//! since CUDA 11.4.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -121,14 +122,15 @@ impl Driver {
 
     fn load() -> Result<Self, DriverMissing> {
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
-        // SAFETY: the driver's initialisers are meant to run in any process; where the program uses CUDA they have run already, and this
-        // only counts one more user.
+        // SAFETY: the driver's initialisers are meant to run in any process; where the program uses CUDA they have run
+        // already, and this only counts one more user.
         let library = unsafe { Library::new(name) }.map_err(|error| DriverMissing::Library(error.to_string()))?;
         Ok(Self { table: Table::load(&library)?, _library: library })
     }
 
-    // Every block below calls a function of the table with arguments of the declared types. The driver checks handles that were valid
-    // once and answers with an error; that they were is the contract of whoever registered the stream (`stream_id`, `stream_id_raw`).
+    // Every block below calls a function of the table with arguments of the declared types. The driver checks handles
+    // that were valid once and answers with an error; that they were is the contract of whoever registered the stream
+    // (`stream_id`, `stream_id_raw`).
 
     /// Version of CUDA that the driver speaks, as 1000 * major + 10 * minor.
     pub fn version(&self) -> Result<i32, CudaError> {
@@ -212,9 +214,10 @@ impl Driver {
         result
     }
 
-    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For whatever is not enqueued into a
-    /// stream: such calls are refused in other modes while a thread captures, and break its capture. Not wanted to ask whether a stream captures,
-    /// which is always allowed, nor to record an event in one that does not, which is work in a stream like a launch.
+    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For whatever
+    /// is not enqueued into a stream: such calls are refused in other modes while a thread captures, and break its
+    /// capture. Not wanted to ask whether a stream captures, which is always allowed, nor to record an event in one
+    /// that does not, which is work in a stream like a launch.
     pub fn relaxed<T>(&self, body: impl FnOnce() -> T) -> T {
         const RELAXED: c_uint = 2;
         let mut mode = RELAXED;
@@ -278,7 +281,8 @@ impl Driver {
         answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
     }
 
-    /// Puts an event into a stream of `context`, and leaves the current one as it was. False where the stream captures: then nothing has happened.
+    /// Puts an event into a stream of `context`, and leaves the current one as it was. False where the stream captures:
+    /// then nothing has happened.
     #[inline(always)]
     pub fn record_in(&self, context: Handle, event: Handle, stream: Handle) -> Result<bool, CudaError> {
         let pushed = self.enter_context(context)?;
@@ -297,14 +301,15 @@ impl Driver {
         answer(unsafe { (self.table.synchronize_event)(raw(event)) })
     }
 
-    /// Nanoseconds between two events; [`NOT_READY`](CudaError::NOT_READY) while the work before either has not finished. One call: it says
-    /// what a query would.
+    /// Nanoseconds between two events; [`NOT_READY`](CudaError::NOT_READY) while the work before either has not
+    /// finished. One call: it says what a query would.
     #[inline]
     pub fn elapsed_ns(&self, start: Handle, end: Handle) -> Result<u64, CudaError> {
         let mut milliseconds = 0f32;
         // SAFETY: writes one float.
         answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) })?;
-        Ok((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as i64 as u64) // to the nearest; a signed number takes one instruction
+        // To the nearest; a signed number takes one instruction.
+        Ok((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as i64 as u64)
     }
 }
 

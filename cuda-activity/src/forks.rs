@@ -1,5 +1,5 @@
-//! Forked children: nothing of CUDA works in them, and locks may be held by threads that do not exist in the child. So nothing is recorded there, and no
-//! lock is waited for.
+//! Forked children: nothing of CUDA works in them, and locks may be held by threads that do not exist in the child. So
+//! nothing is recorded there, and no lock is waited for.
 #![allow(unsafe_code)]
 
 use std::sync::Once;
@@ -20,12 +20,12 @@ pub fn watch() {
     WATCHED.call_once(|| in_forked_child(begin_child));
 }
 
-/// Has `hook` called in each child that is forked off, before it goes on. The hook may do nothing but store: a child has one thread, and any lock may be
-/// held by another.
+/// Has `hook` called in each child that is forked off, before it goes on. The hook may do nothing but store: a child
+/// has one thread, and any lock may be held by another.
 #[cfg(unix)]
 pub fn in_forked_child(hook: extern "C" fn()) {
-    // SAFETY: the hook is a function without arguments that lives as long as the program, does not unwind (a panic at the edge of an `extern "C"` function
-    // aborts), and does only what is allowed between fork and exec.
+    // SAFETY: the hook is a function without arguments that lives as long as the program, does not unwind (a panic at
+    // the edge of an `extern "C"` function aborts), and does only what is allowed between fork and exec.
     let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(hook)) };
 }
 

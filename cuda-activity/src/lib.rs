@@ -7,13 +7,14 @@
 //! ```
 //!
 //! - [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its buffers into [`record`]s.
-//! - [`attribution`] joins these with the log that the program's threads keep of their launches. It is pure: data in, data out.
+//! - [`attribution`] joins these with the log that the program's threads keep of their launches. It is pure: data in,
+//!   data out.
 //! - `driver` (the few driver functions that measuring takes, found by name in the library that the program has
 //!   loaded), `own_calls` (which calls are the profiler's own) and `forks` (whether this process is a forked child) are
 //!   for the crates of this workspace: they take handles as numbers, for which the caller vouches.
 //!
-//! Nothing here knows spans, NVTX or how a report looks. A machine without CUDA is no error: whoever asks gets a sentence that says what is missing.
-//! Linux is where it is tested.
+//! Nothing here knows spans, NVTX or how a report looks. A machine without CUDA is no error: whoever asks gets a
+//! sentence that says what is missing. Linux is where it is tested.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

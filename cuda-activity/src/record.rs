@@ -3,7 +3,8 @@
 use range_report::RangeStyle;
 pub use range_report::timeline::{Api, Kernel, Memory, Work};
 
-/// An operation that ran on a GPU. Times are nanoseconds of the clock that [`ApiCall`]s are stamped with; 0 where CUPTI had none.
+/// An operation that ran on a GPU. Times are nanoseconds of the clock that [`ApiCall`]s are stamped with; 0 where CUPTI
+/// had none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuOp {
     /// When it began.
@@ -54,7 +55,8 @@ pub type InstanceId = u64;
 pub struct Instance {
     /// Its number.
     pub id: InstanceId,
-    /// The instance directly below it on the thread's stack, for a start/end range the innermost there that began before it; 0 for none.
+    /// The instance directly below it on the thread's stack, for a start/end range the innermost there that began
+    /// before it; 0 for none.
     pub parent: InstanceId,
     /// Interned domain and name.
     pub label: u32,
@@ -68,15 +70,16 @@ pub struct Instance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each variant names its fields in a sentence
 pub enum Note {
-    /// An instance that something is about to be launched in. What began on the thread before it, and is open, has been noted before.
+    /// An instance that something is about to be launched in. What began on the thread before it, and is open, has been
+    /// noted before.
     Began(Instance),
     /// That instance is over.
     Ended { instance: InstanceId, end: Ticks },
-    /// That start/end range ended on another thread than it began on, or where it could not be measured: it counts nowhere. Noted in the log of the thread that it
-    /// began on, by whichever thread ended it.
+    /// That start/end range ended on another thread than it began on, or where it could not be measured: it counts
+    /// nowhere. Noted in the log of the thread that it began on, by whichever thread ended it.
     Left { instance: InstanceId },
-    /// An API call that enqueues work, or that is counted for its span. It is in all start/end ranges that were noted to begin on the thread and
-    /// not to end, too.
+    /// An API call that enqueues work, or that is counted for its span. It is in all start/end ranges that were noted
+    /// to begin on the thread and not to end, too.
     Called {
         correlation: u32,
         /// Node of the lineage tree; 0 outside of any span.

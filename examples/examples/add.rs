@@ -1,8 +1,8 @@
 //! The smallest CUDA program, and what the GPU did for it.
 //!
-//! One integer is allocated on the device, a kernel of one thread writes a sum into it, and it is copied back. The report is
-//! the one that `nvprof` printed: kernels and copies, then the calls of the CUDA API. It shows at once that starting up and
-//! loading the kernel take nearly all the time, and the addition none. Without a GPU the CPU adds.
+//! One integer is allocated on the device, a kernel of one thread writes a sum into it, and it is copied back. The
+//! report is the one that `nvprof` printed: kernels and copies, then the calls of the CUDA API. It shows at once that
+//! starting up and loading the kernel take nearly all the time, and the addition none. Without a GPU the CPU adds.
 //!
 //! ```text
 //! cargo run --release --example add
@@ -24,7 +24,8 @@ const SOURCE: &str = "__global__ void add(int a, int b, int *c) { *c = a + b; }"
 const SYMBOL: &str = "_Z3addiiPi";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let profiler = Profiler::builder().report([Report::Nvprof]).build()?; // before CUDA starts, so that nothing is missed
+    // Before CUDA starts, so that nothing is missed.
+    let profiler = Profiler::builder().report([Report::Nvprof]).build()?;
     tracing::subscriber::set_global_default(profiler.subscriber())?;
 
     let sum = match open() {

@@ -1,14 +1,15 @@
 //! A server's requests, followed across await points and threads.
 //!
-//! Images arrive as base64 text in pieces. Three stages, joined by channels, handle each request: *decode* waits for the
-//! pieces, *infer* waits for one of two places and classifies on a thread for blocking work, *encode* writes the answer.
+//! Images arrive as base64 text in pieces. Three stages, joined by channels, handle each request: *decode* waits for
+//! the pieces, *infer* waits for one of two places and classifies on a thread for blocking work, *encode* writes the
+//! answer.
 //!
 //! - `.instrument(span)` enters a span whenever its future is polled: one call, as many instances as there were polls.
-//! - The span `request` travels with its message. `nvtx.lifetime = true` gives it a range from creation to the last clone's
-//!   end, whatever thread that is on: the latency of the request.
+//! - The span `request` travels with its message. `nvtx.lifetime = true` gives it a range from creation to the last
+//!   clone's end, whatever thread that is on: the latency of the request.
 //! - `span.in_scope(..)` on the blocking thread makes work done there a child of the request all the same.
-//! - The profiler is one layer beside another: `fmt` prints the target `queue` at DEBUG to stderr; the profiler has its own
-//!   filter, INFO, and neither decides for the other.
+//! - The profiler is one layer beside another: `fmt` prints the target `queue` at DEBUG to stderr; the profiler has its
+//!   own filter, INFO, and neither decides for the other.
 //!
 //! ```text
 //! cargo run --release --example async_pipeline

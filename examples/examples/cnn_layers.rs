@@ -1,11 +1,12 @@
 //! Where the time of a network goes, layer by layer and kind by kind.
 //!
-//! A CIFAR-10-sized network (three times convolution, ReLU, pooling; then a fully connected layer and softmax) classifies
-//! 1,200 images one by one, on the GPU if there is one. Its layers come from a list, so one call site makes all their
-//! spans: the field `nvtx.name` gives each its name at run time, and `nvtx.category` the kind to sum by. The report is a
-//! tree of the layers, with the stream time of each where the GPU computed it, and the sums of the categories `Conv`,
-//! `ReLU`, `Pool`, `FC` and `Softmax`. On a GPU two more tables have what CUPTI recorded: `torch.profiler`'s, of layers, API
-//! calls and kernels, and the few kernels and calls that together make nine tenths of the time.
+//! A CIFAR-10-sized network (three times convolution, ReLU, pooling; then a fully connected layer and softmax)
+//! classifies 1,200 images one by one, on the GPU if there is one. Its layers come from a list, so one call site makes
+//! all their spans: the field `nvtx.name` gives each its name at run time, and `nvtx.category` the kind to sum by. The
+//! report is a tree of the layers, with the stream time of each where the GPU computed it, and the sums of the
+//! categories `Conv`, `ReLU`, `Pool`, `FC` and `Softmax`. On a GPU two more tables have what CUPTI recorded:
+//! `torch.profiler`'s, of layers, API calls and kernels, and the few kernels and calls that together make nine tenths
+//! of the time.
 //!
 //! ```text
 //! cargo run --release --example cnn_layers        # or, with a GPU and without using it: cnn_layers -- --cpu

@@ -5,8 +5,10 @@
 //! cargo run --release --example compare -- --threshold 10% old.json new.json
 //! ```
 //!
-//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (or, with `--new`, is not in the first file), and 2 where the files could not be compared: also
-//! where a run has none of the ranges of the first one, as one that recorded nothing. Without arguments it says how it is used and shows a comparison of two runs of its own.
+//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (or, with `--new`,
+//! is not in the first file), and 2 where the files could not be compared: also where a run has none of the ranges of
+//! the first one, as one that recorded nothing. Without arguments it says how it is used and shows a comparison of two
+//! runs of its own.
 
 use std::error::Error;
 use std::fs::File;
@@ -162,7 +164,8 @@ fn columns() -> usize {
     said.unwrap_or(if std::io::stdout().is_terminal() { 80 } else { 120 })
 }
 
-/// Two runs of a program with three phases. The second has a mistake in it: it mixes and sorts five times where once is enough.
+/// Two runs of a program with three phases. The second has a mistake in it: it mixes and sorts five times where once is
+/// enough.
 fn demonstrate() -> Result<bool, Box<dyn Error>> {
     writeln!(
         stdout(),

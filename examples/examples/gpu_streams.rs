@@ -1,13 +1,14 @@
-//! Two streams that keep both copy engines and the cores of a GPU busy at once, and what each of them spends its time on.
+//! Two streams that keep both copy engines and the cores of a GPU busy at once, and what each of them spends its time
+//! on.
 //!
-//! Thirty-two chunks of 4 MiB are copied to the device, scrambled there by a kernel and copied back. The chunks take turns
-//! on two streams, each with a buffer of its own on the device, so that while one chunk is computed the next one arrives
-//! and the one before leaves: a double-buffered pipeline. The host, whose memory is pinned, only queues the work and waits
-//! once, at the end.
+//! Thirty-two chunks of 4 MiB are copied to the device, scrambled there by a kernel and copied back. The chunks take
+//! turns on two streams, each with a buffer of its own on the device, so that while one chunk is computed the next one
+//! arrives and the one before leaves: a double-buffered pipeline. The host, whose memory is pinned, only queues the
+//! work and waits once, at the end.
 //!
 //! The spans of the one stream are timed because they are entered in `with_stream`, those of the other because a span
-//! above them has the field `gpu.stream`. The table of stream time has a row for each span and stream: on two streams the
-//! sum is more than the time that has passed, which is the gain.
+//! above them has the field `gpu.stream`. The table of stream time has a row for each span and stream: on two streams
+//! the sum is more than the time that has passed, which is the gain.
 //!
 //! ```text
 //! cargo run --release --example gpu_streams
@@ -102,7 +103,8 @@ impl Lane {
     }
 }
 
-/// Words before and after, on the host. Pinned: other memory is copied through a buffer of the driver's, by waiting for it.
+/// Words before and after, on the host. Pinned: other memory is copied through a buffer of the driver's, by waiting for
+/// it.
 struct Chunk {
     input: PinnedHostSlice<u32>,
     output: PinnedHostSlice<u32>,
@@ -112,7 +114,8 @@ impl Chunk {
     fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         let pinned = || {
             #[allow(unsafe_code)]
-            // SAFETY: any bits are a word, and `fill` writes all of them before they are read. No flags: ordinary, cached memory.
+            // SAFETY: any bits are a word, and `fill` writes all of them before they are read. No flags: ordinary,
+            // cached memory.
             unsafe {
                 context.alloc_pinned_with_flags(WORDS, 0)
             }
@@ -177,7 +180,8 @@ fn process(lane: &mut Lane, kernel: &CudaFunction, chunk: &mut Chunk) -> Result<
     copy_out(lane, chunk)
 }
 
-/// Overwrites the chunk before on this stream, which has been computed by then: a stream does one thing after the other.
+/// Overwrites the chunk before on this stream, which has been computed by then: a stream does one thing after the
+/// other.
 #[instrument(name = "copy in", skip_all)]
 fn copy_in(lane: &mut Lane, chunk: &Chunk) -> Result<(), DriverError> {
     lane.stream.memcpy_htod(&chunk.input, &mut lane.input)

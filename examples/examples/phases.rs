@@ -1,9 +1,10 @@
 //! The phases of an inference program, seen from outside: loading a module, making data, setting the input, running.
 //!
-//! A residual network of 3.1 million parameters is read from a file and classifies ten batches of four photographs, on the GPU
-//! if there is one. The program is annotated with `#[instrument]` and nothing else; a few lines before all of it turn that into
-//! NVTX ranges and into the statistics printed at the end, and another, around the work for the GPU, into stream time for
-//! each range inside. On a GPU two more tables have what CUPTI recorded: the ranges projected onto the GPU, and its kernels.
+//! A residual network of 3.1 million parameters is read from a file and classifies ten batches of four photographs, on
+//! the GPU if there is one. The program is annotated with `#[instrument]` and nothing else; a few lines before all of
+//! it turn that into NVTX ranges and into the statistics printed at the end, and another, around the work for the GPU,
+//! into stream time for each range inside. On a GPU two more tables have what CUPTI recorded: the ranges projected onto
+//! the GPU, and its kernels.
 //!
 //! ```text
 //! cargo run --release --example phases            # or, with a GPU and without using it: phases -- --cpu

@@ -1,9 +1,9 @@
 //! A tensor of 10,000 by 10,000 numbers squared, and where the time goes on the CPU and on the GPU.
 //!
-//! The report is `torch.profiler`'s: a row for every span, every call of the CUDA API and every kernel, with the time that
-//! each spent itself and in all. `square` calls `power`, as `torch.square` calls `pow`: the kernel is launched in `power`, so
-//! its time on the GPU is that of `power` itself and of `square` in all. The CPU waits for it in `wait`, and the copies
-//! over the bus take longer than the squaring. Without a GPU the CPU squares.
+//! The report is `torch.profiler`'s: a row for every span, every call of the CUDA API and every kernel, with the time
+//! that each spent itself and in all. `square` calls `power`, as `torch.square` calls `pow`: the kernel is launched in
+//! `power`, so its time on the GPU is that of `power` itself and of `square` in all. The CPU waits for it in `wait`,
+//! and the copies over the bus take longer than the squaring. Without a GPU the CPU squares.
 //!
 //! ```text
 //! cargo run --release --example square
@@ -35,7 +35,8 @@ template __global__ void power_kernel<float>(float *, const float *, int, unsign
 const SYMBOL: &str = "_Z12power_kernelIfEvPT_PKS0_ij";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let profiler = Profiler::builder().report([Report::Torch]).build()?; // before CUDA starts, so that nothing is missed
+    // Before CUDA starts, so that nothing is missed.
+    let profiler = Profiler::builder().report([Report::Torch]).build()?;
     tracing::subscriber::set_global_default(profiler.subscriber())?;
 
     let tensor = init();

@@ -60,8 +60,8 @@ impl Camera {
     }
 }
 
-/// Shrinks RGB photographs, one below the other, `width` pixels wide: every square of `factor` by `factor` pixels becomes one of their
-/// mean colour.
+/// Shrinks RGB photographs, one below the other, `width` pixels wide: every square of `factor` by `factor` pixels
+/// becomes one of their mean colour.
 ///
 /// # Panics
 /// If the photographs do not consist of whole squares.

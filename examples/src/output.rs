@@ -1,6 +1,7 @@
 //! Standard output and standard error, whose readers may go (`| head`).
 //!
-//! `println!` panics then. What nobody reads is not missed: it goes nowhere here, and the program ends as it would have.
+//! `println!` panics then. What nobody reads is not missed: it goes nowhere here, and the program ends as it would
+//! have.
 
 use std::io::{self, ErrorKind, Stderr, Stdout, Write};
 

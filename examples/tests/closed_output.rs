@@ -1,4 +1,5 @@
-//! The example that is a tool, where nobody reads its output (any more, as behind `| head`): no panic, and the status that it is otherwise.
+//! The example that is a tool, where nobody reads its output (any more, as behind `| head`): no panic, and the status
+//! that it is otherwise.
 #![cfg(unix)]
 
 use std::os::fd::OwnedFd;

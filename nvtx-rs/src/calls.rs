@@ -123,24 +123,24 @@ macro_rules! calls {
     })*) => { $(
         pub(crate) fn $name($($argument: $type),*) $(-> $result)? {
             let Some(function) = function(&SLOTS.$module[abi::$module::$id]) else { return $($none)? };
-            // SAFETY: the slot of this id holds a function of this type by the interface's definition, and a loaded tool
-            // stays loaded. Strings and structs are borrowed for the call, during which alone the tool reads them;
+            // SAFETY: the slot of this id holds a function of this type by the interface's definition, and a loaded
+            // tool stays loaded. Strings and structs are borrowed for the call, during which alone the tool reads them;
             // handles are values that the tool itself made.
             unsafe { transmute::<*mut c_void, abi::$function>(function)($($passed),*) }
         }
     )* };
 }
 
-/// Opens a range. `clock` runs last: everything is at hand by then but the jump into the tool. Never inlined: there is one such jump
-/// for all kinds of messages, and none of them is met cold because the others came first.
+/// Opens a range. `clock` runs last: everything is at hand by then but the jump into the tool. Never inlined: there is
+/// one such jump for all kinds of messages, and none of them is met cold because the others came first.
 #[inline(never)]
 pub(crate) fn push<T>(domain: Handle, event: &Event<'_>, clock: impl FnOnce() -> T) -> T {
     let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) else { return clock() };
     // SAFETY: this slot holds a function of this type by the interface's definition.
     let function = unsafe { transmute::<*mut c_void, abi::PushEx>(function) };
     let moment = clock();
-    // SAFETY: a loaded tool stays loaded, whatever the clock did. The tool reads the event during the call, for which it is
-    // borrowed; the handle is one that it made itself, or null.
+    // SAFETY: a loaded tool stays loaded, whatever the clock did. The tool reads the event during the call, for which
+    // it is borrowed; the handle is one that it made itself, or null.
     unsafe { function(domain, &event.0) };
     moment
 }

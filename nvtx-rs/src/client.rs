@@ -1,12 +1,12 @@
 //! Finds the tool, lets it fill the slots, and calls what it put there.
 //!
-//! At the first NVTX call of the process the library named by the environment variable `NVTX_INJECTION64_PATH` is loaded
-//! and its `InitializeInjectionNvtx2` called, once. Profilers such as Nsight Systems set that variable. Without it
-//! nothing is loaded, and every call is one load and one branch from then on.
+//! At the first NVTX call of the process the library named by the environment variable `NVTX_INJECTION64_PATH` is
+//! loaded and its `InitializeInjectionNvtx2` called, once. Profilers such as Nsight Systems set that variable. Without
+//! it nothing is loaded, and every call is one load and one branch from then on.
 //!
 //! The C headers look, while the variable is not set, for a tool linked into the program (the weak symbol
-//! `InitializeInjectionNvtx2_fnptr`). Stable Rust has no weak symbols; [`tool::attach`](crate::tool::attach) is the way to
-//! receive the calls inside the process.
+//! `InitializeInjectionNvtx2_fnptr`). Stable Rust has no weak symbols; [`tool::attach`](crate::tool::attach) is the way
+//! to receive the calls inside the process.
 
 #![allow(unsafe_code)]
 
@@ -84,10 +84,11 @@ pub fn is_tool_attached() -> bool {
     is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) && is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX])
 }
 
-/// Whether no tool wants ranges, as far as one load tells: false where there is a tool, and before the first NVTX call of the
-/// process, which loads one.
+/// Whether no tool wants ranges, as far as one load tells: false where there is a tool, and before the first NVTX call
+/// of the process, which loads one.
 ///
-/// For paths on which not even the call is to be compiled in that [`is_tool_attached`] may make; that one is what to ask next.
+/// For paths on which not even the call is to be compiled in that [`is_tool_attached`] may make; that one is what to
+/// ask next.
 ///
 /// ```
 /// if !nvtx_rs::is_tool_absent() && nvtx_rs::is_tool_attached() {
@@ -123,7 +124,8 @@ pub(crate) fn is_ready(slot: &Slot) -> bool {
     function(slot).is_some()
 }
 
-/// The tool's function. Its address is kept for one call, since a tool may change it at any time; what it was stays loaded.
+/// The tool's function. Its address is kept for one call, since a tool may change it at any time; what it was stays
+/// loaded.
 pub(crate) fn function(slot: &Slot) -> Option<*mut c_void> {
     if PHASE.load(Ordering::Acquire) != COMPLETE {
         initialize(load_from_environment);

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 /// A colour with an alpha channel, as tools show ranges and marks.
 ///
-/// Parses CSS names, `#rgb`, `#rrggbb`, `#aarrggbb`, `0xRRGGBB` and `0xAARRGGBB`; without an alpha the colour is opaque.
+/// Parses CSS names, `#rgb`, `#rrggbb`, `#aarrggbb`, `0xRRGGBB` and `0xAARRGGBB`; without an alpha the colour is
+/// opaque.
 ///
 /// ```
 /// use nvtx_rs::Color;

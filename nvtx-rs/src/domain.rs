@@ -104,8 +104,8 @@ impl Domain {
     /// Opens a range on this thread. Ranges of one thread and domain nest: [`pop`](Self::pop) closes the latest.
     ///
     /// This is the bare call, for code that keeps its own stack. [`PushRange`](crate::PushRange) and
-    /// [`range!`](crate::range!) close the range on their own. Nothing is returned: the depth that the interface has here
-    /// is not to be relied on, as Nsight Systems returns -1 always.
+    /// [`range!`](crate::range!) close the range on their own. Nothing is returned: the depth that the interface has
+    /// here is not to be relied on, as Nsight Systems returns -1 always.
     ///
     /// ```
     /// use nvtx_rs::{Attributes, Domain};
@@ -131,13 +131,13 @@ impl Domain {
         }
     }
 
-    /// [`push`](Self::push) for a caller with a clock of its own: reads it last of all before the tool is called, and returns
-    /// what it says. Without a tool the clock is read too.
+    /// [`push`](Self::push) for a caller with a clock of its own: reads it last of all before the tool is called, and
+    /// returns what it says. Without a tool the clock is read too.
     ///
     /// What `clock` calls of NVTX itself comes before the range; if it panics, there is none.
     ///
-    /// A range that is timed by the caller and by the tool is timed alike by both only if no work is left between the two
-    /// readings, least of all work that takes longer here than at the range's end.
+    /// A range that is timed by the caller and by the tool is timed alike by both only if no work is left between the
+    /// two readings, least of all work that takes longer here than at the range's end.
     ///
     /// ```
     /// use nvtx_rs::tool::{Call, attach};
@@ -226,8 +226,8 @@ impl Domain {
         }
     }
 
-    /// The string, known to a tool that is attached by a handle from here on. The same text gives the same handle. Strings
-    /// are kept for the life of the process, so do not register what is made up anew each time.
+    /// The string, known to a tool that is attached by a handle from here on. The same text gives the same handle.
+    /// Strings are kept for the life of the process, so do not register what is made up anew each time.
     ///
     /// ```
     /// use nvtx_rs::{Attributes, Domain};

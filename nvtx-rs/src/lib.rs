@@ -1,4 +1,5 @@
-//! NVTX v3 for Rust: name what a program does, so that NVIDIA's tools show it; or receive those names in a tool of one's own.
+//! NVTX v3 for Rust: name what a program does, so that NVIDIA's tools show it; or receive those names in a tool of
+//! one's own.
 //!
 //! ```
 //! use nvtx_rs::{Color, Domain, mark, range};
@@ -12,14 +13,14 @@
 //! # Ok::<(), nvtx_rs::DomainError>(())
 //! ```
 //!
-//! Run the program under `nsys profile -t nvtx` or any other tool that sets `NVTX_INJECTION64_PATH`, and the ranges are in
-//! its timeline. Without a tool a range costs about a nanosecond: one load and one branch to open it.
+//! Run the program under `nsys profile -t nvtx` or any other tool that sets `NVTX_INJECTION64_PATH`, and the ranges are
+//! in its timeline. Without a tool a range costs about a nanosecond: one load and one branch to open it.
 //!
 //! # What it needs
 //!
-//! Cargo alone. The crate speaks the binary interface itself: no C compiler, no libclang, no CUDA, no library of NVIDIA's at
-//! build time or run time. NVIDIA's own crate `nvtx` makes its bindings while it is built and so needs libclang on every
-//! machine; the feature `nvidia` sends this crate's calls through it, see the module `transport`.
+//! Cargo alone. The crate speaks the binary interface itself: no C compiler, no libclang, no CUDA, no library of
+//! NVIDIA's at build time or run time. NVIDIA's own crate `nvtx` makes its bindings while it is built and so needs
+//! libclang on every machine; the feature `nvidia` sends this crate's calls through it, see the module `transport`.
 //!
 //! # Two kinds of range
 //!
@@ -28,9 +29,9 @@
 //! | push/pop | nested, on one thread | [`PushRange`], [`range!`] | [`Domain::push`], [`Domain::pop`] |
 //! | start/end | any thread, any order | [`StartRange`] | [`Domain::start`], [`Domain::end`] |
 //!
-//! Both carry [`Attributes`]: a message, a [`Color`], a [`Category`] and a [`Payload`]. Moments are marked with [`mark!`] or
-//! [`Domain::mark`]. [`naming`] names threads and CUDA objects, [`Resource`] other objects; [`SyncObject`] announces locks
-//! of one's own. [`tool`] is the other side of the interface.
+//! Both carry [`Attributes`]: a message, a [`Color`], a [`Category`] and a [`Payload`]. Moments are marked with
+//! [`mark!`] or [`Domain::mark`]. [`naming`] names threads and CUDA objects, [`Resource`] other objects; [`SyncObject`]
+//! announces locks of one's own. [`tool`] is the other side of the interface.
 //!
 //! # Limits
 //!
@@ -39,8 +40,8 @@
 //! - Named domains, registered strings and categories are kept for the life of the process. There may be
 //!   [`Domain::LIMIT`] domains; the others are not bounded, so do not register what is made up anew each time.
 //! - Names are given on Linux and elsewhere alike, but [`naming::name_current_thread`] needs Linux's `/proc`.
-//! - Extended payloads, counters and memory naming, which the interface has as extensions, are not offered; a tool of this
-//!   crate hands them on to the tool behind it.
+//! - Extended payloads, counters and memory naming, which the interface has as extensions, are not offered; a tool of
+//!   this crate hands them on to the tool behind it.
 //! - Nothing here panics or prints, whatever the tool or the environment.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -1,7 +1,7 @@
 //! Names for threads and for CUDA objects, which tools show instead of numbers.
 //!
-//! An object's handle is passed on as a number: neither this crate nor, by the interface's contract, a tool looks behind
-//! it. Name an object while it lives.
+//! An object's handle is passed on as a number: neither this crate nor, by the interface's contract, a tool looks
+//! behind it. Name an object while it lives.
 
 use crate::abi::{self, Handle};
 use crate::client::{SLOTS, is_set};

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 /// A range of this thread, open until the guard is dropped.
 ///
-/// The ranges of one thread and domain nest, so guards are to be dropped in the reverse order of their making, as scopes
-/// do; and on the thread that made them, which the compiler sees to. For anything else there is [`StartRange`].
+/// The ranges of one thread and domain nest, so guards are to be dropped in the reverse order of their making, as
+/// scopes do; and on the thread that made them, which the compiler sees to. For anything else there is [`StartRange`].
 ///
 /// ```
 /// use nvtx_rs::{Attributes, Domain, PushRange};

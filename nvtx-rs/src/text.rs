@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 
-/// The longest text, in bytes, that is passed on whole. Nsight Systems drops events whose name has 65,400 bytes or more.
+/// The longest text, in bytes, that is passed on whole. Nsight Systems drops events whose name has 65,400 bytes or
+/// more.
 pub const MAX_BYTES: usize = 32_768;
 
 const CUT: char = '…';

@@ -1,7 +1,7 @@
 //! Sends the calls through NVIDIA's own crate instead of this crate's client (feature `nvidia`).
 //!
-//! The API stays the same. This is for comparing the two, and for programs whose C parts link a tool statically, which only
-//! NVIDIA's client finds. Building it takes a C compiler and libclang.
+//! The API stays the same. This is for comparing the two, and for programs whose C parts link a tool statically, which
+//! only NVIDIA's client finds. Building it takes a C compiler and libclang.
 
 #![allow(unsafe_code)]
 
@@ -35,8 +35,8 @@ impl Error for TransportError {}
 
 /// From now on calls go through NVIDIA's crate `nvtx`.
 ///
-/// [`is_tool_attached`](crate::is_tool_attached) is true if the library named by `NVTX_INJECTION64_PATH` can be loaded and
-/// has an entry point; unlike this crate's client, NVIDIA's does not tell whether that entry point then failed.
+/// [`is_tool_attached`](crate::is_tool_attached) is true if the library named by `NVTX_INJECTION64_PATH` can be loaded
+/// and has an entry point; unlike this crate's client, NVIDIA's does not tell whether that entry point then failed.
 ///
 /// # Errors
 /// If an NVTX call was made before.
@@ -63,9 +63,9 @@ fn load() -> State {
             }
             Err(state) => state,
         },
-        // Only NVIDIA's client knows of a tool linked into the program. A pop that nobody handles says that there is none;
-        // elsewhere it closes nothing, as this thread has opened nothing.
-        // SAFETY: null stands for the default domain.
+        // Only NVIDIA's client knows of a tool linked into the program. A pop that nobody handles says that there is
+        // none; elsewhere it closes nothing, as this thread has opened nothing. SAFETY: null stands for the default
+        // domain.
         None if unsafe { ffi::nvtxDomainRangePop(null_mut()) } == abi::NO_PUSH_POP_TRACKING => State::NotSet,
         None => State::Attached,
     };
@@ -91,7 +91,8 @@ fn slot(module: i32, id: usize) -> Option<&'static Slot> {
     slots.get(id)
 }
 
-/// NVIDIA's functions for the calls that this crate makes. They have the types of the slots by definition of the interface.
+/// NVIDIA's functions for the calls that this crate makes. They have the types of the slots by definition of the
+/// interface.
 fn functions() -> [(i32, usize, *mut c_void); 24] {
     use crate::abi::{core, core2, cuda, cudart, sync};
     [

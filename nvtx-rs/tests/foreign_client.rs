@@ -96,8 +96,8 @@ fn event(message: &std::ffi::CStr) -> EventAttributes {
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn a_foreign_client_is_served() {
-    // SAFETY: the functions in the slots have these types by the interface's definition; every pointer passed is null or
-    // leads to what it says.
+    // SAFETY: the functions in the slots have these types by the interface's definition; every pointer passed is null
+    // or leads to what it says.
     unsafe {
         assert_eq!(InitializeInjectionNvtx2(None), 0);
         assert_eq!(InitializeInjectionNvtx2(Some(get_export_table)), 1);

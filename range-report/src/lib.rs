@@ -5,13 +5,14 @@
 //! timeline::Item --> timeline::Sink (export::Chrome, export::Sqlite, export::HtmlSink)
 //! ```
 //!
-//! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses. [`Summary::merge`] joins the processes of a run,
-//!   [`Comparison`] puts runs side by side.
+//! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses.
+//!   [`Summary::merge`] joins the processes of a run, [`Comparison`] puts runs side by side.
 //! - [`report`] prints them as tables that people know from `nsys stats`, `nvprof` and `torch.profiler`.
-//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the words of a timeline, and the sinks
-//!   in [`export`] write one while the program runs.
+//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the words of a
+//!   timeline, and the sinks in [`export`] write one while the program runs.
 //!
-//! Nothing here measures: no `tracing`, no NVTX, no CUDA, no clock and no environment variable. Data comes in, text and files come out.
+//! Nothing here measures: no `tracing`, no NVTX, no CUDA, no clock and no environment variable. Data comes in, text and
+//! files come out.
 //!
 //! ```
 //! use range_report::{RenderOptions, Report, Summary};

@@ -1,9 +1,10 @@
 //! What a span costs: `cargo bench -p tests --features nvidia --bench overhead`.
 //!
-//! Every contestant runs in a process of its own, as the global subscriber, since a scoped one costs more and would be measured with
-//! it. The processes take turns, round by round, so that a drift of the machine meets all alike; each figure is the median of the
-//! rounds. Beside it is the least of them: on a virtual machine whose processor other machines share, the same process takes 1.6 times as long
-//! from one tenth of a second to the next, and only the least is what the code takes. `-- quick` runs fewer rounds.
+//! Every contestant runs in a process of its own, as the global subscriber, since a scoped one costs more and would be
+//! measured with it. The processes take turns, round by round, so that a drift of the machine meets all alike; each
+//! figure is the median of the rounds. Beside it is the least of them: on a virtual machine whose processor other
+//! machines share, the same process takes 1.6 times as long from one tenth of a second to the next, and only the least
+//! is what the code takes. `-- quick` runs fewer rounds.
 
 #![allow(unsafe_code)] // the counting allocator
 

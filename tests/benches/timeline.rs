@@ -1,13 +1,17 @@
-//! How fast a timeline is written, and what it costs the program: `cargo bench -p tests --features perfetto --bench timeline`.
+//! How fast a timeline is written, and what it costs the program: `cargo bench -p tests --features perfetto --bench
+//! timeline`.
 //!
-//! First the files alone: a million ranges, two deep, on one thread, to a file in the folder for temporary files; then the same through gzip, and with everything
-//! that a range can have; then both as a database, and a trace and a database at once. The median of the rounds and the fastest by the clock, the fastest in time
-//! on the CPU (of the process and of the system for it), which is what can be compared where other programs run, and the size.
+//! First the files alone: a million ranges, two deep, on one thread, to a file in the folder for temporary files; then
+//! the same through gzip, and with everything that a range can have; then both as a database, and a trace and a
+//! database at once. The median of the rounds and the fastest by the clock, the fastest in time on the CPU (of the
+//! process and of the system for it), which is what can be compared where other programs run, and the size.
 //!
-//! Then spans of a program whose profiler writes such files: what a span costs its thread beyond what it costs without, and the profiler's own thread. Each runs
-//! in a process of its own, in turns; the cost on the thread is that of the fastest of many short passes.
+//! Then spans of a program whose profiler writes such files: what a span costs its thread beyond what it costs without,
+//! and the profiler's own thread. Each runs in a process of its own, in turns; the cost on the thread is that of the
+//! fastest of many short passes.
 //!
-//! `-- only WORDS` measures the rows whose name has all of the words; `-- once RANGES` measures each file once, for a tool that counts instructions.
+//! `-- only WORDS` measures the rows whose name has all of the words; `-- once RANGES` measures each file once, for a
+//! tool that counts instructions.
 #![allow(unsafe_code)] // the time of the process
 
 use std::hint::black_box;
@@ -36,7 +40,8 @@ fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
     }
     let (mut now, mut parent, mut random) = (1_000_000_000, 1_000_000_000, 1u64);
     for number in 0..ranges {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407); // or gzip had it too easy
+        // Or gzip had it too easy.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let duration = 900 + (random >> 54);
         // Children come before their parent: two within a third.
         let (depth, start, end) = match number % 3 {

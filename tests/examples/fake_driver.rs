@@ -1,7 +1,8 @@
 //! A CUDA driver without a GPU: everything enqueued has finished at once, and a pair of events reads 2 us.
 //!
-//! It has the functions that `tracing-gpu` looks for, those that cudarc calls for a context and a stream, and `fake_driver_calls`, which says
-//! how often one was called. Tests copy it to a folder as `libcuda.so.1` and set `LD_LIBRARY_PATH`. `FAKE_DRIVER` in the environment makes it
+//! It has the functions that `tracing-gpu` looks for, those that cudarc calls for a context and a stream, and
+//! `fake_driver_calls`, which says how often one was called. Tests copy it to a folder as `libcuda.so.1` and set
+//! `LD_LIBRARY_PATH`. `FAKE_DRIVER` in the environment makes it
 //!
 //! - `no_streams`: one in which no stream can be created;
 //! - `capturing`: one in which every stream is in a capture, as any is after `fake_driver_capture(1)`;

@@ -1,4 +1,5 @@
-//! A program that times spans on the driver of `fake_driver.rs` and ends, or looks at what it did to the process; a child of `tests/gpu_fake.rs`.
+//! A program that times spans on the driver of `fake_driver.rs` and ends, or looks at what it did to the process; a
+//! child of `tests/gpu_fake.rs`.
 //!
 //! `CASE` in the environment says which. Its summary goes to the file that `SUMMARY` names.
 

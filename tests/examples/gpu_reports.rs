@@ -1,5 +1,5 @@
-//! Prints every report of one invented run, at the width given as an argument, to be looked at: an inference server that copies its
-//! input from pageable memory, and whose second convolution is slow.
+//! Prints every report of one invented run, at the width given as an argument, to be looked at: an inference server
+//! that copies its input from pageable memory, and whose second convolution is slow.
 //!
 //! ```text
 //! cargo run -p tests --example gpu_reports -- 80

@@ -1,8 +1,8 @@
-//! A program that times spans inside `with_stream` on the driver of `fake_driver.rs`, in all the ways in which a scope can begin and end; a child of
-//! `tests/gpu_fake.rs`. Prints one JSON object.
+//! A program that times spans inside `with_stream` on the driver of `fake_driver.rs`, in all the ways in which a scope
+//! can begin and end; a child of `tests/gpu_fake.rs`. Prints one JSON object.
 //!
-//! Where no event is ever reached (`FAKE_DRIVER=stuck`), that is the summary of a window that begins when as many pairs wait as may, and some more are in the scope.
-//! `TIER=layer` in the environment has it measure through a layer.
+//! Where no event is ever reached (`FAKE_DRIVER=stuck`), that is the summary of a window that begins when as many pairs
+//! wait as may, and some more are in the scope. `TIER=layer` in the environment has it measure through a layer.
 
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -70,7 +70,8 @@ fn across(stream: &Arc<CudaStream>) {
     spans(5, || info_span!("no stream"));
 }
 
-/// Entries of one span inside each other, of which one is timed, and how many events were recorded after each exit: an end belongs to the entry that began.
+/// Entries of one span inside each other, of which one is timed, and how many events were recorded after each exit: an
+/// end belongs to the entry that began.
 fn entered_again(stream: &Arc<CudaStream>, events: impl Fn() -> u64) -> [Vec<u64>; 4] {
     let timed = |span: &Span| with_stream(stream, || span.clone().entered());
     let untimed = |span: &Span| span.clone().entered();
@@ -119,7 +120,8 @@ fn threads(profiler: &Profiler, stream: &Arc<CudaStream>) {
     });
 }
 
-/// As many pairs as may wait, and 40 that are still in the scope's; then, in a new window, 24: with those there are enough for them all to be looked at.
+/// As many pairs as may wait, and 40 that are still in the scope's; then, in a new window, 24: with those there are
+/// enough for them all to be looked at.
 fn more_than_may_wait(profiler: &Profiler, stream: &Arc<CudaStream>) -> Summary {
     with_stream(stream, || {
         spans(16_384 + 40, || info_span!("before"));

@@ -1,4 +1,5 @@
-//! A program that times spans on the driver of `fake_driver.rs`; a child of `tests/gpu_fake.rs`. Prints one JSON object.
+//! A program that times spans on the driver of `fake_driver.rs`; a child of `tests/gpu_fake.rs`. Prints one JSON
+//! object.
 //!
 //! `TIER=layer` in the environment has it measure through a layer. Its stream is named by a field, and inherited.
 

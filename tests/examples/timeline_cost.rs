@@ -1,8 +1,9 @@
 //! What a timeline costs: `cargo run --release -p tests --example timeline_cost`.
 //!
-//! A million ranges on one thread, without a timeline, with a trace, with a database, and with both; each in a process of its own. What the program
-//! pays a range, in its thread's own time on the CPU (median of the rounds) and by the clock (the quickest round); how long it takes from the first range
-//! until the files are complete (the quickest round); and what is missing in them. By the clock the program waits where the thread that writes has its core.
+//! A million ranges on one thread, without a timeline, with a trace, with a database, and with both; each in a process
+//! of its own. What the program pays a range, in its thread's own time on the CPU (median of the rounds) and by the
+//! clock (the quickest round); how long it takes from the first range until the files are complete (the quickest
+//! round); and what is missing in them. By the clock the program waits where the thread that writes has its core.
 #![allow(unsafe_code)] // the time of a thread
 
 use std::error::Error;

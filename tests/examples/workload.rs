@@ -1,7 +1,7 @@
 //! Programs for the Nsight Systems tests: `workload KIND OUT TIER DOMAIN SEED`.
 //!
-//! Each writes its own summary to `OUT` as JSON, to be compared with what Nsight Systems saw of the same process. `TIER` is
-//! `layer` or `subscriber`; `DOMAIN` is `default`, `target` or a name; `SEED` is read by `random` alone.
+//! Each writes its own summary to `OUT` as JSON, to be compared with what Nsight Systems saw of the same process.
+//! `TIER` is `layer` or `subscriber`; `DOMAIN` is `default`, `target` or a name; `SEED` is read by `random` alone.
 
 use std::error::Error;
 use std::fs::File;
@@ -58,8 +58,9 @@ fn start(tier: &str, domain: &str) -> Result<Profiler, Box<dyn Error>> {
     Ok(profiler)
 }
 
-/// What most ranges of the generated programs last. Names that come seldom, or are long, cost Nsight's own code 0.1 to 0.2 us before it
-/// reads its clock, where the caches are cold: of shorter bodies that is more than 1 %. Short ones are in `bodies`.
+/// What most ranges of the generated programs last. Names that come seldom, or are long, cost Nsight's own code 0.1 to
+/// 0.2 us before it reads its clock, where the caches are cold: of shorter bodies that is more than 1 %. Short ones are
+/// in `bodies`.
 const BODY: Duration = Duration::from_micros(20);
 
 /// Computes until the time is over: a body that is not the scheduler's to lengthen.
@@ -283,8 +284,9 @@ fn threads() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ranges that are open at the end: on this thread, on one that runs, and on one that has ended; and a lifetime. The summary is from before the
-/// finish, since afterwards there is none to be had; `OUT.txt` has the table from the finish.
+/// Ranges that are open at the end: on this thread, on one that runs, and on one that has ended; and a lifetime. The
+/// summary is from before the finish, since afterwards there is none to be had; `OUT.txt` has the table from the
+/// finish.
 fn open(profiler: Profiler, out: &str) -> Result<(), Box<dyn Error>> {
     drop(info_span!("closed").entered());
     let ended = thread::spawn(|| std::mem::forget(info_span!("open on an ended thread").entered()));

@@ -1,11 +1,13 @@
-//! Checks a value against a JSON Schema: the few keywords that ours uses, and no others, so that none is passed over in silence.
+//! Checks a value against a JSON Schema: the few keywords that ours uses, and no others, so that none is passed over in
+//! silence.
 
 use serde_json::Value;
 
 /// Keywords that say nothing about a value.
 const SILENT: [&str; 4] = ["$schema", "$defs", "title", "description"];
 
-/// Everything that is wrong with `value`, a line each: where, and what. With `known_only`, fields that the schema does not name are wrong too.
+/// Everything that is wrong with `value`, a line each: where, and what. With `known_only`, fields that the schema does
+/// not name are wrong too.
 ///
 /// # Panics
 /// If the schema has a keyword that is not understood here, or refers to what is not there.

@@ -1,7 +1,7 @@
 //! Runs a program under the real Nsight Systems 2022.4 and reads what it recorded: NVTX needs no GPU.
 //!
-//! Debian's package splits Nsight Systems in two and does not connect them: `nsys profile` writes raw data and then misses its
-//! importer, which is a program of its own beside the libraries of `nsys stats`.
+//! Debian's package splits Nsight Systems in two and does not connect them: `nsys profile` writes raw data and then
+//! misses its importer, which is a program of its own beside the libraries of `nsys stats`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ const HOST: &str = "/usr/lib/nsight-systems/host-linux-x64";
 /// One program is profiled at a time, importing included: what runs beside it shows in its durations.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// At times, on a busy machine, nsys fails to meet the processes that it starts ("sem_open: No such file or directory", "End of
-/// file") and records nothing at all. That says nothing of the program, so it is started again.
+/// At times, on a busy machine, nsys fails to meet the processes that it starts ("sem_open: No such file or directory",
+/// "End of file") and records nothing at all. That says nothing of the program, so it is started again.
 const ATTEMPTS: usize = 4;
 
 /// What Nsight Systems recorded of one process. Its folder is removed when this is dropped.
@@ -75,7 +75,8 @@ pub struct Event {
     pub tid: i64,
 }
 
-/// Profiles the command: its NVTX calls and nothing else. Its standard output and error are returned beside the recording.
+/// Profiles the command: its NVTX calls and nothing else. Its standard output and error are returned beside the
+/// recording.
 ///
 /// # Panics
 /// If Nsight Systems is missing, if the command fails, or if nothing can be imported.
@@ -116,8 +117,8 @@ fn record(command: &Command) -> Result<(Recording, Output), String> {
     Ok((recording, output))
 }
 
-/// An example of this workspace, built for release: examples do real work, and an unoptimised call to NVTX takes long enough to
-/// show in a comparison of durations.
+/// An example of this workspace, built for release: examples do real work, and an unoptimised call to NVTX takes long
+/// enough to show in a comparison of durations.
 ///
 /// # Panics
 /// If it cannot be built, or if there is no Nsight Systems to run it under.
@@ -264,8 +265,8 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-/// A line of a summary: eight numbers, the style where both are in one table, and the name. Only what has a comma is quoted, and
-/// quotes inside are not doubled; of all the cells that can be the name alone, which is the last.
+/// A line of a summary: eight numbers, the style where both are in one table, and the name. Only what has a comma is
+/// quoted, and quotes inside are not doubled; of all the cells that can be the name alone, which is the last.
 fn csv_row(line: &str, style: Option<RangeStyle>) -> Row {
     let read = || {
         let mut cells = line.splitn(if style.is_some() { 9 } else { 10 }, ',');

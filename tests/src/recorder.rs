@@ -1,4 +1,5 @@
-//! Runs a program under the tool `examples/recorder.rs` and reads what it wrote: the NVTX calls that a profiler would see.
+//! Runs a program under the tool `examples/recorder.rs` and reads what it wrote: the NVTX calls that a profiler would
+//! see.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,10 +1,11 @@
-//! Data flows one way: inside `tracing-gpu` a folder imports only folders below it, and what takes data and returns data touches nothing else. The borders between
-//! crates need no test: the compiler keeps them.
+//! Data flows one way: inside `tracing-gpu` a folder imports only folders below it, and what takes data and returns
+//! data touches nothing else. The borders between crates need no test: the compiler keeps them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The folders and files of `tracing-gpu/src` from the top down. One may import those in later lines, and none in its own.
+/// The folders and files of `tracing-gpu/src` from the top down. One may import those in later lines, and none in its
+/// own.
 const FLOORS: &[&[&str]] = &[
     &["lib"],
     &["profiler"],
@@ -54,7 +55,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above this package").to_owned()
 }
 
-/// All sources below a folder but those of tests, by their path from the root of the workspace, without comments and without the tests at their end.
+/// All sources below a folder but those of tests, by their path from the root of the workspace, without comments and
+/// without the tests at their end.
 fn sources(folder: &str) -> Vec<(String, String)> {
     let (mut folders, mut found) = (vec![root().join(folder)], Vec::new());
     while let Some(folder) = folders.pop() {

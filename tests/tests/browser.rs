@@ -1,5 +1,6 @@
-//! The page in a real browser: what a reader does with a mouse and with keys, what 100,000 ranges take, and that odd names do nothing.
-//! `cargo test -p tests --features browser --test browser`; pages and pictures are in `target/tmp/pages`, and with `BLESS=1` the README's pictures in `docs/`.
+//! The page in a real browser: what a reader does with a mouse and with keys, what 100,000 ranges take, and that odd
+//! names do nothing. `cargo test -p tests --features browser --test browser`; pages and pictures are in
+//! `target/tmp/pages`, and with `BLESS=1` the README's pictures in `docs/`.
 
 #[path = "browser/baseline.rs"]
 mod baseline;

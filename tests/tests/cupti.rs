@@ -1,6 +1,6 @@
-//! Real libraries of CUPTI, from CUDA 11.8 to 13.5, without a GPU: their records are as long as we think, they and our decoder see
-//! them begin at the same places, and their functions have the numbers that we ask for. And a made-up driver and libcupti, to see a session
-//! through from its start to its end, and through what can go wrong.
+//! Real libraries of CUPTI, from CUDA 11.8 to 13.5, without a GPU: their records are as long as we think, they and our
+//! decoder see them begin at the same places, and their functions have the numbers that we ask for. And a made-up
+//! driver and libcupti, to see a session through from its start to its end, and through what can go wrong.
 
 #[path = "cupti/absent.rs"]
 mod absent;
@@ -49,7 +49,8 @@ fn look(path: &Path) -> Value {
     told
 }
 
-/// Bytes of a record by kind, for the libraries in their order; 0 where the kind is not known. Measured with another program.
+/// Bytes of a record by kind, for the libraries in their order; 0 where the kind is not known. Measured with another
+/// program.
 const STRIDES: [(u32, [u64; 6]); 20] = [
     (1, [88, 88, 96, 96, 112, 112]),
     (2, [88, 88, 88, 88, 104, 104]),
@@ -127,8 +128,8 @@ fn no_function_that_enqueues_is_missed() {
         .iter()
         .filter(|(number, name)| enqueues(name) && !named.iter().any(|(listed, ..)| listed == number))
         .map(|(_, name)| name.as_str())
-        // Host functions make no records of their own; `cuMemcpy_v2` is a number without a function. The others are of CUDA before 3.2, with
-        // addresses of 32 bits.
+        // Host functions make no records of their own; `cuMemcpy_v2` is a number without a function. The others are of
+        // CUDA before 3.2, with addresses of 32 bits.
         .filter(|name| !name.starts_with("cuLaunchHostFunc") && *name != "cuMemcpy_v2")
         .filter(|name| !all.iter().any(|(_, other)| *other == format!("{name}_v2")))
         .collect();

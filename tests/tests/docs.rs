@@ -1,5 +1,5 @@
-//! The README and the pages in `docs/` name what exists: files, anchors, examples, tests, settings and methods. Their snippets of Rust
-//! are doctests (`tests/src/docs.rs`).
+//! The README and the pages in `docs/` name what exists: files, anchors, examples, tests, settings and methods. Their
+//! snippets of Rust are doctests (`tests/src/docs.rs`).
 
 mod scenario;
 

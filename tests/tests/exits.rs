@@ -246,7 +246,8 @@ fn a_signal_ends_a_forked_child_too() {
     }
 }
 
-/// Whatever locks of ours other threads hold at that moment: they are not in the child, and nobody gives the locks back.
+/// Whatever locks of ours other threads hold at that moment: they are not in the child, and nobody gives the locks
+/// back.
 #[test]
 fn a_forked_child_waits_for_no_thread_that_is_not_there() {
     for tier in BOTH {

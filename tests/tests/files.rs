@@ -187,7 +187,8 @@ fn of_two_profilers_with_one_file_the_first_writes_it_until_it_ends() {
 #[test]
 fn a_file_that_is_in_use_is_one_line() {
     let copy = TemporaryFile::new("spans");
-    // By a process of its own: a child that another test forks while this one has the copy open to write would keep it busy.
+    // By a process of its own: a child that another test forks while this one has the copy open to write would keep it
+    // busy.
     let copied = Command::new("cp").arg(example("spans")).arg(&copy.0).status().expect("cp is there");
     assert!(copied.success());
     let before = fs::metadata(&copy.0).expect("a file").len();
@@ -312,7 +313,8 @@ fn with_gpu(summary: &mut Summary) {
     summary.gpu = Some(gpu);
 }
 
-/// As many files as a large run leaves, read and joined. `cargo test --release -p tests --test files many -- --nocapture` says how long it takes.
+/// As many files as a large run leaves, read and joined. `cargo test --release -p tests --test files many --
+/// --nocapture` says how long it takes.
 #[test]
 fn many_processes_are_joined_quickly() {
     let (count, bound) = if cfg!(debug_assertions) { (50, 60_000) } else { (1_000, 2_000) };

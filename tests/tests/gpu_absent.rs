@@ -1,4 +1,5 @@
-//! No GPU, a broken driver, a driver that lacks functions: the same program, the same CPU summary, one line that says why, no panic.
+//! No GPU, a broken driver, a driver that lacks functions: the same program, the same CPU summary, one line that says
+//! why, no panic.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,7 +54,8 @@ fn a_driver_without_a_device() {
     assert!(stderr.contains("GPU timing is off"), "{stderr}");
 }
 
-/// The driver that tests/install brings is hidden from the child by an empty folder, mounted over its own for the child alone.
+/// The driver that tests/install brings is hidden from the child by an empty folder, mounted over its own for the child
+/// alone.
 #[cfg(feature = "nsight")]
 #[test]
 fn a_machine_without_a_driver() {

@@ -1,7 +1,8 @@
-//! Summaries as JSON: what is written is what the schema says, what the schema allows can be read, and what comes back is what was there.
+//! Summaries as JSON: what is written is what the schema says, what the schema allows can be read, and what comes back
+//! is what was there.
 //!
-//! `golden/json/full.json` has every field and every kind of value. A field that is added to a summary goes there and into the schema: the tests fail until
-//! it is in both.
+//! `golden/json/full.json` has every field and every kind of value. A field that is added to a summary goes there and
+//! into the schema: the tests fail until it is in both.
 
 mod scenario;
 

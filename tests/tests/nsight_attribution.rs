@@ -1,5 +1,6 @@
-//! Our attribution of GPU work to ranges, fed with what Nsight Systems recorded, against Nsight's own `nvtx_gpu_proj_sum` and `nvtx_kern_sum` of the same
-//! recording: row by row and exactly, but for the decimals that a table leaves out.
+//! Our attribution of GPU work to ranges, fed with what Nsight Systems recorded, against Nsight's own
+//! `nvtx_gpu_proj_sum` and `nvtx_kern_sum` of the same recording: row by row and exactly, but for the decimals that a
+//! table leaves out.
 
 #[path = "nsight_attribution/appendix.rs"]
 mod appendix;
@@ -13,10 +14,11 @@ use std::path::Path;
 
 use tables::{KernelRow, ProjectionRow};
 
-/// Compares the recording `run.sqlite` of a folder with the tables `nvtx_gpu_proj_sum.csv` and `nvtx_kern_sum.csv` beside it.
+/// Compares the recording `run.sqlite` of a folder with the tables `nvtx_gpu_proj_sum.csv` and `nvtx_kern_sum.csv`
+/// beside it.
 ///
-/// Start/end ranges are no level and no child in our table, in Nsight's they are: of the ranges that are `around` others, or in start/end
-/// ranges themselves, these two figures are not compared.
+/// Start/end ranges are no level and no child in our table, in Nsight's they are: of the ranges that are `around`
+/// others, or in start/end ranges themselves, these two figures are not compared.
 ///
 /// # Panics
 /// If a row differs, or is in one of the two only.

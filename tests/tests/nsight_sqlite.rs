@@ -1,5 +1,5 @@
-//! Timelines of ours as SQLite, read by the real `nsys stats`: every report runs, and says what its definition says of the same workload, what our own tables say,
-//! and what our attribution says of the file.
+//! Timelines of ours as SQLite, read by the real `nsys stats`: every report runs, and says what its definition says of
+//! the same workload, what our own tables say, and what our attribution says of the file.
 
 #[path = "nsight_sqlite/damage.rs"]
 mod damage;
@@ -106,7 +106,8 @@ fn check(seed: u64, calls: Calls) {
     // What our attribution finds in the file itself.
     let totals = export::Recording::read(&folder.file("run.sqlite")).attribute();
     tables::same(&totals.kernels, &tables::KernelRow::read(&folder.file("out_nvtxkernsum.csv")));
-    // On which level a range is, our profiler says by the stack; Nsight Systems by what holds it, start/end ranges too. Without those it is the same.
+    // On which level a range is, our profiler says by the stack; Nsight Systems by what holds it, start/end ranges too.
+    // Without those it is the same.
     let figures = if work.has_lifetimes() { 4 } else { 6 };
     let first = |mut rows: std::collections::BTreeMap<tables::Key, tables::Figures>| {
         rows.values_mut().for_each(|row| row.rounded.truncate(figures));

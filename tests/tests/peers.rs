@@ -1,5 +1,5 @@
-//! The scenarios of `semantics.rs` under NVIDIA's own layer, so that the table of `docs/nsight.md` stays true: what it does today,
-//! exactly. `cargo test -p tests --features nvidia --test peers -- --nocapture` prints the table.
+//! The scenarios of `semantics.rs` under NVIDIA's own layer, so that the table of `docs/nsight.md` stays true: what it
+//! does today, exactly. `cargo test -p tests --features nvidia --test peers -- --nocapture` prints the table.
 
 mod scenario;
 
@@ -13,8 +13,8 @@ fn run(scenario: &str, tier: &str) -> Ran {
     outcome_recorded(&mut command(scenario, tier))
 }
 
-/// What its layer told, by thread in the order of appearance: `start task`, `end task`. The domain, which is the target of the
-/// span, is left out.
+/// What its layer told, by thread in the order of appearance: `start task`, `end task`. The domain, which is the target
+/// of the span, is left out.
 fn told(ran: &Ran) -> Vec<Vec<String>> {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     let mut threads: BTreeMap<usize, Vec<String>> = BTreeMap::new();

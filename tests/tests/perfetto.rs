@@ -1,5 +1,5 @@
-//! Perfetto's own trace processor, the program behind ui.perfetto.dev, reads the timelines that are written here: whole, compressed and cut off. So does the
-//! importer of chrome://tracing.
+//! Perfetto's own trace processor, the program behind ui.perfetto.dev, reads the timelines that are written here:
+//! whole, compressed and cut off. So does the importer of chrome://tracing.
 //!
 //! Both come in a wheel of PyPI (see `install`), as WebAssembly and as a page, and run in Node.
 

@@ -1,4 +1,5 @@
-//! The tables that users keep beside their programs, of Nsight Systems 2021, nvprof and torch.profiler, printed again from their numbers.
+//! The tables that users keep beside their programs, of Nsight Systems 2021, nvprof and torch.profiler, printed again
+//! from their numbers.
 
 #[path = "seeds/nvprof.rs"]
 mod nvprof;

@@ -1,4 +1,5 @@
-//! The rules of the profiler, each for both tiers: the calls that a tool sees and what the summary says, in a process of its own.
+//! The rules of the profiler, each for both tiers: the calls that a tool sees and what the summary says, in a process
+//! of its own.
 
 #[path = "semantics/entries.rs"]
 mod entries;

@@ -1,4 +1,5 @@
-//! Timelines that the profiler writes while a program runs, against the summary of the same run; and what becomes of them where the program ends early.
+//! Timelines that the profiler writes while a program runs, against the summary of the same run; and what becomes of
+//! them where the program ends early.
 
 #[path = "timelines/endings.rs"]
 mod endings;
@@ -29,8 +30,9 @@ fn rows(summary: &Summary) -> Rows {
     summary.ranges.iter().map(row).collect()
 }
 
-/// Whether two times of this many instances agree: to 1 ns an instance, since a file has whole nanoseconds, and to a part in 100,000,
-/// since a file converts ticks by the rate of the clock as measured so far, and a summary by that of the whole run.
+/// Whether two times of this many instances agree: to 1 ns an instance, since a file has whole nanoseconds, and to a
+/// part in 100,000, since a file converts ticks by the rate of the clock as measured so far, and a summary by that of
+/// the whole run.
 fn agree(instances: u64, ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() <= instances as f64 + theirs * 1e-5
 }
@@ -282,7 +284,8 @@ fn what_does_not_fit_is_counted() {
     for tier in BOTH {
         let run = Run::of("timeline-lost", tier);
         let (trace, database, summary) = (run.trace(), run.database(), run.summary());
-        let lost = 200_000 + 1 - trace.slices.len() as u64 - trace.threads.len() as u64; // each thread's name is one more
+        // Each thread's name is one more.
+        let lost = 200_000 + 1 - trace.slices.len() as u64 - trace.threads.len() as u64;
         assert_eq!(instances(&summary)["step"], 200_000, "{tier}");
         assert!(lost > 0, "{tier}");
         assert_eq!(trace.lost, Some(lost), "{tier}");

@@ -2,7 +2,8 @@
 //!
 //! On x86-64 with an invariant time-stamp counter a tick is one TSC cycle (about 9 ns to read, against 22 ns for
 //! [`Instant`]); elsewhere a tick is a nanosecond of [`Instant`]. The rate of the counter is measured against `Instant`
-//! (`CLOCK_MONOTONIC` on Linux) from the creation of the clock to each drain, so it grows more exact as the program runs.
+//! (`CLOCK_MONOTONIC` on Linux) from the creation of the clock to each drain, so it grows more exact as the program
+//! runs.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -77,8 +78,8 @@ impl Clock {
         if self.tsc { tsc::read() } else { self.instant_ticks() }
     }
 
-    /// [`now`](Self::now), not before all that stands before it is done: a processor may read the counter ahead of loads that wait
-    /// for memory, and whoever reads a clock next does not.
+    /// [`now`](Self::now), not before all that stands before it is done: a processor may read the counter ahead of
+    /// loads that wait for memory, and whoever reads a clock next does not.
     pub(crate) fn now_in_order(&self) -> Ticks {
         if self.tsc { tsc::read_in_order() } else { self.instant_ticks() }
     }

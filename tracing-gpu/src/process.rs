@@ -1,5 +1,5 @@
-//! What only the operating system can do: call us at exit, in handlers of signals and after a fork, and tell who and where we are, how wide the terminal is
-//! and where we may write.
+//! What only the operating system can do: call us at exit, in handlers of signals and after a fork, and tell who and
+//! where we are, how wide the terminal is and where we may write.
 //!
 //! `rustix` makes the calls, safely; `libc` has those that it lacks, and the clock that a signal handler reads.
 #![allow(unsafe_code)]
@@ -16,8 +16,8 @@ pub(crate) fn set_exit_hook(hook: extern "C" fn()) {
     let _is_set = EXIT_HOOK.set(hook);
 }
 
-/// Registers the exit hook: it runs when the process ends by `process::exit` or by returning from `main`, and not on abort or a signal.
-/// The first call counts.
+/// Registers the exit hook: it runs when the process ends by `process::exit` or by returning from `main`, and not on
+/// abort or a signal. The first call counts.
 pub(crate) fn at_exit() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(at_exit_again);
@@ -28,7 +28,8 @@ pub(crate) fn at_exit_again() {
     let Some(&hook) = EXIT_HOOK.get() else { return };
     // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
     // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
-    let _refused = unsafe { libc::atexit(hook) }; // where there is no memory for one more entry, nothing is printed at exit
+    // Where there is no memory for one more entry, nothing is printed at exit.
+    let _refused = unsafe { libc::atexit(hook) };
 }
 
 /// Has a signal take its default course where `condition` says so, which must itself be safe in a handler of signals.
@@ -39,8 +40,9 @@ pub(crate) fn take_default_course_if(condition: fn() -> bool, signal: i32) -> io
             let _ends_it = signal_hook::low_level::emulate_default_handler(signal);
         }
     };
-    // SAFETY: the action may run between any two instructions of the program. It calls the condition, of which there is one: it reads and writes
-    // atomics, the process's number and a clock; and what is documented as safe there. None of it allocates, takes a lock or panics.
+    // SAFETY: the action may run between any two instructions of the program. It calls the condition, of which there is
+    // one: it reads and writes atomics, the process's number and a clock; and what is documented as safe there. None of
+    // it allocates, takes a lock or panics.
     unsafe { signal_hook::low_level::register(signal, action) }.map(drop)
 }
 
@@ -68,10 +70,11 @@ pub(crate) fn host_name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
-/// Nanoseconds of the clock that [`Instant`](std::time::Instant) reads (CLOCK_MONOTONIC), which CUPTI's records are stamped with.
+/// Nanoseconds of the clock that [`Instant`](std::time::Instant) reads (CLOCK_MONOTONIC), which CUPTI's records are
+/// stamped with.
 ///
-/// A signal handler calls this, so the C library reads the clock: POSIX lists its function as safe there. `rustix` looks for the kernel's function at the
-/// first reading, which may open a file and allocate.
+/// A signal handler calls this, so the C library reads the clock: POSIX lists its function as safe there. `rustix`
+/// looks for the kernel's function at the first reading, which may open a file and allocate.
 #[cfg(unix)]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

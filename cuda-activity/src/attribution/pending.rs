@@ -307,8 +307,8 @@ impl Pending {
         self.remove(id, free);
     }
 
-    /// Remembers the start/end ranges around a launch. Whether it is there. Nothing but what is remembered here, and the
-    /// caller meanwhile, has them.
+    /// Remembers the start/end ranges around a launch. Whether it is there. Nothing but what is remembered here, and
+    /// the caller meanwhile, has them.
     pub(super) fn put_within(&mut self, id: u32, slots: &Arc<[u32]>) -> bool {
         let is_launch = |launch: &PendingCall| !launch.is_dropped() && launch.expected > Expected::Record;
         let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(is_launch);

@@ -1,10 +1,11 @@
 //! Memory that CUPTI writes records to.
 //!
-//! CUPTI asks for buffers whenever it likes and must get one each time: libraries before CUDA 12.9 crash without. Within the budget it gets large ones,
-//! kept and used again. Beyond, it gets small ones whose records are counted and thrown away, so that what stays behind is no more work. A buffer that waits to be
-//! read is of the budget too.
+//! CUPTI asks for buffers whenever it likes and must get one each time: libraries before CUDA 12.9 crash without.
+//! Within the budget it gets large ones, kept and used again. Beyond, it gets small ones whose records are counted and
+//! thrown away, so that what stays behind is no more work. A buffer that waits to be read is of the budget too.
 //!
-//! CUPTI asks on threads that launch. New memory costs them a page fault for every 19 launches, so a buffer that was written before is kept ready.
+//! CUPTI asks on threads that launch. New memory costs them a page fault for every 19 launches, so a buffer that was
+//! written before is kept ready.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -66,8 +67,9 @@ impl Filled {
     /// Its records.
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         let buffer = std::ptr::with_exposed_provenance_mut(self.address);
-        // SAFETY: the buffer has `role.bytes()` bytes, of which `valid` are no more, and was zeroed when it was made, so that every byte has a value. CUPTI does not
-        // write it any more, and it is in no list until this is dropped: it is ours alone, for as long as `self` is borrowed.
+        // SAFETY: the buffer has `role.bytes()` bytes, of which `valid` are no more, and was zeroed when it was made,
+        // so that every byte has a value. CUPTI does not write it any more, and it is in no list until this is dropped:
+        // it is ours alone, for as long as `self` is borrowed.
         unsafe { std::slice::from_raw_parts_mut(buffer, self.valid) }
     }
 }
@@ -178,7 +180,8 @@ impl Buffers {
     /// The address is in none of the lists any more.
     fn free(&mut self, address: usize, role: Role) {
         self.large -= usize::from(role == Role::Kept);
-        // SAFETY: the address came from `make` with this role; it has left the only list it was in or its `Filled`, without which nobody has a slice of it.
+        // SAFETY: the address came from `make` with this role; it has left the only list it was in or its `Filled`,
+        // without which nobody has a slice of it.
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address), layout(role)) };
     }
 }

@@ -1,8 +1,8 @@
 //! Functions of the driver that put work on a GPU, by CUPTI's number (cbid) and name.
 //!
-//! The numbers have not changed since they were given; a library that is older than a function does not know its number. Launches, copies and
-//! sets are here: what makes records of the kinds that are read. Prefetches, host functions and stream-ordered allocations are enqueued too, but
-//! no such record comes of them.
+//! The numbers have not changed since they were given; a library that is older than a function does not know its
+//! number. Launches, copies and sets are here: what makes records of the kinds that are read. Prefetches, host
+//! functions and stream-ordered allocations are enqueued too, but no such record comes of them.
 
 /// Numbers are below this.
 const END: usize = 1024;
@@ -46,8 +46,9 @@ pub const ENQUEUE: &[(u32, &str)] = &[
     (839, "cuMemcpy3DWithAttributesAsync"), (840, "cuMemcpy3DWithAttributesAsync_ptsz"),
 ];
 
-/// Functions of the driver that only ask or set something, in well under a microsecond: entries of these are worth nothing but where our own calls of them are to
-/// be told from the program's. cudarc asks for the current context before each call that it makes.
+/// Functions of the driver that only ask or set something, in well under a microsecond: entries of these are worth
+/// nothing but where our own calls of them are to be told from the program's. cudarc asks for the current context
+/// before each call that it makes.
 pub(crate) const SLIGHT: &[&str] = &[
     "cuCtxGetApiVersion",
     "cuCtxGetCurrent",

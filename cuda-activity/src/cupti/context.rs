@@ -1,4 +1,5 @@
-//! What is asked of the CUDA driver for CUPTI's sake: that it is initialised, that there is a device, and that contexts come to rest.
+//! What is asked of the CUDA driver for CUPTI's sake: that it is initialised, that there is a device, and that contexts
+//! come to rest.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_uint};
@@ -63,8 +64,8 @@ impl Device {
         Ok(Self { driver, synchronize, driver_version, names: (0..devices).map(name).collect() })
     }
 
-    /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Whether each wait ended well: after one that did not, work may
-    /// be missing.
+    /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Whether
+    /// each wait ended well: after one that did not, work may be missing.
     pub(crate) fn synchronize(&self, contexts: &Contexts) -> bool {
         const DEINITIALIZED: CudaError = CudaError(4);
         let mut all = true;
@@ -80,7 +81,8 @@ impl Device {
                     })
                 })
             };
-            let Some(waited) = contexts.using(context, wait) else { continue }; // destroyed meanwhile, and its work over
+            // Destroyed meanwhile, and its work over.
+            let Some(waited) = contexts.using(context, wait) else { continue };
             all &= waited.is_ok();
             if waited == Err(DEINITIALIZED) {
                 break;
@@ -92,7 +94,8 @@ impl Device {
 
 /// Contexts in which work was launched and that have not been destroyed. Written in callbacks, without a lock.
 ///
-/// One that another thread destroys is not used meanwhile: it leaves the list before it is destroyed, and its end waits for a use that has begun.
+/// One that another thread destroys is not used meanwhile: it leaves the list before it is destroyed, and its end waits
+/// for a use that has begun.
 #[repr(C)] // the contexts first: see `Receiver`
 pub(crate) struct Contexts {
     live: [AtomicUsize; MOST],
@@ -166,8 +169,9 @@ impl Contexts {
         }
     }
 
-    /// Forgets a context, which may be there twice where two threads met a hole. On the thread that is about to destroy it: waits until it is not used, a second at
-    /// most, since whoever uses it may wait for something that this thread holds.
+    /// Forgets a context, which may be there twice where two threads met a hole. On the thread that is about to destroy
+    /// it: waits until it is not used, a second at most, since whoever uses it may wait for something that this thread
+    /// holds.
     pub(crate) fn gone(&self, context: Handle) {
         for slot in &self.live {
             let _other = slot.compare_exchange(context, 0, Relaxed, Relaxed);

@@ -1,7 +1,8 @@
 //! Records of CUPTI, from bytes to the words of [`record`](crate::record).
 //!
-//! The offsets are the same from CUDA 11.8 on; what a record of an older library does not have reads as 0. Names of kernels are addresses, and once they were
-//! `number`ed numbers, in the records themselves: the rest of a record can wait.
+//! The offsets are the same from CUDA 11.8 on; what a record of an older library does not have reads as 0. Names of
+//! kernels are addresses, and once they were `number`ed numbers, in the records themselves: the rest of a record can
+//! wait.
 
 use super::strides::{Kind, Strides};
 use crate::record::{Api, ApiCall, GpuOp, Kernel, Memory, Work};
@@ -83,7 +84,8 @@ impl<'a> Records<'a> {
 /// Where a kernel's record has its name.
 const NAME: usize = 104;
 
-/// Puts numbers in place of the addresses of kernels' names, from the record at `place` on. Returns the place of a record whose length is not known, where that ends it.
+/// Puts numbers in place of the addresses of kernels' names, from the record at `place` on. Returns the place of a
+/// record whose length is not known, where that ends it.
 pub(crate) fn number(
     bytes: &mut [u8],
     mut place: usize,

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: where perhaps none is complete, and where all are due.
+/// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: where perhaps none is
+/// complete, and where all are due.
 pub(super) const MAY_COME: Duration = Duration::from_millis(10);
 pub(super) const IS_DUE: Duration = Duration::from_millis(100);
 
@@ -39,7 +40,8 @@ impl Delivery {
         self.state.lock().begun
     }
 
-    /// Waits until no buffer is being read and none seems to come: none is out, or the `first` since `before` or the next one takes too long.
+    /// Waits until no buffer is being read and none seems to come: none is out, or the `first` since `before` or the
+    /// next one takes too long.
     pub(super) fn settle(&self, before: u64, first: Duration, out: impl Fn() -> usize) {
         let began = Instant::now();
         let mut state = self.state.lock();

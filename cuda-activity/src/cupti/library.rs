@@ -1,7 +1,8 @@
 //! libcupti: loading it, and its functions behind safe ones.
 //!
-//! Not through cudarc's bindings, which panic where the library or a symbol is missing and take CUPTI's codes for enums of the version they were
-//! built for. Codes and kinds are plain integers here, and no record is ever looked at through a struct.
+//! Not through cudarc's bindings, which panic where the library or a symbol is missing and take CUPTI's codes for enums
+//! of the version they were built for. Codes and kinds are plain integers here, and no record is ever looked at through
+//! a struct.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -21,7 +22,8 @@ const OLDEST: u32 = 18;
 /// A code of CUPTI's, 0 for success.
 pub type Code = i32;
 
-/// What CUPTI calls at the entry and exit of calls: its user's word, domain, number of the function, and data of the domain.
+/// What CUPTI calls at the entry and exit of calls: its user's word, domain, number of the function, and data of the
+/// domain.
 pub(crate) type OnCall = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
 /// What CUPTI calls for a buffer, which it wants the address, the size and the largest number of records of.
 pub(crate) type OnRequest = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
@@ -40,7 +42,8 @@ macro_rules! functions {
             /// Its functions, or the name of one that it lacks.
             fn of(library: &Shared) -> Result<Self, &'static str> {
                 $(
-                    // SAFETY: the signature is that of the function of this name in CUPTI's documentation, the same from 11.8 to 13.5.
+                    // SAFETY: the signature is that of the function of this name in CUPTI's documentation, the same
+                    // from 11.8 to 13.5.
                     let found = unsafe {
                         library.get::<unsafe extern "C" fn($($argument),*) -> Code>($symbol.to_bytes_with_nul())
                     };
@@ -94,8 +97,8 @@ fn answer(code: Code) -> Result<(), Code> {
 }
 
 impl Library {
-    /// The library to use with a driver of this version (13000 for CUDA 13.0); `search` says where it is looked for. Call it with the driver
-    /// loaded: libcupti 13.2 crashes in its first function without.
+    /// The library to use with a driver of this version (13000 for CUDA 13.0); `search` says where it is looked for.
+    /// Call it with the driver loaded: libcupti 13.2 crashes in its first function without.
     pub fn find(driver_version: i32) -> Result<Self, Unavailable> {
         if let Some(library) = already_mapped() {
             return library;
@@ -105,7 +108,8 @@ impl Library {
         for candidate in environment.candidates(u32::try_from(driver_version / 1000).unwrap_or(0)) {
             match Self::open(&candidate) {
                 Ok(library) => return Ok(library),
-                // A bare name that the loader does not find is no news; anything else may be what the user wants to know.
+                // A bare name that the loader does not find is no news; anything else may be what the user wants to
+                // know.
                 Err(Unavailable::NotLoadable { reason, .. })
                     if environment.chosen.is_none() && reason.contains("No such file or directory") => {}
                 Err(reason) => failed = failed.or(Some(reason)),
@@ -116,7 +120,8 @@ impl Library {
 
     /// Loads this file, or this name from the loader's path.
     pub fn open(path: &Path) -> Result<Self, Unavailable> {
-        // SAFETY: the file is called libcupti or was named by the user as such; its initialisers are meant to run in any process.
+        // SAFETY: the file is called libcupti or was named by the user as such; its initialisers are meant to run in
+        // any process.
         let library = unsafe { Shared::new(path) };
         let path = path.display().to_string();
         let library =
@@ -175,8 +180,9 @@ impl Library {
             Some(place) if place.checked_add(4).is_some_and(|end| end <= buffer.len()) => start.wrapping_add(place),
             Some(_) => return Err(INVALID_PARAMETER),
         };
-        // SAFETY: the buffer is as long as said and ours alone; a record before it is within it. The library reads that one's kind, adds the
-        // length that it knows, and compares with the end: nothing behind the buffer is read, and nothing is written to it.
+        // SAFETY: the buffer is as long as said and ours alone; a record before it is within it. The library reads that
+        // one's kind, adds the length that it knows, and compares with the end: nothing behind the buffer is read, and
+        // nothing is written to it.
         answer(unsafe { (self.functions.next_record)(start, buffer.len(), &raw mut record) })?;
         Ok(record.addr().wrapping_sub(start.addr()))
     }
@@ -286,7 +292,8 @@ impl Subscriber {
 
 /// A text of the library's own.
 fn text(name: *const c_char) -> Option<String> {
-    // SAFETY: CUPTI answers with a pointer to a constant of its own, which is never unloaded, or leaves the null it was given.
+    // SAFETY: CUPTI answers with a pointer to a constant of its own, which is never unloaded, or leaves the null it was
+    // given.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 

@@ -6,9 +6,10 @@
 //!            strides    context    buffers, names, calls
 //! ```
 //!
-//! The library is found and loaded when a session starts, asked how long its records are, and subscribed to. From then on CUPTI calls
-//! `receive`: at the entry of driver calls, and with buffers of records, which are handed to the sink as they are but for the names of kernels: threads that launch
-//! may wait for the end of CUPTI's call. The sink has them decoded. A session that cannot start says why in one sentence, and changes nothing.
+//! The library is found and loaded when a session starts, asked how long its records are, and subscribed to. From then
+//! on CUPTI calls `receive`: at the entry of driver calls, and with buffers of records, which are handed to the sink as
+//! they are but for the names of kernels: threads that launch may wait for the end of CUPTI's call. The sink has them
+//! decoded. A session that cannot start says why in one sentence, and changes nothing.
 
 mod buffers;
 mod calls;
@@ -35,8 +36,8 @@ use crate::record::{ApiCall, GpuOp};
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Records of the calls of the runtime and the driver too, and the entry of every driver call; else only the entries of those that put work
-    /// on a GPU.
+    /// Records of the calls of the runtime and the driver too, and the entry of every driver call; else only the
+    /// entries of those that put work on a GPU.
     pub api_records: bool,
     /// Host memory for buffers that are read. Those beyond are small, and their records lost and counted.
     pub buffer_bytes: usize,
@@ -44,11 +45,14 @@ pub struct Options {
 
 /// Who is told. Called by CUPTI: no panic is to come out, and none does.
 pub trait Sink: Sync {
-    /// At the entry of a driver call, on the calling thread, and whether it puts work on a GPU. Calls no CUDA, takes no lock that is held while CUPTI is called.
+    /// At the entry of a driver call, on the calling thread, and whether it puts work on a GPU. Calls no CUDA, takes no
+    /// lock that is held while CUPTI is called.
     fn entered(&self, function: u32, correlation: u32, enqueues: bool);
-    /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no lock.
+    /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no
+    /// lock.
     fn forked(&self);
-    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`]. May be called on several threads at once; whatever it does, CUPTI waits for.
+    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`]. May be called on several
+    /// threads at once; whatever it does, CUPTI waits for.
     fn filled(&self, buffer: Filled);
     /// Records were thrown away, likewise.
     fn lost(&self, records: Lost);
@@ -66,7 +70,8 @@ pub enum Recorded {
 /// Records that are counted and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts with it.
+    /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts
+    /// with it.
     pub unreadable: u64,
     /// Not kept for want of buffers.
     pub over_budget: u64,

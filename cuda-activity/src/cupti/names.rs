@@ -1,7 +1,7 @@
 //! Names of kernels: interned as CUPTI hands them out, demangled when somebody asks.
 //!
-//! A name arrives as an address that is good while its module is loaded; afterwards it may mean another kernel. So an address that has been met is
-//! compared with what it meant.
+//! A name arrives as an address that is good while its module is loaded; afterwards it may mean another kernel. So an
+//! address that has been met is compared with what it meant.
 
 use std::collections::HashMap;
 use std::fmt;

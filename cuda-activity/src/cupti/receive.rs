@@ -1,6 +1,7 @@
 //! What CUPTI calls: for a buffer, with a buffer, at the entry of an API call, and for the time.
 //!
-//! No panic leaves these functions, and none of them calls CUDA. They run on threads of the program, of CUPTI, and of whoever flushes.
+//! No panic leaves these functions, and none of them calls CUDA. They run on threads of the program, of CUPTI, and of
+//! whoever flushes.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -150,7 +151,8 @@ pub(super) fn read(receiver: &Receiver, bytes: &mut [u8], mut each: impl FnMut(R
     }
 }
 
-/// The place after a record of a kind that was not there when strides were measured. The library knows how to step over it, or nobody does.
+/// The place after a record of a kind that was not there when strides were measured. The library knows how to step over
+/// it, or nobody does.
 fn step_over(receiver: &Receiver, bytes: &mut [u8], unknown: usize) -> Option<usize> {
     receiver.library.next_record(bytes, Some(unknown)).ok().filter(|next| *next > unknown && *next < bytes.len())
 }
@@ -190,11 +192,13 @@ const SITE: usize = 0;
 const CONTEXT: usize = 40;
 const CORRELATION: usize = 64;
 
-/// A call begins or ends, or a context is about to be destroyed. Of calls in forked children the sink knows: see [`forked`].
+/// A call begins or ends, or a context is about to be destroyed. Of calls in forked children the sink knows: see
+/// [`forked`].
 ///
 /// # Safety
 ///
-/// `user` is the `&'static Receiver` that subscribed, whose sink is an `S`, and `data` what CUPTI passes for the domain.
+/// `user` is the `&'static Receiver` that subscribed, whose sink is an `S`, and `data` what CUPTI passes for the
+/// domain.
 pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
     user: *mut c_void,
     domain: u32,
@@ -210,10 +214,12 @@ pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
         // SAFETY: the caller's promise.
         return unsafe { on_resource(user, domain, number, data) };
     }
-    // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts for the call; the site is its first word.
+    // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
+    // for the call; the site is its first word.
     if unsafe { data.byte_add(SITE).cast::<u32>().read() } == ENTRY {
         // SAFETY: the caller's promise.
-        unsafe { on_entry::<S>(user, number, data) } // else nothing, in half of all: CUPTI tells of both ends of a call or of none
+        // Else nothing, in half of all: CUPTI tells of both ends of a call or of none.
+        unsafe { on_entry::<S>(user, number, data) }
     }
 }
 

@@ -4,9 +4,10 @@
 //!
 //! 1. one that is mapped into the process already: two would fight for the driver;
 //! 2. the file that `TRACING_GPU_CUPTI` names, and then nothing else;
-//! 3. the sonames of the driver's CUDA major, then older ones, the unversioned one, and newer ones, each
-//!    on the loader's path; below `CUDA_HOME`, `CUDA_PATH` and the default prefix of the toolkit, in `extras/CUPTI/lib64` and
-//!    `targets/*/lib`; in the Python packages (`nvidia/cuda_cupti/lib`, `nvidia/cu13/lib`) of `VIRTUAL_ENV` and `CONDA_PREFIX`.
+//! 3. the sonames of the driver's CUDA major, then older ones, the unversioned one, and newer ones, each on the
+//!    loader's path; below `CUDA_HOME`, `CUDA_PATH` and the default prefix of the toolkit, in `extras/CUPTI/lib64` and
+//!    `targets/*/lib`; in the Python packages (`nvidia/cuda_cupti/lib`, `nvidia/cu13/lib`) of `VIRTUAL_ENV` and
+//!    `CONDA_PREFIX`.
 
 use std::ffi::OsString;
 use std::fs;

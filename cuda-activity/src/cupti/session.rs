@@ -32,8 +32,8 @@ static UNWATCHED: AtomicBool = AtomicBool::new(false);
 /// The last session that was started.
 static LAST: Mutex<Option<&'static Session>> = Mutex::new(None);
 
-/// To be called before calls of our own on streams. These are slight, and a session that records API calls must watch slight functions from
-/// then on, to tell our calls from the program's.
+/// To be called before calls of our own on streams. These are slight, and a session that records API calls must watch
+/// slight functions from then on, to tell our calls from the program's.
 #[inline]
 pub fn before_own_calls() {
     if UNWATCHED.load(Ordering::Relaxed) && !forks::is_child() {
@@ -66,8 +66,8 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is initialised. There is one session
-/// at a time.
+/// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is
+/// initialised. There is one session at a time.
 pub fn start<S: Sink + 'static>(options: Options, sink: &'static S) -> Result<&'static Session, Unavailable> {
     start_with(options, sink, receive::on_call::<S>)
 }
@@ -126,7 +126,8 @@ impl Session {
         const NOT_INITIALIZED: Code = 15;
         const MULTIPLE_SUBSCRIBERS: Code = 39;
         let user = std::ptr::from_ref(&self.receiver).cast_mut().cast();
-        // SAFETY: `user` is this session's receiver, which is never freed, and whose sink is of the type that `on_call` is for.
+        // SAFETY: `user` is this session's receiver, which is never freed, and whose sink is of the type that `on_call`
+        // is for.
         let subscriber = unsafe { self.receiver.library.subscribe(on_call, user) }.map_err(|code| match code {
             MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
             NOT_INITIALIZED => {
@@ -174,7 +175,8 @@ impl Session {
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
             let enabled = self.receiver.library.enable_callback(subscriber, Domain::Driver, *number);
-            // A number from after the library's time is refused, which is no harm: its program cannot call that function through it.
+            // A number from after the library's time is refused, which is no harm: its program cannot call that
+            // function through it.
             if *name == "cuLaunchKernel" {
                 refused = enabled.err();
             }
@@ -188,7 +190,8 @@ impl Session {
         (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| calls::SLIGHT.contains(&&*name)))
     }
 
-    /// Tells the sink of the entries of slight functions too, which it is not told of before. For sessions with API records.
+    /// Tells the sink of the entries of slight functions too, which it is not told of before. For sessions with API
+    /// records.
     fn watch_slight(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         for number in self.slight() {
@@ -209,7 +212,8 @@ impl Session {
         !self.forked() && !self.over.load(Ordering::Acquire)
     }
 
-    /// Whether this is a child of the process that the session is of: nothing may be called, and locks may be held by threads that are not here.
+    /// Whether this is a child of the process that the session is of: nothing may be called, and locks may be held by
+    /// threads that are not here.
     pub fn forked(&self) -> bool {
         forks::is_child() || std::process::id() != self.process
     }
@@ -241,8 +245,8 @@ impl Session {
 
     /// Ends the session.
     ///
-    /// All work that has been launched is waited for and delivered: without bound in an orderly end, and in the other, for the exit of the process,
-    /// as long as `PATIENCE` lasts; then what there is is delivered. Whether that was all.
+    /// All work that has been launched is waited for and delivered: without bound in an orderly end, and in the other,
+    /// for the exit of the process, as long as `PATIENCE` lasts; then what there is is delivered. Whether that was all.
     pub fn finish(&'static self, orderly: bool) -> bool {
         if self.forked() || self.over.swap(true, Ordering::AcqRel) {
             return false;

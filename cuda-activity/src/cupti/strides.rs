@@ -1,7 +1,7 @@
 //! How long the records of a library are, by kind, as the library itself tells.
 //!
-//! A record grows at its end from one CUDA to the next, and the version that the library states is ambiguous; so the library is asked to walk over
-//! a page on which every word is the number of the kind.
+//! A record grows at its end from one CUDA to the next, and the version that the library states is ambiguous; so the
+//! library is asked to walk over a page on which every word is the number of the kind.
 
 /// Kinds of records that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,8 @@ impl Page {
 pub struct Strides([u16; KINDS]);
 
 impl Strides {
-    /// Asks `next` for all kinds: given a buffer and the place of a record, it answers with the place of the record after it, and
-    /// with the first where there is none before; or with CUPTI's code.
+    /// Asks `next` for all kinds: given a buffer and the place of a record, it answers with the place of the record
+    /// after it, and with the first where there is none before; or with CUPTI's code.
     pub(crate) fn measure(mut next: impl FnMut(&mut [u8], Option<usize>) -> Result<usize, i32>) -> Self {
         let mut strides = Self([0; KINDS]);
         for (kind, stride) in (0..).zip(&mut strides.0).skip(1) {

@@ -1,7 +1,7 @@
 //! The networks on a GPU: kernels in CUDA C, compiled when the program starts.
 //!
-//! To build this takes no CUDA toolkit, and to run it nothing but the driver and NVRTC, both looked for at run time. Where
-//! either is missing, or there is no device, [`Gpu::open`] says so in one line and the program goes on without.
+//! To build this takes no CUDA toolkit, and to run it nothing but the driver and NVRTC, both looked for at run time.
+//! Where either is missing, or there is no device, [`Gpu::open`] says so in one line and the program goes on without.
 
 mod kernels;
 mod operations;
@@ -45,8 +45,8 @@ impl Gpu {
     }
 }
 
-/// Whether there is a device to use, and nothing on the command line against it: what a program can ask before it decides what
-/// to report. Makes no context.
+/// Whether there is a device to use, and nothing on the command line against it: what a program can ask before it
+/// decides what to report. Makes no context.
 pub fn is_available() -> bool {
     !cpu_is_forced() && driver().is_ok() && CudaContext::device_count().is_ok_and(|count| count > 0)
 }
@@ -66,8 +66,8 @@ pub fn context() -> Result<Arc<CudaContext>, String> {
 
 /// Looks for the driver.
 fn driver() -> Result<(), String> {
-    // cudarc panics where it misses the driver or a function of it, so both are looked for first. An error is printed as
-    // its number alone: cudarc asks the driver for the text.
+    // cudarc panics where it misses the driver or a function of it, so both are looked for first. An error is printed
+    // as its number alone: cudarc asks the driver for the text.
     #[allow(unsafe_code)]
     // SAFETY: the driver's library is made to be loaded by any process; the function is looked for and not called.
     let (present, whole) = unsafe {

@@ -34,7 +34,8 @@ impl Gpu {
     /// Memory for the result of a kernel, with anything in it.
     fn result(&self, shape: Shape) -> DeviceTensor {
         #[allow(unsafe_code)]
-        // SAFETY: any bits are a number, and each function below has a kernel write all of them before it returns the batch.
+        // SAFETY: any bits are a number, and each function below has a kernel write all of them before it returns the
+        // batch.
         let data = unsafe { self.stream().alloc(shape.elements()) };
         DeviceTensor { shape, data: must(data) }
     }
@@ -76,7 +77,8 @@ impl Device for Gpu {
         let geometry = Convolution::new(&conv.filters, input.shape, shape);
         let mut launch = self.stream().launch_builder(&self.kernels.convolve);
         launch.arg(&mut output.data).arg(&input.data).arg(&conv.weights).arg(&conv.bias).arg(&geometry);
-        // SAFETY: the arguments are the kernel's, and it stays inside the extents in `geometry`, which are those of the memory.
+        // SAFETY: the arguments are the kernel's, and it stays inside the extents in `geometry`, which are those of the
+        // memory.
         must(unsafe { launch.launch(tiles(shape)) });
         output
     }
@@ -88,7 +90,8 @@ impl Device for Gpu {
         let mut launch = self.stream().launch_builder(&self.kernels.fully_connected);
         let length = int(length);
         launch.arg(&mut output.data).arg(&input.data).arg(&layer.weights).arg(&layer.bias).arg(&length);
-        // SAFETY: the arguments are the kernel's, and it reads `length` numbers for each of as many blocks as there are outputs.
+        // SAFETY: the arguments are the kernel's, and it reads `length` numbers for each of as many blocks as there are
+        // outputs.
         must(unsafe { launch.launch(one_block_each(outputs, input.shape.images)) });
         output
     }

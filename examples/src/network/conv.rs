@@ -1,8 +1,8 @@
 //! Two-dimensional convolution as a matrix product.
 //!
-//! The output pixels are taken eight at a time, neighbours in one row. The input values that these eight need form a panel
-//! with a row for each (input channel, kernel row, kernel column): im2col, but never more than one panel of it, which stays
-//! in the first-level cache while all output channels are computed from it, four at a time.
+//! The output pixels are taken eight at a time, neighbours in one row. The input values that these eight need form a
+//! panel with a row for each (input channel, kernel row, kernel column): im2col, but never more than one panel of it,
+//! which stays in the first-level cache while all output channels are computed from it, four at a time.
 
 use fastrand::Rng;
 

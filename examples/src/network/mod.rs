@@ -1,12 +1,12 @@
 //! Convolutional networks: on the CPU, one thread, no dependencies, and on any other [`Device`].
 //!
-//! [`tensor`] holds the data, [`conv`] and [`layers`] the operations, [`sequential`] and [`residual`] the networks made of
-//! them, [`device`] the machines that these run on, [`nearest`] a classifier that learns, [`weights`] the file that a
-//! network is loaded from, and [`reference`](mod@reference) the slow, obvious convolution that the fast one is checked
-//! against.
+//! [`tensor`] holds the data, [`conv`] and [`layers`] the operations, [`sequential`] and [`residual`] the networks made
+//! of them, [`device`] the machines that these run on, [`nearest`] a classifier that learns, [`weights`] the file that
+//! a network is loaded from, and [`reference`](mod@reference) the slow, obvious convolution that the fast one is
+//! checked against.
 //!
-//! On the CPU every sum is taken in a fixed order and no result depends on the C library before the softmax, so logits are
-//! equal to the last bit on every machine.
+//! On the CPU every sum is taken in a fixed order and no result depends on the C library before the softmax, so logits
+//! are equal to the last bit on every machine.
 
 pub mod conv;
 pub mod device;

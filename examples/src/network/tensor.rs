@@ -52,8 +52,8 @@ impl Tensor {
         Self { shape, data }
     }
 
-    /// Converts images from the order cameras and decoders use, NHWC bytes, to NCHW numbers with the mean and the standard
-    /// deviation of each channel (on a scale from 0 to 1) taken out.
+    /// Converts images from the order cameras and decoders use, NHWC bytes, to NCHW numbers with the mean and the
+    /// standard deviation of each channel (on a scale from 0 to 1) taken out.
     ///
     /// # Panics
     /// If `bytes` does not have [`Shape::elements`] bytes, or `mean` and `deviation` not one number a channel.
@@ -101,8 +101,8 @@ impl Tensor {
         &mut self.data[index * length..][..length]
     }
 
-    /// The largest difference between two batches of the same extent, relative to the largest number in either; NaN, which
-    /// is within no bound, where one of them has a NaN.
+    /// The largest difference between two batches of the same extent, relative to the largest number in either; NaN,
+    /// which is within no bound, where one of them has a NaN.
     ///
     /// # Panics
     /// If the extents differ.

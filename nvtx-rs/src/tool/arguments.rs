@@ -1,7 +1,7 @@
 //! What programs pass to the functions in their slots, read as Rust data.
 //!
-//! Each type here is laid out as the pointer that it wraps and stands in the signature of a function that only a program
-//! calls. That program keeps to the interface: a pointer is null or points to what its type says, for the call.
+//! Each type here is laid out as the pointer that it wraps and stands in the signature of a function that only a
+//! program calls. That program keeps to the interface: a pointer is null or points to what its type says, for the call.
 
 #![allow(unsafe_code)]
 

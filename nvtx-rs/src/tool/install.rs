@@ -141,8 +141,8 @@ unsafe fn install(get_export_table: GetExportTable) -> bool {
         // SAFETY: the table has `size` entries, and `id` is less.
         let slot: *mut *mut c_void = unsafe { *table.cast::<*mut *mut c_void>().add(id) };
         if !slot.is_null() {
-            // SAFETY: an entry that is not null is the address of a slot, which is aligned and lives as long as the client;
-            // the client reads it while it is written, hence the atomic store.
+            // SAFETY: an entry that is not null is the address of a slot, which is aligned and lives as long as the
+            // client; the client reads it while it is written, hence the atomic store.
             unsafe { AtomicPtr::from_ptr(slot) }.store(function, Ordering::Release);
         }
     }

@@ -6,8 +6,8 @@
 //! - **in the process**, by [`attach`], before the first NVTX call of this crate. It then sees the calls made through
 //!   this crate, and hands them on to the tool that `NVTX_INJECTION64_PATH` names, such as a profiler;
 //! - **from outside**, as a library of crate type `cdylib` with [`export_tool!`](crate::export_tool!), named by
-//!   `NVTX_INJECTION64_PATH`. It then sees the calls of every part of the process, whatever language it is written in, and
-//!   hands them on to the tool that `NVTX_RS_NEXT_TOOL` names. Several, in order, may be given like the directories
+//!   `NVTX_INJECTION64_PATH`. It then sees the calls of every part of the process, whatever language it is written in,
+//!   and hands them on to the tool that `NVTX_RS_NEXT_TOOL` names. Several, in order, may be given like the directories
 //!   in `PATH`; a tool of this crate that finds itself there goes on with the one behind it.
 //!
 //! The tool downstream gets what the program passed, and the program gets what that tool returned.

@@ -23,8 +23,8 @@ macro_rules! receiver {
             let Some(_inside) = Inside::enter() else { return $($none)? };
             let pointer = NEXT_SLOTS.$module[abi::$module::$id].load(Ordering::Acquire);
             let $next = || {
-                // SAFETY: the next tool filled this slot, so by the interface it is a function of this type; the arguments
-                // are the caller's own.
+                // SAFETY: the next tool filled this slot, so by the interface it is a function of this type; the
+                // arguments are the caller's own.
                 (!pointer.is_null()).then(|| unsafe {
                     transmute::<*mut c_void, unsafe extern "system" fn($($type),*) $(-> $result)?>(pointer)($($argument),*)
                 })

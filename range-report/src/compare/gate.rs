@@ -15,8 +15,9 @@ const LEAST_NS: u64 = 100_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Basis {
-    /// The time of all its instances together: for runs that do the same work. A range that is entered more often is slower, even if each instance is not; and
-    /// one whose work is cut into other instances is not, as when an async span is polled less often.
+    /// The time of all its instances together: for runs that do the same work. A range that is entered more often is
+    /// slower, even if each instance is not; and one whose work is cut into other instances is not, as when an async
+    /// span is polled less often.
     #[default]
     Total,
     /// The average over its instances: for runs of different length.
@@ -25,9 +26,9 @@ pub enum Basis {
 
 /// What counts as a regression.
 ///
-/// A range of a run is one if it took longer than in the first run by more than `threshold`, by at least `least_ns`, and if it has at least `least_instances` in
-/// both. A range that the first run does not have is none: there is nothing to compare it with (its time is in the ranges around it, and
-/// [`Comparison::added`] lists it).
+/// A range of a run is one if it took longer than in the first run by more than `threshold`, by at least `least_ns`,
+/// and if it has at least `least_instances` in both. A range that the first run does not have is none: there is nothing
+/// to compare it with (its time is in the ranges around it, and [`Comparison::added`] lists it).
 ///
 /// ```
 /// use range_report::{Basis, Comparison, Gate, Summary};
@@ -41,12 +42,13 @@ pub enum Basis {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Gate {
-    /// How much longer is still well, as a part of the time in the first run: 0.1 is 10 %. What is negative or no number counts as 0.
+    /// How much longer is still well, as a part of the time in the first run: 0.1 is 10 %. What is negative or no
+    /// number counts as 0.
     pub threshold: f64,
     /// What is judged. Default: the total.
     pub basis: Basis,
-    /// The least growth of the total, in nanoseconds; where the average is judged, of the average times the instances. Keeps out ranges that are too short to be
-    /// compared. Default: 100,000 (0.1 ms).
+    /// The least growth of the total, in nanoseconds; where the average is judged, of the average times the instances.
+    /// Keeps out ranges that are too short to be compared. Default: 100,000 (0.1 ms).
     pub least_ns: u64,
     /// The least instances in both runs. Default: 1. The average of a few instances says little.
     pub least_instances: u64,
@@ -77,7 +79,8 @@ impl Gate {
         too_much.then_some((grown as u64, own, now.total_ns as f64 / expected))
     }
 
-    /// What comes first: ranges that lost time themselves; those of which that is not known; those through others inside of them alone.
+    /// What comes first: ranges that lost time themselves; those of which that is not known; those through others
+    /// inside of them alone.
     fn place(&self, regression: &Regression) -> (u8, Reverse<u64>) {
         match regression.self_grown_ns {
             Some(own) if own > 0 && own.unsigned_abs() >= self.least_ns => (0, Reverse(own.unsigned_abs())),
@@ -110,10 +113,11 @@ pub struct Regression {
     pub base_instances: u64,
     /// Instances in this run.
     pub instances: u64,
-    /// Time lost, in nanoseconds: beyond the total of the first run, or, where averages were compared, beyond what as many instances took there.
+    /// Time lost, in nanoseconds: beyond the total of the first run, or, where averages were compared, beyond what as
+    /// many instances took there.
     pub grown_ns: u64,
-    /// The same of its own time ([`InRun::self_ns`]), negative where that shrank: nothing or little where a range became slower through others inside of it. `None`
-    /// where own times are not known.
+    /// The same of its own time ([`InRun::self_ns`]), negative where that shrank: nothing or little where a range
+    /// became slower through others inside of it. `None` where own times are not known.
     pub self_grown_ns: Option<i64>,
     /// What was compared, by the same of the first run. Infinite where the first run spent no time.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_infinite"))]
@@ -192,8 +196,8 @@ impl fmt::Display for Added {
 }
 
 impl Comparison {
-    /// Ranges that a later run has and the first one has not, with a total of at least `least_ns` nanoseconds, the longest first. They are no
-    /// [`regressions`](Self::regressions); a gate that is to stop at them asks for both.
+    /// Ranges that a later run has and the first one has not, with a total of at least `least_ns` nanoseconds, the
+    /// longest first. They are no [`regressions`](Self::regressions); a gate that is to stop at them asks for both.
     ///
     /// ```
     /// use range_report::{Comparison, RangeStats, RangeStyle, Summary, Times};
@@ -231,15 +235,17 @@ impl Comparison {
         added
     }
 
-    /// What became slower by more than `threshold` (0.1 is 10 %), with the defaults of [`Gate`]: totals are compared, and differences below 0.1 ms do not count.
-    /// Ranges that the first run does not have are in [`added`](Self::added) alone. In the order of [`check`](Self::check).
+    /// What became slower by more than `threshold` (0.1 is 10 %), with the defaults of [`Gate`]: totals are compared,
+    /// and differences below 0.1 ms do not count. Ranges that the first run does not have are in [`added`](Self::added)
+    /// alone. In the order of [`check`](Self::check).
     #[must_use]
     pub fn regressions(&self, threshold: f64) -> Vec<Regression> {
         self.check(&Gate::new(threshold))
     }
 
-    /// What became slower by more than the gate allows, in any run. The cause comes first: ranges whose own time grew by [`Gate::least_ns`] or more, by that; then those whose
-    /// own time is not known, and those that became slower through others inside of them, by the time lost.
+    /// What became slower by more than the gate allows, in any run. The cause comes first: ranges whose own time grew
+    /// by [`Gate::least_ns`] or more, by that; then those whose own time is not known, and those that became slower
+    /// through others inside of them, by the time lost.
     #[must_use]
     pub fn check(&self, gate: &Gate) -> Vec<Regression> {
         let mut found: Vec<Regression> = self.ranges.iter().flat_map(|range| self.check_range(range, gate)).collect();

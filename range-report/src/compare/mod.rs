@@ -67,8 +67,9 @@ pub struct Comparison {
     pub runs: Vec<String>,
     /// Which process each run was, as [`Summary::process`] has it.
     pub processes: Vec<Process>,
-    /// Ranges that have an instance in any run. By their largest difference to the first run (see [`ComparedRange::largest_difference_ns`]) descending, then by
-    /// their largest total descending, then by name and style.
+    /// Ranges that have an instance in any run. By their largest difference to the first run (see
+    /// [`ComparedRange::largest_difference_ns`]) descending, then by their largest total descending, then by name and
+    /// style.
     pub ranges: Vec<ComparedRange>,
 }
 
@@ -94,12 +95,13 @@ pub struct ComparedRange {
 pub struct InRun {
     /// Its durations.
     pub times: Times,
-    /// Its part in the sum over all ranges of this run, from 0 to 1, as the report has it: nested ranges count inclusively.
+    /// Its part in the sum over all ranges of this run, from 0 to 1, as the report has it: nested ranges count
+    /// inclusively.
     pub share: f64,
     /// Its total by that of the first run; `None` where the first run has no such range, or spent no time in it.
     pub ratio: Option<f64>,
-    /// Its total without the ranges directly above it on the same thread, as the tree has it: where the time itself was spent. `None` where the summary has no such
-    /// phase in its tree, and for start/end ranges.
+    /// Its total without the ranges directly above it on the same thread, as the tree has it: where the time itself was
+    /// spent. `None` where the summary has no such phase in its tree, and for start/end ranges.
     pub self_ns: Option<u64>,
 }
 
@@ -119,15 +121,16 @@ impl ComparedRange {
         self.in_runs.get(run)?.as_ref().map(|run| run.times.total_ns)
     }
 
-    /// Total time in a run without that in the first one. A run without the range counts as one that spent no time in it; `None` where neither has it.
+    /// Total time in a run without that in the first one. A run without the range counts as one that spent no time in
+    /// it; `None` where neither has it.
     #[must_use]
     pub fn difference_ns(&self, run: usize) -> Option<i64> {
         let (base, total) = (self.total_ns(0), self.total_ns(run));
         (base.is_some() || total.is_some()).then(|| difference(base.unwrap_or(0), total.unwrap_or(0)))
     }
 
-    /// The same of its own time, [`InRun::self_ns`]: a range that became slower through one inside of it has none of that. `None` where a run has the range and its own
-    /// time is not known.
+    /// The same of its own time, [`InRun::self_ns`]: a range that became slower through one inside of it has none of
+    /// that. `None` where a run has the range and its own time is not known.
     #[must_use]
     pub fn self_difference_ns(&self, run: usize) -> Option<i64> {
         let own = |run: usize| match self.in_runs.get(run)? {
@@ -209,7 +212,8 @@ fn nowhere(range: &RangeStats, runs: usize) -> ComparedRange {
     ComparedRange { domain, name, style: range.style, in_runs: vec![None; runs] }
 }
 
-/// The same ranges by their own times in place of totals, the largest difference first; `None` where these are not known in all runs, or are the totals.
+/// The same ranges by their own times in place of totals, the largest difference first; `None` where these are not
+/// known in all runs, or are the totals.
 pub(crate) fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
     let places = || comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
     let differs = |place: &InRun| place.self_ns.is_some_and(|own| own != place.times.total_ns);

@@ -106,7 +106,8 @@ fn csv_has_a_row_a_range_and_run() {
         domain: Some("net".to_owned()),
         ..range("request", 1, 500)
     });
-    new.tree = vec![TreeNode { name: "a, b".to_owned(), self_ns: 1_400, ..TreeNode::default() }]; // the old one has no tree
+    // The old one has no tree.
+    new.tree = vec![TreeNode { name: "a, b".to_owned(), self_ns: 1_400, ..TreeNode::default() }];
     let mut out = Vec::new();
     Comparison::of(&[("old", &run(&[("a, b", 2, 1_000)])), ("new", &new)]).csv(&mut out).unwrap();
     let expected = "\

@@ -1,7 +1,8 @@
 //! The timeline as Chrome trace events: a file that ui.perfetto.dev and chrome://tracing open.
 //!
-//! The file is a JSON array with an event a line. The comma of an event is written with the next one, and the bracket at the end may be missing: readers of the
-//! format take a file that was cut off, so that of a process that was killed opens too, with all up to the last [`Sink::flush`].
+//! The file is a JSON array with an event a line. The comma of an event is written with the next one, and the bracket
+//! at the end may be missing: readers of the format take a file that was cut off, so that of a process that was killed
+//! opens too, with all up to the last [`Sink::flush`].
 //!
 //! | shown | as |
 //! |---|---|
@@ -12,9 +13,10 @@
 //! | a launch | a slice without length on its thread, and an arrow (`s`, `f`) from there to each operation |
 //! | copied bytes | a counter (`C`) a direction, from the start |
 //!
-//! Two slices of one track are nested or apart, or a reader drops one: what would cross another (kernels at once on one stream, ranges of different domains)
-//! goes to one more track of the same name, with a number. Times are nanoseconds from the start of the profiler, written as microseconds with three decimals.
-//! Integers beyond 2^53 are texts in arguments, for most readers hold numbers as doubles; those of counters are numbers always.
+//! Two slices of one track are nested or apart, or a reader drops one: what would cross another (kernels at once on one
+//! stream, ranges of different domains) goes to one more track of the same name, with a number. Times are nanoseconds
+//! from the start of the profiler, written as microseconds with three decimals. Integers beyond 2^53 are texts in
+//! arguments, for most readers hold numbers as doubles; those of counters are numbers always.
 
 mod color;
 mod destination;
@@ -59,8 +61,8 @@ pub struct Chrome<W: Write> {
 
 #[cfg(feature = "gzip")]
 impl<W: Write + Seek> Chrome<W> {
-    /// Compressed, as the readers take it too. The file is whole after each write, since its end is overwritten by the next; where `out` cannot go back
-    /// (a pipe), it is whole at the end.
+    /// Compressed, as the readers take it too. The file is whole after each write, since its end is overwritten by the
+    /// next; where `out` cannot go back (a pipe), it is whole at the end.
     #[must_use]
     pub fn gzip(out: W) -> Self {
         Self::to(Destination::gzip(out))

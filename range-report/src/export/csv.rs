@@ -9,13 +9,14 @@ use crate::{Comparison, MergedSummary, MergedTable};
 
 /// Writes the table of a report as comma-separated values.
 ///
-/// A table that imitates one of `nsys stats` is what `nsys stats --format csv --output FILE` writes, byte for byte: headers with their units, times as
-/// integers, one decimal where there is one in the report; a value stands between quotation marks only if there is a comma in it, and nothing is doubled
-/// or escaped. So a name with a quotation mark and a comma, or with a line feed, breaks a line here as it does there: where names may hold such, take JSON,
-/// or `CsvFlavor::Rfc4180` (feature `csv`).
-/// What is not known (`-` in the report) is empty.
+/// A table that imitates one of `nsys stats` is what `nsys stats --format csv --output FILE` writes, byte for byte:
+/// headers with their units, times as integers, one decimal where there is one in the report; a value stands between
+/// quotation marks only if there is a comma in it, and nothing is doubled or escaped. So a name with a quotation mark
+/// and a comma, or with a line feed, breaks a line here as it does there: where names may hold such, take JSON, or
+/// `CsvFlavor::Rfc4180` (feature `csv`). What is not known (`-` in the report) is empty.
 ///
-/// [`Report::Tree`] has a row a node, with its depth; the stream times of [`Report::Ranges`] are a table of their own: [`stream_csv`].
+/// [`Report::Tree`] has a row a node, with its depth; the stream times of [`Report::Ranges`] are a table of their own:
+/// [`stream_csv`].
 ///
 /// ```
 /// use range_report::{RangeStats, RangeStyle, Report, Summary, Times, export};
@@ -36,8 +37,9 @@ use crate::{Comparison, MergedSummary, MergedTable};
 ///
 /// # Errors
 ///
-/// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`, `Hot`); of the kind
-/// [`NotFound`](io::ErrorKind::NotFound) for one of the GPU's work where none was recorded, as the tool writes no such file either; and those of `out`.
+/// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`,
+/// `Hot`); of the kind [`NotFound`](io::ErrorKind::NotFound) for one of the GPU's work where none was recorded, as the
+/// tool writes no such file either; and those of `out`.
 pub fn csv(summary: &Summary, report: Report, out: &mut impl io::Write) -> io::Result<()> {
     out.write_all(table_of(summary, report)?.csv().as_bytes())
 }
@@ -68,7 +70,8 @@ pub fn stream_csv(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
     out.write_all(report::stream_table(summary).csv().as_bytes())
 }
 
-/// How comma-separated values are quoted, and how their lines end: for programs that read them. The values are the same.
+/// How comma-separated values are quoted, and how their lines end: for programs that read them. The values are the
+/// same.
 ///
 /// ```
 /// use range_report::export::{self, CsvFlavor};
@@ -86,11 +89,12 @@ pub fn stream_csv(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CsvFlavor {
-    /// As `nsys stats --format csv` writes them, and as [`csv()`], [`stream_csv`], [`MergedSummary::csv_of`] and [`Comparison::csv`] do. Names with quotation
-    /// marks or line feeds can break a line.
+    /// As `nsys stats --format csv` writes them, and as [`csv()`], [`stream_csv`], [`MergedSummary::csv_of`] and
+    /// [`Comparison::csv`] do. Names with quotation marks or line feeds can break a line.
     Nsight,
-    /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between quotation marks, those in it are
-    /// doubled, and lines end in CR LF. Spreadsheets and the libraries of every language read it.
+    /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between
+    /// quotation marks, those in it are doubled, and lines end in CR LF. Spreadsheets and the libraries of every
+    /// language read it.
     Rfc4180,
 }
 

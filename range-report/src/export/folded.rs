@@ -23,12 +23,13 @@ const NOTHING: &str = r#"<?xml version="1.0" standalone="no"?>
 </svg>
 "#;
 
-/// Writes the phase tree as folded stacks: a line for each phase that spent time itself, `phase;phase;phase NANOSECONDS`, sorted. `inferno-flamegraph`,
-/// `flamegraph.pl`, speedscope and others read it.
+/// Writes the phase tree as folded stacks: a line for each phase that spent time itself, `phase;phase;phase
+/// NANOSECONDS`, sorted. `inferno-flamegraph`, `flamegraph.pl`, speedscope and others read it.
 ///
-/// The number is the phase's own time in nanoseconds (`self_ns`), so that all of them add up to the covered time of all threads. In a name, what would end
-/// or split a line is made safe: `;` becomes `,`, control characters are escaped, blanks around the name are left out, and where its last word is a
-/// number, the blank before it becomes `_` (readers would take it for a count). A phase without a name is `None`.
+/// The number is the phase's own time in nanoseconds (`self_ns`), so that all of them add up to the covered time of all
+/// threads. In a name, what would end or split a line is made safe: `;` becomes `,`, control characters are escaped,
+/// blanks around the name are left out, and where its last word is a number, the blank before it becomes `_` (readers
+/// would take it for a count). A phase without a name is `None`.
 ///
 /// ```
 /// use range_report::{Summary, TreeNode, export};
@@ -49,10 +50,12 @@ pub fn folded(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
     out.write_all(lines(&summary.tree, |node| node.self_ns, []).as_bytes())
 }
 
-/// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly in it.
+/// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly in
+/// it.
 ///
-/// Operations launched outside of any span, and those whose launch is not known, have lines of their own. Phases whose work overlaps on the GPU each have their
-/// whole time, so all lines together may be more than the GPU was busy. Nothing is written where CUPTI recorded nothing.
+/// Operations launched outside of any span, and those whose launch is not known, have lines of their own. Phases whose
+/// work overlaps on the GPU each have their whole time, so all lines together may be more than the GPU was busy.
+/// Nothing is written where CUPTI recorded nothing.
 ///
 /// ```
 /// use range_report::{NodeWork, Summary, TreeNode, export};
@@ -80,7 +83,8 @@ pub fn folded_gpu(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
 
 /// Writes the phase tree as a flame graph: an SVG that a browser opens, to be searched and zoomed with the mouse.
 ///
-/// The widths are those of [`folded`]. Where no phase spent any time, as right after a reset, the picture says so. It is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the licence of this crate: a program that
+/// The widths are those of [`folded`]. Where no phase spent any time, as right after a reset, the picture says so. It
+/// is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the licence of this crate: a program that
 /// enables the feature `flamegraph` and is handed on must say where inferno's source is.
 ///
 /// ```

@@ -1,10 +1,11 @@
 //! The page: one HTML file that shows a run. Timeline, flame graphs and tables; no network, nothing beside it.
 //!
-//! Items are kept in memory, within bounds, until the run has ended; then the page is written. What comes before the end is the head of the page with a
-//! notice, so that a run that is killed leaves a file that opens and says what happened.
+//! Items are kept in memory, within bounds, until the run has ended; then the page is written. What comes before the
+//! end is the head of the page with a notice, so that a run that is killed leaves a file that opens and says what
+//! happened.
 //!
-//! The page is plain JavaScript on canvases (`html/page/`). No crate brings a timeline at build time; those that bring charts draw an element for each
-//! range, or weigh megabytes in every file written, and know nothing of nesting.
+//! The page is plain JavaScript on canvases (`html/page/`). No crate brings a timeline at build time; those that bring
+//! charts draw an element for each range, or weigh megabytes in every file written, and know nothing of nesting.
 
 mod columns;
 mod comparison;
@@ -33,8 +34,9 @@ const CUT_OFF: &str = "This page was not written to its end: there is nothing to
 const THIS_RUN: &str = "this run";
 
 impl Comparison {
-    /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as bars; and a table of all ranges that sorts
-    /// by a click and can be searched. The page of a run has the same as a section: `ProfilerBuilder::baseline`.
+    /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as
+    /// bars; and a table of all ranges that sorts by a click and can be searched. The page of a run has the same as a
+    /// section: `ProfilerBuilder::baseline`.
     ///
     /// ```
     /// use range_report::{Comparison, Summary};

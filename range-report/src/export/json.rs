@@ -98,7 +98,8 @@ impl Header {
     }
 }
 
-/// What is wrong with an array, which a summary never is. A timeline whose program was killed has no end: it is known by its first event.
+/// What is wrong with an array, which a summary never is. A timeline whose program was killed has no end: it is known
+/// by its first event.
 fn of_array(text: &[u8], elements: &[u8]) -> JsonError {
     let mut elements = serde_json::Deserializer::from_slice(elements).into_iter::<BTreeMap<String, IgnoredAny>>();
     if elements.next().is_some_and(|first| first.is_ok_and(|event| event.contains_key("ph"))) {
@@ -118,15 +119,16 @@ pub(crate) fn write(schema: &str, fields: &impl Serialize, out: &mut impl io::Wr
 }
 
 impl Summary {
-    /// The JSON Schema (draft 2020-12) of what [`to_json`](Self::to_json) writes. Its text is also in the repository, as
-    /// `range-report/schema/summary.schema.json`.
+    /// The JSON Schema (draft 2020-12) of what [`to_json`](Self::to_json) writes. Its text is also in the repository,
+    /// as `range-report/schema/summary.schema.json`.
     pub const JSON_SCHEMA: &'static str = include_str!("../../schema/summary.schema.json");
 
     /// Writes the summary as one line of JSON.
     ///
-    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, times in nanoseconds, the tree as a flat list of nodes with their
-    /// `depth`. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be added within a version; what is there keeps its meaning. Numbers that are
-    /// not finite are not written: a median is `null` then, a deviation 0. Integers have up to 64 bits: a reader that takes numbers as doubles loses the
+    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, times in nanoseconds, the
+    /// tree as a flat list of nodes with their `depth`. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be
+    /// added within a version; what is there keeps its meaning. Numbers that are not finite are not written: a median
+    /// is `null` then, a deviation 0. Integers have up to 64 bits: a reader that takes numbers as doubles loses the
     /// last digits of `started_unix_ns`.
     ///
     /// ```
@@ -146,7 +148,8 @@ impl Summary {
         write(&format!("{FORMAT}{VERSION}"), self, out)
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote, in this version of the crate or an older one. Fields that are not known are passed over.
+    /// Reads what [`to_json`](Self::to_json) wrote, in this version of the crate or an older one. Fields that are not
+    /// known are passed over.
     ///
     /// ```
     /// use range_report::{JsonError, Summary};

@@ -4,8 +4,8 @@ use crate::summary::Process;
 
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// `rank 3, host node7, run 77, started 2026-11-20T15:35:42Z`: what is known of it beside its number and its command, so that many files of one run can be told apart.
-/// Readers of traces take commas to part labels.
+/// `rank 3, host node7, run 77, started 2026-11-20T15:35:42Z`: what is known of it beside its number and its command,
+/// so that many files of one run can be told apart. Readers of traces take commas to part labels.
 pub(super) fn labels(process: &Process) -> String {
     let rank = process.rank.map(|rank| format!("rank {rank}"));
     let named = |what: &str, value: &str| (!value.is_empty()).then(|| format!("{what} {value}"));
@@ -19,7 +19,8 @@ pub(super) fn labels(process: &Process) -> String {
 fn utc(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
     let (days, second) = (seconds / DAY_S, seconds % DAY_S);
-    // Years that begin with March, so that the day that some have is their last; from 0000-03-01 on, in cycles of 400 years.
+    // Years that begin with March, so that the day that some have is their last; from 0000-03-01 on, in cycles of 400
+    // years.
     let days = days + 719_468;
     let (cycle, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,19 +1,24 @@
-//! A timeline as a database in the schema of an `nsys export` file, so that `nsys stats run.sqlite` prints NVIDIA's own reports over a run that no tool
-//! attended.
+//! A timeline as a database in the schema of an `nsys export` file, so that `nsys stats run.sqlite` prints NVIDIA's own
+//! reports over a run that no tool attended.
 //!
 //! - Every range is a row of `NVTX_EVENTS`, in the order in which ranges end; names are registered strings.
-//! - Every operation is a row of `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY` or `_MEMSET`, and `CUPTI_ACTIVITY_KIND_RUNTIME` has one call that launched it, since the
-//!   reports find the range of an operation through it. **Where no call was recorded, the call is made up**: it has the launching thread, the name of a function
-//!   that does such work, and starts and ends at the moment of the launch. How long it took is not known; it reads 0 ns, and API time in `kernexecsum` does too.
-//! - Columns of which nothing is known are NULL, also where an export of Nsight Systems never is (`gridId`, `localMemoryPerThread`, `localMemoryTotal`).
+//! - Every operation is a row of `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY` or `_MEMSET`, and
+//!   `CUPTI_ACTIVITY_KIND_RUNTIME` has one call that launched it, since the reports find the range of an operation
+//!   through it. **Where no call was recorded, the call is made up**: it has the launching thread, the name of a
+//!   function that does such work, and starts and ends at the moment of the launch. How long it took is not known; it
+//!   reads 0 ns, and API time in `kernexecsum` does too.
+//! - Columns of which nothing is known are NULL, also where an export of Nsight Systems never is (`gridId`,
+//!   `localMemoryPerThread`, `localMemoryTotal`).
 //!
-//! **An existing file is overwritten**, whatever it was, as `nsys export --force-overwrite true` does it; one that another process has open is not.
+//! **An existing file is overwritten**, whatever it was, as `nsys export --force-overwrite true` does it; one that
+//! another process has open is not.
 //!
-//! **A process that is killed** leaves what had been committed: all that came before the last [`flush`](Sink::flush) and, between two of them, what was more than
-//! some 100,000 rows ago. The journal is a rollback journal, so the file is whole between two commits, and a kill in the middle of one leaves
-//! `run.sqlite-journal` beside it, from which any program that opens the file for writing mends it (`sqlite3 run.sqlite .tables`). `nsys stats` does not look at
-//! journals: it may call such a file malformed until that has been done once. Nothing waits for the disk (`synchronous=OFF`): a crash of the machine, unlike one
-//! of the process, may leave an unreadable file.
+//! **A process that is killed** leaves what had been committed: all that came before the last [`flush`](Sink::flush)
+//! and, between two of them, what was more than some 100,000 rows ago. The journal is a rollback journal, so the file
+//! is whole between two commits, and a kill in the middle of one leaves `run.sqlite-journal` beside it, from which any
+//! program that opens the file for writing mends it (`sqlite3 run.sqlite .tables`). `nsys stats` does not look at
+//! journals: it may call such a file malformed until that has been done once. Nothing waits for the disk
+//! (`synchronous=OFF`): a crash of the machine, unlike one of the process, may leave an unreadable file.
 
 mod api_calls;
 mod events;

@@ -24,11 +24,13 @@ const SLOWEST: usize = 3;
 const WORTH_A_WORD: u128 = 1_000;
 
 impl Comparison {
-    /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below, what is slower, in words.
+    /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below,
+    /// what is slower, in words.
     ///
-    /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that did not occur is `-`, and its ratio is
-    /// `new` or `gone`. `>>` marks where a run lost most time. Where the trees of the runs tell own times, a table of these comes first: it is led by the range that is slower
-    /// itself, and the other by one that contains it.
+    /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that
+    /// did not occur is `-`, and its ratio is `new` or `gone`. `>>` marks where a run lost most time. Where the trees
+    /// of the runs tell own times, a table of these comes first: it is led by the range that is slower itself, and the
+    /// other by one that contains it.
     ///
     /// # Errors
     ///

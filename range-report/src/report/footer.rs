@@ -235,7 +235,8 @@ fn open_range(label: &str, threads: &BTreeMap<&str, u64>) -> String {
     format!("{name} ({})", named.join(", "))
 }
 
-/// What reads below the floor: in part of a row, where the figures do not show it, and in all of one, where a mark does.
+/// What reads below the floor: in part of a row, where the figures do not show it, and in all of one, where a mark
+/// does.
 fn floor_lines(summary: &Summary, options: &RenderOptions, lines: &mut Vec<String>) {
     let (all, some): (Vec<_>, Vec<_>) =
         summary.stream_ranges.iter().filter(|row| row.empty > 0).partition(|row| streams::is_empty(row));

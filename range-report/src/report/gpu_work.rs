@@ -1,4 +1,5 @@
-//! What the reports on the GPU's work share: names as each tool writes them, sums by name, and what to say where there is nothing.
+//! What the reports on the GPU's work share: names as each tool writes them, sums by name, and what to say where there
+//! is nothing.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -67,7 +68,8 @@ pub(crate) fn operations(
     rows
 }
 
-/// API calls by the name without its version, in the order in which each name comes first; empty where they were not recorded.
+/// API calls by the name without its version, in the order in which each name comes first; empty where they were not
+/// recorded.
 pub(crate) fn calls(gpu: &GpuActivity, options: &RenderOptions) -> Vec<Tally> {
     let mut rows: Vec<Tally> = Vec::new();
     let mut known: HashMap<Cow<'_, str>, usize> = HashMap::new();
@@ -91,8 +93,9 @@ pub(crate) fn printable(name: &str, options: &RenderOptions) -> String {
     if options.raw_names { name.to_owned() } else { names::escaped(name).into_owned() }
 }
 
-/// The name of a function of the CUDA API as the programmer wrote it: without the version of its interface, `cuMemAlloc` for `cuMemAlloc_v2` and
-/// `cudaLaunchKernel` for `cudaLaunchKernel_v7000`. What marks the variant for a default stream per thread stays: `cuMemcpyHtoD_ptds`.
+/// The name of a function of the CUDA API as the programmer wrote it: without the version of its interface,
+/// `cuMemAlloc` for `cuMemAlloc_v2` and `cudaLaunchKernel` for `cudaLaunchKernel_v7000`. What marks the variant for a
+/// default stream per thread stays: `cuMemcpyHtoD_ptds`.
 pub(crate) fn unversioned(name: &str) -> Cow<'_, str> {
     for variant in ["_ptsz", "_ptds"] {
         if let Some(stem) = name.strip_suffix(variant).and_then(without_version) {

@@ -83,9 +83,10 @@ const PRINTED: [(MergedTable, &str); 7] = [
 ];
 
 impl MergedSummary {
-    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, categories. Each has totals over all processes, the least,
-    /// average and longest total of a process, and which process that is. Then the phase tree with its totals (that of each process is in
-    /// [`csv_of`](Self::csv_of)), and what was lost.
+    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies,
+    /// categories. Each has totals over all processes, the least, average and longest total of a process, and which
+    /// process that is. Then the phase tree with its totals (that of each process is in [`csv_of`](Self::csv_of)), and
+    /// what was lost.
     ///
     /// Where the figures do not fit into the width, there are fewer of them, in units for people.
     ///
@@ -121,7 +122,8 @@ impl MergedSummary {
         self.csv_of(MergedTable::Ranges, out)
     }
 
-    /// Writes one table as comma-separated values, quoted as [`export::csv`](crate::export::csv) does. A table in which there is nothing has its headers only.
+    /// Writes one table as comma-separated values, quoted as [`export::csv`](crate::export::csv) does. A table in which
+    /// there is nothing has its headers only.
     ///
     /// ```
     /// use range_report::{MergedTable, Summary};

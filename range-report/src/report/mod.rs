@@ -1,8 +1,9 @@
 //! Reports: plain text made from a [`Summary`].
 //!
 //! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
-//! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in names
-//! are escaped and wide characters have the columns that they take on a terminal (see [`RenderOptions::raw_names`]).
+//! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in
+//! names are escaped and wide characters have the columns that they take on a terminal (see
+//! [`RenderOptions::raw_names`]).
 //!
 //! ```
 //! use range_report::{RenderOptions, Report, Summary, report};

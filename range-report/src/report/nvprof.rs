@@ -1,6 +1,7 @@
 //! The summary of `nvprof`: GPU activities and API calls with fixed columns, times in 5 digits.
 //!
-//! Unlike everything else here the columns have one width whatever is in them, and names are neither padded nor shortened.
+//! Unlike everything else here the columns have one width whatever is in them, and names are neither padded nor
+//! shortened.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;

@@ -26,8 +26,9 @@ pub struct RenderOptions {
     /// Columns for the tree, merged tables and the footer: long names are shortened, and a wide tree has bars. The
     /// figures alone take about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
     pub width: usize,
-    /// Print names as they are, control characters included, as Nsight Systems does, and lay its tables out as it does: it counts code points, so wide
-    /// characters misalign them. Meant for comparing texts: on a terminal such names can do anything. Default: no, and columns are counted.
+    /// Print names as they are, control characters included, as Nsight Systems does, and lay its tables out as it does:
+    /// it counts code points, so wide characters misalign them. Meant for comparing texts: on a terminal such names can
+    /// do anything. Default: no, and columns are counted.
     pub raw_names: bool,
     /// The part of the whole that the rows of [`Report::Hot`] make together, from 0 to 1. Default: 0.9.
     pub hot_share: f64,

@@ -109,8 +109,8 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The lines of the table as `nsys stats --format csv` writes them: cells as they are, between quotation marks where there is a comma in them, nothing
-    /// doubled or escaped.
+    /// The lines of the table as `nsys stats --format csv` writes them: cells as they are, between quotation marks
+    /// where there is a comma in them, nothing doubled or escaped.
     pub(crate) fn csv(&self) -> String {
         let mut out = String::new();
         for record in self.records() {
@@ -123,7 +123,8 @@ impl Table {
         out
     }
 
-    /// What the table says, for a program: the headers, then the values of each row. What is not known, and what is only bounded, is empty.
+    /// What the table says, for a program: the headers, then the values of each row. What is not known, and what is
+    /// only bounded, is empty.
     pub(crate) fn records(&self) -> impl Iterator<Item = Vec<&str>> {
         let headers = self.headers.iter().map(String::as_str).collect();
         let rows = self.rows.iter();

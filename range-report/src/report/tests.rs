@@ -403,7 +403,8 @@ fn columns_behind_a_wide_name_stay_in_line() {
     for width in [80, 120, 160] {
         let options = RenderOptions::default().width(width);
         for table in [text(&summary, &[Report::Tree], &options), super::comparison::comparison(&comparison, &options)] {
-            // What stands before the last per cent sign, which is in a column behind the names where there is room for one.
+            // What stands before the last per cent sign, which is in a column behind the names where there is room for
+            // one.
             let rows = table.lines().filter(|line| line.contains("12.5%") && !line.contains(':'));
             let places: Vec<usize> = rows.map(|line| width_of(&line[..line.rfind('%').unwrap()])).collect();
             assert!(places.len() >= WIDE_NAMES.len() && places.iter().all(|place| *place == places[0]), "{table}");

@@ -81,8 +81,8 @@ impl Row {
     }
 }
 
-/// Nodes of one name are one row, in the order in which each name was first entered. With a name inside itself the totals count what is in both twice: so
-/// they do in torch.
+/// Nodes of one name are one row, in the order in which each name was first entered. With a name inside itself the
+/// totals count what is in both twice: so they do in torch.
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut known: HashMap<(Option<&str>, &str), usize> = HashMap::new();
@@ -110,7 +110,8 @@ fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item 
     gpu_work::operations(gpu, memory_name, options).into_iter().map(Row::of_operation)
 }
 
-/// The table and the two sums below it. Shares of the GPU are of what ran there; without such rows, of what the others launched themselves.
+/// The table and the two sums below it. Shares of the GPU are of what ran there; without such rows, of what the others
+/// launched themselves.
 fn table(rows: &[Row]) -> String {
     let cpu: u128 = rows.iter().map(|row| u128::from(row.self_cpu_ns)).sum();
     let any_on_gpu = rows.iter().any(|row| row.on_gpu);

@@ -47,7 +47,8 @@ impl Distribution {
         all
     }
 
-    /// Adds one duration. `keep` says, by the number of durations kept so far, whether it is kept by itself or counted in its bucket.
+    /// Adds one duration. `keep` says, by the number of durations kept so far, whether it is kept by itself or counted
+    /// in its bucket.
     pub fn add(&mut self, duration: u64, keep: impl FnOnce(u64) -> bool) {
         self.min = if self.count == 0 { duration } else { self.min.min(duration) };
         self.max = self.max.max(duration);

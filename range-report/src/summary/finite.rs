@@ -1,4 +1,5 @@
-//! Numbers that every format can hold. JSON has neither infinities nor what is no number; a summary that was made by hand may.
+//! Numbers that every format can hold. JSON has neither infinities nor what is no number; a summary that was made by
+//! hand may.
 
 use serde::{Serialize as _, Serializer};
 

@@ -1,4 +1,5 @@
-//! What the GPU did, as CUPTI recorded it: the plain data behind the tables of nvprof, torch.profiler and Nsight's CUDA reports.
+//! What the GPU did, as CUPTI recorded it: the plain data behind the tables of nvprof, torch.profiler and Nsight's CUDA
+//! reports.
 
 #[cfg(feature = "serde")]
 use super::finite;
@@ -17,7 +18,8 @@ pub struct GpuActivity {
     pub calls: Option<Vec<CallStats>>,
     /// Ranges projected onto the GPU, by total projected time descending, then by label and style.
     pub projections: Vec<ProjectionStats>,
-    /// Kernels by the ranges that they were launched in: by range, process, thread, total time descending, style, kernel.
+    /// Kernels by the ranges that they were launched in: by range, process, thread, total time descending, style,
+    /// kernel.
     pub range_kernels: Vec<RangeKernelStats>,
     /// All operations.
     pub total: GpuWork,
@@ -35,8 +37,8 @@ pub struct GpuWork {
     pub operations: u64,
     /// Sum of their durations, in nanoseconds: more than the time that passed where operations overlap.
     pub sum_ns: u64,
-    /// Time during which at least one of them ran, per device and then summed over devices, in nanoseconds. Not additive: that of a parent is not the sum of
-    /// those of its children.
+    /// Time during which at least one of them ran, per device and then summed over devices, in nanoseconds. Not
+    /// additive: that of a parent is not the sum of those of its children.
     pub busy_ns: u64,
     /// Copies and sets by kind, in the order of [`MemoryKind`]; kinds that did not occur are left out.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
@@ -148,9 +150,10 @@ pub struct CallStats {
     pub times: Times,
 }
 
-/// The instances of one range that launched GPU work on their own thread, projected onto the GPU: each from the start of its first operation to the end of its
-/// last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`). Of a lifetime (`nvtx.lifetime`) that is what the thread that created the span launched until its
-/// close; one that was closed on another thread is left out.
+/// The instances of one range that launched GPU work on their own thread, projected onto the GPU: each from the start
+/// of its first operation to the end of its last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`). Of a lifetime
+/// (`nvtx.lifetime`) that is what the thread that created the span launched until its close; one that was closed on
+/// another thread is left out.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProjectionStats {
@@ -166,13 +169,16 @@ pub struct ProjectionStats {
     pub range_total_ns: u64,
     /// GPU operations of all of them; those of one graph launch count once.
     pub operations: u64,
-    /// Sum over these instances of the number of ranges on the thread's stack that each was nested in. A lifetime is no level.
+    /// Sum over these instances of the number of ranges on the thread's stack that each was nested in. A lifetime is no
+    /// level.
     pub level_sum: u64,
-    /// Sum over these instances of the number of ranges with GPU work directly inside, lifetimes that began there among them.
+    /// Sum over these instances of the number of ranges with GPU work directly inside, lifetimes that began there among
+    /// them.
     pub children_sum: u64,
 }
 
-/// One kernel as launched inside one range on one thread (the rule of Nsight Systems' `nvtx_kern_sum`), lifetimes as in [`ProjectionStats`].
+/// One kernel as launched inside one range on one thread (the rule of Nsight Systems' `nvtx_kern_sum`), lifetimes as in
+/// [`ProjectionStats`].
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RangeKernelStats {
@@ -186,7 +192,8 @@ pub struct RangeKernelStats {
     pub tid: u32,
     /// Instances of the range that launched this kernel.
     pub range_instances: u64,
-    /// Executions of the kernel. Fewer than `times.instances` where a range is nested in one of the same name, or two lifetimes overlap: the kernel is in both.
+    /// Executions of the kernel. Fewer than `times.instances` where a range is nested in one of the same name, or two
+    /// lifetimes overlap: the kernel is in both.
     pub kernel_instances: u64,
     /// Execution times, once for each enclosing instance.
     pub times: Times,
@@ -229,17 +236,18 @@ pub struct ActivityLosses {
     pub over_budget_records: u64,
     /// Operations without a time: tracing began too late for them, or they had not finished.
     pub without_time: u64,
-    /// Operations whose launch is not known, because it was before the window or beyond the bound on remembered launches.
+    /// Operations whose launch is not known, because it was before the window or beyond the bound on remembered
+    /// launches.
     pub unmatched: u64,
-    /// Operations that came after the bound on memory had closed a range that they were launched in, and notes of ranges and of launches in lifetimes that it left no room for: these
-    /// projections are without them.
+    /// Operations that came after the bound on memory had closed a range that they were launched in, and notes of
+    /// ranges and of launches in lifetimes that it left no room for: these projections are without them.
     pub late: u64,
     /// Launches whose operations had not been delivered.
     pub outstanding: u64,
     /// Launches forgotten by the bound on memory before their operations came.
     pub forgotten_launches: u64,
-    /// API calls forgotten by the bound on memory before their records came: these are in the table of API calls, and in no span. Among them may be calls that the profiler
-    /// made itself.
+    /// API calls forgotten by the bound on memory before their records came: these are in the table of API calls, and
+    /// in no span. Among them may be calls that the profiler made itself.
     #[cfg_attr(feature = "serde", serde(default))]
     pub forgotten_calls: u64,
     /// Records of a layout that is not known, skipped.

@@ -1,4 +1,5 @@
-//! Summaries of many processes as one: what each range, kernel, copy and phase took in all of them, and in which it took longest.
+//! Summaries of many processes as one: what each range, kernel, copy and phase took in all of them, and in which it
+//! took longest.
 
 mod figures;
 mod losses;
@@ -18,7 +19,8 @@ use tree::Trees;
 
 /// The summaries of many processes together; from [`Summary::merge`].
 ///
-/// It mirrors [`Summary`]: every table that is there is here with a row for all processes and, beside it, what each process has of it ([`Merged::ranks`]).
+/// It mirrors [`Summary`]: every table that is there is here with a row for all processes and, beside it, what each
+/// process has of it ([`Merged::ranks`]).
 ///
 /// ```
 /// use range_report::{Process, RangeStats, RangeStyle, Summary, Times};
@@ -78,8 +80,9 @@ pub struct MergedActivity {
     pub calls: Option<Vec<Merged<String, Times>>>,
     /// Ranges projected onto the GPUs, by total projected time descending, then by range.
     pub projections: Vec<Merged<RangeLabel, Projected>>,
-    /// All operations, those launched outside of any span, and those whose launch is not known; what no process has is left out. Totals of processes are busy
-    /// times. GPU time of several processes is added, though they may share a GPU.
+    /// All operations, those launched outside of any span, and those whose launch is not known; what no process has is
+    /// left out. Totals of processes are busy times. GPU time of several processes is added, though they may share a
+    /// GPU.
     pub work: Vec<Merged<WorkPart, GpuWork>>,
 }
 
@@ -103,8 +106,8 @@ pub struct StreamLabel {
     pub domain: Option<String>,
     /// Name of the range.
     pub name: String,
-    /// The stream without its device, since each process of a run may have a device of its own: `#1`, `default`. What one process did on that stream of several
-    /// devices is one row.
+    /// The stream without its device, since each process of a run may have a device of its own: `#1`, `default`. What
+    /// one process did on that stream of several devices is one row.
     pub stream: String,
 }
 
@@ -134,10 +137,11 @@ pub enum WorkPart {
 }
 
 impl Summary {
-    /// Joins the summaries of many processes, such as the ranks of one run. They are taken one after the other, and the order does not matter.
+    /// Joins the summaries of many processes, such as the ranks of one run. They are taken one after the other, and the
+    /// order does not matter.
     ///
-    /// A process says which it is (see [`Process`]) and writes its summary under a name of its own, `json=run-%r.json`; one that is handed a thousand such files
-    /// joins them in less than a second:
+    /// A process says which it is (see [`Process`]) and writes its summary under a name of its own, `json=run-%r.json`;
+    /// one that is handed a thousand such files joins them in less than a second:
     ///
     /// ```
     /// # #[cfg(feature = "json")] {
@@ -158,8 +162,9 @@ impl Summary {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Ranges, kernels, copies, calls, categories and projections are joined by domain, name and style or kind; stream times also by stream, whatever its
-    /// device; the tree by the labels from the root down. Kernels by range stay with the processes.
+    /// Ranges, kernels, copies, calls, categories and projections are joined by domain, name and style or kind; stream
+    /// times also by stream, whatever its device; the tree by the labels from the root down. Kernels by range stay with
+    /// the processes.
     #[must_use]
     pub fn merge(summaries: impl IntoIterator<Item = Self>) -> MergedSummary {
         let (mut merged, mut tables, mut notes) = (MergedSummary::default(), Tables::default(), BTreeMap::new());

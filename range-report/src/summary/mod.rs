@@ -91,19 +91,22 @@ pub struct TreeNode {
     pub calls: u64,
     /// Times entered and exited; an async span is entered once a poll.
     pub instances: u64,
-    /// Sum of all durations. Of a row that stands for recursion deeper than the tree ([`Losses::recursive_rows`]), at most what all rows of that recursion and those
-    /// below took themselves on each thread, so that no time counts twice.
+    /// Sum of all durations. Of a row that stands for recursion deeper than the tree ([`Losses::recursive_rows`]), at
+    /// most what all rows of that recursion and those below took themselves on each thread, so that no time counts
+    /// twice.
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
-    /// Stream time of these instances, or, where they were not timed themselves, of what is below them. `None` where nothing was.
+    /// Stream time of these instances, or, where they were not timed themselves, of what is below them. `None` where
+    /// nothing was.
     pub stream_total_ns: Option<u64>,
     /// `stream_total_ns` without that of the children.
     pub stream_self_ns: Option<u64>,
     /// What these spans had the GPU do, as CUPTI recorded it. `None` where it did not.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<NodeWork>,
-    /// First entry of such a span, from the start of the window: the order of siblings. Where no entry has ended, the first creation.
+    /// First entry of such a span, from the start of the window: the order of siblings. Where no entry has ended, the
+    /// first creation.
     pub first_ns: u64,
     /// Children, in order of first entry.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
@@ -132,12 +135,13 @@ pub struct OpenRange {
     pub style: RangeStyle,
     /// Whether it was popped by the finish, and so counted up to then ("cut").
     pub cut: bool,
-    /// How many such ranges: lifetimes of one name and thread are counted together, push/pop ranges are listed one by one.
+    /// How many such ranges: lifetimes of one name and thread are counted together, push/pop ranges are listed one by
+    /// one.
     pub count: u64,
 }
 
-/// Stream times that are missing in the window: since the profiler was built, or since its last reset. All zero in a clean run, and where no
-/// stream was named. Each profiler counts its own.
+/// Stream times that are missing in the window: since the profiler was built, or since its last reset. All zero in a
+/// clean run, and where no stream was named. Each profiler counts its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StreamLosses {
@@ -167,8 +171,8 @@ pub struct StreamStats {
     pub times: Times,
     /// Instances that read no more than two events with nothing between them: nothing was enqueued.
     pub empty: u64,
-    /// What two events with nothing between them read on that device, in nanoseconds: times of that size say nothing. 0 where it is not
-    /// known.
+    /// What two events with nothing between them read on that device, in nanoseconds: times of that size say nothing. 0
+    /// where it is not known.
     pub floor_ns: u64,
 }
 
@@ -187,7 +191,8 @@ pub struct Losses {
     /// Values of `nvtx.category` beyond the same bound: they are in no row of the categories.
     #[cfg_attr(feature = "serde", serde(default))]
     pub categories_over_limit: u64,
-    /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)` row.
+    /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)`
+    /// row.
     pub nodes_over_limit: u64,
     /// Rows of the tree that stand for all levels of a recursion below them too, since the tree has 64.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -198,7 +203,8 @@ pub struct Losses {
     pub streams: StreamLosses,
     /// GPU records that are missing.
     pub activity: ActivityLosses,
-    /// Spans that could not be followed: entered while their thread was being torn down, or beyond the bounds on threads.
+    /// Spans that could not be followed: entered while their thread was being torn down, or beyond the bounds on
+    /// threads.
     pub spans_dropped: u64,
 }
 
@@ -213,13 +219,13 @@ pub struct Process {
     pub command: String,
     /// Name of the machine; empty where it is not known.
     pub host: String,
-    /// Number of this process among those of its run: the first of `OMPI_COMM_WORLD_RANK`, `SLURM_PROCID` and `RANK` in the environment that is a number.
-    /// `None` where there is none.
+    /// Number of this process among those of its run: the first of `OMPI_COMM_WORLD_RANK`, `SLURM_PROCID` and `RANK` in
+    /// the environment that is a number. `None` where there is none.
     pub rank: Option<u32>,
     /// When the profiler was built: nanoseconds since 1970 in UTC; 0 where it is not known.
     pub started_unix_ns: u64,
-    /// What the processes of one run have in common: `TRACING_GPU_RUN_ID` in the environment, else `SLURM_JOB_ID`. Where there is neither, the start in
-    /// seconds and the process id: then each process is a run of its own.
+    /// What the processes of one run have in common: `TRACING_GPU_RUN_ID` in the environment, else `SLURM_JOB_ID`.
+    /// Where there is neither, the start in seconds and the process id: then each process is a run of its own.
     pub run_id: String,
 }
 
@@ -248,13 +254,15 @@ impl Process {
 pub struct Summary {
     /// Where it was taken.
     pub process: Process,
-    /// Length of the window: since the profiler was built, or since the last reset. That of the end is over before files are written.
+    /// Length of the window: since the profiler was built, or since the last reset. That of the end is over before
+    /// files are written.
     pub elapsed_ns: u64,
     /// Range statistics, by total time descending, then by label.
     pub ranges: Vec<RangeStats>,
     /// Stream times, by total time descending, then by name and stream.
     pub stream_ranges: Vec<StreamStats>,
-    /// Root phases, in order of first entry. Serialised as a flat list of nodes, each with its `depth`, in the order of printing.
+    /// Root phases, in order of first entry. Serialised as a flat list of nodes, each with its `depth`, in the order of
+    /// printing.
     #[cfg_attr(feature = "serde", serde(with = "flat_tree"))]
     pub tree: Vec<TreeNode>,
     /// Kernels, copies and API calls; `None` where CUPTI did not record them.

@@ -154,8 +154,8 @@ pub(crate) fn rounded(value: f64) -> Option<String> {
     to_tenths(value, 3)
 }
 
-/// How one decimal is come by, which Nsight Systems leaves to SQLite. They differ where the figure is half a tenth: 92018.95 is
-/// a little less as a double.
+/// How one decimal is come by, which Nsight Systems leaves to SQLite. They differ where the figure is half a tenth:
+/// 92018.95 is a little less as a double.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     /// Half away from zero by the decimal figure: before SQLite 3.43, so in Nsight Systems 2022.4.
@@ -251,7 +251,8 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// In the smallest of three units, for 10^3, 10^6 and 10^9, in which four digits do; in the largest without decimals if none.
+/// In the smallest of three units, for 10^3, 10^6 and 10^9, in which four digits do; in the largest without decimals if
+/// none.
 fn four_digits(value: u64, [thousand, million, billion]: [&'static str; 3]) -> (String, &'static str) {
     let wide = u128::from(value);
     for (unit, size) in [(thousand, 1_000), (million, 1_000_000), (billion, 1_000_000_000)] {

@@ -2,11 +2,11 @@
 //!
 //! Two rules, and [`Measure`] names them:
 //!
-//! * **Columns** for people, which is the default everywhere: `日本` and most emoji take two columns each, combining marks none (Unicode's UAX #11, by the
-//!   crate `unicode-width`). Lines of a table are then equally wide on a terminal. What a reader sees as one character is never cut in two: where it does
-//!   not fit, a blank takes its place.
-//! * **Code points** in the tables of Nsight Systems with [`raw_names`](crate::RenderOptions::raw_names), which are the tool's byte for byte: the tool counts
-//!   code points, so such names misalign its tables.
+//! * **Columns** for people, which is the default everywhere: `日本` and most emoji take two columns each, combining
+//!   marks none (Unicode's UAX #11, by the crate `unicode-width`). Lines of a table are then equally wide on a
+//!   terminal. What a reader sees as one character is never cut in two: where it does not fit, a blank takes its place.
+//! * **Code points** in the tables of Nsight Systems with [`raw_names`](crate::RenderOptions::raw_names), which are the
+//!   tool's byte for byte: the tool counts code points, so such names misalign its tables.
 
 use std::ops::RangeInclusive;
 
@@ -68,8 +68,9 @@ impl Measure {
         bytes
     }
 
-    /// What must not be cut: a code point; or, where columns count, one with all that combines with it. A character combines with what is before it where it
-    /// takes no column itself, or where both together take another number of columns than each alone.
+    /// What must not be cut: a code point; or, where columns count, one with all that combines with it. A character
+    /// combines with what is before it where it takes no column itself, or where both together take another number of
+    /// columns than each alone.
     fn characters(self, text: &str) -> Vec<&str> {
         let mut characters = Vec::new();
         let (mut start, mut joins) = (0, false);
@@ -113,7 +114,8 @@ pub(crate) fn cut(text: &str, width: usize) -> &str {
     &text[..Measure::Columns.fitting(Measure::Columns.characters(text).iter(), width)]
 }
 
-/// `lead` and the sentence, broken between words where it is longer than `width`; what follows stands below the first word.
+/// `lead` and the sentence, broken between words where it is longer than `width`; what follows stands below the first
+/// word.
 pub(crate) fn wrapped(lead: &str, sentence: &str, width: usize) -> String {
     let mut out = lead.to_owned();
     let indent = width_of(lead);

@@ -35,7 +35,8 @@ pub struct Memory {
     pub kind: MemoryKind,
     /// How many bytes.
     pub bytes: u64,
-    /// CUPTI's memory kinds: 1 pageable, 2 pinned, 3 device, 4 array, 5 managed, 6 and 7 static. For a set only `destination`.
+    /// CUPTI's memory kinds: 1 pageable, 2 pinned, 3 device, 4 array, 5 managed, 6 and 7 static. For a set only
+    /// `destination`.
     pub source: u8,
     /// As `source`.
     pub destination: u8,

@@ -1,4 +1,5 @@
-//! What a timeline is made of: single ranges, marks, operations and calls, as they are handed to the files that show them.
+//! What a timeline is made of: single ranges, marks, operations and calls, as they are handed to the files that show
+//! them.
 //!
 //! All times are nanoseconds from the start of the profiler, on one clock for host and device.
 
@@ -121,7 +122,8 @@ pub struct Call<'a> {
     pub result: u32,
 }
 
-/// A range with GPU work, projected onto the stream that its work ran on: from the start of the first operation there to the end of the last.
+/// A range with GPU work, projected onto the stream that its work ran on: from the start of the first operation there
+/// to the end of the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection<'a> {
     /// Number of the device.
@@ -171,8 +173,8 @@ pub enum Item<'a> {
     Projection(Projection<'a>),
 }
 
-/// A file that shows a timeline. Items come in no order across threads and devices. Each has been announced ([`Item::Thread`],
-/// [`Item::Device`]) before.
+/// A file that shows a timeline. Items come in no order across threads and devices. Each has been announced
+/// ([`Item::Thread`], [`Item::Device`]) before.
 pub trait Sink: Send {
     /// Before everything else.
     ///

@@ -1,4 +1,5 @@
-//! Kernels of known length, behind queued work and on an idle stream, in our spans and, in turn with these, between events recorded by hand.
+//! Kernels of known length, behind queued work and on an idle stream, in our spans and, in turn with these, between
+//! events recorded by hand.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,8 +55,9 @@ pub(crate) fn run(summary_path: Option<&Path>) {
     device.spin(&stream, us(10)); // the first launch loads the module
     stream.synchronize().expect("the device");
     let other = device.context.new_stream().expect("a stream");
-    // After a wait the first launch takes a host some microseconds more, by which any work would arrive later after the start event. A program that
-    // is at work launches all the time: so does this one, into another stream, while this one is idle.
+    // After a wait the first launch takes a host some microseconds more, by which any work would arrive later after the
+    // start event. A program that is at work launches all the time: so does this one, into another stream, while this
+    // one is idle.
     let wait = || {
         stream.synchronize().expect("the device");
         for _ in 0..30 {

@@ -1,8 +1,8 @@
-//! What the GPU did, by span: a known workload, held against what the program itself says it launched, and made for a comparison with
-//! Nsight Systems.
+//! What the GPU did, by span: a known workload, held against what the program itself says it launched, and made for a
+//! comparison with Nsight Systems.
 //!
-//! `activity SUMMARY.json` runs it with CUPTI, checks the summary and writes it; `activity none` runs the same with NVTX only, for Nsight
-//! Systems, which wants CUPTI for itself. `tests/gpu/compare_activity.py` compares the two.
+//! `activity SUMMARY.json` runs it with CUPTI, checks the summary and writes it; `activity none` runs the same with
+//! NVTX only, for Nsight Systems, which wants CUPTI for itself. `tests/gpu/compare_activity.py` compares the two.
 
 mod ledger;
 mod parts;

@@ -5,7 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::{AddAssign, Sub};
 
-/// Size of a page of a histogram of durations, in bytes: allocated for an octave that no duration of a row was in before, at any time.
+/// Size of a page of a histogram of durations, in bytes: allocated for an octave that no duration of a row was in
+/// before, at any time.
 const PAGE: usize = 2_048;
 
 /// Allocations of a thread.

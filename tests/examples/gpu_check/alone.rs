@@ -52,7 +52,8 @@ extern "C" fn called(_user: Raw, _domain: i32, _number: u32, _data: *const c_voi
 pub(crate) struct Alone(Cupti);
 
 impl Alone {
-    /// With a clock and callbacks at launches, and with a thread that flushes as often as ours does, if these are wanted.
+    /// With a clock and callbacks at launches, and with a thread that flushes as often as ours does, if these are
+    /// wanted.
     pub(crate) fn start(kinds: &[i32], callbacks: bool, flushes: bool) -> Self {
         const DRIVER_API: i32 = 1;
         const LAUNCH_KERNEL: u32 = 307;
@@ -61,7 +62,8 @@ impl Alone {
         assert!(CudaContext::device_count().is_ok_and(|count| count > 0), "no CUDA device");
         let cupti = Cupti::open().expect("CUPTI");
         #[allow(unsafe_code)]
-        // SAFETY: the callbacks are functions of this program, kinds are numbers, and the subscriber is written before it is read.
+        // SAFETY: the callbacks are functions of this program, kinds are numbers, and the subscriber is written before
+        // it is read.
         unsafe {
             if callbacks {
                 let mut subscriber = null_mut();

@@ -137,7 +137,8 @@ fn default_streams(device: &Device) {
     device.context.synchronize().expect("the device");
 }
 
-/// Two tasks a stream, each polled four times on whichever worker is free. The entry when it is dropped is outside of any poll, and not timed.
+/// Two tasks a stream, each polled four times on whichever worker is free. The entry when it is dropped is outside of
+/// any poll, and not timed.
 fn futures(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().expect("a runtime");
     runtime.block_on(async {

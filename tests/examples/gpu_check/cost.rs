@@ -25,8 +25,8 @@ fn spread(values: &mut [f64]) -> [f64; 2] {
     [values[values.len() / 20], values[values.len() / 2]]
 }
 
-/// Spans between two waits for the device, which are not timed: the device takes longer over two events than the CPU, and whoever enqueues more than a
-/// stream holds waits for it.
+/// Spans between two waits for the device, which are not timed: the device takes longer over two events than the CPU,
+/// and whoever enqueues more than a stream holds waits for it.
 const CHUNK: usize = 250;
 
 /// CPU time a span, of [`PASS`].
@@ -41,8 +41,9 @@ fn per_span(mut chunk: impl FnMut(), wait: impl Fn()) -> f64 {
     total.as_nanos() as f64 / PASS as f64
 }
 
-/// The driver calls of a timed span that is warm, in a ring of events: two records, each after a look at the current context and one at
-/// captures; and the reading, batch by batch, in the relaxed capture mode. `between` runs between the two events of each pair.
+/// The driver calls of a timed span that is warm, in a ring of events: two records, each after a look at the current
+/// context and one at captures; and the reading, batch by batch, in the relaxed capture mode. `between` runs between
+/// the two events of each pair.
 #[allow(unsafe_code)]
 fn by_hand(stream: sys::CUstream, context: sys::CUcontext, between: impl Fn()) -> impl FnMut() {
     let mut events = [[std::ptr::null_mut(); 2]; 4 * BATCH];
@@ -169,7 +170,8 @@ fn run_tier(quick: bool) {
         added[1],
         timed[0] - untimed[0] - by_hand[0]
     );
-    // What it would be by hand in a program that has these spans: their code is found as cold after a driver call as it is where we time them.
+    // What it would be by hand in a program that has these spans: their code is found as cold after a driver call as it
+    // is where we time them.
     let [together, above_together] = [together, above_together].map(|mut values| spread(&mut values));
     println!(
         "{tier:>10}: the same calls by hand around untimed spans {:.0} ns; a timed span above these {:+.0} ns ({:+.0} by the least of twenty of each)",

@@ -212,7 +212,8 @@ fn fork() {
         std::process::exit(0);
     }
     let mut status = -1;
-    // SAFETY: both are about the child made above, which nobody else waits for; it is stopped only while it has not ended.
+    // SAFETY: both are about the child made above, which nobody else waits for; it is stopped only while it has not
+    // ended.
     let mut wait = |flags| unsafe { libc::waitpid(child, &raw mut status, flags) };
     while wait(libc::WNOHANG) == 0 {
         std::thread::sleep(Duration::from_millis(1));

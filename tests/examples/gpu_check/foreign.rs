@@ -1,4 +1,5 @@
-//! NVIDIA's libraries besides the driver, opened by name while the program runs: no toolkit is needed to build, none is linked.
+//! NVIDIA's libraries besides the driver, opened by name while the program runs: no toolkit is needed to build, none is
+//! linked.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -22,7 +23,8 @@ macro_rules! library {
                 let library = open($folder, $stem)?;
                 Ok(Self {
                     $(
-                        // SAFETY: the signature is the one that NVIDIA's headers declare for this name, and the library stays open.
+                        // SAFETY: the signature is the one that NVIDIA's headers declare for this name, and the library
+                        // stays open.
                         $function: *unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(stringify!($symbol).as_bytes()) }
                             .map_err(|error| error.to_string())?,
                     )*
@@ -62,7 +64,8 @@ pub(crate) type Clock = extern "C" fn() -> u64;
 pub(crate) type Callback = extern "C" fn(Raw, c_int, u32, *const c_void);
 
 library! {
-    /// CUPTI, spoken to directly: to hold it against the library, or to know what it costs by itself. Load the driver first.
+    /// CUPTI, spoken to directly: to hold it against the library, or to know what it costs by itself. Load the driver
+    /// first.
     Cupti in "extras/CUPTI/lib64" as "libcupti" {
         subscribe = cuptiSubscribe(*mut Raw, Callback, Raw);
         enable_callback = cuptiEnableCallback(u32, Raw, c_int, u32);

@@ -1,16 +1,19 @@
 //! What a launch costs on the CPU: with nothing, with what this library does, and with CUPTI alone.
 //!
-//! Every variant is a process with the same loop: launches of an empty kernel, a span around each or around 1,000, and after every 1,000 a wait, so
-//! that the queue of launches, some 1,000 long, never fills. Only the launches are timed.
+//! Every variant is a process with the same loop: launches of an empty kernel, a span around each or around 1,000, and
+//! after every 1,000 a wait, so that the queue of launches, some 1,000 long, never fills. Only the launches are timed.
 //!
-//! A machine's pace changes from one second to the next, and differs from one process to the next, by more than what is measured. So all processes live
-//! at the same time and take turns of some 50 ms, which the others wait for, on one processor: ours and CUPTI alone are neighbours, now this first and now that; and
-//! they are started anew some times, on another processor each. The first batch of a turn stands for itself: others had the processor for half a second, so that it
-//! finds nothing in the caches and, where there are flushes, nothing ready in CUPTI, which a program that goes on launching does not meet again. What we add is judged
-//! by the medians of both, by the median of the differences of neighbours, and by the least of twenty of each: what it is where nothing else goes on.
+//! A machine's pace changes from one second to the next, and differs from one process to the next, by more than what is
+//! measured. So all processes live at the same time and take turns of some 50 ms, which the others wait for, on one
+//! processor: ours and CUPTI alone are neighbours, now this first and now that; and they are started anew some times,
+//! on another processor each. The first batch of a turn stands for itself: others had the processor for half a second,
+//! so that it finds nothing in the caches and, where there are flushes, nothing ready in CUPTI, which a program that
+//! goes on launching does not meet again. What we add is judged by the medians of both, by the median of the
+//! differences of neighbours, and by the least of twenty of each: what it is where nothing else goes on.
 //!
-//! A second table says where the time goes: whether all launches are slower or few are (the typical, the slowest and the first of batches), whether the thread ran or the
-//! kernel did for it, and what the two things cost that nobody can do without: CUPTI's callbacks, and flushes from another thread.
+//! A second table says where the time goes: whether all launches are slower or few are (the typical, the slowest and
+//! the first of batches), whether the thread ran or the kernel did for it, and what the two things cost that nobody can
+//! do without: CUPTI's callbacks, and flushes from another thread.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -39,7 +42,8 @@ const STARTS: usize = 3;
 /// ns a launch that this library may add to CUPTI's own, which is what the differences below are compared with.
 const TARGET: f64 = 250.0;
 
-/// In the environment: the processor on which a process launches, by its number among those that it may use. Other threads, those of CUPTI among them, stay off no processor.
+/// In the environment: the processor on which a process launches, by its number among those that it may use. Other
+/// threads, those of CUPTI among them, stay off no processor.
 const PROCESSOR: &str = "PROCESSOR";
 
 /// Argument, and what it stands for. Without a profiler there is no subscriber: the spans are disabled.
@@ -61,8 +65,9 @@ const JUDGED: [([&str; 2], &str); 2] =
 const KERNELS: [i32; 3] = [10, 1, 2]; // CONCURRENT_KERNEL, MEMCPY, MEMSET
 const CALLS: [i32; 2] = [5, 4]; // RUNTIME, DRIVER
 
-/// What a process says of a turn: ns a launch on average, of the median batch, of the slowest, and of the first, which is in none of the others; of the thread's own time
-/// and of the kernel's for it; then, by 1,000 launches, page faults, waits and preemptions.
+/// What a process says of a turn: ns a launch on average, of the median batch, of the slowest, and of the first, which
+/// is in none of the others; of the thread's own time and of the kernel's for it; then, by 1,000 launches, page faults,
+/// waits and preemptions.
 const FIGURES: usize = 9;
 /// So many of them are times.
 const TIMES: usize = 6;
@@ -73,7 +78,8 @@ const NAMED: [&str; FIGURES] =
 /// What the processes of a variant said in all their turns: with a span around each launch, and around 1,000.
 type Parts = [Vec<Figures>; 2];
 
-/// Who launches in a turn, in this order: variant and part. Neighbours stay neighbours; which is first changes from turn to turn, as does the pair.
+/// Who launches in a turn, in this order: variant and part. Neighbours stay neighbours; which is first changes from
+/// turn to turn, as does the pair.
 fn order(turn: usize) -> Vec<(&'static str, usize)> {
     let mut order = Vec::new();
     for number in 0..2 * JUDGED.len() {
@@ -313,7 +319,8 @@ impl Launcher {
 fn stay_on_processor() {
     let Some(number) = std::env::var(PROCESSOR).ok().and_then(|number| number.parse().ok()) else { return };
     #[allow(unsafe_code)]
-    // SAFETY: a set of processors is plain bits, of which none may be set; the calls write and read as many; the processors asked after are in it.
+    // SAFETY: a set of processors is plain bits, of which none may be set; the calls write and read as many; the
+    // processors asked after are in it.
     let is_there = unsafe {
         let (mut all, mut only): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
         let known = libc::sched_getaffinity(0, size_of_val(&all), &raw mut all) == 0;

@@ -1,12 +1,15 @@
-//! Stream time on a real GPU, to be run by hand on a machine with one: `gpu_check accuracy|behavior|devices|error|cost`.
+//! Stream time on a real GPU, to be run by hand on a machine with one: `gpu_check
+//! accuracy|behavior|devices|error|cost`.
 //!
-//! `accuracy` runs kernels of known length; under Nsight Systems `tests/gpu/compare_stream_time.py` compares. `behavior` checks itself: nesting, re-entry, streams,
-//! threads, futures, fields, captures, contexts; `devices` wants two devices. `error` stores an asynchronous error and looks that the program still sees it.
-//! `cost` prints what a timed span costs beside the same driver calls written by hand, in each tier (`TIER=subscriber|layer` for one), and
+//! `accuracy` runs kernels of known length; under Nsight Systems `tests/gpu/compare_stream_time.py` compares.
+//! `behavior` checks itself: nesting, re-entry, streams, threads, futures, fields, captures, contexts; `devices` wants
+//! two devices. `error` stores an asynchronous error and looks that the program still sees it. `cost` prints what a
+//! timed span costs beside the same driver calls written by hand, in each tier (`TIER=subscriber|layer` for one), and
 //! what it allocates, which must be nothing once warm. Kernels are compiled with NVRTC; `cost` has none.
 //!
-//! With CUPTI: `activity` holds the tables against what the program launched, `launch_cost` measures a launch beside CUPTI alone, `faults` ends
-//! processes in the middle and puts obstacles in CUPTI's way. `tests/gpu/run` runs all of it.
+//! With CUPTI: `activity` holds the tables against what the program launched, `launch_cost` measures a launch beside
+//! CUPTI alone, `faults` ends processes in the middle and puts obstacles in CUPTI's way. `tests/gpu/run` runs all of
+//! it.
 
 mod accuracy;
 mod activity;

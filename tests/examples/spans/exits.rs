@@ -177,8 +177,8 @@ fn wait_for_signal_leaked(tier: Tier) -> Outcome {
 fn fork(tier: Tier) -> Outcome {
     let profiler = start(tier)?;
     work();
-    // SAFETY: the child makes spans, drops the profiler and returns from `main`. The only other thread of this process sleeps in
-    // `sleep`, and holds no lock while the process is copied.
+    // SAFETY: the child makes spans, drops the profiler and returns from `main`. The only other thread of this process
+    // sleeps in `sleep`, and holds no lock while the process is copied.
     let child = unsafe { libc::fork() };
     if child == 0 {
         work();
@@ -194,15 +194,16 @@ fn fork(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// Two children, each sent SIGTERM: one that waits, and one that measures for itself and says when it is ready. Prints how they ended.
+/// Two children, each sent SIGTERM: one that waits, and one that measures for itself and says when it is ready. Prints
+/// how they ended.
 fn fork_signalled(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
     tier.install(&profiler)?;
     work();
     for measures in [false, true] {
         let (mut ready, says) = std::os::unix::net::UnixStream::pair()?;
-        // SAFETY: the child makes a profiler at most, and waits to be killed. The other threads of this process sleep, and hold no lock
-        // while it is copied.
+        // SAFETY: the child makes a profiler at most, and waits to be killed. The other threads of this process sleep,
+        // and hold no lock while it is copied.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let own = Profiler::builder().report([Report::Ranges]).on_signal(true);

@@ -124,7 +124,8 @@ fn too_many_nodes(tier: Tier) -> Outcome {
     })
 }
 
-/// Spans in the 4,096 domains that fit, and in those that do not: `tracing` targets are static, so the domains are taken first.
+/// Spans in the 4,096 domains that fit, and in those that do not: `tracing` targets are static, so the domains are
+/// taken first.
 fn too_many_domains(tier: Tier) -> Outcome {
     for number in 0.. {
         if nvtx_rs::Domain::named(&format!("domain {number}")).is_err() {
@@ -138,7 +139,8 @@ fn too_many_domains(tier: Tier) -> Outcome {
     })
 }
 
-/// 64 threads with 128 names each and 100 instances of each, which is more than a row holds by itself, within 1 MiB for durations.
+/// 64 threads with 128 names each and 100 instances of each, which is more than a row holds by itself, within 1 MiB for
+/// durations.
 fn crowded_budget(tier: Tier) -> Outcome {
     crowd_of_names(tier, 1 << 20)
 }

@@ -77,7 +77,8 @@ fn ids_again_elsewhere(tier: Tier) -> Outcome {
                 }
             }
         })?;
-        // The registry has 32 slots at first, and takes in turn what other threads give back: with one slot left its ids come back.
+        // The registry has 32 slots at first, and takes in turn what other threads give back: with one slot left its
+        // ids come back.
         let taken: Vec<Span> = (0..31).map(|_| info_span!("taken")).collect();
         let mut ids = Ids::default();
         for number in 0..30_000 {

@@ -1,4 +1,5 @@
-//! What a timeline shows: all that spans and events can be, on several threads, and what is open when the process is killed.
+//! What a timeline shows: all that spans and events can be, on several threads, and what is open when the process is
+//! killed.
 
 use crate::stage::{Tier, enter, exit, on_thread, thread};
 use crate::{Outcome, Scenario};
@@ -139,7 +140,8 @@ fn reset(tier: Tier) -> Outcome {
     let plain = info_span!("plain").entered();
     let inner = info_span!("inner", id = 2).entered();
     info_span!("before").in_scope(|| busy(50));
-    std::thread::sleep(Duration::from_millis(200)); // what came so far is written, or comes in one piece with the rest: both are right
+    // What came so far is written, or comes in one piece with the rest: both are right.
+    std::thread::sleep(Duration::from_millis(200));
     profiler.reset();
     info_span!("between").in_scope(|| busy(50));
     profiler.reset();

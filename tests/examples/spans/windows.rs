@@ -185,7 +185,8 @@ fn reset_losses(tier: Tier) -> Outcome {
     })
 }
 
-/// Created in one order and entered in another: one on another thread first, then two of which the inner one ends first, then one on another thread only.
+/// Created in one order and entered in another: one on another thread first, then two of which the inner one ends
+/// first, then one on another thread only.
 fn entry_order(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         let elsewhere = info_span!("span", nvtx.name = "elsewhere");

@@ -1,4 +1,5 @@
-//! A process of its own for each libcupti: children of `tests/cupti.rs`. Two of them in one process would fight, and some crash when they are unloaded.
+//! A process of its own for each libcupti: children of `tests/cupti.rs`. Two of them in one process would fight, and
+//! some crash when they are unloaded.
 //!
 //! ```text
 //! cupti_child library PATH     what the library says of itself, as JSON

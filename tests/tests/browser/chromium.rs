@@ -1,5 +1,6 @@
-//! Headless Chromium, spoken to through a pipe (`--remote-debugging-pipe`): JSON messages of the DevTools protocol with a zero byte after each. No port, no
-//! socket; the crates that do this (headless_chrome, chromiumoxide) bring some 140 others with them.
+//! Headless Chromium, spoken to through a pipe (`--remote-debugging-pipe`): JSON messages of the DevTools protocol with
+//! a zero byte after each. No port, no socket; the crates that do this (headless_chrome, chromiumoxide) bring some 140
+//! others with them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,8 @@ use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Sum
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};
 
-/// Futures on other threads: what the marks of the printed tree are for. The page has them, the same shares and the same sentences.
+/// Futures on other threads: what the marks of the printed tree are for. The page has them, the same shares and the
+/// same sentences.
 #[test]
 fn the_tree_has_the_marks_and_the_words_of_the_text() {
     const MS: u64 = 1_000_000;

@@ -1,10 +1,12 @@
-//! What launches cost this library: page faults, switches and other threads' time, at the pace of a real GPU. Run by hand, for figures and under callgrind.
+//! What launches cost this library: page faults, switches and other threads' time, at the pace of a real GPU. Run by
+//! hand, for figures and under callgrind.
 //!
 //! ```text
 //! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 cupti_child cost LAUNCHES [each] [api] [fast] [once] [subscriber]
 //! ```
 //!
-//! `each`: a span around each launch, not around 1,000; `api`: with API tables; `fast`: without a pause; `once`: one round, not four; `subscriber`: without a registry.
+//! `each`: a span around each launch, not around 1,000; `api`: with API tables; `fast`: without a pause; `once`: one
+//! round, not four; `subscriber`: without a registry.
 
 use std::time::{Duration, Instant};
 

@@ -42,7 +42,8 @@ impl Fake {
     }
 
     fn function<F>(&self, name: &str) -> Symbol<'_, F> {
-        // SAFETY: each caller's type is that of the function in tests/cupti/cupti.c, where handles are numbers that nobody looks behind.
+        // SAFETY: each caller's type is that of the function in tests/cupti/cupti.c, where handles are numbers that
+        // nobody looks behind.
         unsafe { self.cupti.get(name.as_bytes()) }.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 

@@ -1,4 +1,5 @@
-//! What a real libcupti says: the length of its records, where they begin in buffers that are made up, the names of functions.
+//! What a real libcupti says: the length of its records, where they begin in buffers that are made up, the names of
+//! functions.
 
 use std::path::Path;
 

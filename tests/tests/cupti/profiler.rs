@@ -1,4 +1,5 @@
-//! A whole profiler with the made-up driver and libcupti: what was launched in which span, in tables, trees and both timelines.
+//! A whole profiler with the made-up driver and libcupti: what was launched in which span, in tables, trees and both
+//! timelines.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -191,7 +192,8 @@ fn calls(fake: &Fake, tier: &str) {
     assert_eq!(rows(&files.database(), select), expected);
 }
 
-/// Many more calls than are remembered, in one drain: launches are still told to their spans, the profiler's own calls are in no table, and of others it is said.
+/// Many more calls than are remembered, in one drain: launches are still told to their spans, the profiler's own calls
+/// are in no table, and of others it is said.
 fn flood(fake: &Fake, tier: &str) {
     const MEMORY: usize = 32 << 20;
     const LAUNCHES: u64 = 5_000;
@@ -319,7 +321,8 @@ fn notes(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 }
 
-/// Many times more calls than are remembered at once. They are collected sooner than ten times a second: before any of them is forgotten.
+/// Many times more calls than are remembered at once. They are collected sooner than ten times a second: before any of
+/// them is forgotten.
 fn many(fake: &Fake, tier: &str) {
     const ROUNDS: u32 = 64;
     /// Some 17,000 are remembered. At a fifth of that in lines of notes, two for each of these, the collector comes.
@@ -356,7 +359,8 @@ fn unfinished(fake: &Fake, tier: &str) {
     assert_eq!(losses, ActivityLosses { outstanding: 1, ..ActivityLosses::default() });
 }
 
-/// Nobody asks for a summary: the collector's own thread takes what comes, and it is in the files while the program runs.
+/// Nobody asks for a summary: the collector's own thread takes what comes, and it is in the files while the program
+/// runs.
 fn unattended(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(files.builder().report([Report::Api]), tier);

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use crate::scenario::{BOTH, command, outcome};
 use crate::{AGAIN, Folder, summary};
 
-/// What a run left before is there until the next one has come to its end, and what the start looks at, it leaves alone: opening a pipe would wait for its reader.
+/// What a run left before is there until the next one has come to its end, and what the start looks at, it leaves
+/// alone: opening a pipe would wait for its reader.
 #[test]
 fn a_program_that_crashes_has_touched_no_file() {
     for tier in BOTH {
@@ -62,7 +63,8 @@ fn a_folder_or_a_file_without_permission_is_told_at_the_start() {
     allow(&closed, 0o755);
 }
 
-/// What the start says is of the start: the program may make the folder itself, or something else may be in the way then.
+/// What the start says is of the start: the program may make the folder itself, or something else may be in the way
+/// then.
 #[test]
 fn the_end_tries_again() {
     for tier in BOTH {

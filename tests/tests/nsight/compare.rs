@@ -8,9 +8,10 @@ use std::sync::Mutex;
 use tests::nsight::{Recording, Row, Table};
 use tracing_gpu::{RangeStyle, Summary};
 
-/// How often a program is run, at most, until each of its rows has agreed in one run. A preemption between the two readings of the
-/// clock is in one of the two durations alone, milliseconds at times: it spoils a row of one run. The next run is judged by the same
-/// measure, and what is off for a reason is off in all of them. Rows and counts must agree in every run.
+/// How often a program is run, at most, until each of its rows has agreed in one run. A preemption between the two
+/// readings of the clock is in one of the two durations alone, milliseconds at times: it spoils a row of one run. The
+/// next run is judged by the same measure, and what is off for a reason is off in all of them. Rows and counts must
+/// agree in every run.
 const RUNS: usize = 8;
 
 /// What is allowed: so much an instance in a total, so much in a median; or [`ALLOWED_PERCENT`].
@@ -132,8 +133,8 @@ fn by_name(rows: &[Row]) -> BTreeMap<(RangeStyle, String), &Row> {
     named
 }
 
-/// Tells the largest deviations, of this program and of all so far. Not through `print!`, of which nothing is heard in a test that
-/// passes.
+/// Tells the largest deviations, of this program and of all so far. Not through `print!`, of which nothing is heard in
+/// a test that passes.
 fn report(what: &str, runs: usize, rows: &BTreeMap<(RangeStyle, String), Deviation>) {
     static WORST: Mutex<[Option<Deviation>; 2]> = Mutex::new([None, None]);
     let mut so_far = WORST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -43,7 +43,8 @@ fn short_bodies() {
     }
 }
 
-/// A name that is new is told to the tool, which takes time: outside of the range, or the only duration it has is wrong.
+/// A name that is new is told to the tool, which takes time: outside of the range, or the only duration it has is
+/// wrong.
 #[test]
 fn names_used_once() {
     for tier in ["layer", "subscriber"] {
@@ -76,7 +77,8 @@ fn generated_programs() {
     assert!(threads > 24, "hardly a program with threads: {threads} in all");
 }
 
-/// What the call sites of the generated programs say, without our own table: a domain or a name that is changed in both would agree.
+/// What the call sites of the generated programs say, without our own table: a domain or a name that is changed in both
+/// would agree.
 fn assert_names_and_domains(domain: &str, events: &[Event]) {
     let targets = ["app", "app::io", "app::net", "app::net:x", "größe", "long", "quotes", "solver", "x"];
     let domains: BTreeSet<Option<&str>> = match domain {
@@ -117,9 +119,9 @@ fn assert_names_and_domains(domain: &str, events: &[Event]) {
     assert!(events.iter().all(|event| event.text.is_some()));
 }
 
-/// What is open on the finishing thread is ended by the finish, and counted. What is open on others cannot be ended, and the lifetime of
-/// a span that is not closed has no end: the footer names them, and Nsight Systems has one more instance of each, which lasts as long as
-/// the recording.
+/// What is open on the finishing thread is ended by the finish, and counted. What is open on others cannot be ended,
+/// and the lifetime of a span that is not closed has no end: the footer names them, and Nsight Systems has one more
+/// instance of each, which lasts as long as the recording.
 #[test]
 fn open_at_the_end() {
     for tier in ["layer", "subscriber"] {

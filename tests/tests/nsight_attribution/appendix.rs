@@ -1,6 +1,7 @@
-//! A recording made by hand so that every odd case is in it: a name nested in itself, one on two threads, a call that ends with
-//! its range and one that straddles the end, a graph, a range that ended on another thread, one that never ended, start/end ranges, work outside of all. What the
-//! real `nsys` 2022.4 printed for it (`nvtxgpuproj`, `nvtxkernsum`) is below, word by word.
+//! A recording made by hand so that every odd case is in it: a name nested in itself, one on two threads, a call that
+//! ends with its range and one that straddles the end, a graph, a range that ended on another thread, one that never
+//! ended, start/end ranges, work outside of all. What the real `nsys` 2022.4 printed for it (`nvtxgpuproj`,
+//! `nvtxkernsum`) is below, word by word.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,8 +42,8 @@ const KERNELS: &str = "
 
 type RangeRow = (i64, i64, i64, Option<&'static str>, i64, Option<i64>, bool);
 
-/// Thread, type, domain, name, start, end, and whether it ended on another thread. In the order of `RangeId`, from 2 on. Of `xthread` only the duration is
-/// printed.
+/// Thread, type, domain, name, start, end, and whether it ended on another thread. In the order of `RangeId`, from 2
+/// on. Of `xthread` only the duration is printed.
 const RANGES: [RangeRow; 15] = [
     (4242, 59, 0, Some("step"), 100_000, Some(900_000), false),
     (4242, 59, 0, Some("load"), 110_000, Some(300_000), false),

@@ -1,4 +1,5 @@
-//! A recording of Nsight Systems, exported to SQLite, told to our attribution as the live profiler tells it: by the stack of each thread.
+//! A recording of Nsight Systems, exported to SQLite, told to our attribution as the live profiler tells it: by the
+//! stack of each thread.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -112,9 +113,10 @@ impl Recording {
         Totals { projections: projections.collect(), kernels: kernels.collect() }
     }
 
-    /// The notes of all threads with their times, in order, and the names of labels. Only what is open at a call is looked at: the innermost range on the stack, and
-    /// the start/end ranges of the thread. A call is noted when it is over, so that one that straddles the end of a range is in the ranges around that only; a live
-    /// program has no such calls.
+    /// The notes of all threads with their times, in order, and the names of labels. Only what is open at a call is
+    /// looked at: the innermost range on the stack, and the start/end ranges of the thread. A call is noted when it is
+    /// over, so that one that straddles the end of a range is in the ranges around that only; a live program has no
+    /// such calls.
     fn notes(&self) -> (Vec<String>, Vec<(u64, u32, Note)>) {
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum What {

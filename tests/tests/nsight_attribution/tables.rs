@@ -7,7 +7,8 @@ use std::path::Path;
 use range_report::stats::Distribution;
 use tracing_gpu::RangeStyle;
 
-/// Range (`None` outside of any), style, thread (0 where it is not known or does not matter) and kernel (empty where it does not matter).
+/// Range (`None` outside of any), style, thread (0 where it is not known or does not matter) and kernel (empty where it
+/// does not matter).
 pub(crate) type Key = (Option<(String, RangeStyle)>, u32, String);
 
 /// Figures of a row: integers, which are compared exactly, and those that are printed with one decimal.

@@ -170,7 +170,8 @@ impl<'a> Expected<'a> {
         all
     }
 
-    /// `nvtxkernsum`: by range, style, process, thread and kernel, the executions once for every range around them, and numbers of ranges and of kernels.
+    /// `nvtxkernsum`: by range, style, process, thread and kernel, the executions once for every range around them, and
+    /// numbers of ranges and of kernels.
     pub(crate) fn range_kernels(&self) -> BTreeMap<Vec<String>, (Vec<u64>, usize, usize)> {
         let mut groups = BTreeMap::<Vec<String>, (Vec<u64>, Numbers, Numbers)>::new();
         for (number, operation) in self.work.operations.iter().enumerate() {
@@ -202,7 +203,8 @@ impl<'a> Expected<'a> {
             .collect()
     }
 
-    /// `kernexecsum`: by process, thread, device, call and kernel, the times in all, of the call, in the queue and of the kernel.
+    /// `kernexecsum`: by process, thread, device, call and kernel, the times in all, of the call, in the queue and of
+    /// the kernel.
     pub(crate) fn executions(&self) -> BTreeMap<Vec<String>, [Vec<u64>; 4]> {
         let mut groups: BTreeMap<Vec<String>, [Vec<u64>; 4]> = BTreeMap::new();
         for operation in self.work.operations.iter().filter(|operation| matches!(operation.work, Work::Kernel(_))) {

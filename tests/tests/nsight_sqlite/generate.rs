@@ -1,5 +1,5 @@
-//! What a program with some threads and GPUs might have done, from a seed: as the profiler would hand it to a file, in no order but that of the ends of each
-//! thread's ranges.
+//! What a program with some threads and GPUs might have done, from a seed: as the profiler would hand it to a file, in
+//! no order but that of the ends of each thread's ranges.
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{Call, Item, Mark, Operation, Range};
@@ -7,7 +7,8 @@ use tracing_gpu::{MemoryKind, RangeStyle};
 
 pub(crate) const PROCESS: u32 = 4242;
 
-/// With the names below no longer than the header of their column: our tables clip, beyond the hundredth row, what is longer than all before it.
+/// With the names below no longer than the header of their column: our tables clip, beyond the hundredth row, what is
+/// longer than all before it.
 const DOMAINS: [Option<&str>; 4] = [None, None, Some("app"), Some("ß.x")];
 const NAMES: [&str; 7] = ["step", "load", "in put", "a:b", "日本語", "1000", "k, v"];
 pub(crate) const KERNELS: [(&str, &str, [i32; 3], [i32; 3]); 4] = [

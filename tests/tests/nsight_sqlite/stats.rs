@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// A row: cells by the name of their column.
 pub(crate) type Row = BTreeMap<String, String>;
 
-/// Where folders are made that are kept, for comparison with what other versions of Nsight Systems print of the same files.
+/// Where folders are made that are kept, for comparison with what other versions of Nsight Systems print of the same
+/// files.
 const KEEP: &str = "NSIGHT_SQLITE_KEEP";
 
 /// A folder of its own, removed when it is dropped.

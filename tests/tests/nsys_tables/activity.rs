@@ -1,5 +1,5 @@
-//! The tables of Nsight Systems 2025.3 on the GPU's work, for runs on an H200: read back into a summary and printed again, for people and as
-//! comma-separated values.
+//! The tables of Nsight Systems 2025.3 on the GPU's work, for runs on an H200: read back into a summary and printed
+//! again, for people and as comma-separated values.
 
 use std::collections::HashMap;
 
@@ -147,7 +147,8 @@ fn compare(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printe
     );
 }
 
-/// What `nsys stats --format csv` wrote for a run with ranges in each other and kernels of long names, read back and written again.
+/// What `nsys stats --format csv` wrote for a run with ranges in each other and kernels of long names, read back and
+/// written again.
 fn compare_csv(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printed])) {
     let expected = std::fs::read_to_string(golden(&format!("../attribution/{table}.csv"))).expect("golden values");
     let rows = read_csv(&expected);

@@ -1,13 +1,13 @@
-//! Two summaries of nvprof: what they state is put into a summary and printed again. (The times of a third program, and the section
-//! on OpenACC, are tested where they are printed: in `tracing-gpu/src/report/nvprof/tests.rs`.)
+//! Two summaries of nvprof: what they state is put into a summary and printed again. (The times of a third program, and
+//! the section on OpenACC, are tested where they are printed: in `tracing-gpu/src/report/nvprof/tests.rs`.)
 
 use super::printed;
 use tracing_gpu::{
     CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Report, Sizes, Summary, TableStyle, Times,
 };
 
-/// A total that does not follow from its five digits, in nanoseconds: of those that print as `209.16us` (209,155 to 209,164), the nearest to it
-/// whose tenth is printed as `20.915us`.
+/// A total that does not follow from its five digits, in nanoseconds: of those that print as `209.16us` (209,155 to
+/// 209,164), the nearest to it whose tenth is printed as `20.915us`.
 const FOUND: (&str, u64) = ("cuMemAlloc", 209_159);
 
 #[test]

@@ -1,5 +1,5 @@
-//! The table that `torch.profiler` printed for `torch.square`, from a tree of the same operators. That version had no rows for kernels, so
-//! the shares of the GPU are of what the operators launched.
+//! The table that `torch.profiler` printed for `torch.square`, from a tree of the same operators. That version had no
+//! rows for kernels, so the shares of the GPU are of what the operators launched.
 
 use super::printed;
 use tracing_gpu::{CallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode};

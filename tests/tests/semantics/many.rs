@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// 256 call sites under four parents: more places than a thread's cache has room for, more rows and more live spans than come first.
+/// 256 call sites under four parents: more places than a thread's cache has room for, more rows and more live spans
+/// than come first.
 #[test]
 fn more_places_than_are_cached_are_all_told_apart() {
     for tier in BOTH {

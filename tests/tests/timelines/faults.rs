@@ -105,8 +105,8 @@ fn a_folder_without_permission_is_one_line() {
     let _ = fs::set_permissions(&closed, fs::Permissions::from_mode(0o755));
 }
 
-/// The disk is full in the middle, or at once: what can be found out of a limit on the size of files, for which no other rights are needed. The tables of a
-/// database take 304 KiB before there is a row.
+/// The disk is full in the middle, or at once: what can be found out of a limit on the size of files, for which no
+/// other rights are needed. The tables of a database take 304 KiB before there is a row.
 #[test]
 fn a_file_that_grows_too_large_is_one_line() {
     for tier in BOTH {

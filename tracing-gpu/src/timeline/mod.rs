@@ -131,8 +131,8 @@ impl Recorder {
     /// Starts writing to files that were opened, where errors may have come. A file that cannot be begun is given up.
     /// Errors so far are returned as lines, and are errors of the end too.
     ///
-    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the session
-    /// bounds the threads' side.
+    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the
+    /// session bounds the threads' side.
     pub(crate) fn start(
         engine: &'static Engine,
         process: &Process,

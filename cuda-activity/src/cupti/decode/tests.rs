@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Bytes of kernels, copies and sets, as the libraries tell; calls have 40 and copies between devices 96 in all of them.
+/// Bytes of kernels, copies and sets, as the libraries tell; calls have 40 and copies between devices 96 in all of
+/// them.
 const LAYOUTS: [(&str, u16, u16, u16); 8] = [
     ("11.8", 200, 88, 88),
     ("12.0 to 12.6", 208, 88, 88),

@@ -1,6 +1,7 @@
 //! Colours: chrome://tracing takes them by name, out of its own palette. Perfetto colours by name of the slice.
 
-/// Names that chrome://tracing knows (`cname`), with what it draws for them. The rest of its names repeat these colours.
+/// Names that chrome://tracing knows (`cname`), with what it draws for them. The rest of its names repeat these
+/// colours.
 const PALETTE: [(&str, [u8; 3]); 31] = [
     ("thread_state_uninterruptible", [182, 125, 143]),
     ("thread_state_iowait", [255, 140, 0]),

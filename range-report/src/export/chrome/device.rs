@@ -9,7 +9,8 @@ use crate::summary::MemoryKind;
 use crate::timeline::{Kernel, Memory, Work};
 use crate::timeline::{Operation, Projection};
 
-/// Process ids of devices, by their number, are this far apart; that of the process is added, so that files of several processes can be joined.
+/// Process ids of devices, by their number, are this far apart; that of the process is added, so that files of several
+/// processes can be joined.
 const APART: u32 = 10_000_000;
 /// Numbers of tracks for one stream: those of its ranges by level, then that of its operations.
 const PLACES: u32 = 100;
@@ -45,8 +46,8 @@ struct Stream {
     /// In the order in which they were seen.
     number: u32,
     operations: Option<Lanes>,
-    /// By level. A track each, since a range often begins on the GPU with the very operation that the range inside it begins with: drawn in one track, the
-    /// order in the file would decide which is within which.
+    /// By level. A track each, since a range often begins on the GPU with the very operation that the range inside it
+    /// begins with: drawn in one track, the order in the file would decide which is within which.
     levels: Vec<Option<Lanes>>,
 }
 
@@ -137,13 +138,15 @@ impl Devices {
         self.flow(lines, operation, track);
     }
 
-    /// An arrow from the launch to the operation; each has an id of its own, so that the launch of a graph has one to each of its operations.
+    /// An arrow from the launch to the operation; each has an id of its own, so that the launch of a graph has one to
+    /// each of its operations.
     fn flow(&mut self, lines: &mut Lines, operation: &Operation<'_>, track: Track) {
         let Some((thread, at)) = operation.launch else { return };
         let launch = Track { pid: self.pid, tid: thread };
         let at = at.min(operation.start); // an arrow does not go back in time
         if self.anchor.replace((thread, at)) != Some((thread, at)) {
-            // What an arrow begins at: Perfetto takes the slice that began last, though it be over, so there must be one that begins here.
+            // What an arrow begins at: Perfetto takes the slice that began last, though it be over, so there must be
+            // one that begins here.
             let mut event = lines.slice(launch, "launch", at, at);
             event.text("cat", "launch").args().integer("correlation", u64::from(operation.correlation)).end();
         }
@@ -219,7 +222,8 @@ impl Device {
         track
     }
 
-    /// Bytes copied so far in this direction. Time does not go back on a counter, though the operations of several streams may come out of order.
+    /// Bytes copied so far in this direction. Time does not go back on a counter, though the operations of several
+    /// streams may come out of order.
     fn copied(&mut self, lines: &mut Lines, memory: Memory, operation: &Operation<'_>) {
         let Some(direction) = direction(memory.kind) else { return };
         let (track, name) = (Track { pid: self.pid, tid: 0 }, format!("Copied {direction}"));

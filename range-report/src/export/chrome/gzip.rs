@@ -1,7 +1,8 @@
 //! A gzip file that is whole after each write, though more follows.
 //!
-//! One member, since chrome://tracing reads no more than the first. Behind what was compressed so far, up to a byte's end, goes the end of the member; the next
-//! write begins where that end does. So a program that is killed leaves a file which every reader takes.
+//! One member, since chrome://tracing reads no more than the first. Behind what was compressed so far, up to a byte's
+//! end, goes the end of the member; the next write begins where that end does. So a program that is killed leaves a
+//! file which every reader takes.
 
 use std::io::{self, Seek, SeekFrom, Write};
 

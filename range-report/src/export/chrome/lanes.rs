@@ -1,4 +1,5 @@
-//! Rows that a viewer can draw: two slices of one track are nested or apart. What would cross another goes to a lane of its own.
+//! Rows that a viewer can draw: two slices of one track are nested or apart. What would cross another goes to a lane of
+//! its own.
 
 use std::collections::VecDeque;
 
@@ -52,7 +53,8 @@ impl Lane {
         Self { track, taken: VecDeque::new(), forgotten: 0 }
     }
 
-    /// Takes the slice unless it would cross another. Of slices within slices only the order tells: they have come before what holds them.
+    /// Takes the slice unless it would cross another. Of slices within slices only the order tells: they have come
+    /// before what holds them.
     fn takes(&mut self, start: u64, end: u64, nested: bool) -> bool {
         if self.taken.back().is_none_or(|last| last.1 <= start) && self.forgotten <= start {
             self.insert(self.taken.len(), start, end);

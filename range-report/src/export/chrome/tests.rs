@@ -1,4 +1,5 @@
-//! A file is read back strictly, and its rules are checked: those of the Trace Event Format, and that all that was given is there.
+//! A file is read back strictly, and its rules are checked: those of the Trace Event Format, and that all that was
+//! given is there.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -379,7 +380,8 @@ pub(super) fn some() -> Vec<Item<'static>> {
 }
 
 proptest! {
-    /// A thread that opens and closes ranges of two domains, each a stack of its own: the ranges of one may cross those of the other.
+    /// A thread that opens and closes ranges of two domains, each a stack of its own: the ranges of one may cross those
+    /// of the other.
     #[test]
     fn any_order_of_ranges_is_drawn_without_crossing(steps in prop::collection::vec((0usize..2, any::<bool>(), 0u64..3), 1..200)) {
         let (mut stacks, mut now, mut items) = ([Vec::new(), Vec::new()], 0, Vec::new());

@@ -86,7 +86,8 @@ const EACH: u64 = u64::MAX / 255;
 
 /// Not 0 where one of eight bytes is in [`ESCAPED`].
 fn special_bytes(word: u64) -> u64 {
-    let zero = |word: u64| word.wrapping_sub(EACH) & !word; // its upper bits, if any byte is 0: the lowest that is set is right
+    // Its upper bits, if any byte is 0: the lowest that is set is right.
+    let zero = |word: u64| word.wrapping_sub(EACH) & !word;
     let is = |byte: u8| zero(word ^ (EACH * u64::from(byte)));
     let below = word.wrapping_sub(EACH * 0x20) & !word;
     (below | is(b'"') | is(b'\\') | is(0x7f)) & (EACH << 7)
@@ -104,7 +105,8 @@ pub(super) fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
         while let Some(place) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
             bytes.extend_from_slice(&rest[..place]);
             if &rest[place..] == b"\\" {
-                // Perfetto 52 takes a quotation mark behind `\\` for one of the text, and then reads nothing of the file (google/perfetto#3361).
+                // Perfetto 52 takes a quotation mark behind `\\` for one of the text, and then reads nothing of the
+                // file (google/perfetto#3361).
                 bytes.extend_from_slice(b"\\u005c");
             } else {
                 escape(bytes, rest[place]);

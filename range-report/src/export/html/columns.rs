@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 
-/// Writes a column as text: seven bits of a number a byte, the lowest first, the high bit where more follow; all of it in base 64.
+/// Writes a column as text: seven bits of a number a byte, the lowest first, the high bit where more follow; all of it
+/// in base 64.
 pub(super) fn write(numbers: impl Iterator<Item = u64>, out: &mut impl Write) -> io::Result<()> {
     let mut encoder = EncoderWriter::new(out, &STANDARD);
     let mut block = Vec::with_capacity(BLOCK + 10);

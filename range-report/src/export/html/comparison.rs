@@ -27,17 +27,20 @@ pub(super) struct Compared<'a> {
 #[derive(Debug, Serialize)]
 struct Run {
     name: String,
-    /// Its first column in the table: the total, and then the share, and of all runs but the first the difference and the ratio; own times after that.
+    /// Its first column in the table: the total, and then the share, and of all runs but the first the difference and
+    /// the ratio; own times after that.
     first: usize,
     /// Labels and values; none where the process is not known.
     identity: Vec<(&'static str, String)>,
     command: String,
     /// Milliseconds since 1970 in UTC; 0 where it is not known.
     started_ms: u64,
-    /// Whether something is slower than in the first run, and what: itself, then with what is inside. Nothing of the first.
+    /// Whether something is slower than in the first run, and what: itself, then with what is inside. Nothing of the
+    /// first.
     slower: bool,
     verdict: String,
-    /// What changed most, ranges that became slower before those that became faster; and how many more changed. By own times, where these are known.
+    /// What changed most, ranges that became slower before those that became faster; and how many more changed. By own
+    /// times, where these are known.
     by_own: bool,
     changes: Vec<Change>,
     more_changes: usize,

@@ -80,7 +80,8 @@ pub(super) struct Items {
     pub(super) shortest: u64,
     pub(super) left_out: u64,
     pub(super) marks_left_out: u64,
-    /// Bytes that the fields of marks may still take: a program has more of them than names of spans, and names come later, too.
+    /// Bytes that the fields of marks may still take: a program has more of them than names of spans, and names come
+    /// later, too.
     left_for_marks: usize,
 }
 

@@ -14,8 +14,8 @@ pub(super) struct Laid {
     pub(super) left_out: u64,
 }
 
-/// Lays out the items of `tracks` tracks. An item is on the row of its level, or on the next below that is free when it starts: on a thread's stack that is
-/// its level, beside operations that overlap another row.
+/// Lays out the items of `tracks` tracks. An item is on the row of its level, or on the next below that is free when it
+/// starts: on a thread's stack that is its level, beside operations that overlap another row.
 pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize) -> Laid {
     bars.sort_unstable_by_key(|bar| (bar.track, bar.start, bar.level, std::cmp::Reverse(bar.end), bar.launch));
     let mut free_from: Vec<Option<u64>> = Vec::new();

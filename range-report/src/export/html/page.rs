@@ -80,7 +80,8 @@ fn starts<'a>(bars: &'a [Bar], rows: &'a [u32]) -> impl Iterator<Item = u64> + '
     })
 }
 
-/// Where each operation was launched: its thread plus one, or 0; how long before its start; in which span; the bytes it moved; its number.
+/// Where each operation was launched: its thread plus one, or 0; how long before its start; in which span; the bytes it
+/// moved; its number.
 fn launches(bars: &[Bar], launches: &[Launch], out: &mut impl Write) -> io::Result<()> {
     let of_operations = bars.iter().filter(|bar| bar.launch != super::items::NONE);
     column(
@@ -98,7 +99,8 @@ fn launches(bars: &[Bar], launches: &[Launch], out: &mut impl Write) -> io::Resu
     column("correlation", launches.iter().map(|launch| launch.correlation.into()), out)
 }
 
-/// JSON inside a script: nothing in it may read as the end of the script or as a comment. `<` is in texts only, where it has another spelling.
+/// JSON inside a script: nothing in it may read as the end of the script or as a comment. `<` is in texts only, where
+/// it has another spelling.
 struct InScript<W>(W);
 
 impl<W: Write> Write for InScript<W> {

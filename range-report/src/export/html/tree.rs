@@ -44,8 +44,8 @@ fn is_not(marked: &bool) -> bool {
     !marked
 }
 
-/// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any span comes last, with nothing on the CPU.
-/// `marked` has the marks of the former, in this order.
+/// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any span comes
+/// last, with nothing on the CPU. `marked` has the marks of the former, in this order.
 pub(super) fn nodes(summary: &Summary, marked: &[Marked]) -> (Vec<Node>, usize) {
     let mut nodes = Vec::new();
     let mut left_out = 0;

@@ -1,7 +1,8 @@
 //! One API call for each correlation id: the reports count an operation once for every call that has its id.
 //!
-//! A call of the runtime is preferred to the call of the driver inside it, and that to one that is made up from where an operation was launched. Calls
-//! and operations come in any order. What may still be replaced waits until the next flush. What is replaced later than that is in the file twice until the end.
+//! A call of the runtime is preferred to the call of the driver inside it, and that to one that is made up from where
+//! an operation was launched. Calls and operations come in any order. What may still be replaced waits until the next
+//! flush. What is replaced later than that is in the file twice until the end.
 
 use std::collections::{BTreeMap, HashMap};
 

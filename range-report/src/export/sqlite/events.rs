@@ -92,7 +92,8 @@ impl Events {
         };
         let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
         let (payload, words) = match range.payload {
-            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(value as i64)), None), // as Nsight Systems shows them
+            // As Nsight Systems shows them.
+            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(value as i64)), None),
             Some(Value::Integer(value)) => (Some(Payload::Integer(value)), None),
             Some(Value::Float(value)) => (Some(Payload::Float(value)), None),
             Some(Value::Bool(value)) => (Some(Payload::Truth(value)), None),

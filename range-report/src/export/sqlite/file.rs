@@ -1,8 +1,10 @@
-//! A database that is written from its first row to its last: opened over what was there, in large transactions, and errors that say what is in the way.
+//! A database that is written from its first row to its last: opened over what was there, in large transactions, and
+//! errors that say what is in the way.
 //!
-//! The journal is a rollback journal on disk. Rows are appended, so it holds the few old pages that a transaction changes, and costs nothing that can be measured
-//! (as with the journal in memory or none; a write-ahead log is slower). Without one, some kills left a database that was beyond repair;
-//! and what is in a write-ahead log is not seen by `nsys stats`, which opens files as immutable.
+//! The journal is a rollback journal on disk. Rows are appended, so it holds the few old pages that a transaction
+//! changes, and costs nothing that can be measured (as with the journal in memory or none; a write-ahead log is
+//! slower). Without one, some kills left a database that was beyond repair; and what is in a write-ahead log is not
+//! seen by `nsys stats`, which opens files as immutable.
 
 use std::fs;
 use std::io;
@@ -18,11 +20,12 @@ use rustc_hash::FxHashMap;
 /// Rows after which a transaction is committed, if nobody asks for it before.
 const ROWS: usize = 100_000;
 
-/// Pages of a transaction that are kept in memory, in KiB. Those beyond are written before the commit, which is the shorter for it: they are pages that nothing
-/// in the file refers to yet.
+/// Pages of a transaction that are kept in memory, in KiB. Those beyond are written before the commit, which is the
+/// shorter for it: they are pages that nothing in the file refers to yet.
 const CACHE: u32 = 2000;
 
-/// Bytes of a page: with larger ones, less is done for each, and an eighth of the time goes; but each of the tables has one, and a commit writes some anew.
+/// Bytes of a page: with larger ones, less is done for each, and an eighth of the time goes; but each of the tables has
+/// one, and a commit writes some anew.
 const PAGE: u32 = 16 * 1024;
 
 /// `SQLITE_READONLY_DIRECTORY`.
@@ -114,8 +117,8 @@ impl File {
     }
 }
 
-/// Takes the lock, throws away what the file held, and begins the first transaction. What happens between is safe from other processes that do the same: one
-/// of them gets the lock, and keeps it.
+/// Takes the lock, throws away what the file held, and begins the first transaction. What happens between is safe from
+/// other processes that do the same: one of them gets the lock, and keeps it.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(48);
@@ -150,7 +153,8 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
                 if no_journal { "its folder cannot be written, where the journal goes" } else { "cannot be written" };
             because(io::ErrorKind::PermissionDenied, what)
         }
-        // SQLite does not say why. The same attempt does; the file is not open here, so no lock of this process is on it.
+        // SQLite does not say why. The same attempt does; the file is not open here, so no lock of this process is on
+        // it.
         Some(ErrorCode::CannotOpen) => match fs::OpenOptions::new().append(true).create(true).open(path) {
             Err(error) => because(error.kind(), &error),
             Ok(_) => because(io::ErrorKind::Other, error),
@@ -159,7 +163,8 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
     }
 }
 
-/// `StringIds`: texts that are met again and again are in the file once. Bounded by what comes: names of ranges, threads, kernels and functions, which the profiler bounds. Texts of marks are not kept here.
+/// `StringIds`: texts that are met again and again are in the file once. Bounded by what comes: names of ranges,
+/// threads, kernels and functions, which the profiler bounds. Texts of marks are not kept here.
 #[derive(Debug, Default)]
 pub(super) struct Strings(FxHashMap<Box<str>, i64>);
 

@@ -1,8 +1,9 @@
 //! Rows of `NVTX_EVENTS`, written many by one statement.
 //!
-//! A statement costs as much as what it does for one row: with 64 rows a statement, a range takes half the time. So rows wait here, at most [`WAITING`], and are
-//! written in the order in which they came. Ranges of one thread and domain that have the same columns go by 64 and by 8, with what they share bound once; so do
-//! ranges that differ, with a value for every column. Marks and names go one by one.
+//! A statement costs as much as what it does for one row: with 64 rows a statement, a range takes half the time. So
+//! rows wait here, at most [`WAITING`], and are written in the order in which they came. Ranges of one thread and
+//! domain that have the same columns go by 64 and by 8, with what they share bound once; so do ranges that differ, with
+//! a value for every column. Marks and names go one by one.
 
 use std::ops;
 
@@ -18,7 +19,8 @@ pub(super) const START_END: i64 = 60;
 /// Rows that wait at most.
 pub(super) const WAITING: usize = 256;
 
-/// Rows a statement. Without `OR FAIL` one with many would have a journal of its own, for the case that it fails in the middle; then all is rolled back anyway.
+/// Rows a statement. Without `OR FAIL` one with many would have a journal of its own, for the case that it fails in the
+/// middle; then all is rolled back anyway.
 const SIZES: [usize; 3] = [64, 8, 1];
 /// So many ranges that are alike are worth statements of their own.
 const ALIKE: usize = SIZES[1];
@@ -269,7 +271,8 @@ impl<'a> Open<'a> {
                 self.statements.len() - 1
             }
         };
-        self.statements.get_mut(place).map(|(_, statement)| statement).ok_or(rusqlite::Error::InvalidQuery) // it is there
+        // It is there.
+        self.statements.get_mut(place).map(|(_, statement)| statement).ok_or(rusqlite::Error::InvalidQuery)
     }
 }
 
@@ -321,7 +324,8 @@ fn write_ranges(
 mod tests {
     use super::*;
 
-    /// Whatever runs of ranges that are alike come between others, and however many wait: all are written, in their order, with what they have.
+    /// Whatever runs of ranges that are alike come between others, and however many wait: all are written, in their
+    /// order, with what they have.
     #[test]
     fn rows_are_in_the_order_in_which_they_came() {
         let connection = Connection::open_in_memory().unwrap();
@@ -335,7 +339,8 @@ mod tests {
             let (start, end, thread, text, domain) = (at, at + 1, 2, at + 3, 4);
             RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, json }
         };
-        // Of every column that a range can have, by the bits of `which`; those of more than one shape are alike in nothing.
+        // Of every column that a range can have, by the bits of `which`; those of more than one shape are alike in
+        // nothing.
         let with = |rows: &mut Rows, at: i64, which: i64| {
             let has = |bit: i64, value: i64| (which >> bit & 1 == 1).then_some(value);
             let payload = match which >> 4 & 7 {

@@ -1,4 +1,5 @@
-//! The tables, as Nsight Systems 2025.3 exports them, and what is in those that describe the file. Its reports (and those of 2022.4) need no others.
+//! The tables, as Nsight Systems 2025.3 exports them, and what is in those that describe the file. Its reports (and
+//! those of 2022.4) need no others.
 
 use std::io;
 

@@ -1,11 +1,14 @@
 //! Stamps by which the ranges of a thread find their places.
 //!
-//! The reports find the parent of a range by its stamps: the range of its thread that holds it most tightly, bounds included. Where the clock stands still between
-//! two readings that goes wrong: of two ranges with the same start and the same end each is the parent of the other, and an empty range is inside
-//! of the one that ended before it. Ranges come in the order of their ends, children before parents. So one that would begin at the end of another
-//! that was over begins 1 ns later, and one with the stamps of its child ends 1 ns later. With a clock that moves between any two readings nothing changes.
+//! The reports find the parent of a range by its stamps: the range of its thread that holds it most tightly, bounds
+//! included. Where the clock stands still between two readings that goes wrong: of two ranges with the same start and
+//! the same end each is the parent of the other, and an empty range is inside of the one that ended before it. Ranges
+//! come in the order of their ends, children before parents. So one that would begin at the end of another that was
+//! over begins 1 ns later, and one with the stamps of its child ends 1 ns later. With a clock that moves between any
+//! two readings nothing changes.
 
-/// The ranges of one thread that are over, as far as those that follow need them: of each depth the last, unless one with fewer ranges below it came later.
+/// The ranges of one thread that are over, as far as those that follow need them: of each depth the last, unless one
+/// with fewer ranges below it came later.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stamps(Vec<Over>);
 

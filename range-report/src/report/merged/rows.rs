@@ -71,7 +71,8 @@ impl<'a> Rows<'a> {
         Self::new(Unit::Time, "Total Time", count, names, lines)
     }
 
-    /// The same rows with a column for their names alone: what tells rows of one name apart is said behind it, as in `step (start/end)`.
+    /// The same rows with a column for their names alone: what tells rows of one name apart is said behind it, as in
+    /// `step (start/end)`.
     pub(super) fn by_name_alone(&self) -> Self {
         let name = |line: &Line<'a>| line.names.last().cloned().unwrap_or_default();
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
@@ -96,7 +97,8 @@ impl<'a> Rows<'a> {
         Self { names: self.names.clone(), lines: lines.collect(), ..*self }
     }
 
-    /// `None` for the tree, which has a form of its own. Copies have the names of that style: those of 2021 are the shorter ones.
+    /// `None` for the tree, which has a form of its own. Copies have the names of that style: those of 2021 are the
+    /// shorter ones.
     pub(super) fn of(merged: &'a MergedSummary, table: MergedTable, style: TableStyle) -> Option<Self> {
         let gpu = merged.gpu.as_ref();
         Some(match table {

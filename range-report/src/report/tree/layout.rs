@@ -7,7 +7,8 @@ use crate::text::width::{blanks, shorten, width_of};
 pub(super) struct Line {
     /// Two columns before everything.
     pub(super) margin: &'static str,
-    /// Total and self; both while the GPU was busy; both on streams; share of the parent, calls, average per call, instances.
+    /// Total and self; both while the GPU was busy; both on streams; share of the parent, calls, average per call,
+    /// instances.
     pub(super) cells: [String; COLUMNS],
     /// Whether the share is marked.
     pub(super) beside: bool,
@@ -46,7 +47,8 @@ const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
 /// The columns whose cells may carry a mark.
 const SHARE_OF_PARENT: usize = 6;
 const CALLS: usize = 7;
-/// The columns that make room for those on the GPU: first instances, which mostly are the calls, then what others imply.
+/// The columns that make room for those on the GPU: first instances, which mostly are the calls, then what others
+/// imply.
 const DISPENSABLE: [usize; 2] = [9, 8];
 /// What a phase gets however narrow it is.
 const MIN_PHASE: usize = 12;

@@ -23,7 +23,8 @@ struct Flat<'a> {
     depth: usize,
     /// One past the last node of the subtree.
     end: usize,
-    /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what a total holds twice, or of other threads.
+    /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what
+    /// a total holds twice, or of other threads.
     beside: bool,
     /// Self time of the whole subtree.
     self_below: u128,
@@ -180,7 +181,8 @@ impl<'a> Shape<'a> {
         self.whole
     }
 
-    /// All that the spans took on the GPU themselves: what shares of it are of. `None` where nothing is known in that way.
+    /// All that the spans took on the GPU themselves: what shares of it are of. `None` where nothing is known in that
+    /// way.
     pub(super) fn gpu_whole(&self, way: Way) -> Option<u128> {
         self.gpu_whole[way as usize]
     }

@@ -21,7 +21,8 @@ const AROUND_NAME: usize = 24;
 const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
 const BESIDE: &str = "together more than the parent: on other threads, in each other, after it";
-/// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it too.
+/// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
+/// too.
 const POLLED: &str = "more instances than calls, as futures have, one a poll: the time between them, awaiting, is in \
                       no figure here; nvtx.lifetime = true shows it";
 
@@ -75,7 +76,8 @@ fn beside(summary: &Summary) -> String {
     format!("{BESIDE}{}", if open { ", or while it is still open" } else { "" })
 }
 
-/// What stands beside and below the tree, for a page: which shows all nodes, has lines of any length, and says by itself what is slowest.
+/// What stands beside and below the tree, for a page: which shows all nodes, has lines of any length, and says by
+/// itself what is slowest.
 #[cfg(feature = "html")]
 pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
     let marked: Vec<Marked> = shape.nodes().map(|(node, beside)| Marked { polled: is_polled(node), beside }).collect();
@@ -122,7 +124,8 @@ fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptio
     if line.is_empty() { line } else { line + "\n" }
 }
 
-/// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that tells it from those beside it in the line.
+/// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that tells it
+/// from those beside it in the line.
 fn name(shape: &Shape, index: usize, phases: &[(usize, u64)], room: usize, options: &RenderOptions) -> String {
     let label_of = |index| label(shape.node(index), options.raw_names);
     let place = if room < LEAST_PLACE || !shape.repeats(index) { None } else { place(shape, index, phases) };
@@ -171,7 +174,8 @@ fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &
     wrapped(lead, &sentence, options.columns())
 }
 
-/// How long the spans of these took, awaiting included, whose rows have more instances than calls, or none, where that was recorded: the longest.
+/// How long the spans of these took, awaiting included, whose rows have more instances than calls, or none, where that
+/// was recorded: the longest.
 fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, options: &RenderOptions) -> String {
     const WHAT: &str = "    longest lifetimes: ";
     let polled: HashSet<(&str, Option<&str>)> = nodes

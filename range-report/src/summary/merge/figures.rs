@@ -14,7 +14,8 @@ pub struct StreamTimes {
     pub times: Times,
     /// Instances that read no more than two events with nothing between them: nothing was enqueued.
     pub empty: u64,
-    /// The largest of what two events with nothing between them read on these devices, in nanoseconds; 0 where it is not known.
+    /// The largest of what two events with nothing between them read on these devices, in nanoseconds; 0 where it is
+    /// not known.
     pub floor_ns: u64,
 }
 
@@ -68,7 +69,8 @@ fn known_sum(numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     numbers.flatten().reduce(u64::saturating_add)
 }
 
-/// The deviation of all instances, from number, sum and deviation of each part: squares around the common mean, from those around the mean of each.
+/// The deviation of all instances, from number, sum and deviation of each part: squares around the common mean, from
+/// those around the mean of each.
 fn deviation(parts: impl Iterator<Item = (u64, u64, f64)> + Clone) -> f64 {
     let instances = sum(parts.clone().map(|(count, ..)| count)) as f64;
     if instances <= 1.0 {

@@ -14,11 +14,13 @@ use std::ops::Deref;
 pub struct Merged<K, V> {
     /// Which row it is.
     pub key: K,
-    /// All processes together. Counts, sums, minimum, maximum and deviation are those of all instances; a median cannot be told from medians, so it is `None`,
-    /// unless one process alone has the row. [`median_bounds`](Self::median_bounds) says between what it lies.
+    /// All processes together. Counts, sums, minimum, maximum and deviation are those of all instances; a median cannot
+    /// be told from medians, so it is `None`, unless one process alone has the row.
+    /// [`median_bounds`](Self::median_bounds) says between what it lies.
     pub all: V,
-    /// The least and the greatest median of a process, in the unit of `all`: that of all instances is neither below nor above (as far as they are exact
-    /// themselves). `None` where a process does not know its own, or there is no such thing.
+    /// The least and the greatest median of a process, in the unit of `all`: that of all instances is neither below nor
+    /// above (as far as they are exact themselves). `None` where a process does not know its own, or there is no such
+    /// thing.
     pub median_bounds: Option<(f64, f64)>,
     /// What each process has of it.
     pub ranks: RankTotals,
@@ -37,7 +39,8 @@ pub struct RankTotal {
     pub total: u64,
 }
 
-/// What each process has of a row, in the order of [`MergedSummary::processes`](super::MergedSummary::processes); those that do not have it are left out.
+/// What each process has of a row, in the order of [`MergedSummary::processes`](super::MergedSummary::processes); those
+/// that do not have it are left out.
 ///
 /// ```
 /// use range_report::{CategoryStats, Process, Summary, Times};
@@ -86,7 +89,8 @@ impl RankTotals {
         self.iter().fold(0, |sum, rank| sum.saturating_add(rank.total))
     }
 
-    /// The largest total by the average over the processes that have the row: 1 where all take equally long. `None` where there is nothing to share.
+    /// The largest total by the average over the processes that have the row: 1 where all take equally long. `None`
+    /// where there is nothing to share.
     #[must_use]
     pub fn imbalance(&self) -> Option<f64> {
         let slowest = self.slowest()?.total as f64;
@@ -136,7 +140,8 @@ impl<K: Ord + Hash, V: Join> Rows<K, V> {
     }
 }
 
-/// One row. The parts are put in the order of the processes first, so that sums of doubles do not depend on the order in which they came.
+/// One row. The parts are put in the order of the processes first, so that sums of doubles do not depend on the order
+/// in which they came.
 pub(super) fn together<K, V: Join>(key: K, mut parts: Vec<(usize, V)>, places: &[usize]) -> Merged<K, V> {
     for (process, _) in &mut parts {
         *process = places.get(*process).copied().unwrap_or(*process);

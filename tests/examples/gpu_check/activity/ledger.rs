@@ -7,8 +7,8 @@ use tracing_gpu::{MemoryKind, RangeStyle};
 
 use super::workload::Kernel;
 
-/// The work of one place. A place is a path of span names, `outer/inner`; nothing is outside of any span. A name after `~` is the
-/// start/end range of a lifetime: the thread is inside of it, but not of its span.
+/// The work of one place. A place is a path of span names, `outer/inner`; nothing is outside of any span. A name after
+/// `~` is the start/end range of a lifetime: the thread is inside of it, but not of its span.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
     /// Calls that enqueued something; a graph launch is one.
@@ -109,7 +109,8 @@ impl Ledger {
         ranges
     }
 
-    /// Executions of kernels by the ranges that were open on the launching thread, each range once; `None` where none was.
+    /// Executions of kernels by the ranges that were open on the launching thread, each range once; `None` where none
+    /// was.
     pub(crate) fn kernels_by_range(&self) -> BTreeMap<(Option<Range>, Kernel), u64> {
         let mut ranges = BTreeMap::new();
         for (place, work) in self.0.lock().expect("no panic while it is held").iter() {

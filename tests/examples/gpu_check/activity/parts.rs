@@ -1,7 +1,8 @@
 //! The parts of the workload: the same operations in the same order in every run.
 //!
-//! Kernels are 100 us to 2 ms long by the GPU's own clock. Before each part that is compared by time a kernel of 2 ms is queued on its
-//! streams, and all else behind it while it runs: how fast the CPU enqueues, under whichever tool, then makes no difference.
+//! Kernels are 100 us to 2 ms long by the GPU's own clock. Before each part that is compared by time a kernel of 2 ms
+//! is queued on its streams, and all else behind it while it runs: how fast the CPU enqueues, under whichever tool,
+//! then makes no difference.
 
 use std::ffi::c_void;
 use std::future::Future;
@@ -103,8 +104,8 @@ impl Workload {
         });
     }
 
-    /// Ranges from creation to close. What is launched between creation and entry is in the range and in no span. One is closed on the
-    /// thread that created it, the other on another: Nsight projects only the first.
+    /// Ranges from creation to close. What is launched between creation and entry is in the range and in no span. One
+    /// is closed on the thread that created it, the other on another: Nsight projects only the first.
     fn lifetimes(&self) {
         self.ahead(&[0]);
         let request = info_span!("request", nvtx.lifetime = true);
@@ -154,7 +155,8 @@ impl Workload {
         }
     }
 
-    /// Three tasks that take turns on this thread, each on a stream; then one that is polled on this thread, on others, and here again.
+    /// Three tasks that take turns on this thread, each on a stream; then one that is polled on this thread, on others,
+    /// and here again.
     fn futures(&self) {
         self.ahead(&[0, 1, 2]);
         let mut tasks: [_; 3] = [0, 1, 2].map(|stream| Box::pin(self.decode(stream).instrument(info_span!("decode"))));
@@ -243,7 +245,8 @@ impl Workload {
         let multiply = |handle, c: u64| {
             let (one, zero, side) = (1.0_f32, 0.0_f32, SIDE as i32);
             let ((a, _), (b, _)) = (a.device_ptr(stream), b.device_ptr(stream));
-            // SAFETY: three matrices of `SIDE` by `SIDE` on the stream that the handle was given, and two factors on the host.
+            // SAFETY: three matrices of `SIDE` by `SIDE` on the stream that the handle was given, and two factors on
+            // the host.
             let status = unsafe {
                 (cublas.sgemm)(
                     handle,
@@ -300,7 +303,8 @@ impl Workload {
         let bytes = there.len();
         info_span!("runtime API").in_scope(|| {
             let mut device = null_mut();
-            // SAFETY: memory of `bytes` bytes on the device, and as much in both vectors. 1 is to the device, 2 from it.
+            // SAFETY: memory of `bytes` bytes on the device, and as much in both vectors. 1 is to the device, 2 from
+            // it.
             let status = unsafe {
                 [
                     (runtime.malloc)(&raw mut device, bytes),

@@ -1,4 +1,5 @@
-//! The launch log without the feature `cudarc`: calls into CUDA are noted through CUPTI alone, so that lifetimes are all there is.
+//! The launch log without the feature `cudarc`: calls into CUDA are noted through CUPTI alone, so that lifetimes are
+//! all there is.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

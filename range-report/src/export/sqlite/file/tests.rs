@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// What a process that is killed leaves: what was flushed, and of the rest what 100,000 rows and the few hundred that wait for one statement came after.
+/// What a process that is killed leaves: what was flushed, and of the rest what 100,000 rows and the few hundred that
+/// wait for one statement came after.
 #[test]
 fn what_was_committed_stays_without_an_end() {
     let place = Place::new("committed");
