@@ -217,8 +217,8 @@ pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
     // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
     // for the call; the site is its first word.
     if unsafe { data.byte_add(SITE).cast::<u32>().read() } == ENTRY {
+        // Half of all calls here are exits, with which nothing is done: CUPTI reports both ends of a call or none.
         // SAFETY: the caller's promise.
-        // Else nothing, in half of all: CUPTI tells of both ends of a call or of none.
         unsafe { on_entry::<S>(user, number, data) }
     }
 }

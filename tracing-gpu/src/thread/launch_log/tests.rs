@@ -318,11 +318,30 @@ fn lifetimes_cost_nothing_while_nobody_collects() {
     let engine = listener.engine;
     listener.run(|| {
         let request = lifetime("request");
-        assert!(engine.thread().unwrap().launches.lifetimes_with_calls.load(std::sync::atomic::Ordering::Relaxed) == 0);
+        assert_eq!(lifetimes_with_calls(engine), 0);
         call(engine, 1);
         drop(request);
     });
     assert_eq!(listener.notes(), ["call 1 in 0"]);
+}
+
+#[test]
+fn lifetimes_that_calls_are_made_in_are_counted_until_they_end() {
+    let listener = Listener::new(true);
+    let engine = listener.engine;
+    listener.run(|| {
+        let requests = [lifetime("one"), lifetime("another")];
+        assert_eq!(lifetimes_with_calls(engine), 2);
+        drop(requests);
+        assert_eq!(lifetimes_with_calls(engine), 0);
+        let _left = lifetime("left");
+        engine.thread().unwrap().launches.leave_lifetimes();
+        assert_eq!(lifetimes_with_calls(engine), 0);
+    });
+}
+
+fn lifetimes_with_calls(engine: &'static Engine) -> u32 {
+    engine.thread().unwrap().launches.lifetimes_with_calls.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems
