@@ -3,6 +3,8 @@
 use range_report::RangeStyle;
 use range_report::stats::Distribution;
 
+use crate::clock::Ticks;
+
 /// Number of a named stream; 0 for none.
 pub(crate) type StreamId = u32;
 
@@ -97,6 +99,7 @@ pub(crate) struct RangeKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) place: Place,
+    pub(crate) entered: Ticks,
     pub(crate) duration: u64,
     /// Time that ranges directly above it took on the same thread: a two's-complement number, at most `duration` but
     /// for the time between two readings of the clock.

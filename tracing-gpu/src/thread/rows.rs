@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 use super::row::{Row, RowIdentity};
 use crate::budget::Budget;
 use crate::chunked::Chunked;
-use crate::clock::Clock;
 use crate::record::{Ended, Place};
 
 /// Only the owning thread adds rows and writes them; any thread reads them.
@@ -45,13 +44,13 @@ impl Rows {
 
     /// Counts an instance that has ended.
     #[inline]
-    pub(super) fn add(&self, ended: Ended, clock: &Clock, budget: &Budget) {
+    pub(super) fn add(&self, ended: Ended, budget: &Budget) {
         let Some(row) = self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested))
         else {
             return;
         };
         if row.is_unused() {
-            row.enter_first(clock.now().saturating_sub(ended.duration));
+            row.enter_first(ended.entered);
         }
         row.add(ended.duration, ended.nested, budget);
     }
@@ -89,16 +88,17 @@ mod tests {
 
     #[test]
     fn rows_are_numbered_as_they_come_and_count_what_ends_in_their_place() {
-        let (rows, clock, budget) = (Rows::new(), Clock::new(), Budget::new(1 << 20));
+        let (rows, budget) = (Rows::new(), Budget::new(1 << 20));
         let numbers: Vec<_> = (0..70).map(|label| rows.push(label + 1, || identity(label))).collect();
         assert!(numbers.iter().copied().eq((0..70).map(Some)));
         for (row, count) in [(3, 2), (68, 40)] {
-            let ended = Ended { place: Place::new(row + 1, row), duration: 5, nested: 1 };
-            (0..count).for_each(|_| rows.add(ended, &clock, &budget));
+            let ended = Ended { place: Place::new(row + 1, row), entered: 10, duration: 5, nested: 1 };
+            (0..count).for_each(|_| rows.add(ended, &budget));
             assert_eq!(rows.identity(ended.place).map(|identity| identity.key.label), Some(row));
         }
-        rows.add(Ended { place: Place::stand_in(1), duration: 5, nested: 0 }, &clock, &budget);
+        rows.add(Ended { place: Place::stand_in(1), entered: 10, duration: 5, nested: 0 }, &budget);
         let counts: Vec<_> = rows.iter().map(|row| row.copy().times.count).collect();
         assert_eq!((counts.len(), counts[3], counts[68], counts.iter().sum::<u64>()), (70, 2, 40, 42));
+        assert_eq!(rows.near(3).map(|row| row.copy().first), Some(10));
     }
 }

@@ -49,8 +49,9 @@ impl Frame {
 
     #[inline(always)]
     fn ended(&self, now: Ticks) -> Ended {
-        let duration = now.saturating_sub(self.start.load(Relaxed));
-        Ended { place: self.place(), duration, nested: self.nested.load(Relaxed) }
+        let entered = self.start.load(Relaxed);
+        let duration = now.saturating_sub(entered);
+        Ended { place: self.place(), entered, duration, nested: self.nested.load(Relaxed) }
     }
 
     #[inline(always)]

@@ -320,8 +320,8 @@ impl ThreadState {
 
     /// Counts an instance that [`exit_counting`](Self::exit_counting) could not.
     #[inline(never)]
-    pub(crate) fn add_uncounted(&self, place: Place, duration: u64, nested: u64) {
-        self.add(Ended { place, duration, nested });
+    pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
+        self.add(Ended { place, entered, duration, nested });
     }
 
     /// Path `counting`, of a range in which calls into CUDA were made. False where something is in the way, and then
@@ -375,7 +375,9 @@ impl ThreadState {
     pub(crate) fn exit_on_stream(&self, span: u64) -> bool {
         match self.exit_counting(span) {
             CountingExit::Done => {}
-            CountingExit::Uncounted(ended) => self.add_uncounted(ended.place, ended.duration, ended.nested),
+            CountingExit::Uncounted(ended) => {
+                self.add_uncounted(ended.place, ended.entered, ended.duration, ended.nested)
+            }
             CountingExit::Noted if self.exit_noted(span) => {}
             CountingExit::Noted | CountingExit::Not => return false,
         }
@@ -457,7 +459,7 @@ impl ThreadState {
 
     pub(crate) fn add(&self, ended: Ended) {
         if self.statistics {
-            self.rows.add(ended, &self.session.clock, &self.session.budget);
+            self.rows.add(ended, &self.session.budget);
         }
     }
 
@@ -465,8 +467,8 @@ impl ThreadState {
     #[inline]
     fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
         if let Some(identity) = self.identity(ended.place).filter(|_| self.tape.is_written()) {
-            let (start, depth, cut) = (end.saturating_sub(ended.duration), depth as u32, !self.session.is_running());
-            let range = RangeRecord { key: identity.key, start, end, depth, began_on: None, cut };
+            let (depth, cut) = (depth as u32, !self.session.is_running());
+            let range = RangeRecord { key: identity.key, start: ended.entered, end, depth, began_on: None, cut };
             self.tape.record_range(self.thread_id(), &range);
         }
     }

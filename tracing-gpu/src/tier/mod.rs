@@ -232,7 +232,9 @@ fn exit<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.counting() else { return exit_otherwise(engine, home, id) };
     match thread.exit_counting(id) {
         CountingExit::Done => {}
-        CountingExit::Uncounted(ended) => thread.add_uncounted(ended.place, ended.duration, ended.nested),
+        CountingExit::Uncounted(ended) => {
+            thread.add_uncounted(ended.place, ended.entered, ended.duration, ended.nested)
+        }
         CountingExit::Noted => exit_noted(engine, home, thread, id),
         CountingExit::Not => exit_otherwise(engine, home, id),
     }

@@ -128,7 +128,8 @@ fn end_lifetime(
         return engine.session.drop_span();
     }
     thread.add_call(place);
-    thread.add(Ended { place, duration: now.saturating_sub(lifetime.start.max(engine.session.window())), nested: 0 });
+    let entered = lifetime.start.max(engine.session.window());
+    thread.add(Ended { place, entered, duration: now.saturating_sub(entered), nested: 0 });
     let start = lifetime.start; // a timeline goes on over windows
     thread.record_values(start, changing, fields);
     let began_on = (lifetime.thread != thread.thread_id()).then_some(lifetime.thread);

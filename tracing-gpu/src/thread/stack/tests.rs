@@ -40,8 +40,8 @@ fn nested_ranges_charge_the_one_below() {
     stack.push(1, name(1), 100);
     stack.push(2, name(2), 110);
     assert!(stack.is_top(2) && !stack.is_top(1));
-    assert_eq!(stack.pop(130), Some(Ended { place: name(2), duration: 20, nested: 0 }));
-    assert_eq!(stack.pop(150), Some(Ended { place: name(1), duration: 50, nested: 20 }));
+    assert_eq!(stack.pop(130), Some(Ended { place: name(2), entered: 110, duration: 20, nested: 0 }));
+    assert_eq!(stack.pop(150), Some(Ended { place: name(1), entered: 100, duration: 50, nested: 20 }));
     assert_eq!(stack.pop(151), None);
 }
 
@@ -54,8 +54,8 @@ fn an_exit_further_down_splits_what_is_above() {
     assert_eq!(stack.exit_below(1, &[], &mut tool).map(|left| left.reopened), Some(2));
     assert_eq!(tool.log, ["pop 3", "pop 2", "pop 1", "push 2", "push 3"]);
     assert_eq!(durations(&tool), [(3, 80, 0), (2, 90, 80), (1, 100, 90)]);
-    assert_eq!(stack.pop(230), Some(Ended { place: name(3), duration: 30, nested: 0 }));
-    assert_eq!(stack.pop(250), Some(Ended { place: name(2), duration: 50, nested: 30 }));
+    assert_eq!(stack.pop(230), Some(Ended { place: name(3), entered: 200, duration: 30, nested: 0 }));
+    assert_eq!(stack.pop(250), Some(Ended { place: name(2), entered: 200, duration: 50, nested: 30 }));
 }
 
 /// Thousands are open where guards are held across awaits. By the square of the depth one of these exits would take
@@ -84,9 +84,9 @@ fn ranges_of_other_domains_stay_open_and_no_time_is_counted_twice() {
     assert_eq!(stack.exit_below(2, &[], &mut tool).map(|left| left.reopened), Some(0));
     assert_eq!(tool.log, ["pop 2"]);
     assert_eq!(durations(&tool), [(2, 50, 40)], "40 of its 50 ticks were inside the range above");
-    assert_eq!(stack.pop(200), Some(Ended { place: other, duration: 80, nested: 0 }));
+    assert_eq!(stack.pop(200), Some(Ended { place: other, entered: 120, duration: 80, nested: 0 }));
     // 110..160 in the middle range, 160..200 in the other one: 90 of 110 ticks.
-    assert_eq!(stack.pop(210), Some(Ended { place: outer, duration: 110, nested: 90 }));
+    assert_eq!(stack.pop(210), Some(Ended { place: outer, entered: 100, duration: 110, nested: 90 }));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_new_window_starts_open_ranges_afresh() {
     stack.push(2, name(2), 110);
     stack.pop(150);
     stack.restart(200);
-    assert_eq!(stack.pop(230), Some(Ended { place: name(1), duration: 30, nested: 0 }));
+    assert_eq!(stack.pop(230), Some(Ended { place: name(1), entered: 200, duration: 30, nested: 0 }));
 }
 
 proptest! {
