@@ -179,6 +179,6 @@ pub use range_report::{
     Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, report,
 };
 #[cfg(feature = "cudarc")]
-pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
+pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
