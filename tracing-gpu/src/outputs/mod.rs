@@ -11,7 +11,7 @@ mod replace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use range_report::export::{self, Chrome, is_compressed};
+use range_report::export::{Chrome, is_compressed};
 use range_report::report::escaped;
 use range_report::timeline::{Item, Sink};
 use range_report::{Process, Summary};
@@ -70,14 +70,14 @@ const TRACE: Option<How> = Some(How::Timeline(|path, _| {
 }));
 
 #[cfg(feature = "sqlite")]
-const SQLITE: Option<How> = Some(How::Timeline(|path, _| Ok(Box::new(export::Sqlite::new(path)))));
+const SQLITE: Option<How> = Some(How::Timeline(|path, _| Ok(Box::new(range_report::export::Sqlite::new(path)))));
 #[cfg(not(feature = "sqlite"))]
 const SQLITE: Option<How> = None;
 
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
     let baseline = baseline(opening); // before the page is made: it may be what stands there
-    let page = export::HtmlSink::new(replace::create(path)?);
+    let page = range_report::export::HtmlSink::new(replace::create(path)?);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,
