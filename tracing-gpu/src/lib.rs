@@ -165,7 +165,8 @@ pub use range_report::{
     InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary,
     MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats,
     RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Regression, RenderOptions, Report,
-    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, report,
+    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, UnknownName,
+    WorkPart, report,
 };
 #[cfg(feature = "cudarc")]
 pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
