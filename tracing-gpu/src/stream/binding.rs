@@ -113,7 +113,7 @@ mod tests {
         let new = |handle| Arc::new(Stream { context: context.clone(), handle });
         let (first, other) = (new(0x100), new(0x200));
         let id = first.name();
-        assert_eq!([(&first).name(), first.clone().name()], [id; 2]);
+        assert_eq!([Named::name(&&first), first.clone().name()], [id; 2]);
         let by_trait: [&dyn AsStream; 2] = [&first, &other];
         assert_eq!(crate::stream_id(by_trait[0]), u64::from(id));
         assert_ne!(crate::stream_id(by_trait[1]), u64::from(id));
@@ -146,7 +146,7 @@ mod tests {
         let at = std::ptr::without_provenance_mut;
         // SAFETY: nothing is timed on it.
         let [a, b] = [0x10, 0x20].map(|stream| unsafe { RawStream::new(at(0x4a3), at(stream)) });
-        assert_eq!([a.name(), (&a).name()], [a.name(); 2]);
+        assert_eq!(Named::name(&&a), a.name());
         assert_ne!(a.name(), b.name());
         assert_eq!(crate::with_stream(&b, super::super::current), b.name());
     }
