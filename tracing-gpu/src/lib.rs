@@ -172,9 +172,9 @@ pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
 pub use range_report::{
-    ActivityLosses, Added, Basis, CallStats, CategoryStats, ComparedRange, Comparison, Gate, GpuActivity, GpuWork,
+    ActivityLosses, Added, ApiCallStats, Basis, CallLabel, CallStats, CallTotals, CategoryStats, ComparedRange, Comparison, Gate, GpuActivity, GpuWork,
     InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary,
-    MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats,
+    MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats, Quantile,
     RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Regression, RenderOptions, Report,
     Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, report,
 };

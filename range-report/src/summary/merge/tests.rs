@@ -19,7 +19,16 @@ fn statistics(values: &[u64]) -> (u64, u64, u64, u64, f64, f64) {
 
 fn times(durations: &[u64]) -> Times {
     let (instances, total_ns, min_ns, max_ns, median, stddev_ns) = statistics(durations);
-    Times { instances, total_ns, min_ns, max_ns, median_ns: Some(median), median_exact: true, stddev_ns }
+    Times {
+        instances,
+        total_ns,
+        min_ns,
+        max_ns,
+        median_ns: Some(median),
+        median_exact: true,
+        stddev_ns,
+        ..Times::default()
+    }
 }
 
 fn sizes(bytes: &[u64]) -> Sizes {

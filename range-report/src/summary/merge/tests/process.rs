@@ -2,7 +2,7 @@
 
 use super::{sizes, times};
 use crate::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, Process, ProjectionStats, RangeStats, RangeStyle, StreamStats, Summary, Times, TreeNode,
 };
 use proptest::prelude::*;
@@ -123,10 +123,9 @@ pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
             .into_iter()
             .map(|(n, all)| MemoryStats { kind: KINDS[usize::from(*n)], times: times(all), sizes: sizes(&bytes(all)) })
             .collect(),
-        calls: raw
-            .calls
-            .as_ref()
-            .map(|calls| rows(calls).into_iter().map(|(n, times)| CallStats { name: n.to_string(), times }).collect()),
+        calls: raw.calls.as_ref().map(|calls| {
+            rows(calls).into_iter().map(|(n, times)| ApiCallStats { name: n.to_string(), times }).collect()
+        }),
         projections: rows(&raw.projections).into_iter().map(projection).collect(),
         total: work(&raw.kernels.values().flatten().copied().collect::<Vec<u64>>()),
         outside: work(raw.kernels.get(&0).map_or(&[], Vec::as_slice)),
