@@ -99,7 +99,7 @@ fn number(text: &str) -> Result<f64, String> {
 fn compare(said: &Arguments) -> Result<bool, Box<dyn Error>> {
     let mut runs = Vec::new();
     for file in &said.files {
-        let read = File::open(file).map_err(Into::into).and_then(|mut open| Ok(Summary::from_json(&mut open)?));
+        let read = File::open(file).map_err(Into::into).and_then(|open| Ok(Summary::read_json(open)?));
         runs.push((name(file), read.map_err(|error: Box<dyn Error>| format!("{file}: {error}"))?));
     }
     // Files of the same name in several folders keep their whole path.
@@ -107,10 +107,10 @@ fn compare(said: &Arguments) -> Result<bool, Box<dyn Error>> {
     let pairs = runs.iter().zip(&said.files);
     let named: Vec<(&str, &Summary)> =
         pairs.map(|((name, run), file)| (if twice(name) { file } else { name }.as_str(), run)).collect();
-    let comparison = Comparison::of(&named);
+    let comparison = Comparison::of(named);
     if let Some(path) = &said.page {
         // Before it is judged: what became slower is what one wants to see.
-        let written = File::create(path).and_then(|mut page| comparison.html(&mut page));
+        let written = File::create(path).and_then(|page| comparison.write_html(page));
         written.map_err(|error| format!("cannot write the page to {path}: {error}"))?;
     }
     judge(&comparison, &said.gate, said.new_fails, said.form)
@@ -125,8 +125,8 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
     let mut out = stdout(); // judged even if nobody reads it: the exit status is what counts
     match form {
         Form::Text => comparison.render(&RenderOptions::default().width(columns()), &mut out)?,
-        Form::Csv => comparison.csv(&mut out)?,
-        Form::Json => comparison.to_json(&mut out)?,
+        Form::Csv => comparison.write_csv(&mut out)?,
+        Form::Json => comparison.write_json(&mut out)?,
     }
     out.flush()?;
     let slower = comparison.check(gate);
@@ -172,7 +172,7 @@ fn demonstrate() -> Result<bool, Box<dyn Error>> {
         "{USAGE}\nFor example, a program before and after a change, whose mistake is in the phase \"sort\":"
     )?;
     let (before, after) = (measured(1)?, measured(5)?);
-    let comparison = Comparison::of(&[("before", &before), ("after", &after)]);
+    let comparison = Comparison::of([("before", &before), ("after", &after)]);
     let passed = judge(&comparison, &Gate::new(0.5), false, Form::Text)?;
     writeln!(stdout(), "With these two files the exit status would be {}.", i32::from(!passed))?;
     Ok(true)
@@ -185,8 +185,8 @@ fn measured(times: u32) -> Result<Summary, Box<dyn Error>> {
     let summary = profiler.summary();
     // As if it had been written by one program and read by another.
     let mut file = Vec::new();
-    summary.to_json(&mut file)?;
-    Ok(Summary::from_json(&mut file.as_slice())?)
+    summary.write_json(&mut file)?;
+    Ok(Summary::read_json(file.as_slice())?)
 }
 
 fn work(times: u32) -> u64 {

@@ -37,7 +37,7 @@ pub enum Basis {
 /// gate.basis = Basis::Average;
 /// gate.least_ns = 1_000_000;
 /// let (old, new) = (Summary::default(), Summary::default());
-/// assert!(Comparison::of(&[("old", &old), ("new", &new)]).check(&gate).is_empty());
+/// assert!(Comparison::of([("old", &old), ("new", &new)]).check(&gate).is_empty());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -206,7 +206,7 @@ impl Comparison {
     /// let mut new = Summary::default();
     /// let times = Times { instances: 1, total_ns: 7_000_000, ..Times::default() };
     /// new.ranges.push(RangeStats { domain: None, name: "decode".to_owned(), style: RangeStyle::PushPop, times });
-    /// let comparison = Comparison::of(&[("old", &old), ("new", &new)]);
+    /// let comparison = Comparison::of([("old", &old), ("new", &new)]);
     /// assert!(comparison.regressions(0.1).is_empty());
     /// assert_eq!(comparison.added(100_000)[0].to_string(), "new: decode took 7.000 ms, and is not in old");
     /// ```

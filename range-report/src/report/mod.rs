@@ -6,11 +6,11 @@
 //! [`RenderOptions::raw_names`]).
 //!
 //! ```
-//! use range_report::{RenderOptions, Report, Summary, report};
+//! use range_report::{RenderOptions, Report, Summary};
 //!
 //! let summary = Summary::default();
 //! let mut text = Vec::new();
-//! report::render(&summary, &[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+//! summary.render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
 //! assert!(String::from_utf8_lossy(&text).contains("NVTX Push/Pop Range Summary"));
 //! # Ok::<(), std::io::Error>(())
 //! ```
@@ -174,7 +174,7 @@ struct Row {
     name: &'static str,
     needs: Needs,
     text: MakeText,
-    /// For `export::csv`; `None` for a report that is not one table.
+    /// For [`Summary::write_csv`]; `None` for a report that is not one table.
     table: Option<MakeTable>,
 }
 
@@ -303,82 +303,54 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does. Why
-/// there is nothing is said once, under the titles of all reports that lack the same.
-///
-/// The text is written with a single call, so that threads which write to the same place do not cut through it.
-///
-/// ```
-/// use range_report::{RenderOptions, Report, Summary, report};
-///
-/// let mut summary = Summary::default();
-/// summary.losses.stray_exits = 2;
-/// let mut text = Vec::new();
-/// report::render(&summary, &[Report::Ranges], &RenderOptions::default(), &mut text)?;
-/// let text = String::from_utf8_lossy(&text);
-/// assert!(text.contains("No range was recorded."));
-/// assert!(text.contains("2 exits"));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn render(
-    summary: &Summary,
-    reports: &[Report],
-    options: &RenderOptions,
-    out: &mut impl io::Write,
-) -> io::Result<()> {
-    let mut text = joined(reports.iter().map(|report| (report.row().text)(summary, options)));
-    text += &footer::footer(summary, reports, options);
-    out.write_all(text.as_bytes())
-}
-
 impl Summary {
-    /// Prints these reports one after another, then what was lost and noted: [`render`] as a method, as
-    /// [`MergedSummary`](crate::MergedSummary) and [`Comparison`](crate::Comparison) have it.
+    /// Prints these reports in the order given, then what was lost and what needs explaining, if anything was or does.
+    /// Why there is nothing is said once, under the titles of all reports that lack the same.
+    ///
+    /// The text is written with a single call, so that threads which write to the same place do not cut through it.
     ///
     /// ```
     /// use range_report::{RenderOptions, Report, Summary};
     ///
+    /// let mut summary = Summary::default();
+    /// summary.losses.stray_exits = 2;
     /// let mut text = Vec::new();
-    /// Summary::default().render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
-    /// assert!(text.starts_with(b"\n ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n"));
+    /// summary.render(&[Report::Ranges], &RenderOptions::default(), &mut text)?;
+    /// let text = String::from_utf8_lossy(&text);
+    /// assert!(text.contains("No range was recorded."));
+    /// assert!(text.contains("2 exits"));
+    /// summary.render(&[Report::Tree], &RenderOptions::default(), std::io::stdout().lock())?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn render(&self, reports: &[Report], options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
-        render(self, reports, options, out)
+    pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
+        let mut text = joined(reports.iter().map(|report| (report.row().text)(self, options)));
+        text += &footer::footer(self, reports, options);
+        out.write_all(text.as_bytes())
     }
-}
 
-/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line. (`nvprof`
-/// has its own two lines for a title, with no empty line after them.)
-///
-/// ```
-/// use range_report::{RenderOptions, Report, Summary, TableStyle, report};
-///
-/// let mut text = Vec::new();
-/// let options = RenderOptions::default().style(TableStyle::Legacy);
-/// report::render_one(&Summary::default(), Report::Ranges, &options, &mut text)?;
-/// assert!(text.starts_with(b"\nNVTX Push-Pop Range Statistics:\n\n"));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn render_one(
-    summary: &Summary,
-    report: Report,
-    options: &RenderOptions,
-    out: &mut impl io::Write,
-) -> io::Result<()> {
-    out.write_all((report.row().text)(summary, options).as_bytes())
+    /// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line.
+    /// (`nvprof` has its own two lines for a title, with no empty line after them.)
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Report, Summary, TableStyle};
+    ///
+    /// let mut text = Vec::new();
+    /// let options = RenderOptions::default().style(TableStyle::Legacy);
+    /// Summary::default().render_one(Report::Ranges, &options, &mut text)?;
+    /// assert!(text.starts_with(b"\nNVTX Push-Pop Range Statistics:\n\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render_one(&self, report: Report, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
+        out.write_all((report.row().text)(self, options).as_bytes())
+    }
 }
 
 fn ranges(summary: &Summary, options: &RenderOptions) -> String {

@@ -56,12 +56,12 @@ fn backends() -> [(&'static str, Summary); 4] {
 }
 
 fn compared(runs: &[(&str, Summary)]) -> Comparison {
-    Comparison::of(&runs.iter().map(|(name, summary)| (*name, summary)).collect::<Vec<_>>())
+    Comparison::of(runs.iter().map(|(name, summary)| (*name, summary)))
 }
 
 pub(crate) fn page(name: &str, comparison: &Comparison) -> std::path::PathBuf {
     let mut page = Vec::new();
-    comparison.html(&mut page).expect("memory takes it");
+    comparison.write_html(&mut page).expect("memory takes it");
     written(name, &page)
 }
 

@@ -114,8 +114,9 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Writes the final summary to a file, as [`Summary::to_json`](crate::Summary::to_json) does, when the profiler
-    /// ends, after the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    /// Writes the final summary to a file, as [`Summary::write_json`](crate::Summary::write_json) does, when the
+    /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler, Summary};
@@ -124,7 +125,7 @@ impl ProfilerBuilder {
     /// let profiler = Profiler::builder().output(Output::None).json(&path).build()?;
     /// profiler.finish()?;
     /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.json", std::process::id()));
-    /// let summary = Summary::from_json(&mut std::fs::File::open(&path)?)?;
+    /// let summary = Summary::read_json(std::fs::File::open(&path)?)?;
     /// assert_eq!(summary.process.pid, std::process::id());
     /// # std::fs::remove_file(path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -134,8 +135,9 @@ impl ProfilerBuilder {
         self.file("json", path)
     }
 
-    /// Writes folded stacks to a file, as [`export::folded`](crate::export::folded) does, when the profiler ends, after
-    /// the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    /// Writes folded stacks to a file, as [`Summary::write_folded`](crate::Summary::write_folded) does, when the
+    /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -152,8 +154,9 @@ impl ProfilerBuilder {
         self.file("folded", path)
     }
 
-    /// Draws a flame graph to a file, as [`export::flamegraph`](crate::export::flamegraph) does, when the profiler
-    /// ends, after the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    /// Draws a flame graph to a file, as [`Summary::write_flamegraph`](crate::Summary::write_flamegraph) does, when the
+    /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -247,7 +250,7 @@ impl ProfilerBuilder {
     /// let folder = std::env::temp_dir();
     /// let id = std::process::id();
     /// let [base, page] = ["json", "html"].map(|end| folder.join(format!("tracing-gpu-baseline-{id}.{end}")));
-    /// Summary::default().to_json(&mut std::fs::File::create(&base)?)?;
+    /// Summary::default().write_json(std::fs::File::create(&base)?)?;
     /// let profiler = Profiler::builder().output(Output::None).html(&page).baseline(&base).build()?;
     /// profiler.finish()?;
     /// # std::fs::remove_file(base)?;
