@@ -166,7 +166,7 @@ pub use range_report::{
     MergedActivity, MergedSummary, MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
     Projected, ProjectionStats, Quantile, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals,
     Regression, RenderOptions, Report, Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle,
-    Times, TreeNode, WorkPart, report,
+    Times, TreeNode, UnknownName, WorkPart, report,
 };
 #[cfg(feature = "cudarc")]
 pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
