@@ -54,7 +54,7 @@ use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
 /// "
 /// );
 ///
-/// let regressions = comparison.regressions(0.10);
+/// let regressions = comparison.regressions(10.0);
 /// assert_eq!(regressions.len(), 1);
 /// assert_eq!(regressions[0].to_string(), "sycl: Module running took 23.83 s, 7.365 ms in cuda (x3236)");
 /// # Ok::<(), std::io::Error>(())
@@ -95,9 +95,8 @@ pub struct ComparedRange {
 pub struct InRun {
     /// Its durations.
     pub times: Times,
-    /// Its part in the sum over all ranges of this run, from 0 to 1, as the report has it: nested ranges count
-    /// inclusively.
-    pub share: f64,
+    /// Its part of the sum over all ranges of this run, as the report has it: nested ranges count inclusively.
+    pub percent: f64,
     /// Its total by that of the first run; `None` where the first run has no such range, or spent no time in it.
     pub ratio: Option<f64>,
     /// Its total without the ranges directly above it on the same thread, as the tree has it: where the time itself was
@@ -198,13 +197,13 @@ impl Comparison {
             let whole: f64 = ran().map(|range| range.times.total_ns as f64).sum();
             for range in ran() {
                 let row = rows.entry((range.label(), range.style)).or_insert_with(|| nowhere(range, runs.len()));
-                let share = if whole > 0.0 { range.times.total_ns as f64 / whole } else { 0.0 };
+                let percent = if whole > 0.0 { 100.0 * (range.times.total_ns as f64 / whole) } else { 0.0 };
                 let self_ns = match range.style {
                     RangeStyle::PushPop => own.get(&range.label()).copied(),
                     RangeStyle::StartEnd => None,
                 };
                 if let Some(place) = row.in_runs.get_mut(number) {
-                    *place = Some(InRun { times: range.times.clone(), share, ratio: None, self_ns });
+                    *place = Some(InRun { times: range.times.clone(), percent, ratio: None, self_ns });
                 }
             }
         }

@@ -130,8 +130,8 @@ fn json_has_the_fields() {
     assert_eq!((&value["runs"][1], &value["ranges"][0]["name"]), (&"new".into(), &"a".into()));
     let place = &value["ranges"][0]["in_runs"][1];
     assert_eq!(
-        (&place["times"]["total_ns"], &place["share"], &place["ratio"]),
-        (&5.into(), &1.0.into(), &serde_json::Value::Null)
+        (&place["times"]["total_ns"], &place["percent"], &place["ratio"]),
+        (&5.into(), &100.0.into(), &serde_json::Value::Null)
     );
 }
 
@@ -143,30 +143,30 @@ fn found(old: (u64, u64), new: (u64, u64), gate: Gate) -> Vec<String> {
 #[test]
 fn a_range_is_slower_beyond_the_threshold_only() {
     let ms = 1_000_000;
-    assert_eq!(found((1, 100 * ms), (1, 110 * ms), Gate::new(0.1)), Vec::<String>::new());
-    assert_eq!(found((1, 100 * ms), (1, 111 * ms), Gate::new(0.1)), ["new: a took 111.0 ms, 100.0 ms in old (x1.11)"]);
+    assert_eq!(found((1, 100 * ms), (1, 110 * ms), Gate::new(10.0)), Vec::<String>::new());
+    assert_eq!(found((1, 100 * ms), (1, 111 * ms), Gate::new(10.0)), ["new: a took 111.0 ms, 100.0 ms in old (x1.11)"]);
     assert_eq!(found((1, 100 * ms), (1, 99 * ms), Gate::new(0.0)), Vec::<String>::new());
     assert_eq!(found((1, 100 * ms), (1, 100 * ms), Gate::new(-1.0)), Vec::<String>::new());
     assert_eq!(found((1, 100 * ms), (1, 101 * ms), Gate::new(f64::NAN)).len(), 1);
     // Noise: the least time, the least instances.
-    assert_eq!(found((1, 1_000), (1, 90_000), Gate::new(0.1)), Vec::<String>::new());
+    assert_eq!(found((1, 1_000), (1, 90_000), Gate::new(10.0)), Vec::<String>::new());
     assert_eq!(
-        found((1, 1_000), (1, 90_000), Gate { least_ns: 0, ..Gate::new(0.1) }),
+        found((1, 1_000), (1, 90_000), Gate { least_ns: 0, ..Gate::new(10.0) }),
         ["new: a took 90.00 us, 1.000 us in old (x90.0)"]
     );
-    assert_eq!(found((4, ms), (9, 9 * ms), Gate { least_instances: 5, ..Gate::new(0.1) }), Vec::<String>::new());
+    assert_eq!(found((4, ms), (9, 9 * ms), Gate { least_instances: 5, ..Gate::new(10.0) }), Vec::<String>::new());
     // From nothing to something is infinitely much.
-    assert_eq!(found((1, 0), (1, ms), Gate::new(0.1)), ["new: a took 1.000 ms, 0 ns in old (>x1e6)"]);
+    assert_eq!(found((1, 0), (1, ms), Gate::new(10.0)), ["new: a took 1.000 ms, 0 ns in old (>x1e6)"]);
 }
 
 #[test]
 fn averages_are_for_runs_of_different_length() {
-    let average = Gate { basis: Basis::Average, ..Gate::new(0.1) };
+    let average = Gate { basis: Basis::Average, ..Gate::new(10.0) };
     let ms = 1_000_000;
     // Twice the work in twice the time.
     assert_eq!(found((10, 10 * ms), (20, 20 * ms), average), Vec::<String>::new());
     assert_eq!(
-        found((10, 10 * ms), (20, 20 * ms), Gate::new(0.1)),
+        found((10, 10 * ms), (20, 20 * ms), Gate::new(10.0)),
         ["new: a took 20.00 ms, 10.00 ms in old (x2.00), in 20 instances instead of 10"]
     );
     // Half the work, each half as long again.
@@ -174,7 +174,7 @@ fn averages_are_for_runs_of_different_length() {
         found((10, 10 * ms), (5, 7 * ms), average),
         ["new: a took 7.000 ms, 10.00 ms in old (x1.40), in 5 instances instead of 10"]
     );
-    assert_eq!(found((10, 10 * ms), (5, 7 * ms), Gate::new(0.1)), Vec::<String>::new());
+    assert_eq!(found((10, 10 * ms), (5, 7 * ms), Gate::new(10.0)), Vec::<String>::new());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn the_most_time_lost_comes_first() {
     let old = run(&[("a", 1, 1_000_000), ("b", 1, 1_000_000)]);
     let new = run(&[("a", 1, 2_000_000), ("b", 1, 5_000_000)]);
     let worse = run(&[("a", 1, 9_000_000), ("b", 1, 1_000_000)]);
-    let found = Comparison::of([("old", &old), ("new", &new), ("worse", &worse)]).regressions(0.1);
+    let found = Comparison::of([("old", &old), ("new", &new), ("worse", &worse)]).regressions(10.0);
     let named: Vec<(&str, &str, u64)> =
         found.iter().map(|one| (one.run.as_str(), one.name.as_str(), one.grown_ns)).collect();
     assert_eq!(named, [("worse", "a", 8_000_000), ("new", "b", 4_000_000), ("new", "a", 1_000_000)]);
@@ -267,7 +267,7 @@ fn the_cause_comes_before_what_contains_it() {
         run.ranges.push(RangeStats { style: RangeStyle::StartEnd, ..range("main", 1, total) });
     }
     let comparison = Comparison::of([("old", &old), ("new", &new)]);
-    let lines: Vec<String> = comparison.regressions(0.1).iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = comparison.regressions(10.0).iter().map(ToString::to_string).collect();
     let expected = [
         "new: sort took 90.00 ms, 40.00 ms in old (x2.25)",
         "new: load took 24.00 ms, 20.00 ms in old (x1.20)",
@@ -276,12 +276,12 @@ fn the_cause_comes_before_what_contains_it() {
         "new: run took 95.00 ms, 45.00 ms in old (x2.11), itself 0 ns more",
     ];
     assert_eq!(lines, expected);
-    let own: Vec<Option<i64>> = comparison.regressions(0.1).iter().map(|one| one.self_grown_ns).collect();
+    let own: Vec<Option<i64>> = comparison.regressions(10.0).iter().map(|one| one.self_grown_ns).collect();
     let ms = ms as i64;
     assert_eq!(own, [Some(50 * ms), Some(4 * ms), None, Some(0), Some(0)]);
     // Twice the work: per instance nothing of it is slower, and what is said of own times goes by the same.
     let twice = |run: &mut Summary| run.ranges.iter_mut().for_each(|range| range.times.instances *= 2);
-    let (mut longer, average) = (new.clone(), Gate { basis: Basis::Average, ..Gate::new(0.1) });
+    let (mut longer, average) = (new.clone(), Gate { basis: Basis::Average, ..Gate::new(10.0) });
     twice(&mut longer);
     let found = Comparison::of([("old", &old), ("new", &longer)]).check(&average);
     let found: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.style, one.self_grown_ns)).collect();
@@ -296,7 +296,7 @@ fn a_lifetime_is_told_from_the_entries_of_the_same_name() {
         run
     };
     let (old, new) = (with(1_000_000), with(9_000_000));
-    let found = Comparison::of([("old", &old), ("new", &new), ("empty", &Summary::default())]).regressions(0.1);
+    let found = Comparison::of([("old", &old), ("new", &new), ("empty", &Summary::default())]).regressions(10.0);
     assert_eq!(found[0].to_string(), "new: request (start/end) took 9.000 ms, 1.000 ms in old (x9.00)");
     let added = Comparison::of([("old", &Summary::default()), ("new", &new)]).added(0);
     assert_eq!(added[0].to_string(), "new: request (start/end) took 9.000 ms, and is not in old");

@@ -22,7 +22,7 @@ const TIMELINE: &str =
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// Reading or writing failed.
+    /// Reading or writing failed: the source says why.
     Io(io::Error),
     /// The text is no JSON, or it is cut off: what is wrong with it, and where.
     Syntax(String),
@@ -40,7 +40,7 @@ pub enum JsonError {
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => error.fmt(f),
+            Self::Io(_) => f.write_str("reading or writing failed"),
             Self::Syntax(what) => write!(f, "not JSON: {what}"),
             Self::NotASummary(what) => write!(f, "not a summary of tracing-gpu: {what}"),
             Self::Newer { found, newest } => write!(

@@ -115,7 +115,7 @@ pub enum Report {
     /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
     /// The kernels and copies that together make nine tenths of all GPU time, and the API calls that make as much of
-    /// theirs; see [`RenderOptions::hot_share`]. Needs CUPTI.
+    /// theirs; see [`RenderOptions::hot_percent`]. Needs CUPTI.
     Hot,
 }
 
@@ -225,7 +225,7 @@ impl FromStr for Report {
             .iter()
             .copied()
             .find(|report| report.name() == name)
-            .ok_or_else(|| UnknownName::new("report", name, Self::ALL.iter().map(|report| report.name())))
+            .ok_or_else(|| UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()))))
     }
 }
 
@@ -262,6 +262,12 @@ impl TableStyle {
     }
 }
 
+impl fmt::Display for TableStyle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 impl FromStr for TableStyle {
     type Err = UnknownName;
 
@@ -269,11 +275,11 @@ impl FromStr for TableStyle {
         let all = [Self::Current, Self::Legacy];
         all.into_iter()
             .find(|style| style.name() == name)
-            .ok_or_else(|| UnknownName::new("table style", name, all.into_iter().map(Self::name)))
+            .ok_or_else(|| UnknownName::new("table style", name, &one_of(all.into_iter().map(Self::name))))
     }
 }
 
-/// A name that stands for nothing; its text says what does.
+/// A word that is no setting; its text says which are.
 ///
 /// ```
 /// let error = "old".parse::<range_report::TableStyle>().unwrap_err();
@@ -287,12 +293,24 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    fn new(kind: &'static str, name: &str, expected: impl Iterator<Item = &'static str>) -> Self {
-        let mut names: Vec<&str> = expected.collect();
-        let last = names.pop().unwrap_or_default();
-        let expected = if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) };
-        Self { kind, name: name.to_owned(), expected }
+    /// The error of a parser of `kind` that was given `name`.
+    #[must_use]
+    pub fn new(kind: &'static str, name: &str, expected: &str) -> Self {
+        Self { kind, name: name.to_owned(), expected: expected.to_owned() }
     }
+
+    /// What is allowed: `current or legacy`.
+    #[must_use]
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+}
+
+/// `a, b or c`.
+fn one_of(names: impl Iterator<Item = &'static str>) -> String {
+    let mut names: Vec<&str> = names.collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) }
 }
 
 impl fmt::Display for UnknownName {

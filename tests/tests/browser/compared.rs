@@ -104,7 +104,7 @@ pub(crate) fn expected(comparison: &Comparison) -> Vec<Vec<String>> {
             cells.push(if range.style == RangeStyle::StartEnd { "StartEnd" } else { "PushPop" }.to_owned());
         }
         for (number, place) in range.in_runs.iter().enumerate() {
-            let time = |place: &InRun| (thousands(place.times.total_ns), format!("{:.1} %", 100.0 * place.share));
+            let time = |place: &InRun| (thousands(place.times.total_ns), format!("{:.1} %", place.percent));
             let (total, share) = place.as_ref().map_or((none(), none()), time);
             cells.extend([total, share]);
             if number > 0 {

@@ -108,9 +108,9 @@ impl ProfilerBuilder {
         self
     }
 
-    /// The share of their section that the rows of [`Report::Hot`] make together, from 0 to 1. Default: 0.9.
-    pub fn hot_share(mut self, share: f64) -> Self {
-        self.config.hot_share = share;
+    /// How many percent of the time the rows of [`Report::Hot`] make together, from 0 to 100. Default: 90.
+    pub fn hot_percent(mut self, percent: f64) -> Self {
+        self.config.hot_percent = percent;
         self
     }
 

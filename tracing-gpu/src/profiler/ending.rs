@@ -175,7 +175,7 @@ impl Inner {
     fn print(&self, summary: &Summary) -> io::Result<()> {
         let options = |descriptor| {
             let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
-            RenderOptions::default().style(self.config.style).width(width).hot_share(self.config.hot_share)
+            RenderOptions::default().style(self.config.style).width(width).hot_percent(self.config.hot_percent)
         };
         if !self.config.prints() {
             return Ok(());

@@ -148,7 +148,7 @@ fn row(range: &ComparedRange, with_style: bool, with_own: bool) -> Vec<Cell<'_>>
     cells.extend(with_style.then(|| style(range.style)));
     for (run, place) in range.in_runs.iter().enumerate() {
         match place {
-            Some(place) => cells.extend([Cell::Count(place.times.total_ns), number(100.0 * place.share)]),
+            Some(place) => cells.extend([Cell::Count(place.times.total_ns), number(place.percent)]),
             None => cells.extend([Cell::Nothing(()), Cell::Nothing(())]),
         }
         if run > 0 {
