@@ -24,6 +24,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -40,8 +41,9 @@ pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regressi
 pub use export::json::JsonError;
 pub use report::{MergedTable, RenderOptions, Report, TableStyle, UnknownName};
 pub use summary::{
-    ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
-    MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
-    Projected, ProjectionStats, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes,
-    StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode, WorkPart,
+    ActivityLosses, ApiCallStats, CallLabel, CallStats, CallTotals, CategoryStats, GpuActivity, GpuWork, KernelStats,
+    Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals,
+    NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats, Quantile, RangeKernelStats, RangeLabel,
+    RangeStats, RangeStyle, RankTotal, RankTotals, Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary,
+    Times, TreeNode, WorkPart,
 };

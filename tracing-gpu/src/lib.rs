@@ -122,6 +122,7 @@
 //!   nothing of it is built, and [`Summary::write_folded`] writes what its programs read.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -161,12 +162,12 @@ pub use range_report::JsonError;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
 pub use range_report::{
-    ActivityLosses, Added, Basis, CallStats, CategoryStats, ComparedRange, Comparison, Gate, GpuActivity, GpuWork,
-    InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary,
-    MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats,
-    RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Regression, RenderOptions, Report,
-    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, UnknownName,
-    WorkPart, report,
+    ActivityLosses, Added, ApiCallStats, Basis, CallLabel, CallStats, CallTotals, CategoryStats, ComparedRange,
+    Comparison, Gate, GpuActivity, GpuWork, InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged,
+    MergedActivity, MergedSummary, MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
+    Projected, ProjectionStats, Quantile, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals,
+    Regression, RenderOptions, Report, Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle,
+    Times, TreeNode, UnknownName, WorkPart, report,
 };
 #[cfg(feature = "cudarc")]
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
