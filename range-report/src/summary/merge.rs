@@ -89,6 +89,7 @@ pub struct MergedActivity {
 /// Which range a row is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct RangeLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -101,6 +102,7 @@ pub struct RangeLabel {
 /// Which range on which stream a row is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct StreamLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -114,6 +116,7 @@ pub struct StreamLabel {
 /// Which node of the phase tree a row is of. The path to it is the rows before it that are less deep.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct PhaseLabel {
     /// Nodes above it; 0 for a root.
     pub depth: usize,
