@@ -7,7 +7,7 @@
 
 use tests::with;
 use tracing_gpu::{
-    CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
+    ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
     ProjectionStats, RangeKernelStats, RangeStats, RangeStyle, RenderOptions, Report, Sizes, Summary, Times, TreeNode,
 };
 
@@ -84,7 +84,7 @@ fn activity() -> GpuActivity {
             it
         })
     };
-    let call = |name: &str, count, total_ns| CallStats::new(name, times(count, total_ns));
+    let call = |name: &str, count, total_ns| ApiCallStats::new(name, times(count, total_ns));
     let projected = |name: &str, total_ns, range_total_ns, operations, level: u64| {
         let mut it = ProjectionStats::new(name, times(100, total_ns));
         it.range_total_ns = range_total_ns;

@@ -16,8 +16,8 @@ use tests::recorder::example;
 use tracing::info_span;
 use tracing::subscriber::with_default;
 use tracing_gpu::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output, Profiler,
-    ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output,
+    Profiler, ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
 };
 
 /// A folder of its own; it is removed when this is dropped.
@@ -285,7 +285,7 @@ fn with_gpu(summary: &mut Summary) {
     gpu.kernels = (0..60).map(|n| KernelStats::new(kernel(n), times(n + 1))).collect();
     let kinds = [MemoryKind::HtoD, MemoryKind::DtoH, MemoryKind::DtoD, MemoryKind::PtoP, MemoryKind::Set];
     gpu.memory = kinds.map(|kind| MemoryStats::new(kind, times(5), sizes.clone())).into();
-    gpu.calls = Some((0..40).map(|n| CallStats::new(format!("cudaCall{n}_v7000"), times(n + 1))).collect());
+    gpu.calls = Some((0..40).map(|n| ApiCallStats::new(format!("cudaCall{n}_v7000"), times(n + 1))).collect());
     let of_range = |range: &tracing_gpu::RangeStats| {
         let mut it = ProjectionStats::new(range.name.clone(), times(8));
         it.domain = range.domain.clone();

@@ -15,7 +15,7 @@ pub struct GpuActivity {
     /// Copies and sets by kind, by total time descending, then by kind.
     pub memory: Vec<MemoryStats>,
     /// Calls of the CUDA API by name, by total time descending, then by name. `None` where no report asked for them.
-    pub calls: Option<Vec<CallStats>>,
+    pub calls: Option<Vec<ApiCallStats>>,
     /// Ranges projected onto the GPU, by total projected time descending, then by label and style.
     pub projections: Vec<ProjectionStats>,
     /// Kernels by the ranges that they were launched in: by range, process, thread, total time descending, style,
@@ -187,14 +187,14 @@ impl MemoryStats {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct CallStats {
+pub struct ApiCallStats {
     /// Name as CUPTI gives it, version suffix included: `cuMemAlloc_v2`, `cudaLaunchKernel_v7000`.
     pub name: String,
     /// Durations on the CPU.
     pub times: Times,
 }
 
-impl CallStats {
+impl ApiCallStats {
     /// The row of a function.
     #[must_use]
     pub fn new(name: impl Into<String>, times: Times) -> Self {
@@ -316,7 +316,7 @@ impl NodeWork {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct NodeCalls {
-    /// Name as in [`CallStats::name`].
+    /// Name as in [`ApiCallStats::name`].
     pub name: String,
     /// Number of calls.
     pub calls: u64,

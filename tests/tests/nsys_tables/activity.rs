@@ -6,7 +6,7 @@ use tests::with;
 
 use super::golden;
 use tracing_gpu::{
-    CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
+    ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
     RenderOptions, Report, Sizes, Summary, Times,
 };
 
@@ -28,7 +28,7 @@ fn calls() {
             name @ "cuCtxSynchronize" => format!("{name}_v7000"),
             name => name.to_owned(),
         };
-        gpu.calls = Some(rows.iter().map(|row| CallStats::new(name(row), times(row))).collect());
+        gpu.calls = Some(rows.iter().map(|row| ApiCallStats::new(name(row), times(row))).collect());
     });
 }
 

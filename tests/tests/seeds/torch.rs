@@ -3,7 +3,9 @@
 
 use super::printed;
 use tests::with;
-use tracing_gpu::{CallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode};
+use tracing_gpu::{
+    ApiCallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode,
+};
 
 const EXPECTED: &str = include_str!("../../golden/torch/square.txt");
 
@@ -25,7 +27,7 @@ fn square() {
 
     let mut gpu = GpuActivity::default();
     let times = |instances, total_ns| Times::new(instances, total_ns);
-    gpu.calls = Some(CALLS.map(|(name, count, ns)| CallStats::new(name, times(count, ns))).into());
+    gpu.calls = Some(CALLS.map(|(name, count, ns)| ApiCallStats::new(name, times(count, ns))).into());
     let mut summary = Summary::default();
     summary.tree = vec![square];
     summary.gpu = Some(gpu);

@@ -230,6 +230,7 @@ struct NodeTotals {
     calls: u64,
     instances: u64,
     total: u128,
+    longest: u64,
     nested: u128,
     /// Part of the total that was spent inside of the same node on the same thread.
     again: u128,
@@ -253,6 +254,7 @@ fn node_totals(
             node.calls += row.calls;
             node.instances += row.times.count;
             node.total += row.times.total;
+            node.longest = node.longest.max(row.times.max);
             node.nested += u128::from(row.nested);
             // Where a thread has entered one, what others have only created says nothing.
             let first = (row.times.count == 0, row.first);
@@ -312,6 +314,7 @@ fn tree(
         tree_node.instances = own.instances;
         tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
+        tree_node.max_ns = rate.ns(u128::from(own.longest));
         tree_node.stream_total_ns = own_stream.or(below_stream);
         tree_node.stream_self_ns =
             own_stream.map(|own| own.saturating_sub(below_stream.unwrap_or(0))).or(below_stream.map(|_| 0));
