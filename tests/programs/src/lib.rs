@@ -75,9 +75,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Truth {
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         let top = INSIDE.with_borrow(|inside| inside.last().map(|(id, name, _)| (id.clone(), *name)));
-        // It runs in the innermost open range of its thread, unless that is an ancestor anyway.
+        // It runs in the innermost open range of its thread, unless that is its own or an ancestor's.
         let parent = match top {
-            Some((top, name)) if !span.scope().skip(1).any(|ancestor| ancestor.id() == top) => Some(name),
+            Some((top, name)) if !span.scope().any(|ancestor| ancestor.id() == top) => Some(name),
             _ => span.parent().map(|parent| parent.name()),
         };
         let mut extensions = span.extensions_mut();
@@ -135,6 +135,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Truth {
 pub struct Expected<'a> {
     /// How many spans of a name there were, by the program's own count.
     pub spans: &'a [(&'a str, u64)],
+    /// The names of all futures, each with how many of its calls were dropped before they were ready.
+    pub futures: &'a [(&'a str, u64)],
     /// All parents of a name in the tree.
     pub parents: &'a [(&'a str, &'a [&'a str])],
     /// What the printed report contains: of each line the words, in this order.
@@ -192,6 +194,7 @@ impl Run {
         let truth = self.truth.0.lock().expect("no panic");
         let mut wrong = Vec::new();
         compare(&truth, &summary, &mut wrong);
+        compare_calls(&truth, &summary, expected.futures, &mut wrong);
         for (name, spans) in expected.spans {
             let counted = truth.get(name).map_or(0, |totals| totals.spans);
             if counted != *spans {
@@ -282,6 +285,31 @@ fn compare(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, wrong: &mu
                 wrong.push(format!("{} below {:?}: {ours} entries, not {truth}", edge.1, edge.0));
             }
         }
+    }
+}
+
+/// Calls of futures: how many, for how long, and how much of that they were busy or waited.
+fn compare_calls(
+    truth: &BTreeMap<&'static str, Totals>,
+    summary: &Summary,
+    futures: &[(&str, u64)],
+    wrong: &mut Vec<String>,
+) {
+    let found: BTreeMap<&str, u64> = summary.calls.iter().map(|row| (row.name.as_str(), row.cancelled)).collect();
+    let expected: BTreeMap<&str, u64> = futures.iter().copied().collect();
+    if found != expected {
+        wrong.push(format!("futures, and how many were cancelled: {found:?}, not {expected:?}"));
+    }
+    for row in &summary.calls {
+        let Some(totals) = truth.get(row.name.as_str()) else { continue };
+        let (name, calls) = (row.name.as_str(), totals.spans);
+        if row.latency.instances != calls {
+            wrong.push(format!("{name}: {} calls that ended, not {calls}", row.latency.instances));
+        }
+        near(name, "latency", row.latency.total_ns, totals.latency, totals.instances, wrong);
+        near(name, "longest latency", row.latency.max_ns, totals.longest, 1, wrong);
+        near(name, "busy", row.busy_ns, totals.busy, totals.instances, wrong);
+        near(name, "awaited", row.awaited_ns, totals.latency.saturating_sub(totals.busy), totals.instances, wrong);
     }
 }
 
