@@ -5,6 +5,8 @@
 
 #[path = "spans/entries.rs"]
 mod entries;
+#[path = "spans/empty.rs"]
+mod empty;
 #[path = "spans/exits.rs"]
 mod exits;
 #[path = "spans/faults.rs"]
@@ -48,7 +50,7 @@ fn main() -> Outcome {
         eprintln!("the scenario hangs");
         std::process::abort();
     });
-    let mut all = vec![entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
+    let mut all = vec![empty::ALL, entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
     all.extend([ids::ALL, many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;

@@ -6,7 +6,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 use range_report::{Report, TableStyle};
-use tracing_core::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
@@ -79,6 +78,11 @@ pub enum ConfigError {
         /// Bytes needed at least.
         least: usize,
     },
+    /// The share that the rows of [`Report::Hot`] make together is not from 0 to 1.
+    HotShare {
+        /// The share asked for, as text.
+        share: String,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -91,6 +95,7 @@ impl fmt::Display for ConfigError {
             Self::GpuMemory { bytes, least } => {
                 write!(f, "{bytes} bytes for GPU records are too few: allow at least {least}")
             }
+            Self::HotShare { share } => write!(f, "a hot share of {share} is not from 0 to 1: 90 % is 0.9"),
         }
     }
 }
@@ -105,13 +110,15 @@ pub(crate) struct Config {
     pub(crate) statistics: bool,
     pub(crate) gpu: Gpu,
     pub(crate) domain: Domain,
-    pub(crate) filter: Targets,
+    /// `None` for the default, INFO, for which a filter of the layer's own stands in.
+    pub(crate) filter: Option<Targets>,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
     pub(crate) files: BTreeMap<&'static str, PathBuf>,
-    pub(crate) on_signal: bool,
+    /// `None` where it is not said: no, but for a profiler that is installed.
+    pub(crate) on_signal: Option<bool>,
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
@@ -132,12 +139,12 @@ impl Default for Config {
             statistics: true,
             gpu: Gpu::Auto,
             domain: Domain::Default,
-            filter: Targets::new().with_default(LevelFilter::INFO),
+            filter: None,
             reports: vec![Report::Ranges, Report::Tree],
             style: TableStyle::Current,
             output: Output::Stderr,
             files: BTreeMap::new(),
-            on_signal: false,
+            on_signal: None,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
@@ -175,6 +182,9 @@ impl Config {
         }
         if self.gpu_memory < LEAST_GPU_MEMORY {
             return Err(ConfigError::GpuMemory { bytes: self.gpu_memory, least: LEAST_GPU_MEMORY });
+        }
+        if !(0.0..=1.0).contains(&self.hot_share) {
+            return Err(ConfigError::HotShare { share: self.hot_share.to_string() });
         }
         Ok(())
     }

@@ -142,7 +142,7 @@ mod profiler;
 mod record;
 mod samples;
 mod session;
-#[cfg(feature = "signals")]
+#[cfg(all(unix, feature = "signals"))]
 mod signals;
 mod span;
 #[cfg(feature = "cudarc")]
@@ -168,7 +168,7 @@ pub mod export {
 }
 
 pub use config::{ConfigError, Domain, Gpu, Output};
-pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
+pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
 pub use range_report::{

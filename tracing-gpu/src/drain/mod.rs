@@ -22,7 +22,7 @@ use range_report::{
 
 use crate::clock::{Rate, Ticks};
 use crate::collector::{ActivityTotals, Collector};
-use crate::record::{RangeKey, StreamRow, StreamTime};
+use crate::record::{Ended, RangeKey, StreamRow, StreamTime};
 use crate::session::catalog::{CategoryName, ROOT};
 use crate::session::{Names, Session};
 use crate::stream;
@@ -69,6 +69,8 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         // Rows of a thread that has not called since the window began are of an older one.
         if thread.window.load(std::sync::atomic::Ordering::Acquire) == window {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+            let left_open = thread.left_open().into_iter();
+            rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
         }
         let name = thread.name.lock().clone();
@@ -76,6 +78,7 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
             thread
                 .stack
                 .open()
+                .filter(|_| thread.is_up_to_date())
                 .filter_map(|(_, place)| Some(Open::pushed(thread.identity(place)?.key.label, name.clone()))),
         );
         lifetimes.extend(thread.open_lifetimes());
@@ -117,6 +120,12 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
 
 fn count<T>(items: impl Iterator<Item = T>) -> u64 {
     items.count() as u64
+}
+
+/// A row of one instance.
+fn of_one(ended: Ended) -> RowCopy {
+    let times = Distribution::of([ended.duration]);
+    RowCopy { node: ended.place.node(), first: ended.entered, nested: ended.nested, times, ..RowCopy::default() }
 }
 
 /// Distributions of all threads and parents together.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use range_report::Report;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::config::{Config, Domain, Gpu, Output};
 use crate::outputs::{self, How};
@@ -17,6 +17,8 @@ pub(super) fn read(config: &mut Config) -> Vec<String> {
     complaints.extend(apply_filter(config, &variable("TRACING_GPU_FILTER")));
     complaints
 }
+
+const LEVELS: &str = "off, error, warn, info, debug or trace";
 
 /// What a key does with a value; an error is a complaint.
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
@@ -32,7 +34,7 @@ const SETTINGS: [(&str, Set); 7] = [
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
     ("hot", |config, key, value| share(key, value).map(|share| config.hot_share = share)),
     ("domain", |config, key, value| domain(key, value).map(|domain| config.domain = domain)),
-    ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = on)),
+    ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = Some(on))),
 ];
 
 /// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood, and for every key that
@@ -100,12 +102,14 @@ fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
     };
     match filter {
         Ok(filter) => {
-            config.filter = filter;
-            Vec::new()
+            config.filter = Some(filter);
+            // A target without a level has all levels: right where it is meant, and seldom meant.
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty() && !word.contains('='));
+            words.filter(|word| word.parse::<LevelFilter>().is_err()).map(bare_target).collect()
         }
         Err(error) => vec![format!(
             "TRACING_GPU_FILTER=`{}` is not a filter ({error}): use TARGET=LEVEL, separated by commas, LEVEL being \
-             off, error, warn, info, debug or trace",
+             {LEVELS}",
             text.escape_debug()
         )],
     }
@@ -183,9 +187,22 @@ fn refused_again(key: &str, first: &str, again: &str) -> String {
     format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
 }
 
+fn bare_target(word: &str) -> String {
+    let word = word.escape_debug();
+    format!(
+        "TRACING_GPU_FILTER: `{word}` is no level, so it is taken for the target {word}=trace: levels are {LEVELS}"
+    )
+}
+
 fn refused_key(item: &str) -> String {
-    if item.parse::<Report>().is_ok() {
-        return format!("TRACING_GPU: `{item}` is a report: reports are joined by +, as in report=tree+{item}");
+    if let Ok(report) = item.parse::<Report>() {
+        let other = if report == Report::Tree { Report::Ranges } else { Report::Tree };
+        return format!("TRACING_GPU: `{item}` is a report: write report={item}, or report={other}+{item} for both");
+    }
+    let filter = item.split_once('=').filter(|(key, _)| key.trim() == "filter").map(|(_, filter)| filter.trim());
+    if let Some(filter) = filter.or(Some(item).filter(|word| word.parse::<LevelFilter>().is_ok())) {
+        let filter = filter.escape_debug();
+        return format!("TRACING_GPU: the filter has a variable of its own: set TRACING_GPU_FILTER={filter}");
     }
     let [first @ .., (last, _)] = &SETTINGS;
     let allowed = first.iter().map(|(key, _)| *key).chain(outputs::TABLE.iter().map(|row| row.key));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber, span};
+use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
 use super::{Found, Home, own_values};
 use crate::record::{Place, StreamId};
@@ -54,8 +54,15 @@ impl GpuSubscriber {
     }
 }
 
+impl Drop for GpuSubscriber {
+    fn drop(&mut self) {
+        self.engine.leave();
+    }
+}
+
 impl Subscriber for GpuSubscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        self.engine.session.meet(metadata);
         if self.enabled(metadata) { Interest::always() } else { Interest::never() }
     }
 
@@ -63,10 +70,11 @@ impl Subscriber for GpuSubscriber {
         self.engine.session.is_running() && self.engine.session.is_enabled(metadata)
     }
 
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        let filter = self.engine.session.filter();
-        let levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
-        Some(levels.max().unwrap_or(LevelFilter::OFF))
+    // There is no hint of the most verbose level: call sites beyond it would not be met, and the report could not name
+    // what the filter has rejected.
+
+    fn on_register_dispatch(&self, _: &Dispatch) {
+        self.engine.session.front_end.install();
     }
 
     #[inline]
