@@ -26,8 +26,11 @@ impl fmt::Display for CudaError {
     }
 }
 
+impl std::error::Error for CudaError {}
+
 /// Why the driver's functions are not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DriverMissing {
     /// The library cannot be opened: what the system said.
     Library(String),
@@ -45,6 +48,8 @@ impl fmt::Display for DriverMissing {
         }
     }
 }
+
+impl std::error::Error for DriverMissing {}
 
 /// Handles as numbers, so that they can cross threads: a context, a stream and an event may be used on any.
 pub type Handle = usize;

@@ -69,12 +69,12 @@ fn main() -> ExitCode {
 
 fn read(arguments: Vec<String>) -> Result<Arguments, Box<dyn Error>> {
     let mut said =
-        Arguments { gate: Gate::new(0.10), new_fails: false, form: Form::Text, page: None, files: Vec::new() };
+        Arguments { gate: Gate::new(10.0), new_fails: false, form: Form::Text, page: None, files: Vec::new() };
     let mut words = arguments.into_iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n\n{USAGE}"));
         match word.as_str() {
-            "--threshold" => said.gate.threshold = number(value()?.trim_end_matches('%'))? / 100.0,
+            "--threshold" => said.gate.threshold_percent = number(value()?.trim_end_matches('%'))?,
             "--least" => said.gate.least_ns = (number(&value()?)? * 1e6) as u64,
             "--average" => said.gate.basis = Basis::Average,
             "--new" => said.new_fails = true,
@@ -99,18 +99,18 @@ fn number(text: &str) -> Result<f64, String> {
 fn compare(said: &Arguments) -> Result<bool, Box<dyn Error>> {
     let mut runs = Vec::new();
     for file in &said.files {
-        let read = File::open(file).map_err(Into::into).and_then(|mut open| Ok(Summary::from_json(&mut open)?));
-        runs.push((name(file), read.map_err(|error: Box<dyn Error>| format!("{file}: {error}"))?));
+        let read = File::open(file).and_then(|open| Ok(Summary::read_json(open)?));
+        runs.push((name(file), read.map_err(|error| format!("{file}: {error}"))?));
     }
     // Files of the same name in several folders keep their whole path.
     let twice = |name: &str| runs.iter().filter(|(other, _)| other == name).count() > 1;
     let pairs = runs.iter().zip(&said.files);
     let named: Vec<(&str, &Summary)> =
         pairs.map(|((name, run), file)| (if twice(name) { file } else { name }.as_str(), run)).collect();
-    let comparison = Comparison::of(&named);
+    let comparison = Comparison::of(named);
     if let Some(path) = &said.page {
         // Before it is judged: what became slower is what one wants to see.
-        let written = File::create(path).and_then(|mut page| comparison.html(&mut page));
+        let written = File::create(path).and_then(|page| comparison.write_html(page));
         written.map_err(|error| format!("cannot write the page to {path}: {error}"))?;
     }
     judge(&comparison, &said.gate, said.new_fails, said.form)
@@ -125,8 +125,8 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
     let mut out = stdout(); // judged even if nobody reads it: the exit status is what counts
     match form {
         Form::Text => comparison.render(&RenderOptions::default().width(columns()), &mut out)?,
-        Form::Csv => comparison.csv(&mut out)?,
-        Form::Json => comparison.to_json(&mut out)?,
+        Form::Csv => comparison.write_csv(&mut out)?,
+        Form::Json => comparison.write_json(&mut out)?,
     }
     out.flush()?;
     let slower = comparison.check(gate);
@@ -145,7 +145,7 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
         return Err(format!("{run} has none of the ranges of {}: nothing was compared", comparison.runs[0]).into());
     }
     if form == Form::Text {
-        writeln!(out, "Nothing is slower by more than {} %.", (10_000.0 * gate.threshold).round() / 100.0)?;
+        writeln!(out, "Nothing is slower by more than {} %.", (100.0 * gate.threshold_percent).round() / 100.0)?;
     }
     Ok(true)
 }
@@ -172,8 +172,8 @@ fn demonstrate() -> Result<bool, Box<dyn Error>> {
         "{USAGE}\nFor example, a program before and after a change, whose mistake is in the phase \"sort\":"
     )?;
     let (before, after) = (measured(1)?, measured(5)?);
-    let comparison = Comparison::of(&[("before", &before), ("after", &after)]);
-    let passed = judge(&comparison, &Gate::new(0.5), false, Form::Text)?;
+    let comparison = Comparison::of([("before", &before), ("after", &after)]);
+    let passed = judge(&comparison, &Gate::new(50.0), false, Form::Text)?;
     writeln!(stdout(), "With these two files the exit status would be {}.", i32::from(!passed))?;
     Ok(true)
 }
@@ -185,8 +185,8 @@ fn measured(times: u32) -> Result<Summary, Box<dyn Error>> {
     let summary = profiler.summary();
     // As if it had been written by one program and read by another.
     let mut file = Vec::new();
-    summary.to_json(&mut file)?;
-    Ok(Summary::from_json(&mut file.as_slice())?)
+    summary.write_json(&mut file)?;
+    Ok(Summary::read_json(file.as_slice())?)
 }
 
 fn work(times: u32) -> u64 {

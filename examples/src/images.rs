@@ -67,7 +67,11 @@ impl Camera {
 /// If the photographs do not consist of whole squares.
 pub fn shrink(pixels: &[u8], width: usize, factor: usize) -> Vec<u8> {
     let (row, area) = (3 * width, factor * factor);
-    assert!(width % factor == 0 && pixels.len() % (row * factor) == 0, "{} bytes, {width} pixels wide", pixels.len());
+    assert!(
+        width.is_multiple_of(factor) && pixels.len().is_multiple_of(row * factor),
+        "{} bytes, {width} pixels wide",
+        pixels.len()
+    );
     let mut small = Vec::with_capacity(pixels.len() / area);
     let mut sums = vec![0_u32; row];
     for squares in pixels.chunks_exact(row * factor) {

@@ -13,10 +13,10 @@ use crate::{calls, text};
 /// std::thread::spawn(|| nvtx_rs::naming::name_current_thread("loader")).join().unwrap();
 /// ```
 pub fn name_current_thread(name: &str) {
-    if is_set(&SLOTS.core[abi::core::NAME_OS_THREAD_A]) {
-        if let Some(id) = current_thread_id() {
-            name_thread(id, name);
-        }
+    if is_set(&SLOTS.core[abi::core::NAME_OS_THREAD_A])
+        && let Some(id) = current_thread_id()
+    {
+        name_thread(id, name);
     }
 }
 

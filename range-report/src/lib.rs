@@ -38,7 +38,7 @@ pub mod timeline;
 pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regression};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
-pub use report::{MergedTable, RenderOptions, Report, TableStyle};
+pub use report::{MergedTable, RenderOptions, Report, TableStyle, UnknownName};
 pub use summary::{
     ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
     MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,

@@ -191,10 +191,10 @@ fn least(results: &[(f64, f64)]) -> f64 {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, child, name, steps, ..] = arguments.as_slice() {
-        if child == "contestant" {
-            return run_contestant(name, steps.parse().expect("steps"));
-        }
+    if let [_, child, name, steps, ..] = arguments.as_slice()
+        && child == "contestant"
+    {
+        return run_contestant(name, steps.parse().expect("steps"));
     }
     let rounds = if arguments.iter().any(|word| word == "quick") { 3 } else { 25 };
     let only: Option<&String> = arguments.iter().skip_while(|word| *word != "only").nth(1);

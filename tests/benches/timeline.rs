@@ -125,11 +125,11 @@ fn main() {
     if arguments.iter().any(|argument| argument == "--test") {
         return;
     }
-    if let [_, child, files, full] = arguments.as_slice() {
-        if child == "program" {
-            let files = Files::ALL.into_iter().find(|known| known.name() == files);
-            return program::run(files, full == "true");
-        }
+    if let [_, child, files, full] = arguments.as_slice()
+        && child == "program"
+    {
+        let files = Files::ALL.into_iter().find(|known| known.name() == files);
+        return program::run(files, full == "true");
     }
     let after = |word: &str| arguments.split(|argument| argument == word).nth(1).unwrap_or_default();
     let only = after("only");

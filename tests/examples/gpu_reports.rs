@@ -8,13 +8,12 @@
 use tracing_gpu::{
     CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
     ProjectionStats, RangeKernelStats, RangeStats, RangeStyle, RenderOptions, Report, Sizes, Summary, Times, TreeNode,
-    report,
 };
 
 fn main() -> std::io::Result<()> {
     let width = std::env::args().nth(1).and_then(|width| width.parse().ok()).unwrap_or(100);
     let options = RenderOptions::default().width(width);
-    report::render(&summary(), Report::ALL, &options, &mut std::io::stdout())
+    summary().render(Report::ALL, &options, std::io::stdout())
 }
 
 fn summary() -> Summary {

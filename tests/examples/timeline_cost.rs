@@ -94,7 +94,7 @@ fn measured(tier: &str, files: &str) -> Result<(), Box<dyn Error>> {
     let (clock, cpu) = (begun.elapsed(), thread_ns()? - begun_cpu);
     profiler.finish()?;
     let complete = begun.elapsed();
-    let notes = Summary::from_json(&mut std::fs::File::open(&summary)?)?.notes;
+    let notes = Summary::read_json(std::fs::File::open(&summary)?)?.notes;
     written.push(summary);
     let missing = notes.iter().find_map(|note| note.split_once(" ranges, events")?.0.parse::<f64>().ok());
     let a_range = |ns: u128| ns as f64 / RANGES as f64;

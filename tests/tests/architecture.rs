@@ -17,7 +17,8 @@ const FLOORS: &[&[&str]] = &[
     &["span", "stream"],
     &["config", "signals"],
     &["samples"],
-    &["budget", "chunked", "clock", "page", "record"],
+    &["record"],
+    &["budget", "chunked", "clock", "page"],
     &["process"],
 ];
 

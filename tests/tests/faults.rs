@@ -60,7 +60,7 @@ fn each_bad_setting_is_one_line_and_the_rest_counts() {
         let allowed = "allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
         let expected = [
             "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, \
-             kernels, mem_time, mem_size, api, range_kernels, hot, joined by +"
+             kernels, mem_time, mem_size, api, range_kernels or hot, joined by +"
                 .to_owned(),
             "tracing-gpu: TRACING_GPU: `style` cannot be `old`: allowed is current or legacy".to_owned(),
             "tracing-gpu: TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off".to_owned(),

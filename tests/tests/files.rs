@@ -46,7 +46,7 @@ impl Drop for Folder {
 
 fn summary(path: &Path) -> Summary {
     let mut file = fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Summary::from_json(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    Summary::read_json(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn many_processes_are_joined_quickly() {
         one.process.rank = Some(rank);
         one.ranges[rank as usize % 7].times.total_ns += 1_000_000;
         let mut text = Vec::new();
-        one.to_json(&mut text).expect("writing to memory");
+        one.write_json(&mut text).expect("writing to memory");
         bytes += text.len();
         fs::write(folder.0.join(format!("{rank}.json")), text).expect("a file can be written");
     }

@@ -71,7 +71,7 @@ fn end(case: &str, behavior: &str, tier: &str, code: i32) -> Summary {
     let output = child.env("CASE", case).env("SUMMARY", &summary).output().expect("the child");
     assert_eq!(output.status.code(), Some(code), "{case}: {}", String::from_utf8_lossy(&output.stderr));
     let text = std::fs::read(&summary).expect("the child's summary");
-    Summary::from_json(&mut text.as_slice()).expect("a summary")
+    Summary::read_json(text.as_slice()).expect("a summary")
 }
 
 /// Instances of `step` and its floor, if it has a row of stream time.

@@ -13,7 +13,7 @@ use std::path::Path;
 use scenario::{BOTH, LAYER, TemporaryFile, command, instances, outcome};
 use serde_json::{Value, json};
 use tests::json_schema::wrong_with;
-use tracing_gpu::{Comparison, JsonError, MergedTable, RenderOptions, Report, Summary, export, report};
+use tracing_gpu::{Comparison, JsonError, MergedTable, RenderOptions, Report, Summary};
 
 fn schema() -> Value {
     serde_json::from_str(Summary::JSON_SCHEMA).expect("the schema is JSON")
@@ -25,12 +25,12 @@ fn full() -> Value {
 }
 
 fn read(value: &Value) -> Result<Summary, JsonError> {
-    Summary::from_json(&mut value.to_string().as_bytes())
+    Summary::read_json(value.to_string().as_bytes())
 }
 
 fn written(summary: &Summary) -> Value {
     let mut text = Vec::new();
-    summary.to_json(&mut text).expect("writing to memory");
+    summary.write_json(&mut text).expect("writing to memory");
     serde_json::from_slice(&text).expect("JSON")
 }
 
@@ -194,24 +194,24 @@ fn the_largest_numbers_do_no_harm() {
         replace(&mut value, "", &number);
         let summary = read(&value).expect("a summary");
         let (options, mut out) = (RenderOptions::default(), Vec::new());
-        report::render(&summary, Report::ALL, &options, &mut out).expect("writing to memory");
+        summary.render(Report::ALL, &options, &mut out).expect("writing to memory");
         for report in Report::ALL {
-            let _no_table = export::csv(&summary, *report, &mut out);
+            let _no_table = summary.write_csv(*report, &mut out);
         }
-        export::folded(&summary, &mut out).expect("writing to memory");
-        let _too_long = export::flamegraph(&summary, &mut out);
-        export::folded_gpu(&summary, &mut out).expect("writing to memory");
+        summary.write_folded(&mut out).expect("writing to memory");
+        let _too_long = summary.write_flamegraph(&mut out);
+        summary.write_folded_gpu(&mut out).expect("writing to memory");
         let empty = Summary::default();
-        let comparison = Comparison::of(&[("a", &summary), ("b", &empty), ("c", &summary), ("d", &empty)]);
+        let comparison = Comparison::of([("a", &summary), ("b", &empty), ("c", &summary), ("d", &empty)]);
         comparison.render(&options, &mut out).expect("writing to memory");
-        comparison.csv(&mut out).expect("writing to memory");
-        comparison.to_json(&mut out).expect("writing to memory");
+        comparison.write_csv(&mut out).expect("writing to memory");
+        comparison.write_json(&mut out).expect("writing to memory");
         assert_eq!(comparison.regressions(0.0), []);
-        assert!(Comparison::of(&[("b", &empty), ("a", &summary)]).regressions(0.0).is_empty());
+        assert!(Comparison::of([("b", &empty), ("a", &summary)]).regressions(0.0).is_empty());
         let merged = Summary::merge([summary.clone(), summary, empty]);
         merged.render(&options, &mut out).expect("writing to memory");
-        MergedTable::ALL.iter().try_for_each(|table| merged.csv_of(*table, &mut out)).expect("writing to memory");
-        merged.to_json(&mut out).expect("writing to memory");
+        MergedTable::ALL.iter().try_for_each(|table| merged.write_csv(*table, &mut out)).expect("writing to memory");
+        merged.write_json(&mut out).expect("writing to memory");
     }
 }
 
@@ -246,17 +246,17 @@ fn what_is_no_summary_is_an_error_that_says_so() {
         ("7", "not a summary of tracing-gpu: invalid type: integer `7`, expected an object at line 1 column 1"),
         ("{\"schema\":\"tracing-gpu/1\"}", "not a summary of tracing-gpu: missing field `process` at line 1 column 26"),
     ] {
-        let error = Summary::from_json(&mut text.as_bytes()).expect_err(text);
+        let error = Summary::read_json(text.as_bytes()).expect_err(text);
         assert_eq!(error.to_string(), said, "{text}");
     }
     // Cut off anywhere, as when the disk was full.
     let mut text = Vec::new();
-    Summary::default().to_json(&mut text).expect("writing to memory");
+    Summary::default().write_json(&mut text).expect("writing to memory");
     for length in 0..text.len() - 2 {
-        assert!(Summary::from_json(&mut &text[..length]).is_err(), "{length}");
+        assert!(Summary::read_json(&text[..length]).is_err(), "{length}");
     }
     let marked = [b"\xef\xbb\xbf".as_slice(), &text].concat();
-    assert!(Summary::from_json(&mut marked.as_slice()).is_ok(), "a byte order mark");
+    assert!(Summary::read_json(marked.as_slice()).is_ok(), "a byte order mark");
 }
 
 /// The files of one run lie side by side.
@@ -275,7 +275,7 @@ fn a_timeline_is_called_one() {
     let timelines =
         [&whole, &whole[..first_event], &whole[..whole.len() / 2], &object, &marked, "{\"traceEvents\":[]}"];
     for text in timelines {
-        let error = Summary::from_json(&mut text.as_bytes()).expect_err(text);
+        let error = Summary::read_json(text.as_bytes()).expect_err(text);
         assert!(matches!(error, JsonError::NotASummary(_)), "{error:?}");
         assert_eq!(error.to_string(), said, "{text}");
     }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, export, report};
+use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, Times};
 
 macro_rules! cases {
     ($($name:ident: $what:literal,)*) => {
@@ -66,7 +66,7 @@ fn compare(case: &str) {
 
         let options = RenderOptions::default().thousands(thousands).raw_names(true);
         let mut ours = Vec::new();
-        report::render_one(&summary, Report::Ranges, &options, &mut ours).expect("writing to memory");
+        summary.render_one(Report::Ranges, &options, &mut ours).expect("writing to memory");
         let ours = String::from_utf8(ours).expect("UTF-8");
         for (line, (ours, expected)) in ours.lines().zip(expected.lines()).enumerate() {
             assert_eq!(ours, expected, "{case}, {locale}, line {}", line + 1);
@@ -74,7 +74,7 @@ fn compare(case: &str) {
         assert_eq!(ours, expected, "{case}, {locale}");
     }
     let mut ours = Vec::new();
-    export::csv(&summary, Report::Ranges, &mut ours).expect("writing to memory");
+    summary.write_csv(Report::Ranges, &mut ours).expect("writing to memory");
     let expected = fs::read_to_string(golden(&format!("{case}.csv"))).expect("golden values");
     assert_eq!(String::from_utf8(ours).expect("UTF-8"), expected, "{case}, comma-separated");
 }

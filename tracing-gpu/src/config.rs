@@ -4,11 +4,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use range_report::{Report, TableStyle};
+use range_report::{Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
+///
+/// Its words are those of `TRACING_GPU=domain=..`:
+///
+/// ```
+/// use tracing_gpu::Domain;
+///
+/// assert_eq!("default".parse(), Ok(Domain::Default));
+/// assert_eq!("target".parse(), Ok(Domain::PerTarget));
+/// assert_eq!("solver".parse(), Ok(Domain::Named("solver".to_owned())));
+/// assert_eq!(Domain::PerTarget.to_string(), "target");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Domain {
@@ -22,6 +34,17 @@ pub enum Domain {
 }
 
 /// How GPU time is measured.
+///
+/// Its words are those of `TRACING_GPU=gpu=..`:
+///
+/// ```
+/// use tracing_gpu::Gpu;
+///
+/// assert_eq!("cupti".parse(), Ok(Gpu::Cupti));
+/// assert_eq!(Gpu::Off.to_string(), "off");
+/// let error = "on".parse::<Gpu>().unwrap_err();
+/// assert_eq!(error.to_string(), "unknown GPU setting `on`: expected auto, events, cupti or off");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gpu {
@@ -39,6 +62,16 @@ pub enum Gpu {
 }
 
 /// Where reports are printed.
+///
+/// Its words are those of `TRACING_GPU=out=..`; anything else is a path:
+///
+/// ```
+/// use tracing_gpu::Output;
+///
+/// assert_eq!("stdout".parse(), Ok(Output::Stdout));
+/// assert_eq!("report.txt".parse(), Ok(Output::File("report.txt".into())));
+/// assert_eq!(Output::None.to_string(), "none");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
@@ -52,6 +85,79 @@ pub enum Output {
     File(PathBuf),
     /// Nowhere: the program reads the [`Summary`](crate::Summary) itself.
     None,
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Default => "default",
+            Self::PerTarget => "target",
+            Self::Named(name) => name,
+        })
+    }
+}
+
+impl FromStr for Domain {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        match word {
+            "default" => Ok(Self::Default),
+            "target" => Ok(Self::PerTarget),
+            "" => Err(UnknownName::new("domain", word, "default, target or a name")),
+            name => Ok(Self::Named(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+            Self::Events => "events",
+            Self::Cupti => "cupti",
+        })
+    }
+}
+
+impl FromStr for Gpu {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        match word {
+            "auto" => Ok(Self::Auto),
+            "off" => Ok(Self::Off),
+            "events" => Ok(Self::Events),
+            "cupti" => Ok(Self::Cupti),
+            _ => Err(UnknownName::new("GPU setting", word, "auto, events, cupti or off")),
+        }
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stderr => f.pad("stderr"),
+            Self::Stdout => f.pad("stdout"),
+            Self::None => f.pad("none"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl FromStr for Output {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        match word {
+            "stderr" => Ok(Self::Stderr),
+            "stdout" => Ok(Self::Stdout),
+            "none" => Ok(Self::None),
+            "" => Err(UnknownName::new("output", word, "stderr, stdout, none or a path")),
+            path => Ok(Self::File(path.into())),
+        }
+    }
 }
 
 /// A setting that cannot be used. Returned by [`ProfilerBuilder::build`](crate::ProfilerBuilder::build): a missing GPU
@@ -78,10 +184,10 @@ pub enum ConfigError {
         /// Bytes needed at least.
         least: usize,
     },
-    /// The share that the rows of [`Report::Hot`] make together is not from 0 to 1.
-    HotShare {
-        /// The share asked for, as text.
-        share: String,
+    /// The percentage that the rows of [`Report::Hot`] make together is not from 0 to 100.
+    HotPercent {
+        /// The percentage asked for, as text.
+        percent: String,
     },
 }
 
@@ -95,7 +201,9 @@ impl fmt::Display for ConfigError {
             Self::GpuMemory { bytes, least } => {
                 write!(f, "{bytes} bytes for GPU records are too few: allow at least {least}")
             }
-            Self::HotShare { share } => write!(f, "a hot share of {share} is not from 0 to 1: 90 % is 0.9"),
+            Self::HotPercent { percent } => {
+                write!(f, "the rows of `hot` cannot make {percent} % of the time: give a percentage from 0 to 100")
+            }
         }
     }
 }
@@ -122,7 +230,7 @@ pub(crate) struct Config {
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
-    pub(crate) hot_share: f64,
+    pub(crate) hot_percent: f64,
 }
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
@@ -148,7 +256,7 @@ impl Default for Config {
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
-            hot_share: 0.9,
+            hot_percent: 90.0,
         }
     }
 }
@@ -183,9 +291,36 @@ impl Config {
         if self.gpu_memory < LEAST_GPU_MEMORY {
             return Err(ConfigError::GpuMemory { bytes: self.gpu_memory, least: LEAST_GPU_MEMORY });
         }
-        if !(0.0..=1.0).contains(&self.hot_share) {
-            return Err(ConfigError::HotShare { share: self.hot_share.to_string() });
+        if !(0.0..=100.0).contains(&self.hot_percent) {
+            return Err(ConfigError::HotPercent { percent: self.hot_percent.to_string() });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comes_back<T: FromStr<Err = UnknownName> + fmt::Display + fmt::Debug + PartialEq>(values: &[T]) {
+        for value in values {
+            assert_eq!(value.to_string().parse().as_ref(), Ok(value));
+            assert_eq!(format!("{value:>12}"), format!("{:>12}", value.to_string()));
+        }
+        for word in ["", "\n"] {
+            let Err(error) = word.parse::<T>() else { continue };
+            let (text, word) = (error.to_string(), word.escape_default().to_string());
+            assert!(text.contains(&format!("`{word}`")) && text.ends_with(error.expected()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_is_read_back() {
+        comes_back(&[Domain::Default, Domain::PerTarget, Domain::Named("solver".into())]);
+        comes_back(&[Gpu::Auto, Gpu::Off, Gpu::Events, Gpu::Cupti]);
+        comes_back(&[Output::Stderr, Output::Stdout, Output::None, Output::File("a/report %p.txt".into())]);
+        comes_back(&[TableStyle::Current, TableStyle::Legacy]);
+        comes_back(Report::ALL);
+        assert!("".parse::<Domain>().is_err() && "".parse::<Output>().is_err() && "".parse::<Gpu>().is_err());
     }
 }

@@ -88,7 +88,7 @@
 //!   `gpu.stream` are read; `docs/fields.md` in the repository says how.
 //! - The settings: [`ProfilerBuilder`]. The figures: [`Summary`]. What is printed: [`Report`].
 //! - Time on the GPU: `with_stream`, `stream_id` and [`Gpu`]; `docs/gpu.md`.
-//! - Files: [`ProfilerBuilder::trace`] and its neighbours, and [`export`]; `docs/files.md`.
+//! - Files: [`ProfilerBuilder::trace`] and its neighbours, [`Summary::write_csv`] and its; `docs/files.md`.
 //! - Runs compared and merged: [`Comparison`], [`Summary::merge`]; `docs/compare.md`.
 //! - Async code and servers: `docs/async.md`. All limits: `docs/limits.md`. Costs: `docs/cost.md`.
 //!
@@ -112,14 +112,14 @@
 //!   cudarc that the application picks goes with it.
 //! - `signals` (default): `ProfilerBuilder::on_signal`.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
-//!   `Comparison::html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
+//!   `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
 //! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
-//! - `json`: `Summary::to_json` and `from_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes `serde`
-//!   and `serde_json`.
+//! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes
+//!   `serde` and `serde_json`.
 //! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a
 //!   copyleft licence for its own files, and not under MIT or Apache-2.0 as this crate is. Without the feature
-//!   nothing of it is built, and [`export::folded`] writes what its programs read.
+//!   nothing of it is built, and [`Summary::write_folded`] writes what its programs read.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
@@ -154,29 +154,19 @@ mod thread;
 mod tier;
 mod timeline;
 
-/// Files made from a [`Summary`], for other programs: comma-separated values, folded stacks, flame graphs. (JSON is
-/// `Summary::to_json`.)
-///
-/// All of it takes data and a writer, and knows no file. A profiler writes files at the end of a run when it is told
-/// to: `ProfilerBuilder::json`, [`ProfilerBuilder::folded`], `ProfilerBuilder::flamegraph`.
-pub mod export {
-    #[cfg(feature = "csv")]
-    pub use range_report::export::CsvFlavor;
-    #[cfg(feature = "flamegraph")]
-    pub use range_report::export::flamegraph;
-    pub use range_report::export::{csv, folded, folded_gpu, stream_csv};
-}
-
 pub use config::{ConfigError, Domain, Gpu, Output};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
+#[cfg(feature = "csv")]
+pub use range_report::export::CsvFlavor;
 pub use range_report::{
     ActivityLosses, Added, Basis, CallStats, CategoryStats, ComparedRange, Comparison, Gate, GpuActivity, GpuWork,
     InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary,
     MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats,
     RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Regression, RenderOptions, Report,
-    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, WorkPart, report,
+    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, UnknownName,
+    WorkPart, report,
 };
 #[cfg(feature = "cudarc")]
 pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};

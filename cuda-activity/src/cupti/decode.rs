@@ -98,11 +98,12 @@ pub(crate) fn number(
         let Some(stride) = strides.of(kind) else { return Some(place) };
         let record = bytes.get_mut(place..place + stride)?;
         place += stride;
-        if is_named && Kind::of(kind) == Some(Kind::Kernel) {
-            if let Some(name) = record.get_mut(NAME..NAME + size_of::<u64>()) {
-                let address = Fields(name).long(0);
-                name.copy_from_slice(&u64::from(number_of(address)).to_le_bytes());
-            }
+        if is_named
+            && Kind::of(kind) == Some(Kind::Kernel)
+            && let Some(name) = record.get_mut(NAME..NAME + size_of::<u64>())
+        {
+            let address = Fields(name).long(0);
+            name.copy_from_slice(&u64::from(number_of(address)).to_le_bytes());
         }
     }
 }

@@ -46,10 +46,10 @@ impl Names {
             return NONE;
         }
         let mut interned = self.0.lock();
-        if let Some(number) = interned.by_address.get(&address) {
-            if interned.names.get(*number as usize).is_some_and(|name| *name.symbol == *symbol) {
-                return *number;
-            }
+        if let Some(number) = interned.by_address.get(&address)
+            && interned.names.get(*number as usize).is_some_and(|name| *name.symbol == *symbol)
+        {
+            return *number;
         }
         let number = match interned.by_symbol.get(symbol) {
             Some(number) => *number,

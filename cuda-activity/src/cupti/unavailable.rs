@@ -5,6 +5,7 @@ use std::fmt;
 /// Why CUPTI cannot be used.
 #[allow(missing_docs)] // the fields are what the sentences of `Display` name
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unavailable {
     /// The CUDA driver is missing or lacks functions: what was said of it.
     Driver(String),
@@ -77,6 +78,8 @@ impl fmt::Display for Unavailable {
         }
     }
 }
+
+impl std::error::Error for Unavailable {}
 
 /// `13.0` for 13000.
 pub(super) fn cuda_version(version: i32) -> String {

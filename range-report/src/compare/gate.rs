@@ -26,25 +26,25 @@ pub enum Basis {
 
 /// What counts as a regression.
 ///
-/// A range of a run is one if it took longer than in the first run by more than `threshold`, by at least `least_ns`,
+/// A range of a run is one if it took longer than in the first run by more than `threshold_percent`, by at least `least_ns`,
 /// and if it has at least `least_instances` in both. A range that the first run does not have is none: there is nothing
 /// to compare it with (its time is in the ranges around it, and [`Comparison::added`] lists it).
 ///
 /// ```
 /// use range_report::{Basis, Comparison, Gate, Summary};
 ///
-/// let mut gate = Gate::new(0.05);
+/// let mut gate = Gate::new(5.0);
 /// gate.basis = Basis::Average;
 /// gate.least_ns = 1_000_000;
 /// let (old, new) = (Summary::default(), Summary::default());
-/// assert!(Comparison::of(&[("old", &old), ("new", &new)]).check(&gate).is_empty());
+/// assert!(Comparison::of([("old", &old), ("new", &new)]).check(&gate).is_empty());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Gate {
-    /// How much longer is still well, as a part of the time in the first run: 0.1 is 10 %. What is negative or no
-    /// number counts as 0.
-    pub threshold: f64,
+    /// How many percent longer than in the first run is still allowed. A negative value, and what is no number, counts
+    /// as 0.
+    pub threshold_percent: f64,
     /// What is judged. Default: the total.
     pub basis: Basis,
     /// The least growth of the total, in nanoseconds; where the average is judged, of the average times the instances.
@@ -57,8 +57,8 @@ pub struct Gate {
 impl Gate {
     /// A gate with this threshold, and otherwise the defaults.
     #[must_use]
-    pub const fn new(threshold: f64) -> Self {
-        Self { threshold, basis: Basis::Total, least_ns: LEAST_NS, least_instances: 1 }
+    pub const fn new(threshold_percent: f64) -> Self {
+        Self { threshold_percent, basis: Basis::Total, least_ns: LEAST_NS, least_instances: 1 }
     }
 
     /// By how much a range grew, in nanoseconds, itself (if that is known), and as a ratio, if that is too much.
@@ -73,7 +73,7 @@ impl Gate {
         };
         let expected = as_many(old.total_ns);
         let grown = now.total_ns as f64 - expected;
-        let bound = expected * self.threshold.max(0.0); // the maximum of no number and 0 is 0
+        let bound = expected * (self.threshold_percent.max(0.0) / 100.0); // the maximum of no number and 0 is 0
         let too_much = grown > bound && grown >= self.least_ns.max(1) as f64;
         let own = base.self_ns.zip(new.self_ns).map(|(old, now)| (now as f64 - as_many(old)) as i64);
         too_much.then_some((grown as u64, own, now.total_ns as f64 / expected))
@@ -206,8 +206,8 @@ impl Comparison {
     /// let mut new = Summary::default();
     /// let times = Times { instances: 1, total_ns: 7_000_000, ..Times::default() };
     /// new.ranges.push(RangeStats { domain: None, name: "decode".to_owned(), style: RangeStyle::PushPop, times });
-    /// let comparison = Comparison::of(&[("old", &old), ("new", &new)]);
-    /// assert!(comparison.regressions(0.1).is_empty());
+    /// let comparison = Comparison::of([("old", &old), ("new", &new)]);
+    /// assert!(comparison.regressions(10.0).is_empty());
     /// assert_eq!(comparison.added(100_000)[0].to_string(), "new: decode took 7.000 ms, and is not in old");
     /// ```
     #[must_use]
@@ -235,12 +235,12 @@ impl Comparison {
         added
     }
 
-    /// What became slower by more than `threshold` (0.1 is 10 %), with the defaults of [`Gate`]: totals are compared,
+    /// What became slower by more than `threshold_percent`, with the defaults of [`Gate`]: totals are compared,
     /// and differences below 0.1 ms do not count. Ranges that the first run does not have are in [`added`](Self::added)
     /// alone. In the order of [`check`](Self::check).
     #[must_use]
-    pub fn regressions(&self, threshold: f64) -> Vec<Regression> {
-        self.check(&Gate::new(threshold))
+    pub fn regressions(&self, threshold_percent: f64) -> Vec<Regression> {
+        self.check(&Gate::new(threshold_percent))
     }
 
     /// What became slower by more than the gate allows, in any run. The cause comes first: ranges whose own time grew

@@ -32,7 +32,7 @@ use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
 ///
 /// let cuda = run(&[("Load Module", 3_498_803_745), ("Module running", 7_365_201)]);
 /// let sycl = run(&[("Load Module", 875_001_997), ("Module running", 23_833_423_995)]);
-/// let comparison = Comparison::of(&[("cuda", &cuda), ("sycl", &sycl)]);
+/// let comparison = Comparison::of([("cuda", &cuda), ("sycl", &sycl)]);
 /// assert_eq!(comparison.ranges[0].name, "Module running"); // the largest difference first
 ///
 /// let mut text = Vec::new();
@@ -54,7 +54,7 @@ use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
 /// "
 /// );
 ///
-/// let regressions = comparison.regressions(0.10);
+/// let regressions = comparison.regressions(10.0);
 /// assert_eq!(regressions.len(), 1);
 /// assert_eq!(regressions[0].to_string(), "sycl: Module running took 23.83 s, 7.365 ms in cuda (x3236)");
 /// # Ok::<(), std::io::Error>(())
@@ -95,9 +95,8 @@ pub struct ComparedRange {
 pub struct InRun {
     /// Its durations.
     pub times: Times,
-    /// Its part in the sum over all ranges of this run, from 0 to 1, as the report has it: nested ranges count
-    /// inclusively.
-    pub share: f64,
+    /// Its part of the sum over all ranges of this run, as the report has it: nested ranges count inclusively.
+    pub percent: f64,
     /// Its total by that of the first run; `None` where the first run has no such range, or spent no time in it.
     pub ratio: Option<f64>,
     /// Its total without the ranges directly above it on the same thread, as the tree has it: where the time itself was
@@ -171,25 +170,40 @@ fn own_times(summary: &Summary) -> BTreeMap<String, u64> {
 }
 
 impl Comparison {
-    /// Puts these runs side by side, each with the name that it is to have.
+    /// Compares two runs, which are called "base" and "new".
+    ///
+    /// ```
+    /// use range_report::{Comparison, Summary};
+    ///
+    /// let (old, new) = (Summary::default(), Summary::default());
+    /// assert_eq!(Comparison::new(&old, &new).runs, ["base", "new"]);
+    /// ```
+    #[must_use]
+    pub fn new(base: &Summary, new: &Summary) -> Self {
+        Self::of([("base", base), ("new", new)])
+    }
+
+    /// Compares any number of runs with the first, each under the name given.
     ///
     /// Ranges are the same if their label and style are. Ranges without an instance do not count.
     #[must_use]
-    pub fn of(runs: &[(&str, &Summary)]) -> Self {
+    pub fn of<'a, N: Into<String>>(runs: impl IntoIterator<Item = (N, &'a Summary)>) -> Self {
+        let (names, runs): (Vec<String>, Vec<&Summary>) =
+            runs.into_iter().map(|(name, summary)| (name.into(), summary)).unzip();
         let mut rows: BTreeMap<(String, RangeStyle), ComparedRange> = BTreeMap::new();
-        for (number, (_, summary)) in runs.iter().enumerate() {
+        for (number, summary) in runs.iter().enumerate() {
             let ran = || summary.ranges.iter().filter(|range| range.times.instances > 0);
             let own = own_times(summary);
             let whole: f64 = ran().map(|range| range.times.total_ns as f64).sum();
             for range in ran() {
                 let row = rows.entry((range.label(), range.style)).or_insert_with(|| nowhere(range, runs.len()));
-                let share = if whole > 0.0 { range.times.total_ns as f64 / whole } else { 0.0 };
+                let percent = if whole > 0.0 { 100.0 * (range.times.total_ns as f64 / whole) } else { 0.0 };
                 let self_ns = match range.style {
                     RangeStyle::PushPop => own.get(&range.label()).copied(),
                     RangeStyle::StartEnd => None,
                 };
                 if let Some(place) = row.in_runs.get_mut(number) {
-                    *place = Some(InRun { times: range.times.clone(), share, ratio: None, self_ns });
+                    *place = Some(InRun { times: range.times.clone(), percent, ratio: None, self_ns });
                 }
             }
         }
@@ -199,11 +213,7 @@ impl Comparison {
             let totals = range.in_runs.iter().flatten().map(|run| run.times.total_ns);
             (Reverse(range.largest_difference_ns()), Reverse(totals.max()))
         });
-        Self {
-            runs: runs.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            processes: runs.iter().map(|(_, summary)| summary.process.clone()).collect(),
-            ranges,
-        }
+        Self { runs: names, processes: runs.iter().map(|summary| summary.process.clone()).collect(), ranges }
     }
 }
 

@@ -7,41 +7,61 @@ use crate::report::{self, Report, Table};
 #[cfg(feature = "csv")]
 use crate::{Comparison, MergedSummary, MergedTable};
 
-/// Writes the table of a report as comma-separated values.
-///
-/// A table that imitates one of `nsys stats` is what `nsys stats --format csv --output FILE` writes, byte for byte:
-/// headers with their units, times as integers, one decimal where there is one in the report; a value stands between
-/// quotation marks only if there is a comma in it, and nothing is doubled or escaped. So a name with a quotation mark
-/// and a comma, or with a line feed, breaks a line here as it does there: where names may hold such, take JSON, or
-/// `CsvFlavor::Rfc4180` (feature `csv`). What is not known (`-` in the report) is empty.
-///
-/// [`Report::Tree`] has a row a node, with its depth; the stream times of [`Report::Ranges`] are a table of their own:
-/// [`stream_csv`].
-///
-/// ```
-/// use range_report::{RangeStats, RangeStyle, Report, Summary, Times, export};
-///
-/// let mut summary = Summary::default();
-/// let times = Times { instances: 2, total_ns: 9_000, min_ns: 4_000, max_ns: 5_000, median_ns: Some(4_500.0), ..Times::default() };
-/// let (name, style) = ("load, parse".to_owned(), RangeStyle::PushPop);
-/// summary.ranges = vec![RangeStats { domain: None, name, style, times }];
-/// let mut text = Vec::new();
-/// export::csv(&summary, Report::Ranges, &mut text)?;
-/// assert_eq!(
-///     String::from_utf8_lossy(&text),
-///     "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range\n\
-///      100.0,9000,2,4500.0,4500.0,4000,5000,0.0,\"load, parse\"\n"
-/// );
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`,
-/// `Hot`); of the kind [`NotFound`](io::ErrorKind::NotFound) for one of the GPU's work where none was recorded, as the
-/// tool writes no such file either; and those of `out`.
-pub fn csv(summary: &Summary, report: Report, out: &mut impl io::Write) -> io::Result<()> {
-    out.write_all(table_of(summary, report)?.csv().as_bytes())
+impl Summary {
+    /// Writes the table of a report as comma-separated values.
+    ///
+    /// A table that imitates one of `nsys stats` is what `nsys stats --format csv --output FILE` writes, byte for byte:
+    /// headers with their units, times as integers, one decimal where there is one in the report; a value stands
+    /// between quotation marks only if there is a comma in it, and nothing is doubled or escaped. So a name with a
+    /// quotation mark and a comma, or with a line feed, breaks a line here as it does there: where names may hold such,
+    /// take JSON, or `CsvFlavor::Rfc4180` (feature `csv`). What is not known (`-` in the report) is empty.
+    ///
+    /// [`Report::Tree`] has a row a node, with its depth; the stream times of [`Report::Ranges`] are a table of their
+    /// own: [`Summary::write_stream_csv`].
+    ///
+    /// ```
+    /// use range_report::{RangeStats, RangeStyle, Report, Summary, Times};
+    ///
+    /// let mut summary = Summary::default();
+    /// let times = Times { instances: 2, total_ns: 9_000, min_ns: 4_000, max_ns: 5_000, median_ns: Some(4_500.0), ..Times::default() };
+    /// let (name, style) = ("load, parse".to_owned(), RangeStyle::PushPop);
+    /// summary.ranges = vec![RangeStats { domain: None, name, style, times }];
+    /// let mut text = Vec::new();
+    /// summary.write_csv(Report::Ranges, &mut text)?;
+    /// assert_eq!(
+    ///     String::from_utf8_lossy(&text),
+    ///     "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range\n\
+    ///      100.0,9000,2,4500.0,4500.0,4000,5000,0.0,\"load, parse\"\n"
+    /// );
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`,
+    /// `Hot`); of the kind [`NotFound`](io::ErrorKind::NotFound) for one of the GPU's work where none was recorded, as
+    /// the tool writes no such file either; and those of `out`.
+    pub fn write_csv(&self, report: Report, mut out: impl io::Write) -> io::Result<()> {
+        out.write_all(table_of(self, report)?.csv().as_bytes())
+    }
+
+    /// Writes the stream times, which [`Report::Ranges`] prints as a second table, as comma-separated values.
+    ///
+    /// A row in which nothing was enqueued has empty figures: what was read there is no more than a bound.
+    ///
+    /// ```
+    /// let mut text = Vec::new();
+    /// range_report::Summary::default().write_stream_csv(&mut text)?;
+    /// assert!(text.ends_with(b"StdDev (ns),Range,Stream\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_stream_csv(&self, mut out: impl io::Write) -> io::Result<()> {
+        out.write_all(report::stream_table(self).csv().as_bytes())
+    }
 }
 
 fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
@@ -52,36 +72,18 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
     }
 }
 
-/// Writes the stream times, which [`Report::Ranges`] prints as a second table, as comma-separated values.
-///
-/// A row in which nothing was enqueued has empty figures: what was read there is no more than a bound.
-///
-/// ```
-/// let mut text = Vec::new();
-/// range_report::export::stream_csv(&range_report::Summary::default(), &mut text)?;
-/// assert!(text.ends_with(b"StdDev (ns),Range,Stream\n"));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn stream_csv(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
-    out.write_all(report::stream_table(summary).csv().as_bytes())
-}
-
 /// How comma-separated values are quoted, and how their lines end: for programs that read them. The values are the
 /// same.
 ///
 /// ```
-/// use range_report::export::{self, CsvFlavor};
+/// use range_report::export::CsvFlavor;
 /// use range_report::{CategoryStats, Report, Summary, Times};
 ///
 /// let mut summary = Summary::default();
 /// let times = Times { instances: 1, total_ns: 9_000, min_ns: 9_000, max_ns: 9_000, ..Times::default() };
 /// summary.categories = vec![CategoryStats { category: "in, \"out\"".to_owned(), times }];
 /// let mut text = Vec::new();
-/// CsvFlavor::Rfc4180.report(&summary, Report::Categories, &mut text)?;
+/// CsvFlavor::Rfc4180.write_report(&summary, Report::Categories, &mut text)?;
 /// assert!(text.ends_with(b",0.0,\"in, \"\"out\"\"\"\r\n"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -89,8 +91,9 @@ pub fn stream_csv(summary: &Summary, out: &mut impl io::Write) -> io::Result<()>
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CsvFlavor {
-    /// As `nsys stats --format csv` writes them, and as [`csv()`], [`stream_csv`], [`MergedSummary::csv_of`] and
-    /// [`Comparison::csv`] do. Names with quotation marks or line feeds can break a line.
+    /// As `nsys stats --format csv` writes them, and as [`Summary::write_csv`], [`Summary::write_stream_csv`],
+    /// [`MergedSummary::write_csv`] and [`Comparison::csv`] do. Names with quotation marks or line feeds can break a
+    /// line.
     Nsight,
     /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between
     /// quotation marks, those in it are doubled, and lines end in CR LF. Spreadsheets and the libraries of every
@@ -100,30 +103,30 @@ pub enum CsvFlavor {
 
 #[cfg(feature = "csv")]
 impl CsvFlavor {
-    /// Writes the table of a report: [`csv()`].
+    /// Writes the table of a report: [`Summary::write_csv`].
     ///
     /// # Errors
     ///
-    /// Those of [`csv()`].
-    pub fn report(self, summary: &Summary, report: Report, out: &mut impl io::Write) -> io::Result<()> {
+    /// Those of [`Summary::write_csv`].
+    pub fn write_report(self, summary: &Summary, report: Report, out: impl io::Write) -> io::Result<()> {
         self.write(&table_of(summary, report)?, out)
     }
 
-    /// Writes the stream times: [`stream_csv`].
+    /// Writes the stream times: [`Summary::write_stream_csv`].
     ///
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn streams(self, summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn write_streams(self, summary: &Summary, out: impl io::Write) -> io::Result<()> {
         self.write(&report::stream_table(summary), out)
     }
 
-    /// Writes a table of several processes: [`MergedSummary::csv_of`].
+    /// Writes a table of several processes: [`MergedSummary::write_csv`].
     ///
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn merged(self, merged: &MergedSummary, table: MergedTable, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn write_merged(self, merged: &MergedSummary, table: MergedTable, out: impl io::Write) -> io::Result<()> {
         self.write(&report::merged_table(merged, table), out)
     }
 
@@ -132,11 +135,11 @@ impl CsvFlavor {
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn comparison(self, comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn write_comparison(self, comparison: &Comparison, out: impl io::Write) -> io::Result<()> {
         self.write(&report::comparison_table(comparison), out)
     }
 
-    fn write(self, table: &Table, out: &mut impl io::Write) -> io::Result<()> {
+    fn write(self, table: &Table, mut out: impl io::Write) -> io::Result<()> {
         if self == Self::Nsight {
             return out.write_all(table.csv().as_bytes());
         }
@@ -169,7 +172,7 @@ mod tests {
 
     fn text(summary: &Summary, report: Report) -> String {
         let mut out = Vec::new();
-        csv(summary, report, &mut out).unwrap();
+        summary.write_csv(report, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -185,7 +188,7 @@ mod tests {
         };
         let stream_ranges = vec![row("near", 0, false), row("nothing", 1, true)];
         let mut out = Vec::new();
-        stream_csv(&Summary { stream_ranges, ..Summary::default() }, &mut out).unwrap();
+        Summary { stream_ranges, ..Summary::default() }.write_stream_csv(&mut out).unwrap();
         let expected = "\
 Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range,Stream
 100.0,1000,1,1000.0,1000.0,1000,1000,0.0,near,GPU 0 #1
@@ -218,7 +221,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Stream Total (ns),Stream Se
         for report in [Report::Ranges, Report::Categories, Report::Tree] {
             assert_eq!(text(&Summary::default(), report).lines().count(), 1, "{report}");
         }
-        let error = csv(&summary, Report::Torch, &mut Vec::new()).unwrap_err();
+        let error = summary.write_csv(Report::Torch, Vec::new()).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string().as_str()),
             (io::ErrorKind::Unsupported, "the report `torch` is not one table")
@@ -243,7 +246,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Stream Total (ns),Stream Se
         summary.categories.drain(..1);
         summary.categories.truncate(5);
         summary.categories.iter_mut().for_each(|row| row.times = times(100, true));
-        CsvFlavor::Rfc4180.report(&summary, Report::Categories, &mut out).unwrap();
+        CsvFlavor::Rfc4180.write_report(&summary, Report::Categories, &mut out).unwrap();
         let lines = ["\"\"\"\"", "\"CR\r\nLF\"", "\"a, b\"", "\"line\nfeed\"", "\"say \"\"go\"\"\""];
         let lines: String = lines.map(|name| format!("20.0,100,1,100.0,100.0,100,100,0.0,{name}\r\n")).concat();
         let header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Category\r\n";
@@ -273,22 +276,25 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Stream Total (ns),Stream Se
         let (stream_ranges, ranges) =
             (summary.categories.iter().map(stream).collect(), summary.categories.iter().map(range).collect());
         let summary = Summary { tree: tree.collect(), stream_ranges, ranges, ..summary };
-        let comparison = Comparison::of(&[("old, \"1\"", &summary), ("new", &summary)]);
+        let comparison = Comparison::of([("old, \"1\"", &summary), ("new", &summary)]);
         let merged = Summary::merge([summary.clone(), summary.clone()]);
         let tables = [
             (
                 table_of(&summary, Report::Categories).unwrap(),
-                written(|out| CsvFlavor::Rfc4180.report(&summary, Report::Categories, out)),
+                written(|out| CsvFlavor::Rfc4180.write_report(&summary, Report::Categories, out)),
             ),
             (
                 table_of(&summary, Report::Tree).unwrap(),
-                written(|out| CsvFlavor::Rfc4180.report(&summary, Report::Tree, out)),
+                written(|out| CsvFlavor::Rfc4180.write_report(&summary, Report::Tree, out)),
             ),
-            (report::stream_table(&summary), written(|out| CsvFlavor::Rfc4180.streams(&summary, out))),
-            (report::comparison_table(&comparison), written(|out| CsvFlavor::Rfc4180.comparison(&comparison, out))),
+            (report::stream_table(&summary), written(|out| CsvFlavor::Rfc4180.write_streams(&summary, out))),
+            (
+                report::comparison_table(&comparison),
+                written(|out| CsvFlavor::Rfc4180.write_comparison(&comparison, out)),
+            ),
             (
                 report::merged_table(&merged, MergedTable::StreamTimes),
-                written(|out| CsvFlavor::Rfc4180.merged(&merged, MergedTable::StreamTimes, out)),
+                written(|out| CsvFlavor::Rfc4180.write_merged(&merged, MergedTable::StreamTimes, out)),
             ),
         ];
         for (table, text) in tables {
@@ -296,7 +302,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Stream Total (ns),Stream Se
             let read: Vec<Vec<String>> = reader.deserialize().map(|record| record.unwrap()).collect();
             assert_eq!(read, table.records().collect::<Vec<_>>(), "{text}");
         }
-        let nsight = written(|out| CsvFlavor::Nsight.report(&summary, Report::Categories, out));
+        let nsight = written(|out| CsvFlavor::Nsight.write_report(&summary, Report::Categories, out));
         assert_eq!(nsight, super::tests::text(&summary, Report::Categories));
     }
 

@@ -23,104 +23,107 @@ const NOTHING: &str = r#"<?xml version="1.0" standalone="no"?>
 </svg>
 "#;
 
-/// Writes the phase tree as folded stacks: a line for each phase that spent time itself, `phase;phase;phase
-/// NANOSECONDS`, sorted. `inferno-flamegraph`, `flamegraph.pl`, speedscope and others read it.
-///
-/// The number is the phase's own time in nanoseconds (`self_ns`), so that all of them add up to the covered time of all
-/// threads. In a name, what would end or split a line is made safe: `;` becomes `,`, control characters are escaped,
-/// blanks around the name are left out, and where its last word is a number, the blank before it becomes `_` (readers
-/// would take it for a count). A phase without a name is `None`.
-///
-/// ```
-/// use range_report::{Summary, TreeNode, export};
-///
-/// let mut summary = Summary::default();
-/// let load = TreeNode { name: "Load Module".to_owned(), self_ns: 250, ..TreeNode::default() };
-/// summary.tree = vec![TreeNode { name: "main".to_owned(), self_ns: 40, children: vec![load], ..TreeNode::default() }];
-/// let mut text = Vec::new();
-/// export::folded(&summary, &mut text)?;
-/// assert_eq!(String::from_utf8_lossy(&text), "main 40\nmain;Load Module 250\n");
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn folded(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
-    out.write_all(lines(&summary.tree, |node| node.self_ns, []).as_bytes())
-}
-
-/// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly in
-/// it.
-///
-/// Operations launched outside of any span, and those whose launch is not known, have lines of their own. Phases whose
-/// work overlaps on the GPU each have their whole time, so all lines together may be more than the GPU was busy.
-/// Nothing is written where CUPTI recorded nothing.
-///
-/// ```
-/// use range_report::{NodeWork, Summary, TreeNode, export};
-///
-/// let mut work = NodeWork::default();
-/// work.own.busy_ns = 900;
-/// let mut summary = Summary::default();
-/// summary.gpu = Some(Default::default());
-/// summary.tree = vec![TreeNode { name: "conv".to_owned(), self_ns: 7, gpu: Some(work), ..TreeNode::default() }];
-/// let mut text = Vec::new();
-/// export::folded_gpu(&summary, &mut text)?;
-/// assert_eq!(String::from_utf8_lossy(&text), "conv 900\n");
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn folded_gpu(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
-    let Some(gpu) = &summary.gpu else { return Ok(()) };
-    let own = |node: &TreeNode| node.gpu.as_ref().map_or(0, |NodeWork { own, .. }| own.busy_ns);
-    let beside = [(OUTSIDE, gpu.outside.busy_ns), (UNMATCHED, gpu.unmatched.busy_ns)];
-    out.write_all(lines(&summary.tree, own, beside).as_bytes())
-}
-
-/// Writes the phase tree as a flame graph: an SVG that a browser opens, to be searched and zoomed with the mouse.
-///
-/// The widths are those of [`folded`]. Where no phase spent any time, as right after a reset, the picture says so. It
-/// is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the licence of this crate: a program that
-/// enables the feature `flamegraph` and is handed on must say where inferno's source is.
-///
-/// ```
-/// use range_report::{Summary, TreeNode, export};
-///
-/// let mut summary = Summary::default();
-/// summary.tree = vec![TreeNode { name: "Load Module".to_owned(), self_ns: 40, ..TreeNode::default() }];
-/// let mut svg = Vec::new();
-/// export::flamegraph(&summary, &mut svg)?;
-/// assert!(String::from_utf8_lossy(&svg).contains("<title>Load Module (40 ns, 100.00%)</title>"));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`; and where all phases together took more than 292 years.
-#[cfg(feature = "flamegraph")]
-pub fn flamegraph(summary: &Summary, out: &mut impl io::Write) -> io::Result<()> {
-    let stacks = lines(&summary.tree, |node| node.self_ns, []);
-    if stacks.is_empty() {
-        return out.write_all(NOTHING.as_bytes()); // inferno writes that its input is wrong, and fails
+impl Summary {
+    /// Writes the phase tree as folded stacks: a line for each phase that spent time itself, `phase;phase;phase
+    /// NANOSECONDS`, sorted. `inferno-flamegraph`, `flamegraph.pl`, speedscope and others read it.
+    ///
+    /// The number is the phase's own time in nanoseconds (`self_ns`), so that all of them add up to the covered time of
+    /// all threads. In a name, what would end or split a line is made safe: `;` becomes `,`, control characters are
+    /// escaped, blanks around the name are left out, and where its last word is a number, the blank before it becomes
+    /// `_` (readers would take it for a count). A phase without a name is `None`.
+    ///
+    /// ```
+    /// use range_report::{Summary, TreeNode};
+    ///
+    /// let mut summary = Summary::default();
+    /// let load = TreeNode { name: "Load Module".to_owned(), self_ns: 250, ..TreeNode::default() };
+    /// summary.tree = vec![TreeNode { name: "main".to_owned(), self_ns: 40, children: vec![load], ..TreeNode::default() }];
+    /// let mut text = Vec::new();
+    /// summary.write_folded(&mut text)?;
+    /// assert_eq!(String::from_utf8_lossy(&text), "main 40\nmain;Load Module 250\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_folded(&self, mut out: impl io::Write) -> io::Result<()> {
+        out.write_all(lines(&self.tree, |node| node.self_ns, []).as_bytes())
     }
-    // inferno adds without looking.
-    let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
-    if covered.map(u128::from).sum::<u128>() > i64::MAX as u128 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the times are too long to be drawn"));
+
+    /// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly
+    /// in it.
+    ///
+    /// Operations launched outside of any span, and those whose launch is not known, have lines of their own. Phases
+    /// whose work overlaps on the GPU each have their whole time, so all lines together may be more than the GPU was
+    /// busy. Nothing is written where CUPTI recorded nothing.
+    ///
+    /// ```
+    /// use range_report::{NodeWork, Summary, TreeNode};
+    ///
+    /// let mut work = NodeWork::default();
+    /// work.own.busy_ns = 900;
+    /// let mut summary = Summary::default();
+    /// summary.gpu = Some(Default::default());
+    /// summary.tree = vec![TreeNode { name: "conv".to_owned(), self_ns: 7, gpu: Some(work), ..TreeNode::default() }];
+    /// let mut text = Vec::new();
+    /// summary.write_folded_gpu(&mut text)?;
+    /// assert_eq!(String::from_utf8_lossy(&text), "conv 900\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_folded_gpu(&self, mut out: impl io::Write) -> io::Result<()> {
+        let Some(gpu) = &self.gpu else { return Ok(()) };
+        let own = |node: &TreeNode| node.gpu.as_ref().map_or(0, |NodeWork { own, .. }| own.busy_ns);
+        let beside = [(OUTSIDE, gpu.outside.busy_ns), (UNMATCHED, gpu.unmatched.busy_ns)];
+        out.write_all(lines(&self.tree, own, beside).as_bytes())
     }
-    let mut options = inferno::flamegraph::Options::default();
-    options.title = "Time by phase".to_owned();
-    options.subtitle = subtitle(&summary.process);
-    options.count_name = "ns".to_owned();
-    options.name_type = "Phase:".to_owned();
-    options.deterministic = true;
-    let mut svg = Vec::new(); // inferno writes in small pieces
-    inferno::flamegraph::from_lines(&mut options, stacks.lines(), &mut svg)?;
-    out.write_all(&svg)
+
+    /// Writes the phase tree as a flame graph: an SVG that a browser opens, to be searched and zoomed with the mouse.
+    ///
+    /// The widths are those of [`write_folded`](Self::write_folded). Where no phase spent any time, as right after a
+    /// reset, the picture says so. It is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the
+    /// licence of this crate: a program that enables the feature `flamegraph` and is handed on must say where inferno's
+    /// source is.
+    ///
+    /// ```
+    /// use range_report::{Summary, TreeNode};
+    ///
+    /// let mut summary = Summary::default();
+    /// summary.tree = vec![TreeNode { name: "Load Module".to_owned(), self_ns: 40, ..TreeNode::default() }];
+    /// let mut svg = Vec::new();
+    /// summary.write_flamegraph(&mut svg)?;
+    /// assert!(String::from_utf8_lossy(&svg).contains("<title>Load Module (40 ns, 100.00%)</title>"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`; and where all phases together took more than 292 years.
+    #[cfg(feature = "flamegraph")]
+    pub fn write_flamegraph(&self, mut out: impl io::Write) -> io::Result<()> {
+        let stacks = lines(&self.tree, |node| node.self_ns, []);
+        if stacks.is_empty() {
+            return out.write_all(NOTHING.as_bytes()); // inferno writes that its input is wrong, and fails
+        }
+        // inferno adds without looking.
+        let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        if covered.map(u128::from).sum::<u128>() > i64::MAX as u128 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the times are too long to be drawn"));
+        }
+        let mut options = inferno::flamegraph::Options::default();
+        options.title = "Time by phase".to_owned();
+        options.subtitle = subtitle(&self.process);
+        options.count_name = "ns".to_owned();
+        options.name_type = "Phase:".to_owned();
+        options.deterministic = true;
+        let mut svg = Vec::new(); // inferno writes in small pieces
+        inferno::flamegraph::from_lines(&mut options, stacks.lines(), &mut svg)?;
+        out.write_all(&svg)
+    }
 }
 
 /// Which process it was; `None` where nothing is known of it.

@@ -42,7 +42,7 @@ impl Comparison {
     /// use range_report::{Comparison, Summary};
     ///
     /// let mut page = Vec::new();
-    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).html(&mut page)?;
+    /// Comparison::of([("old", &Summary::default()), ("new", &Summary::default())]).write_html(&mut page)?;
     /// assert!(String::from_utf8_lossy(&page).starts_with("<!doctype html>"));
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -50,7 +50,7 @@ impl Comparison {
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn html(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write_html(&self, out: impl Write) -> io::Result<()> {
         let nothing = Summary::default();
         let mut out = BufWriter::with_capacity(BUFFER, out);
         page::begin(&comparison::title(self), CUT_OFF, &mut out)?;
@@ -118,7 +118,7 @@ impl<W: Write + Send> Sink for HtmlSink<W> {
 
     fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
         let (comparison, why_not) = match self.baseline.take() {
-            Some((name, Ok(base))) => (Some(Comparison::of(&[(&name, &base), (THIS_RUN, summary)])), None),
+            Some((name, Ok(base))) => (Some(Comparison::of([(name.as_str(), &base), (THIS_RUN, summary)])), None),
             Some((_, Err(why))) => (None, Some(why)),
             None => (None, None),
         };

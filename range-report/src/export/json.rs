@@ -22,7 +22,7 @@ const TIMELINE: &str =
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// Reading or writing failed.
+    /// Reading or writing failed: the source says why.
     Io(io::Error),
     /// The text is no JSON, or it is cut off: what is wrong with it, and where.
     Syntax(String),
@@ -40,7 +40,7 @@ pub enum JsonError {
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => error.fmt(f),
+            Self::Io(_) => f.write_str("reading or writing failed"),
             Self::Syntax(what) => write!(f, "not JSON: {what}"),
             Self::NotASummary(what) => write!(f, "not a summary of tracing-gpu: {what}"),
             Self::Newer { found, newest } => write!(
@@ -56,6 +56,15 @@ impl std::error::Error for JsonError {
         match self {
             Self::Io(error) => Some(error),
             _ => None,
+        }
+    }
+}
+
+impl From<JsonError> for io::Error {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::Io(error) => error,
+            other => Self::other(other),
         }
     }
 }
@@ -112,15 +121,15 @@ fn of_array(text: &[u8], elements: &[u8]) -> JsonError {
 }
 
 /// Writes `fields` as one line of JSON, the name of the format before them.
-pub(crate) fn write(schema: &str, fields: &impl Serialize, out: &mut impl io::Write) -> Result<(), JsonError> {
+pub(crate) fn write(schema: &str, fields: &impl Serialize, mut out: impl io::Write) -> Result<(), JsonError> {
     let mut text = serde_json::to_vec(&Document { schema, fields }).map_err(JsonError::of)?;
     text.push(b'\n');
     out.write_all(&text).map_err(JsonError::Io)
 }
 
 impl Summary {
-    /// The JSON Schema (draft 2020-12) of what [`to_json`](Self::to_json) writes. Its text is also in the repository,
-    /// as `range-report/schema/summary.schema.json`.
+    /// The JSON Schema (draft 2020-12) of what [`write_json`](Self::write_json) writes. Its text is also in the
+    /// repository, as `range-report/schema/summary.schema.json`.
     pub const JSON_SCHEMA: &'static str = include_str!("../../schema/summary.schema.json");
 
     /// Writes the summary as one line of JSON.
@@ -135,40 +144,40 @@ impl Summary {
     /// use range_report::Summary;
     ///
     /// let mut text = Vec::new();
-    /// Summary::default().to_json(&mut text)?;
+    /// Summary::default().write_json(&mut text)?;
     /// assert!(text.starts_with(br#"{"schema":"tracing-gpu/1","process":{"pid":0,"#));
-    /// assert_eq!(Summary::from_json(&mut text.as_slice())?, Summary::default());
+    /// assert_eq!(Summary::read_json(text.as_slice())?, Summary::default());
     /// # Ok::<(), range_report::JsonError>(())
     /// ```
     ///
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), JsonError> {
+    pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
         write(&format!("{FORMAT}{VERSION}"), self, out)
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote, in this version of the crate or an older one. Fields that are not
-    /// known are passed over.
+    /// Reads what [`write_json`](Self::write_json) wrote, in this version of the crate or an older one. Fields that are
+    /// not known are passed over.
     ///
     /// ```
     /// use range_report::{JsonError, Summary};
     ///
-    /// let newer = Summary::from_json(&mut r#"{"schema": "tracing-gpu/7", "phases": {}}"#.as_bytes());
+    /// let newer = Summary::read_json(r#"{"schema": "tracing-gpu/7", "phases": {}}"#.as_bytes());
     /// let error = newer.unwrap_err();
     /// assert!(matches!(error, JsonError::Newer { found: 7, newest: 1, .. }));
     /// assert_eq!(
     ///     error.to_string(),
     ///     "written by a newer tracing-gpu, in version 7 of the format: this one reads up to version 1"
     /// );
-    /// let other = Summary::from_json(&mut r#"{"phases": {}}"#.as_bytes());
+    /// let other = Summary::read_json(r#"{"phases": {}}"#.as_bytes());
     /// assert_eq!(other.unwrap_err().to_string(), "not a summary of tracing-gpu: it has no `schema`");
     /// ```
     ///
     /// # Errors
     ///
     /// When the text is no JSON, no summary, or of a newer version; and those of `input`.
-    pub fn from_json(input: &mut impl io::Read) -> Result<Self, JsonError> {
+    pub fn read_json(mut input: impl io::Read) -> Result<Self, JsonError> {
         let mut text = Vec::new();
         input.read_to_end(&mut text).map_err(JsonError::Io)?;
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells put it there
@@ -196,7 +205,7 @@ impl MergedSummary {
     ///
     /// ```
     /// let mut text = Vec::new();
-    /// range_report::Summary::merge([]).to_json(&mut text)?;
+    /// range_report::Summary::merge([]).write_json(&mut text)?;
     /// assert!(text.starts_with(br#"{"schema":"tracing-gpu-merged/1","processes":[],"elapsed_ns":0,"ranges":[],"#));
     /// # Ok::<(), range_report::JsonError>(())
     /// ```
@@ -204,9 +213,8 @@ impl MergedSummary {
     /// # Errors
     ///
     /// Those of `out`.
-    #[cfg(feature = "json")]
-    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
-        crate::export::json::write("tracing-gpu-merged/1", self, out)
+    pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
+        write("tracing-gpu-merged/1", self, out)
     }
 }
 
@@ -217,7 +225,7 @@ impl Comparison {
     /// use range_report::{Comparison, Summary};
     ///
     /// let mut text = Vec::new();
-    /// Comparison::of(&[("old", &Summary::default())]).to_json(&mut text)?;
+    /// Comparison::of([("old", &Summary::default())]).write_json(&mut text)?;
     /// let text = String::from_utf8_lossy(&text);
     /// assert!(text.starts_with(r#"{"schema":"tracing-gpu-comparison/1","runs":["old"],"processes":[{"pid":0,"#));
     /// assert!(text.ends_with("\"ranges\":[]}\n"));
@@ -227,8 +235,7 @@ impl Comparison {
     /// # Errors
     ///
     /// Those of `out`.
-    #[cfg(feature = "json")]
-    pub fn to_json(&self, out: &mut impl io::Write) -> Result<(), crate::JsonError> {
-        crate::export::json::write("tracing-gpu-comparison/1", self, out)
+    pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
+        write("tracing-gpu-comparison/1", self, out)
     }
 }

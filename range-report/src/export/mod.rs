@@ -1,16 +1,16 @@
 //! Files made from a [`Summary`](crate::Summary), for other programs: comma-separated values, folded stacks, flame
-//! graphs. (JSON is `Summary::to_json`.)
+//! graphs. (JSON is `Summary::write_json`.)
 //!
 //! All of it takes data and a writer, and knows no file. The profiler of the crate `tracing-gpu` writes files at the
 //! end of a run when it is told to: `ProfilerBuilder::json`, `ProfilerBuilder::folded`, `ProfilerBuilder::flamegraph`.
 //!
 //! ```
-//! use range_report::{Report, Summary, export};
+//! use range_report::{Report, Summary};
 //!
 //! let summary = Summary::default(); // of `Profiler::summary`, or read from a file
 //! let (mut table, mut stacks) = (Vec::new(), Vec::new());
-//! export::csv(&summary, Report::Tree, &mut table)?;
-//! export::folded(&summary, &mut stacks)?;
+//! summary.write_csv(Report::Tree, &mut table)?;
+//! summary.write_folded(&mut stacks)?;
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -28,10 +28,6 @@ pub(crate) mod sqlite;
 pub use chrome::{Chrome, is_compressed};
 #[cfg(feature = "csv")]
 pub use csv::CsvFlavor;
-pub use csv::{csv, stream_csv};
-#[cfg(feature = "flamegraph")]
-pub use folded::flamegraph;
-pub use folded::{folded, folded_gpu};
 #[cfg(feature = "html")]
 pub use html::{HtmlSink, Limits as HtmlLimits};
 #[cfg(feature = "sqlite")]

@@ -35,17 +35,18 @@ impl Comparison {
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn render(&self, options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn render(&self, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(comparison(self, options).as_bytes())
     }
 
-    /// Writes it as comma-separated values, a row a range and run, quoted as [`export::csv`](crate::export::csv) does.
+    /// Writes it as comma-separated values, a row a range and run, quoted as
+    /// [`Summary::write_csv`](crate::Summary::write_csv) does.
     ///
     /// ```
     /// use range_report::{Comparison, Summary};
     ///
     /// let mut text = Vec::new();
-    /// Comparison::of(&[("old", &Summary::default()), ("new", &Summary::default())]).csv(&mut text)?;
+    /// Comparison::of([("old", &Summary::default()), ("new", &Summary::default())]).write_csv(&mut text)?;
     /// assert_eq!(
     ///     String::from_utf8_lossy(&text),
     ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range\n"
@@ -56,7 +57,7 @@ impl Comparison {
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn csv(&self, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn write_csv(&self, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(comparison_table(self).csv().as_bytes())
     }
 }

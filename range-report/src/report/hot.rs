@@ -1,7 +1,7 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
-use super::options::HOT_SHARE;
+use super::options::HOT_PERCENT;
 use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
 use crate::text::number::{human, human_inline, integer, percent};
@@ -13,8 +13,9 @@ const MIN_NAME: usize = 20;
 
 /// `Hot`: one list of operations, one of calls.
 pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
-    let share = if options.hot_share.is_nan() { HOT_SHARE } else { options.hot_share.clamp(0.0, 1.0) };
-    let percentage = (share * 1_000.0).round() / 10.0; // 99.5 %, and 90 % rather than 90.0 %
+    let percent = if options.hot_percent.is_nan() { HOT_PERCENT } else { options.hot_percent.clamp(0.0, 100.0) };
+    let share = percent / 100.0;
+    let percentage = (percent * 10.0).round() / 10.0; // 99.5 %, and 90 % rather than 90.0 %
     let title = match options.style {
         TableStyle::Current => format!(" ** Hot Spots, {percentage} % of the Time (hot):"),
         TableStyle::Legacy => format!("Hot Spots, {percentage} % of the Time:"),

@@ -17,7 +17,7 @@ use crate::text::number::{average, integer, percent};
 use crate::{MergedSummary, RankTotals, Summary};
 use rows::{Rows, Unit};
 
-/// A table of a [`MergedSummary`], for [`csv_of`](MergedSummary::csv_of).
+/// A table of a [`MergedSummary`], for [`write_csv`](MergedSummary::write_csv).
 ///
 /// ```
 /// use range_report::{MergedTable, Summary};
@@ -25,7 +25,7 @@ use rows::{Rows, Unit};
 /// let merged = Summary::merge([]);
 /// for table in MergedTable::ALL {
 ///     let mut text = Vec::new();
-///     merged.csv_of(*table, &mut text)?;
+///     merged.write_csv(*table, &mut text)?;
 ///     assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), 1, "{table:?} has its headers and no row");
 /// }
 /// # Ok::<(), std::io::Error>(())
@@ -85,8 +85,8 @@ const PRINTED: [(MergedTable, &str); 7] = [
 impl MergedSummary {
     /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies,
     /// categories. Each has totals over all processes, the least, average and longest total of a process, and which
-    /// process that is. Then the phase tree with its totals (that of each process is in [`csv_of`](Self::csv_of)), and
-    /// what was lost.
+    /// process that is. Then the phase tree with its totals (that of each process is in
+    /// [`write_csv`](Self::write_csv)), and what was lost.
     ///
     /// Where the figures do not fit into the width, there are fewer of them, in units for people.
     ///
@@ -102,34 +102,18 @@ impl MergedSummary {
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn render(&self, options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn render(&self, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(merged(self, options).as_bytes())
     }
 
-    /// Writes the table of ranges as comma-separated values, quoted as [`export::csv`](crate::export::csv) does.
-    ///
-    /// ```
-    /// let mut text = Vec::new();
-    /// range_report::Summary::merge([]).csv(&mut text)?;
-    /// assert!(text.ends_with(b",Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Range\n"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn csv(&self, out: &mut impl io::Write) -> io::Result<()> {
-        self.csv_of(MergedTable::Ranges, out)
-    }
-
-    /// Writes one table as comma-separated values, quoted as [`export::csv`](crate::export::csv) does. A table in which
+    /// Writes one table as comma-separated values, quoted as [`Summary::write_csv`] does. A table in which
     /// there is nothing has its headers only.
     ///
     /// ```
     /// use range_report::{MergedTable, Summary};
     ///
     /// let mut text = Vec::new();
-    /// Summary::merge([]).csv_of(MergedTable::Kernels, &mut text)?;
+    /// Summary::merge([]).write_csv(MergedTable::Kernels, &mut text)?;
     /// assert!(text.starts_with(b"Time (%),Total Time (ns),Instances,Ranks,"));
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -137,7 +121,7 @@ impl MergedSummary {
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn csv_of(&self, table: MergedTable, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn write_csv(&self, table: MergedTable, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(merged_table(self, table).csv().as_bytes())
     }
 }

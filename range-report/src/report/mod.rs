@@ -6,11 +6,11 @@
 //! [`RenderOptions::raw_names`]).
 //!
 //! ```
-//! use range_report::{RenderOptions, Report, Summary, report};
+//! use range_report::{RenderOptions, Report, Summary};
 //!
 //! let summary = Summary::default();
 //! let mut text = Vec::new();
-//! report::render(&summary, &[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
+//! summary.render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
 //! assert!(String::from_utf8_lossy(&text).contains("NVTX Push/Pop Range Summary"));
 //! # Ok::<(), std::io::Error>(())
 //! ```
@@ -112,7 +112,7 @@ pub enum Report {
     /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
     /// The kernels and copies that together make nine tenths of all GPU time, and the API calls that make as much of
-    /// theirs; see [`RenderOptions::hot_share`]. Needs CUPTI.
+    /// theirs; see [`RenderOptions::hot_percent`]. Needs CUPTI.
     Hot,
 }
 
@@ -171,7 +171,7 @@ struct Row {
     name: &'static str,
     needs: Needs,
     text: MakeText,
-    /// For `export::csv`; `None` for a report that is not one table.
+    /// For [`Summary::write_csv`]; `None` for a report that is not one table.
     table: Option<MakeTable>,
 }
 
@@ -222,7 +222,7 @@ impl FromStr for Report {
             .iter()
             .copied()
             .find(|report| report.name() == name)
-            .ok_or_else(|| UnknownName::new("report", name, Self::ALL.iter().map(|report| report.name())))
+            .ok_or_else(|| UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()))))
     }
 }
 
@@ -259,6 +259,12 @@ impl TableStyle {
     }
 }
 
+impl fmt::Display for TableStyle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 impl FromStr for TableStyle {
     type Err = UnknownName;
 
@@ -266,11 +272,11 @@ impl FromStr for TableStyle {
         let all = [Self::Current, Self::Legacy];
         all.into_iter()
             .find(|style| style.name() == name)
-            .ok_or_else(|| UnknownName::new("table style", name, all.into_iter().map(Self::name)))
+            .ok_or_else(|| UnknownName::new("table style", name, &one_of(all.into_iter().map(Self::name))))
     }
 }
 
-/// A name that stands for nothing; its text says what does.
+/// A word that is no setting; its text says which are.
 ///
 /// ```
 /// let error = "old".parse::<range_report::TableStyle>().unwrap_err();
@@ -284,12 +290,24 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    fn new(kind: &'static str, name: &str, expected: impl Iterator<Item = &'static str>) -> Self {
-        let mut names: Vec<&str> = expected.collect();
-        let last = names.pop().unwrap_or_default();
-        let expected = if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) };
-        Self { kind, name: name.to_owned(), expected }
+    /// The error of a parser of `kind` that was given `name`.
+    #[must_use]
+    pub fn new(kind: &'static str, name: &str, expected: &str) -> Self {
+        Self { kind, name: name.to_owned(), expected: expected.to_owned() }
     }
+
+    /// What is allowed: `current or legacy`.
+    #[must_use]
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+}
+
+/// `a, b or c`.
+fn one_of(names: impl Iterator<Item = &'static str>) -> String {
+    let mut names: Vec<&str> = names.collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) }
 }
 
 impl fmt::Display for UnknownName {
@@ -300,83 +318,55 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// Prints `reports` in the order given, then what was lost and what needs explaining, if anything was or does. Why
-/// there is nothing is said once, under the titles of all reports that lack the same.
-///
-/// The text is written with a single call, so that threads which write to the same place do not cut through it.
-///
-/// ```
-/// use range_report::{RenderOptions, Report, Summary, report};
-///
-/// let mut summary = Summary::default();
-/// summary.losses.stray_exits = 2;
-/// let mut text = Vec::new();
-/// report::render(&summary, &[Report::Ranges], &RenderOptions::default(), &mut text)?;
-/// let text = String::from_utf8_lossy(&text);
-/// assert!(text.contains("No range was recorded."));
-/// assert!(text.contains("2 exits"));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn render(
-    summary: &Summary,
-    reports: &[Report],
-    options: &RenderOptions,
-    out: &mut impl io::Write,
-) -> io::Result<()> {
-    let because = summary.empty_because.as_deref();
-    let mut text = joined(reports.iter().map(|report| (report.row().text)(summary, options)), because, options);
-    text += &footer::footer(summary, reports, options);
-    out.write_all(text.as_bytes())
-}
-
 impl Summary {
-    /// Prints these reports one after another, then what was lost and noted: [`render`] as a method, as
-    /// [`MergedSummary`](crate::MergedSummary) and [`Comparison`](crate::Comparison) have it.
+    /// Prints these reports in the order given, then what was lost and what needs explaining, if anything was or does.
+    /// Why there is nothing is said once, under the titles of all reports that lack the same.
+    ///
+    /// The text is written with a single call, so that threads which write to the same place do not cut through it.
     ///
     /// ```
     /// use range_report::{RenderOptions, Report, Summary};
     ///
+    /// let mut summary = Summary::default();
+    /// summary.losses.stray_exits = 2;
     /// let mut text = Vec::new();
-    /// Summary::default().render(&[Report::Ranges, Report::Tree], &RenderOptions::default(), &mut text)?;
-    /// assert!(text.starts_with(b"\n ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n"));
+    /// summary.render(&[Report::Ranges], &RenderOptions::default(), &mut text)?;
+    /// let text = String::from_utf8_lossy(&text);
+    /// assert!(text.contains("No range was recorded."));
+    /// assert!(text.contains("2 exits"));
+    /// summary.render(&[Report::Tree], &RenderOptions::default(), std::io::stdout().lock())?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn render(&self, reports: &[Report], options: &RenderOptions, out: &mut impl io::Write) -> io::Result<()> {
-        render(self, reports, options, out)
+    pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
+        let because = self.empty_because.as_deref();
+        let mut text = joined(reports.iter().map(|report| (report.row().text)(self, options)), because, options);
+        text += &footer::footer(self, reports, options);
+        out.write_all(text.as_bytes())
     }
-}
 
-/// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line. (`nvprof`
-/// has its own two lines for a title, with no empty line after them.)
-///
-/// ```
-/// use range_report::{RenderOptions, Report, Summary, TableStyle, report};
-///
-/// let mut text = Vec::new();
-/// let options = RenderOptions::default().style(TableStyle::Legacy);
-/// report::render_one(&Summary::default(), Report::Ranges, &options, &mut text)?;
-/// assert!(text.starts_with(b"\nNVTX Push-Pop Range Statistics:\n\n"));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn render_one(
-    summary: &Summary,
-    report: Report,
-    options: &RenderOptions,
-    out: &mut impl io::Write,
-) -> io::Result<()> {
-    out.write_all((report.row().text)(summary, options).as_bytes())
+    /// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line.
+    /// (`nvprof` has its own two lines for a title, with no empty line after them.)
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Report, Summary, TableStyle};
+    ///
+    /// let mut text = Vec::new();
+    /// let options = RenderOptions::default().style(TableStyle::Legacy);
+    /// Summary::default().render_one(Report::Ranges, &options, &mut text)?;
+    /// assert!(text.starts_with(b"\nNVTX Push-Pop Range Statistics:\n\n"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render_one(&self, report: Report, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
+        out.write_all((report.row().text)(self, options).as_bytes())
+    }
 }
 
 fn ranges(summary: &Summary, options: &RenderOptions) -> String {

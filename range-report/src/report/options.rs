@@ -4,8 +4,8 @@
 use super::Report;
 use super::TableStyle;
 
-/// What [`RenderOptions::hot_share`] is if it is not said.
-pub(super) const HOT_SHARE: f64 = 0.9;
+/// What [`RenderOptions::hot_percent`] is by default.
+pub(super) const HOT_PERCENT: f64 = 90.0;
 
 /// How reports are printed. Start from the default and change what differs.
 ///
@@ -30,13 +30,13 @@ pub struct RenderOptions {
     /// it counts code points, so wide characters misalign them. Meant for comparing texts: on a terminal such names can
     /// do anything. Default: no, and columns are counted.
     pub raw_names: bool,
-    /// The part of the whole that the rows of [`Report::Hot`] make together, from 0 to 1. Default: 0.9.
-    pub hot_share: f64,
+    /// How many percent of the time the rows of [`Report::Hot`] make together, from 0 to 100. Default: 90.
+    pub hot_percent: f64,
 }
 
 impl Default for RenderOptions {
     fn default() -> Self {
-        Self { style: TableStyle::Current, thousands: true, width: 100, raw_names: false, hot_share: HOT_SHARE }
+        Self { style: TableStyle::Current, thousands: true, width: 100, raw_names: false, hot_percent: HOT_PERCENT }
     }
 }
 
@@ -87,19 +87,19 @@ impl RenderOptions {
         self
     }
 
-    /// Sets the part of the whole that the rows of [`Report::Hot`] make together: from 0, the first row only, to 1, all
-    /// of them. What is beyond is brought within; what is no number changes nothing.
+    /// Sets how many percent of the time the rows of [`Report::Hot`] make together: from 0, the first row only, to 100,
+    /// all of them. What is beyond is brought within; what is no number changes nothing.
     ///
     /// ```
     /// use range_report::RenderOptions;
     ///
-    /// assert_eq!(RenderOptions::default().hot_share(0.5).hot_share, 0.5);
-    /// assert_eq!(RenderOptions::default().hot_share(90.0).hot_share, 1.0);
+    /// assert_eq!(RenderOptions::default().hot_percent(50.0).hot_percent, 50.0);
+    /// assert_eq!(RenderOptions::default().hot_percent(200.0).hot_percent, 100.0);
     /// ```
     #[must_use]
-    pub const fn hot_share(mut self, share: f64) -> Self {
-        if !share.is_nan() {
-            self.hot_share = share.clamp(0.0, 1.0);
+    pub const fn hot_percent(mut self, percent: f64) -> Self {
+        if !percent.is_nan() {
+            self.hot_percent = percent.clamp(0.0, 100.0);
         }
         self
     }

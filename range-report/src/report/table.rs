@@ -213,10 +213,10 @@ impl Column {
     fn cell(&self, row: usize) -> String {
         let Printed { text, parts, .. } = &self.cells[row];
         let mut text = text.clone();
-        if self.numeric {
-            if let Some((_, fraction)) = parts {
-                text.push_str(&" ".repeat(self.fraction.saturating_sub(*fraction)));
-            }
+        if self.numeric
+            && let Some((_, fraction)) = parts
+        {
+            text.push_str(&" ".repeat(self.fraction.saturating_sub(*fraction)));
         }
         let text = self.clipped(&text);
         let pad = self.measure.blanks(&text, self.width);

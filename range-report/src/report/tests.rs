@@ -24,7 +24,7 @@ fn of_ranges(ranges: impl Into<Vec<RangeStats>>) -> Summary {
 
 fn text(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
     let mut out = Vec::new();
-    render(summary, reports, options, &mut out).unwrap();
+    summary.render(reports, options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -328,7 +328,7 @@ fn errors_of_the_writer_come_through() {
         }
     }
     let mut out = Full(0);
-    let error = render(&Summary::default(), Report::ALL, &RenderOptions::default(), &mut out).unwrap_err();
+    let error = Summary::default().render(Report::ALL, &RenderOptions::default(), &mut out).unwrap_err();
     assert_eq!((error.kind(), out.0), (io::ErrorKind::StorageFull, 1));
 }
 
@@ -399,7 +399,7 @@ fn lines_of_a_table_are_equally_wide_whatever_the_names() {
 #[test]
 fn columns_behind_a_wide_name_stay_in_line() {
     let summary = with_wide_names();
-    let comparison = crate::Comparison::of(&[("古い", &summary), ("新しい 🚀", &summary)]);
+    let comparison = crate::Comparison::of([("古い", &summary), ("新しい 🚀", &summary)]);
     for width in [80, 120, 160] {
         let options = RenderOptions::default().width(width);
         for table in [text(&summary, &[Report::Tree], &options), super::comparison::comparison(&comparison, &options)] {

@@ -149,13 +149,15 @@ impl Summary {
     ///
     /// # let folder = std::env::temp_dir().join(format!("tracing-gpu-merge-{}", std::process::id()));
     /// # std::fs::create_dir_all(&folder)?;
-    /// # for rank in 0..8 { Summary::default().to_json(&mut std::fs::File::create(folder.join(format!("run-{rank}.json")))?)?; }
+    /// # for rank in 0..8 {
+    /// #     Summary::default().write_json(std::fs::File::create(folder.join(format!("run-{rank}.json")))?)?;
+    /// # }
     /// let mut ranks = Vec::new();
     /// for file in std::fs::read_dir(&folder)? {
-    ///     ranks.push(Summary::from_json(&mut std::fs::File::open(file?.path())?)?);
+    ///     ranks.push(Summary::read_json(std::fs::File::open(file?.path())?)?);
     /// }
     /// let merged = Summary::merge(ranks);
-    /// merged.render(&RenderOptions::default(), &mut std::io::stdout())?;
+    /// merged.render(&RenderOptions::default(), std::io::stdout())?;
     /// # assert_eq!(merged.processes.len(), 8);
     /// # std::fs::remove_dir_all(&folder)?;
     /// # }

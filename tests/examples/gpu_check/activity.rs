@@ -161,7 +161,7 @@ fn spans(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity, ledger: &Led
         if work.foreign > 0 {
             // Nobody but cuBLAS knows how many kernels a product takes, but each takes as many.
             let products = found.remove(&path).map_or(0, |(operations, _)| operations);
-            let holds = products >= work.foreign && (path != "sgemm" || products % work.foreign == 0);
+            let holds = products >= work.foreign && (path != "sgemm" || products.is_multiple_of(work.foreign));
             checks.that(&format!("{path}: {products} operations of {} calls", work.foreign), holds, String::new);
         } else {
             expected.insert(path, (work.operations(), work.memory));

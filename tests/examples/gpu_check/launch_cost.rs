@@ -90,7 +90,7 @@ fn order(turn: usize) -> Vec<(&'static str, usize)> {
         }
         order.extend(neighbours.map(|variant| (variant, part)));
     }
-    if turn % EXPLAINED == 0 {
+    if turn.is_multiple_of(EXPLAINED) {
         let is_judged = |variant| JUDGED.iter().any(|(pair, _)| pair.contains(&variant));
         let explained = VARIANTS.iter().map(|(variant, _)| *variant).filter(|variant| !is_judged(*variant));
         order.extend(explained.flat_map(|variant| [(variant, 0), (variant, 1)]));

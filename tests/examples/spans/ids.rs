@@ -25,7 +25,7 @@ struct Ids {
 impl Ids {
     /// Not in turns: an id comes back after 8,191 others of its slot, an odd number.
     fn create(number: usize) -> Span {
-        if number % 3 == 0 { info_span!("third") } else { info_span!("other") }
+        if number.is_multiple_of(3) { info_span!("third") } else { info_span!("other") }
     }
 
     fn name(span: &Span) -> &'static str {

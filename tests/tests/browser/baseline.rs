@@ -16,7 +16,7 @@ fn a_run_is_compared_with_its_baseline() {
     let [base, own, html] = ["baseline.json", "baseline-run.json", "baseline.html"].map(|name| folder().join(name));
     let earlier = run(7, &[("Load Module", 1, 900), ("step", 5, 9_000_000_000), ("removed", 1, 50_000_000)]);
     let mut text = Vec::new();
-    earlier.to_json(&mut text).expect("memory takes it");
+    earlier.write_json(&mut text).expect("memory takes it");
     std::fs::write(&base, text).expect("the folder can be written");
     let profiler = Profiler::builder()
         .output(Output::None)
@@ -28,7 +28,7 @@ fn a_run_is_compared_with_its_baseline() {
     measure(&profiler);
     profiler.finish().expect("all can be written");
     let summary = read(&own);
-    let comparison = Comparison::of(&[("baseline", &earlier), ("this run", &summary)]);
+    let comparison = Comparison::of([("baseline", &earlier), ("this run", &summary)]);
 
     let mut browser = Browser::start();
     browser.size(1_280, 800);
@@ -72,7 +72,7 @@ fn a_run_is_compared_with_its_baseline() {
         .expect("it can be built");
     measure(&profiler);
     profiler.finish().expect("all can be written");
-    let comparison = Comparison::of(&[("baseline-run", &summary), ("this run", &read(&own))]);
+    let comparison = Comparison::of([("baseline-run", &summary), ("this run", &read(&own))]);
     browser.open(&html);
     browser.click_on("document.querySelector('#comparison [data-setting=exact]')");
     assert_eq!(rows(&mut browser), expected(&comparison));
@@ -91,7 +91,7 @@ fn measure(profiler: &Profiler) {
 
 fn read(path: &Path) -> Summary {
     let mut file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Summary::from_json(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    Summary::read_json(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_long_comparison_leaves_the_timeline_in_reach() {
     browser.size(1_280, 800);
     browser.open(&written("training-compared.html", &page));
     let summary = run.summary();
-    let comparison = Comparison::of(&[("main", &base), ("this run", &summary)]);
+    let comparison = Comparison::of([("main", &base), ("this run", &summary)]);
     assert!(comparison.ranges.len() > 12);
     assert_eq!(rows(&mut browser).len(), 10);
     browser.click_on("document.querySelector('#compared > button')");

@@ -56,12 +56,12 @@ fn backends() -> [(&'static str, Summary); 4] {
 }
 
 fn compared(runs: &[(&str, Summary)]) -> Comparison {
-    Comparison::of(&runs.iter().map(|(name, summary)| (*name, summary)).collect::<Vec<_>>())
+    Comparison::of(runs.iter().map(|(name, summary)| (*name, summary)))
 }
 
 pub(crate) fn page(name: &str, comparison: &Comparison) -> std::path::PathBuf {
     let mut page = Vec::new();
-    comparison.html(&mut page).expect("memory takes it");
+    comparison.write_html(&mut page).expect("memory takes it");
     written(name, &page)
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn expected(comparison: &Comparison) -> Vec<Vec<String>> {
             cells.push(if range.style == RangeStyle::StartEnd { "StartEnd" } else { "PushPop" }.to_owned());
         }
         for (number, place) in range.in_runs.iter().enumerate() {
-            let time = |place: &InRun| (thousands(place.times.total_ns), format!("{:.1} %", 100.0 * place.share));
+            let time = |place: &InRun| (thousands(place.times.total_ns), format!("{:.1} %", place.percent));
             let (total, share) = place.as_ref().map_or((none(), none()), time);
             cells.extend([total, share]);
             if number > 0 {

@@ -107,7 +107,7 @@ fn the_bars_of_a_comparison_are_of_the_cause() {
     };
     let (old, new) = (run(60_000), run(150_000));
     let mut page = Vec::new();
-    Comparison::of(&[("old", &old), ("new", &new)]).html(&mut page).expect("memory takes it");
+    Comparison::of([("old", &old), ("new", &new)]).write_html(&mut page).expect("memory takes it");
     let mut browser = Browser::start();
     browser.size(1_280, 800);
     browser.open(&written("cause.html", &page));

@@ -109,7 +109,7 @@ fn odd_names_of_runs_and_ranges_do_no_harm() {
     base.process.command = long.to_owned();
     let runs: Vec<(&str, &Summary)> =
         names.iter().enumerate().map(|(at, name)| (*name, if at % 2 == 0 { &base } else { &slower })).collect();
-    let comparison = Comparison::of(&runs);
+    let comparison = Comparison::of(runs.iter().copied());
     let path = page("compared-odd.html", &comparison);
     assert!(std::fs::metadata(&path).expect("it is there").len() < 1 << 20);
     let mut browser = Browser::start();
@@ -131,7 +131,7 @@ fn odd_names_of_runs_and_ranges_do_no_harm() {
     browser.screenshot(&folder().join("compared-odd.png"));
     // Nothing to compare, and nothing to compare with.
     for (name, runs) in [("compared-none.html", &runs[..0]), ("compared-one.html", &runs[..1])] {
-        browser.open(&page(name, &Comparison::of(runs)));
+        browser.open(&page(name, &Comparison::of(runs.iter().copied())));
         assert_eq!(browser.eval("document.getElementById('comparison').hidden"), false, "{name}");
         assert_eq!(rows(&mut browser).len(), if runs.is_empty() { 0 } else { names.len() });
     }

@@ -211,7 +211,7 @@ fn database(fake: &Fake) {
     let profiler =
         Profiler::builder().nvtx(false).gpu(Gpu::Cupti).output(Output::None).sqlite(&path).json(&json).build();
     let profiler = profiler.expect("a profiler");
-    let launches = |number: u32| number % 3 == 0;
+    let launches = |number: u32| number.is_multiple_of(3);
     tracing::subscriber::with_default(profiler.subscriber(), || {
         for number in 0..600 {
             let request = tracing::info_span!("request", nvtx.lifetime = true);

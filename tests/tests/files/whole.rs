@@ -91,7 +91,7 @@ fn pipes_with_readers_and_the_streams_of_the_program_are_written_to() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && !said.contains("tracing-gpu:"), "{tier}: {said}");
         assert!(said.contains("Range Summary (") && trace.contains("\"step\""), "{tier}: {said} {trace}");
-        assert_eq!(Summary::from_json(&mut output.stdout.as_slice()).expect("a summary").ranges.len(), 2, "{tier}");
+        assert_eq!(Summary::read_json(output.stdout.as_slice()).expect("a summary").ranges.len(), 2, "{tier}");
         assert_eq!(folder.files(), ["pipe"], "{tier}");
     }
 }

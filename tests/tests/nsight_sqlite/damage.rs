@@ -21,7 +21,7 @@ const NAMES: [&str; 4] = ["step", "load", "compute", "store"];
 
 /// The `number`th of an endless row of ranges on four threads.
 fn range(number: u64) -> Item<'static> {
-    let (start, domain) = (1000 * number, if number % 3 == 0 { Some("app") } else { None });
+    let (start, domain) = (1000 * number, if number.is_multiple_of(3) { Some("app") } else { None });
     Item::Range(Range {
         thread: 4242 + (number % 4) as u32,
         start,

@@ -89,7 +89,7 @@ impl Workload {
         for thread in 0..3 + seed as u32 % 3 {
             all.thread(PROCESS + thread, &mut random, calls, clock, &mut correlation);
         }
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             all.ranges.retain(|range| range.style == RangeStyle::PushPop);
         }
         all
@@ -183,7 +183,7 @@ impl Workload {
         let correlation = *correlation;
         let (start, result) = (now, 0);
         let call = |api, name, start, end| Call { api, name, thread, start, end, correlation, result };
-        if step % 7 == 0 {
+        if step.is_multiple_of(7) {
             if calls == Calls::Some {
                 self.calls.push(call(Api::Runtime, "cudaStreamSynchronize_v3020", start, end));
             }

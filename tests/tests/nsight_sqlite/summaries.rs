@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tracing_gpu::{
     CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStats,
-    RangeStyle, RenderOptions, Report, Summary, Times, report,
+    RangeStyle, RenderOptions, Report, Summary, Times,
 };
 
 use crate::expected::{Expected, Groups, label, sizes, times};
@@ -189,7 +189,7 @@ fn ours(summary: &Summary, report: Report) -> Vec<Row> {
     let mut text = Vec::new();
     // As the tool lays it out, by letters and not by columns of a terminal.
     let options = RenderOptions::default().raw_names(true);
-    report::render_one(summary, report, &options, &mut text).expect("writing to memory");
+    summary.render_one(report, &options, &mut text).expect("writing to memory");
     let text = String::from_utf8(text).expect("UTF-8");
     let mut lines = text.lines().skip_while(|line| !line.starts_with(" **")).skip(2);
     let (headers, dashes) = (lines.next().expect("headers"), lines.next().expect("dashes"));

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::golden;
 use tracing_gpu::{
     CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
-    RenderOptions, Report, Sizes, Summary, Times, export, report,
+    RenderOptions, Report, Sizes, Summary, Times,
 };
 
 /// The cells of a printed row by their headers, without separators.
@@ -118,11 +118,11 @@ fn compare(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printe
     let expected = std::fs::read_to_string(golden(&format!("../nsys-2025.3/{table}.txt"))).expect("golden table");
     let summary = summary_of(read(&expected), fill);
     let mut ours = Vec::new();
-    report::render_one(&summary, report, &RenderOptions::default(), &mut ours).expect("writing to memory");
+    summary.render_one(report, &RenderOptions::default(), &mut ours).expect("writing to memory");
     assert_eq!(String::from_utf8(ours).expect("UTF-8"), format!("\n{expected}\n"), "{table}");
     // The same cells as comma-separated values.
     let mut ours = Vec::new();
-    export::csv(&summary, report, &mut ours).expect("writing to memory");
+    summary.write_csv(report, &mut ours).expect("writing to memory");
     let ours = String::from_utf8(ours).expect("UTF-8");
     let headers = ours.lines().next().expect("headers").split(',').collect::<Vec<_>>();
     let printed: Vec<Printed> = read_csv(&ours);
@@ -154,7 +154,7 @@ fn compare_csv(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Pr
     let rows = read_csv(&expected);
     assert!(rows.len() > 10 && expected.contains('"') == (report == Report::RangeKernels), "{table}");
     let mut ours = Vec::new();
-    export::csv(&summary_of(rows, fill), report, &mut ours).expect("writing to memory");
+    summary_of(rows, fill).write_csv(report, &mut ours).expect("writing to memory");
     let ours = String::from_utf8(ours).expect("UTF-8");
     for (line, (ours, expected)) in ours.lines().zip(expected.lines()).enumerate() {
         assert_eq!(ours, expected, "{table}, line {}", line + 1);

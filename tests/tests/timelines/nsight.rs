@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tracing_gpu::{RangeStyle, Report, Summary, Times, export};
+use tracing_gpu::{RangeStyle, Report, Summary, Times};
 
 use crate::agree;
 use crate::read::Run;
@@ -58,7 +58,7 @@ fn assert_agree(what: &str, ours: &str, theirs: &str) {
 fn ours(mut summary: Summary, styles: &[RangeStyle]) -> String {
     summary.ranges.retain(|row| styles.contains(&row.style));
     let mut text = Vec::new();
-    export::csv(&summary, Report::Ranges, &mut text).expect("writing to memory");
+    summary.write_csv(Report::Ranges, &mut text).expect("writing to memory");
     String::from_utf8(text).expect("UTF-8")
 }
 

@@ -54,7 +54,7 @@ impl Files {
 
     pub(crate) fn summary(&self) -> Summary {
         let text = std::fs::read_to_string(&self.json).expect("a summary");
-        Summary::from_json(&mut text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
+        Summary::read_json(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 }
 

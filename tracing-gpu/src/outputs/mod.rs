@@ -11,7 +11,7 @@ mod replace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use range_report::export::{self, Chrome, is_compressed};
+use range_report::export::{Chrome, is_compressed};
 use range_report::report::escaped;
 use range_report::timeline::{Item, Sink};
 use range_report::{Process, Summary};
@@ -70,14 +70,14 @@ const TRACE: Option<How> = Some(How::Timeline(|path, _| {
 }));
 
 #[cfg(feature = "sqlite")]
-const SQLITE: Option<How> = Some(How::Timeline(|path, _| Ok(Box::new(export::Sqlite::new(path)))));
+const SQLITE: Option<How> = Some(How::Timeline(|path, _| Ok(Box::new(range_report::export::Sqlite::new(path)))));
 #[cfg(not(feature = "sqlite"))]
 const SQLITE: Option<How> = None;
 
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
     let baseline = baseline(opening); // before the page is made: it may be what stands there
-    let page = export::HtmlSink::new(replace::create(path)?);
+    let page = range_report::export::HtmlSink::new(replace::create(path)?);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,
@@ -89,14 +89,14 @@ const HTML: Option<How> = None;
 const BASELINE: Option<How> = if cfg!(all(feature = "html", feature = "json")) { Some(How::Read) } else { None };
 
 #[cfg(feature = "json")]
-const JSON: Option<How> = Some(How::AtEnd(|summary, out| summary.to_json(out).map_err(io_error)));
+const JSON: Option<How> = Some(How::AtEnd(|summary, out| Ok(summary.write_json(out)?)));
 #[cfg(not(feature = "json"))]
 const JSON: Option<How> = None;
 
-const FOLDED: Option<How> = Some(How::AtEnd(export::folded));
+const FOLDED: Option<How> = Some(How::AtEnd(|summary, out| summary.write_folded(out)));
 
 #[cfg(feature = "flamegraph")]
-const FLAMEGRAPH: Option<How> = Some(How::AtEnd(export::flamegraph));
+const FLAMEGRAPH: Option<How> = Some(How::AtEnd(|summary, out| summary.write_flamegraph(out)));
 #[cfg(not(feature = "flamegraph"))]
 const FLAMEGRAPH: Option<How> = None;
 
@@ -170,13 +170,13 @@ pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error>
 fn baseline(opening: &mut Opening<'_>) -> Option<(String, Result<Summary, String>)> {
     let path = path::expand(opening.config.files.get("baseline")?, opening.process);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let read = || {
+    let read = || -> io::Result<Summary> {
         // A pipe or a device may keep the program waiting, or never end.
         let found = std::fs::metadata(&path)?;
         if !found.is_file() && !found.is_dir() {
             return Err(io::Error::other("it is no ordinary file"));
         }
-        Summary::from_json(&mut std::fs::File::open(&path)?).map_err(io_error)
+        Ok(Summary::read_json(std::fs::File::open(&path)?)?)
     };
     let summary = read().map_err(|error| {
         let said = format!("cannot read the baseline `{}`: {error}", escaped(&path.to_string_lossy()));
@@ -231,14 +231,6 @@ impl Sink for Named {
 fn cannot_write(label: &str, path: &Path, error: &io::Error) -> io::Error {
     let path = path.to_string_lossy();
     io::Error::new(error.kind(), format!("cannot write {label} to `{}`: {error}", escaped(&path)))
-}
-
-#[cfg(feature = "json")]
-fn io_error(error: range_report::JsonError) -> io::Error {
-    match error {
-        range_report::JsonError::Io(error) => error,
-        other => io::Error::other(other),
-    }
 }
 
 #[cfg(test)]

@@ -43,10 +43,10 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Writes it. False where it may not take the place of what is there.
 fn fill(mut file: File, text: &[u8], before: Option<&fs::Metadata>) -> io::Result<bool> {
-    if let Some(before) = before {
-        if !is_alike(&file.metadata()?, before) || file.set_permissions(before.permissions()).is_err() {
-            return Ok(false);
-        }
+    if let Some(before) = before
+        && (!is_alike(&file.metadata()?, before) || file.set_permissions(before.permissions()).is_err())
+    {
+        return Ok(false);
     }
     file.write_all(text)?;
     if before.is_some() {

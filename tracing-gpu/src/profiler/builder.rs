@@ -111,14 +111,15 @@ impl ProfilerBuilder {
         self
     }
 
-    /// The share of their section that the rows of [`Report::Hot`] make together, from 0 to 1. Default: 0.9.
-    pub fn hot_share(mut self, share: f64) -> Self {
-        self.config.hot_share = share;
+    /// How many percent of the time the rows of [`Report::Hot`] make together, from 0 to 100. Default: 90.
+    pub fn hot_percent(mut self, percent: f64) -> Self {
+        self.config.hot_percent = percent;
         self
     }
 
-    /// Writes the final summary to a file, as [`Summary::to_json`](crate::Summary::to_json) does, when the profiler
-    /// ends, after the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    /// Writes the final summary to a file, as [`Summary::write_json`](crate::Summary::write_json) does, when the
+    /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler, Summary};
@@ -127,7 +128,7 @@ impl ProfilerBuilder {
     /// let profiler = Profiler::builder().output(Output::None).json(&path).build()?;
     /// profiler.finish()?;
     /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.json", std::process::id()));
-    /// let summary = Summary::from_json(&mut std::fs::File::open(&path)?)?;
+    /// let summary = Summary::read_json(std::fs::File::open(&path)?)?;
     /// assert_eq!(summary.process.pid, std::process::id());
     /// # std::fs::remove_file(path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -137,8 +138,9 @@ impl ProfilerBuilder {
         self.file("json", path)
     }
 
-    /// Writes folded stacks to a file, as [`export::folded`](crate::export::folded) does, when the profiler ends, after
-    /// the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    /// Writes folded stacks to a file, as [`Summary::write_folded`](crate::Summary::write_folded) does, when the
+    /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -155,8 +157,9 @@ impl ProfilerBuilder {
         self.file("folded", path)
     }
 
-    /// Draws a flame graph to a file, as [`export::flamegraph`](crate::export::flamegraph) does, when the profiler
-    /// ends, after the report. Its name may hold `%h`, `%p` and `%r`; see [`Output::File`](crate::Output::File).
+    /// Draws a flame graph to a file, as [`Summary::write_flamegraph`](crate::Summary::write_flamegraph) does, when the
+    /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -250,7 +253,7 @@ impl ProfilerBuilder {
     /// let folder = std::env::temp_dir();
     /// let id = std::process::id();
     /// let [base, page] = ["json", "html"].map(|end| folder.join(format!("tracing-gpu-baseline-{id}.{end}")));
-    /// Summary::default().to_json(&mut std::fs::File::create(&base)?)?;
+    /// Summary::default().write_json(std::fs::File::create(&base)?)?;
     /// let profiler = Profiler::builder().output(Output::None).html(&page).baseline(&base).build()?;
     /// profiler.finish()?;
     /// # std::fs::remove_file(base)?;
@@ -289,5 +292,18 @@ impl ProfilerBuilder {
     fn file(mut self, key: &'static str, path: impl Into<PathBuf>) -> Self {
         self.config.files.insert(key, path.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentage_that_is_none_is_an_error() {
+        for percent in [-1.0, 100.5, f64::NAN] {
+            let error = Profiler::builder().hot_percent(percent).build().expect_err("no percentage");
+            assert!(error.to_string().contains(&format!("cannot make {percent} %")), "{error}");
+        }
     }
 }

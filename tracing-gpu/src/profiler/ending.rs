@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use range_report::{RenderOptions, Summary, report};
+use range_report::{RenderOptions, Summary};
 
 use super::{Inner, NVTX_OWNER, Profiler, complain};
 use crate::config::Output;
@@ -175,7 +175,7 @@ impl Inner {
     fn print(&self, summary: &Summary) -> io::Result<()> {
         let options = |descriptor| {
             let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
-            RenderOptions::default().style(self.config.style).width(width).hot_share(self.config.hot_share)
+            RenderOptions::default().style(self.config.style).width(width).hot_percent(self.config.hot_percent)
         };
         if !self.config.prints() {
             return Ok(());
@@ -183,19 +183,15 @@ impl Inner {
         let (process, reports) = (&summary.process, &self.config.reports);
         match &self.config.output {
             Output::None => Ok(()),
-            Output::Stderr => {
-                of_stream("standard error", report::render(summary, reports, &options(2), &mut io::stderr()))
-            }
-            Output::Stdout => {
-                of_stream("standard output", report::render(summary, reports, &options(1), &mut io::stdout()))
-            }
+            Output::Stderr => of_stream("standard error", summary.render(reports, &options(2), io::stderr())),
+            Output::Stdout => of_stream("standard output", summary.render(reports, &options(1), io::stdout())),
             Output::File(path) => self.print_to(&outputs::path::expand(path, process), summary, &options(-1)),
         }
     }
 
     fn print_to(&self, path: &Path, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
         let mut text = Vec::new();
-        report::render(summary, &self.config.reports, options, &mut text)?;
+        summary.render(&self.config.reports, options, &mut text)?;
         outputs::REPORT.write(path, &text).inspect_err(|_| {
             // What was measured is worth more than where it was to go.
             let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);

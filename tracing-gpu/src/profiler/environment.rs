@@ -3,11 +3,12 @@
 //! All but [`read`] is pure: text in, changes and complaints out.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use range_report::Report;
+use range_report::{Report, UnknownName};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use crate::config::{Config, Domain, Gpu, Output};
+use crate::config::{Config, Gpu};
 use crate::outputs::{self, How};
 
 /// Applies both variables. Returns a line for each part that does not count.
@@ -26,14 +27,11 @@ type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 /// The keys beside those of the outputs, which are listed before the last of them.
 const SETTINGS: [(&str, Set); 7] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
-    ("style", |config, key, value| {
-        let style = value.parse().map_err(|_| refused(key, value, "current or legacy"));
-        style.map(|style| config.style = style)
-    }),
+    ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
-    ("hot", |config, key, value| share(key, value).map(|share| config.hot_share = share)),
-    ("domain", |config, key, value| domain(key, value).map(|domain| config.domain = domain)),
+    ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
+    ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
     ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = Some(on))),
 ];
 
@@ -67,7 +65,7 @@ fn apply_pair(config: &mut Config, key: &str, value: &str) -> Option<Result<(), 
     let row = outputs::TABLE.iter().find(|row| row.key == key)?;
     Some(match row.how {
         None => Err(needs(key, row.needs)),
-        Some(How::Printed) => output(key, value).map(|output| config.output = output),
+        Some(How::Printed) => parsed(key, value).map(|output| config.output = output),
         Some(_) if value.is_empty() => Err(refused(key, value, "a path")),
         Some(_) => {
             config.files.insert(row.key, PathBuf::from(value));
@@ -115,10 +113,14 @@ fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
     }
 }
 
+/// A value whose type has the words itself.
+fn parsed<T: FromStr<Err = UnknownName>>(key: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|error: UnknownName| refused(key, value, error.expected()))
+}
+
 fn reports(key: &str, value: &str) -> Result<Vec<Report>, String> {
-    let all: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
-    let refused = |name: &str| refused(key, name, &format!("{}, joined by +", all.join(", ")));
-    value.split('+').map(|name| name.trim().parse().map_err(|_| refused(name))).collect()
+    let report = |name: &str| parsed(key, name.trim());
+    value.split('+').map(report).collect::<Result<_, _>>().map_err(|complaint| complaint + ", joined by +")
 }
 
 fn switch(key: &str, value: &str) -> Result<bool, String> {
@@ -130,47 +132,24 @@ fn switch(key: &str, value: &str) -> Result<bool, String> {
 }
 
 fn gpu(key: &str, value: &str) -> Result<Gpu, String> {
-    match value {
-        "off" => Ok(Gpu::Off),
-        "auto" => Ok(Gpu::Auto),
-        "events" if cfg!(feature = "cudarc") => Ok(Gpu::Events),
-        "cupti" if cfg!(feature = "cudarc") => Ok(Gpu::Cupti),
-        "events" | "cupti" => Err(needs(&format!("{key}={value}"), "feature `cudarc`")),
-        _ => Err(refused(key, value, "auto, events, cupti or off")),
+    match parsed(key, value)? {
+        Gpu::Events | Gpu::Cupti if !cfg!(feature = "cudarc") => {
+            Err(needs(&format!("{key}={value}"), "feature `cudarc`"))
+        }
+        gpu => Ok(gpu),
     }
 }
 
-/// A percentage, as a share.
-fn share(key: &str, value: &str) -> Result<f64, String> {
+fn percent(key: &str, value: &str) -> Result<f64, String> {
     let percent = value.trim_end_matches('%').trim_end().parse::<f64>().ok();
-    match percent.filter(|percent| (0.0..=100.0).contains(percent)) {
-        Some(percent) => Ok(percent / 100.0),
-        None => Err(refused(key, value, "a percentage from 0 to 100")),
-    }
-}
-
-fn domain(key: &str, value: &str) -> Result<Domain, String> {
-    match value {
-        "default" => Ok(Domain::Default),
-        "target" => Ok(Domain::PerTarget),
-        "" => Err(refused(key, value, "default, target or a name")),
-        name => Ok(Domain::Named(name.to_owned())),
-    }
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| refused(key, value, "a percentage from 0 to 100"))
 }
 
 fn signals(key: &str, value: &str) -> Result<bool, String> {
     let on = switch(key, value)?;
     if on && !cfg!(feature = "signals") { Err(needs(key, "feature `signals`")) } else { Ok(on) }
-}
-
-fn output(key: &str, value: &str) -> Result<Output, String> {
-    match value {
-        "stderr" => Ok(Output::Stderr),
-        "stdout" => Ok(Output::Stdout),
-        "none" => Ok(Output::None),
-        "" => Err(refused(key, value, "stderr, stdout, none or a path")),
-        path => Ok(Output::File(PathBuf::from(path))),
-    }
 }
 
 fn needs(setting: &str, features: &str) -> String {

@@ -188,10 +188,10 @@ impl Inner {
             inner.start_collector();
             process::at_exit();
             #[cfg(all(unix, feature = "signals"))]
-            if inner.config.on_signal == Some(true) {
-                if let Err(error) = crate::signals::finish_on_signal(finish_all) {
-                    complain(&format!("cannot watch for signals: {error}"));
-                }
+            if inner.config.on_signal == Some(true)
+                && let Err(error) = crate::signals::finish_on_signal(finish_all)
+            {
+                complain(&format!("cannot watch for signals: {error}"));
             }
         }
         inner

@@ -48,7 +48,7 @@ impl NoteRoom {
         let Some((thread, most)) = self.waker.get() else { return };
         let turned = self.turned.fetch_add(1, Relaxed) + 1;
         // Again after as many more: the first time it may have been about to park.
-        if turned % most == 0 {
+        if turned.is_multiple_of(*most) {
             thread.unpark();
         }
     }

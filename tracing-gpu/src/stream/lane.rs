@@ -188,7 +188,7 @@ mod tests {
 
     fn target(number: usize) -> Target {
         let number = number as u64;
-        let style = if number % 3 == 0 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
+        let style = if number.is_multiple_of(3) { RangeStyle::StartEnd } else { RangeStyle::PushPop };
         let key = RangeKey { label: number as u32, category: !number as u32, style };
         Target { totals: StreamTotals::shared(), node: number as u32 ^ 5, key, window: number << 33 }
     }

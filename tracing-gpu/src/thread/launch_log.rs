@@ -120,7 +120,7 @@ impl LaunchLog {
     fn next_instance(&self) -> InstanceId {
         static NEXT: AtomicU64 = AtomicU64::new(NUMBERS);
         let mut number = self.next_number.load(Relaxed);
-        if number % NUMBERS == 0 {
+        if number.is_multiple_of(NUMBERS) {
             number = NEXT.fetch_add(NUMBERS, Relaxed);
         }
         self.next_number.store(number + 1, Relaxed);

@@ -246,7 +246,7 @@ impl Row {
             let sums = self.sums();
             // Pairs with the writer's Release fence: a later sum or recent instance comes with a later `sequence`.
             fence(Acquire);
-            let is_whole = sequence % 2 == 0 && self.sequence.load(Relaxed) == sequence;
+            let is_whole = sequence.is_multiple_of(2) && self.sequence.load(Relaxed) == sequence;
             if is_whole || attempt == LAST_ATTEMPT {
                 break (sums, recent);
             }

@@ -222,10 +222,10 @@ impl Stack {
     pub(crate) fn pop(&self, now: Ticks) -> Option<Ended> {
         let depth = self.depth();
         let ended = self.frames.get(depth.checked_sub(1)?)?.ended(now);
-        if depth > 1 {
-            if let Some(below) = self.frames.get(depth - 2) {
-                below.add_nested(ended.duration);
-            }
+        if depth > 1
+            && let Some(below) = self.frames.get(depth - 2)
+        {
+            below.add_nested(ended.duration);
         }
         self.set_depth(depth - 1);
         Some(ended)

@@ -136,10 +136,10 @@ where
         values: Option<Arc<SpanValues>>,
     ) -> Option<()> {
         thread.remember(id, place);
-        if let Some(values) = values {
-            if let Some(span) = self.span(&span::Id::from_u64(id)) {
-                keep_values(engine, &span, values);
-            }
+        if let Some(values) = values
+            && let Some(span) = self.span(&span::Id::from_u64(id))
+        {
+            keep_values(engine, &span, values);
         }
         Some(())
     }

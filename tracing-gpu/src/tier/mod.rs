@@ -172,18 +172,18 @@ fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 
 #[inline(never)]
 fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
-    if let Some(thread) = engine.on_stream() {
-        if let Some(place) = H::place_here(thread, id) {
-            return match stream::current() {
-                0 => enter_inherited::<H>(thread, id, place),
-                stream => thread.enter_on_stream(id, place, stream),
-            };
-        }
+    if let Some(thread) = engine.on_stream()
+        && let Some(place) = H::place_here(thread, id)
+    {
+        return match stream::current() {
+            0 => enter_inherited::<H>(thread, id, place),
+            stream => thread.enter_on_stream(id, place, stream),
+        };
     }
-    if let Some(thread) = engine.recording() {
-        if H::place_here(thread, id).is_some_and(|place| thread.enter_recording(id, place)) {
-            return;
-        }
+    if let Some(thread) = engine.recording()
+        && H::place_here(thread, id).is_some_and(|place| thread.enter_recording(id, place))
+    {
+        return;
     }
     enter_general(engine, home, id);
 }

@@ -8,7 +8,7 @@ fn node(name: &str, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
 
 fn text(tree: Vec<TreeNode>) -> String {
     let mut out = Vec::new();
-    folded(&Summary { tree, ..Summary::default() }, &mut out).unwrap();
+    Summary { tree, ..Summary::default() }.write_folded(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -59,12 +59,12 @@ fn time_on_the_gpu_has_what_no_span_launched() {
     tree[0].children[0].gpu = Some(own);
     let mut summary = Summary { tree, gpu: Some(gpu), ..Summary::default() };
     let mut out = Vec::new();
-    folded_gpu(&summary, &mut out).unwrap();
+    summary.write_folded_gpu(&mut out).unwrap();
     let expected = "(launch not known) 6\n(outside of any span) 5\ncpu only;conv 9\n";
     assert_eq!(String::from_utf8_lossy(&out), expected);
     summary.gpu = None;
     out.clear();
-    folded_gpu(&summary, &mut out).unwrap();
+    summary.write_folded_gpu(&mut out).unwrap();
     assert!(out.is_empty());
 }
 
@@ -73,7 +73,7 @@ fn time_on_the_gpu_has_what_no_span_launched() {
 fn what_cannot_be_drawn_is_an_error() {
     let mut out = Vec::new();
     let tree = vec![node("a", u64::MAX, vec![]), node("b", u64::MAX, vec![])];
-    let error = flamegraph(&Summary { tree, ..Summary::default() }, &mut out).unwrap_err();
+    let error = Summary { tree, ..Summary::default() }.write_flamegraph(&mut out).unwrap_err();
     assert_eq!((error.to_string().as_str(), out.len()), ("the times are too long to be drawn", 0));
 }
 
@@ -82,7 +82,7 @@ fn what_cannot_be_drawn_is_an_error() {
 fn no_time_is_a_picture_that_says_so() {
     for tree in [vec![], vec![node("idle", 0, vec![node("idle", 0, vec![])])]] {
         let mut out = Vec::new();
-        flamegraph(&Summary { tree, ..Summary::default() }, &mut out).unwrap();
+        Summary { tree, ..Summary::default() }.write_flamegraph(&mut out).unwrap();
         let svg = String::from_utf8(out).unwrap();
         assert!(svg.contains(">No range took any time: there is nothing to draw.</text>"), "{svg}");
         assert_eq!((svg.matches('<').count(), svg.matches('>').count()), (7, 7), "{svg}");
@@ -110,7 +110,7 @@ fn a_flame_graph_says_which_process_it_is_of() {
     let drawn = |process: Process| {
         let summary = Summary { process, tree: vec![node("step", 5, vec![])], ..Summary::default() };
         let mut svg = Vec::new();
-        flamegraph(&summary, &mut svg).unwrap();
+        summary.write_flamegraph(&mut svg).unwrap();
         String::from_utf8(svg).unwrap()
     };
     let process = Process {
@@ -152,7 +152,7 @@ proptest! {
         let expected = covered(&tree);
         let summary = Summary { tree, ..Summary::default() };
         let mut svg = Vec::new();
-        flamegraph(&summary, &mut svg).unwrap();
+        summary.write_flamegraph(&mut svg).unwrap();
         let svg = String::from_utf8(svg).unwrap();
         let total = if expected == 0 { "No range took any time".to_owned() } else { format!(r#"total_samples="{expected}""#) };
         prop_assert!(svg.contains(&total), "{total} is not in {svg}");

@@ -148,7 +148,7 @@ fn row(range: &ComparedRange, with_style: bool, with_own: bool) -> Vec<Cell<'_>>
     cells.extend(with_style.then(|| style(range.style)));
     for (run, place) in range.in_runs.iter().enumerate() {
         match place {
-            Some(place) => cells.extend([Cell::Count(place.times.total_ns), number(100.0 * place.share)]),
+            Some(place) => cells.extend([Cell::Count(place.times.total_ns), number(place.percent)]),
             None => cells.extend([Cell::Nothing(()), Cell::Nothing(())]),
         }
         if run > 0 {
@@ -201,7 +201,7 @@ mod tests {
     fn a_row_has_the_figures_of_each_run() {
         let base = run(&[("kept", 750), ("gone", 250), ("idle", 0), ("woken", 0)]);
         let new = run(&[("kept", 1_500), ("new", 40), ("idle", 0), ("woken", 7)]);
-        let data = data(&Comparison::of(&[("base", &base), ("new", &new), ("", &run(&[]))]));
+        let data = data(&Comparison::of([("base", &base), ("new", &new), ("", &run(&[]))]));
         let columns: Vec<&str> =
             data["table"]["columns"].as_array().unwrap().iter().map(|c| c[0].as_str().unwrap()).collect();
         let other = ["Total", "Share", "Difference", "Ratio"];
@@ -232,7 +232,7 @@ mod tests {
             let node = |name: &str, self_ns| TreeNode { name: name.to_owned(), self_ns, ..TreeNode::default() };
             run.tree = vec![TreeNode { children: vec![node("inner", own)], ..node("outer", 40) }];
         }
-        let data = data(&Comparison::of(&[("old", &runs[0]), ("new", &runs[1])]));
+        let data = data(&Comparison::of([("old", &runs[0]), ("new", &runs[1])]));
         let columns = data["table"]["columns"].as_array().unwrap().iter().map(|column| column[0].as_str().unwrap());
         let base = ["Range", "Total", "Share", "Self"];
         let other = ["Total", "Share", "Difference", "Ratio", "Self", "Self difference"];
@@ -254,7 +254,7 @@ mod tests {
         let mut known = run(&[("a", 1_000)]);
         known.process =
             Process { pid: 7, host: "node\n7".to_owned(), started_unix_ns: 1_500_000, ..Process::default() };
-        let data = data(&Comparison::of(&[("base", &run(&[("a", 900)])), ("new", &known)]));
+        let data = data(&Comparison::of([("base", &run(&[("a", 900)])), ("new", &known)]));
         assert_eq!((&data["runs"][0]["identity"], &data["runs"][0]["verdict"]), (&json!([]), &json!("")));
         assert_eq!(data["runs"][1]["identity"], json!([["host", "node\\n7"], ["process", "7"]]));
         assert_eq!(data["runs"][1]["started_ms"], 1);
@@ -268,7 +268,7 @@ mod tests {
         let ranges: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
         let run = run(&ranges);
         for (runs, kept) in [(1, MOST_ROWS), (4, MOST_ROWS), (8, MOST_ROWS / 2)] {
-            let comparison = Comparison::of(&vec![("run", &run); runs]);
+            let comparison = Comparison::of(vec![("run", &run); runs]);
             let table = compared(&comparison).table;
             assert_eq!((table.rows.len(), table.rows_left_out), (kept, MOST_ROWS + 5 - kept), "{runs} runs");
         }

@@ -60,13 +60,13 @@ impl Gpu {
         let launched = Some(correlation).filter(|&correlation| correlation != 0);
         let node = Some(operation.graph_node as i64).filter(|&node| node != 0);
         let process = ids.process;
-        if let (Some(correlation), Some((thread, at))) = (launched, operation.launch) {
-            if self.api_calls.is_missing(correlation) {
-                let name = strings.id(file, names::launcher(&work, node.is_some()))?;
-                let thread = ids.thread(thread);
-                self.api_calls.made_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
-                self.make_room(file)?;
-            }
+        if let (Some(correlation), Some((thread, at))) = (launched, operation.launch)
+            && self.api_calls.is_missing(correlation)
+        {
+            let name = strings.id(file, names::launcher(&work, node.is_some()))?;
+            let thread = ids.thread(thread);
+            self.api_calls.made_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
+            self.make_room(file)?;
         }
         match work {
             Work::Kernel(kernel) => {

@@ -310,7 +310,7 @@ fn walk(
             below.push(walk(code, now, depth + 1, ranges));
         }
     }
-    *now += u64::from(code.next().unwrap_or(0) % 3 == 0) * 1000;
+    *now += u64::from(code.next().unwrap_or(0).is_multiple_of(3)) * 1000;
     ranges.push((start, *now, depth, below));
     ranges.len() - 1
 }

@@ -1,9 +1,9 @@
-use crate::report::{RenderOptions, render};
+use crate::report::RenderOptions;
 use crate::{ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Report, StreamLosses, Summary};
 
 fn text(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
     let mut out = Vec::new();
-    render(summary, reports, options, &mut out).unwrap();
+    summary.render(reports, options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -70,16 +70,18 @@ fn the_few_that_make_nine_tenths() {
 }
 
 #[test]
-fn the_share_can_be_chosen() {
-    let text = |share| {
-        let options = RenderOptions { hot_share: share, ..RenderOptions::default() };
+fn the_percentage_can_be_chosen() {
+    let text = |hot_percent| {
+        let options = RenderOptions { hot_percent, ..RenderOptions::default() };
         hot(&inference(), &options)
     };
-    assert!(text(0.995).contains("Hot Spots, 99.5 % of the Time"));
+    assert!(text(99.5).contains("Hot Spots, 99.5 % of the Time"));
     assert!(text(0.0).contains("The kernel or copy that makes 0 % of GPU time"), "{}", text(0.0));
-    assert!(text(0.3).contains("The API call that makes 30 % of API time"));
-    assert!(text(1.0).contains("The 9 kernels and copies that together") && text(1.0).contains(" None is left out.\n"));
-    assert_eq!((text(7.0), text(f64::NAN)), (text(1.0), text(0.9)));
+    assert!(text(30.0).contains("The API call that makes 30 % of API time"));
+    assert!(
+        text(100.0).contains("The 9 kernels and copies that together") && text(100.0).contains(" None is left out.\n")
+    );
+    assert_eq!((text(700.0), text(f64::NAN)), (text(100.0), text(90.0)));
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn printed(merged: &MergedSummary, options: &RenderOptions) -> String {
 
 fn csv(merged: &MergedSummary, table: MergedTable) -> String {
     let mut out = Vec::new();
-    merged.csv_of(table, &mut out).unwrap();
+    merged.write_csv(table, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -121,7 +121,7 @@ fn a_table_names_the_slowest() {
 ";
     assert_eq!(printed(&merged, &RenderOptions::default().width(130)), expected);
     let mut out = Vec::new();
-    merged.csv(&mut out).unwrap();
+    merged.write_csv(MergedTable::Ranges, &mut out).unwrap();
     assert!(String::from_utf8(out).unwrap().ends_with("\n0.1,10,1,1,10.0,10,10.0,10,1.00,rank 1,\"a,b\"\n"));
 }
 
@@ -272,7 +272,7 @@ fn what_is_empty_is_not_printed() {
 #[test]
 fn as_json_it_has_rows_and_ranks() {
     let mut text = Vec::new();
-    ranks().to_json(&mut text).unwrap();
+    ranks().write_json(&mut text).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(value["schema"], "tracing-gpu-merged/1");
     let kernel = &value["gpu"]["kernels"][0];

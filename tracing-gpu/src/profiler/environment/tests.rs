@@ -4,6 +4,7 @@ use range_report::TableStyle;
 use tracing_core::Level;
 
 use super::*;
+use crate::config::{Domain, Output};
 
 fn applied(text: &str) -> (Config, Vec<String>) {
     let mut config = Config::default();
@@ -25,7 +26,7 @@ fn every_key_is_read() {
     assert_eq!(config.output, Output::File("a,b.txt".into()));
     assert!(config.enabled && !applied("off").0.enabled);
     assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
-    assert_eq!(applied("hot=75%").0.hot_share, 0.75);
+    assert_eq!(applied("hot=75%").0.hot_percent, 75.0);
     assert_eq!(applied("").1, Vec::<String>::new());
     assert!(
         !applied("OFF").0.enabled && !applied("0").0.enabled && applied("1").0.enabled && applied("on").1.is_empty()
@@ -60,7 +61,7 @@ fn what_a_feature_has_is_read_where_it_is_there() {
 fn of_a_key_that_is_given_twice_the_first_value_counts() {
     let (config, complaints) = applied("trace=a, trace = b\\,\tc ,nvtx=off,nvtx=off,folded=d,hot=50,hot=101,trace=");
     assert_eq!(path(&config, "trace"), Some("a"));
-    assert_eq!((path(&config, "folded"), config.nvtx, config.hot_share), (Some("d"), false, 0.5));
+    assert_eq!((path(&config, "folded"), config.nvtx, config.hot_percent), (Some("d"), false, 50.0));
     let twice = |key, first, again| {
         format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
     };
@@ -78,7 +79,9 @@ fn of_a_key_that_is_given_twice_the_first_value_counts() {
     // The environment and the program do not count as two.
     let mut config = Config::default();
     assert!(
-        apply(&mut config, "hot=50").is_empty() && apply(&mut config, "hot=60").is_empty() && config.hot_share == 0.6
+        apply(&mut config, "hot=50").is_empty()
+            && apply(&mut config, "hot=60").is_empty()
+            && config.hot_percent == 60.0
     );
 }
 
@@ -89,7 +92,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
     assert_eq!(
         complaints,
         [
-            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels, hot, joined by +",
+            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels or hot, joined by +",
             "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
             "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
             "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
@@ -104,7 +107,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
 #[test]
 fn a_report_after_a_comma_is_told_how_it_is_joined() {
     let (_, complaints) = applied("report=tree,ranges");
-    assert_eq!(complaints, ["TRACING_GPU: `ranges` is a report: reports are joined by +, as in report=tree+ranges"]);
+    assert_eq!(complaints, ["TRACING_GPU: `ranges` is a report: write report=ranges, or report=tree+ranges for both"]);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn notes_are_in_order_whoever_they_are_of_and_whenever_they_are_taken() {
                 5 if notes.push_near(line_of(&own(number))) => {}
                 _ => assert!(notes.push(&own(number), &room)),
             }
-            if number as usize % period == 0 {
+            if (number as usize).is_multiple_of(period) {
                 seen.extend(numbers(&notes, &mut taken, &room));
             }
         }

@@ -13,9 +13,9 @@ fn tape(lines: usize) -> Tape {
 }
 
 fn range(number: u64) -> RangeRecord {
-    let style = if number % 5 == 0 { RangeStyle::StartEnd } else { RangeStyle::PushPop };
+    let style = if number.is_multiple_of(5) { RangeStyle::StartEnd } else { RangeStyle::PushPop };
     let key = RangeKey { label: number as u32, category: !number as u32, style };
-    let (depth, cut) = ((number % (1 << 28)) as u32, number % 3 == 0);
+    let (depth, cut) = ((number % (1 << 28)) as u32, number.is_multiple_of(3));
     RangeRecord { key, start: number << 20, end: u64::MAX - number, depth, began_on: None, cut }
 }
 
@@ -25,7 +25,7 @@ fn event(number: u64) -> Record {
 
 /// Each seventh is an event.
 fn record(tape: &Tape, number: u64) {
-    if number % 7 == 0 {
+    if number.is_multiple_of(7) {
         tape.record(THREAD, event(number), &Fields::default());
     } else {
         tape.record_range(THREAD, &range(number));

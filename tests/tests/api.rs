@@ -1,0 +1,103 @@
+//! What every public type keeps: errors that say their own layer, types that cross threads, writers and readers by
+//! value.
+
+use std::error::Error;
+use std::io::{self, Read};
+
+use tracing_gpu::{Comparison, Domain, Gpu, JsonError, MergedTable, Output, Profiler, RenderOptions, Report, Summary};
+
+/// A reader that fails.
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("the cable is out"))
+    }
+}
+
+/// Errors of every public kind.
+fn errors() -> Vec<Box<dyn Error>> {
+    let json = |text: &str| Summary::read_json(text.as_bytes()).expect_err(text);
+    let builder = Profiler::builder;
+    vec![
+        Box::new(Summary::read_json(Broken).expect_err("it is broken")),
+        Box::new(json("{")),
+        Box::new(json("[]")),
+        Box::new(json(r#"{"schema": "tracing-gpu/7"}"#)),
+        Box::new(io::Error::from(json("{"))),
+        Box::new(io::Error::from(Summary::read_json(Broken).expect_err("it is broken"))),
+        Box::new(builder().domain(Domain::Named(String::new())).build().expect_err("it has no name")),
+        Box::new(builder().sample_budget(1).build().expect_err("it is too small")),
+        Box::new(builder().gpu_memory(1).build().expect_err("it is too small")),
+        Box::new("wat".parse::<Gpu>().expect_err("it is no setting")),
+        Box::new("".parse::<Output>().expect_err("it is no output")),
+        Box::new("wat".parse::<Report>().expect_err("it is no report")),
+        Box::new(nvtx_rs::Domain::named("").expect_err("it has no name")),
+        Box::new("wat".parse::<nvtx_rs::Color>().expect_err("it is no colour")),
+        Box::new(nvtx_rs::AttachError::TooLate),
+        Box::new(cuda_activity::driver::CudaError::NOT_READY),
+        Box::new(cuda_activity::driver::DriverMissing::Library("no such file".to_owned())),
+        Box::new(cuda_activity::cupti::Unavailable::Running),
+    ]
+}
+
+#[test]
+fn an_error_never_repeats_its_source() {
+    let mut with_source = 0;
+    for error in errors() {
+        assert!(!error.to_string().is_empty(), "{error:?}");
+        let mut error: &dyn Error = &*error;
+        while let Some(source) = error.source() {
+            let (own, below) = (error.to_string(), source.to_string());
+            assert!(!own.contains(&below), "{own:?} repeats {below:?}");
+            with_source += 1;
+            error = source;
+        }
+    }
+    assert_eq!(with_source, 1, "one of these errors has a source");
+}
+
+#[test]
+fn an_error_of_the_reader_keeps_its_cause() {
+    let error = Summary::read_json(Broken).expect_err("it is broken");
+    assert!(matches!(error, JsonError::Io(_)), "{error:?}");
+    let chain = format!("{error}: {}", error.source().expect("the error of the reader"));
+    assert_eq!(chain, "reading or writing failed: the cable is out");
+    assert_eq!(io::Error::from(error).to_string(), "the cable is out");
+}
+
+/// That this compiles is the test.
+#[test]
+fn writers_are_taken_by_value_and_by_reference() -> Result<(), Box<dyn Error>> {
+    let (summary, options, mut text) = (Summary::default(), RenderOptions::default(), Vec::new());
+    summary.write_json(io::sink())?;
+    summary.write_json(&mut text)?;
+    summary.write_csv(Report::Tree, io::stdout().lock())?;
+    summary.write_folded(&mut text as &mut dyn io::Write)?;
+    summary.render(&[], &options, Box::new(&mut text))?;
+    let comparison = Comparison::new(&summary, &summary);
+    comparison.write_csv(io::BufWriter::new(&mut text))?;
+    comparison.render(&options, io::sink())?;
+    Summary::merge([]).write_csv(MergedTable::Tree, io::sink())?;
+    assert_eq!(Summary::read_json(&text[..0]).expect_err("it is empty").to_string().find("not JSON"), Some(0));
+    Ok(())
+}
+
+#[test]
+fn types_cross_threads() {
+    fn all<T: Send + Sync + Unpin + 'static>() {}
+    all::<Profiler>();
+    all::<tracing_gpu::ProfilerBuilder>();
+    all::<tracing_gpu::Guard>();
+    all::<tracing_gpu::GpuLayer>();
+    all::<tracing_gpu::GpuSubscriber>();
+    all::<Summary>();
+    all::<tracing_gpu::MergedSummary>();
+    all::<Comparison>();
+    all::<RenderOptions>();
+    all::<JsonError>();
+    all::<tracing_gpu::ConfigError>();
+    all::<tracing_gpu::UnknownName>();
+    all::<nvtx_rs::Domain>();
+    all::<nvtx_rs::StartRange>();
+}
