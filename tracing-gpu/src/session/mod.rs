@@ -2,6 +2,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod front_end;
+pub(crate) mod misnested;
 #[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
 pub(crate) mod tape_room;
@@ -25,6 +26,7 @@ use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use catalog::{Catalog, CategoryName, Limits};
 use front_end::FrontEnd;
+use misnested::MisnestedSites;
 #[cfg(feature = "cudarc")]
 use note_room::NoteRoom;
 use tape_room::TapeRoom;
@@ -56,6 +58,7 @@ pub(crate) struct LossCounters {
     pub(crate) split_instances: AtomicU64,
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
+    pub(crate) misnested: MisnestedSites,
 }
 
 /// Shared by all threads; lives as long as the process, since any thread may be inside a callback at any time.
@@ -187,6 +190,7 @@ impl Session {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
+        self.losses.misnested.forget();
         self.names.lock().catalog.forget_losses();
     }
 

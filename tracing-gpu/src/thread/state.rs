@@ -408,10 +408,12 @@ impl ThreadState {
     pub(crate) fn exit_below(&self, span: u64, values: FindValues<'_>) -> bool {
         self.launches.end_left(&self.around());
         let told = std::mem::take(&mut *self.told.lock());
+        let open: Vec<(u64, Place)> = self.stack.open().collect();
         let mut shell = Shell { thread: self, values: Some(values), end: None };
         match self.stack.exit_below(span, &told, &mut shell) {
             Some(left) => {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
+                self.count_misnested(open.get(left.exited..).unwrap_or_default());
                 self.launches.begin_again(&self.around(), &left);
                 if self.pairs.any() {
                     self.pairs.end_below(&left, &self.session.streams);
@@ -423,6 +425,19 @@ impl ThreadState {
                 self.told.lock().extend(told); // not for this exit
                 false
             }
+        }
+    }
+
+    /// Counts an exit for the call sites of the first of these ranges, which was exited, and of the one above it, which
+    /// is still open: the guard of either may be held too long, and the report finds out which.
+    fn count_misnested(&self, open: &[(u64, Place)]) {
+        let sites = open.iter().take(2).filter_map(|(_, place)| Some(self.identity(*place)?.metadata));
+        let mut counted = None;
+        for metadata in sites {
+            if counted != Some(site_key(metadata)) {
+                self.session.losses.misnested.count(metadata, |site| site.exits += 1);
+            }
+            counted = Some(site_key(metadata));
         }
     }
 
@@ -731,6 +746,9 @@ impl Ranges for Shell<'_> {
     }
 
     fn reopen(&mut self, place: Place, span: u64) -> Ticks {
+        if let Some(identity) = self.thread.identity(place) {
+            self.thread.session.losses.misnested.count(identity.metadata, |site| site.reopened += 1);
+        }
         let range = self.thread.nvtx_range(place);
         let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values(span));
         let range = range.filter(|_| self.thread.has_tool());

@@ -201,9 +201,9 @@ where
         }
     }
 
-    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool {
-        let span = self.span(&span::Id::from_u64(id));
-        span.is_some_and(|span| engine.session.is_enabled(span.metadata()))
+    fn measured_site(&self, engine: &'static Engine, id: u64) -> Option<&'static Metadata<'static>> {
+        let metadata = self.span(&span::Id::from_u64(id))?.metadata();
+        engine.session.is_enabled(metadata).then_some(metadata)
     }
 }
 

@@ -123,10 +123,8 @@ impl Subscriber for GpuSubscriber {
             let top = thread.stack.top()?;
             // Its last handle may be gone while it is still entered.
             let (home, span, place) = locate(self.engine, top.span())?;
-            // Call sites of one name share a row. A `record` goes by the fields of the span's own.
-            let values = if place.has_own_values() { home.slab.values(span) } else { None };
-            let metadata = match values {
-                Some(values) => values.metadata,
+            let metadata = match metadata_of(home, span, place).filter(|_| place.has_own_values()) {
+                Some(metadata) => metadata,
                 None => thread.identity(top.place())?.metadata,
             };
             Some(span::Current::new(span::Id::from_u64(top.span()), metadata))
@@ -208,8 +206,18 @@ impl Home for Slabs {
         locate(engine, id).filter(|(_, _, place)| !place.is_none()).map_or(ROOT, |(_, _, place)| place.node())
     }
 
-    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool {
-        locate(engine, id).is_some_and(|(_, _, place)| !place.is_none())
+    fn measured_site(&self, engine: &'static Engine, id: u64) -> Option<&'static Metadata<'static>> {
+        let (home, span, place) = locate(engine, id).filter(|(_, _, place)| !place.is_none())?;
+        metadata_of(home, span, place)
+    }
+}
+
+/// The call site of a span. Call sites of one name share a row; a span with values of its own knows its own, and a
+/// `record` goes by its fields.
+fn metadata_of(home: &ThreadState, span: SpanRef, place: Place) -> Option<&'static Metadata<'static>> {
+    match place.has_own_values() {
+        true => Some(home.slab.values(span)?.metadata),
+        false => Some(home.identity(place)?.metadata),
     }
 }
 
