@@ -40,8 +40,9 @@ pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regressi
 pub use export::json::JsonError;
 pub use report::{MergedTable, RenderOptions, Report, TableStyle, UnknownName};
 pub use summary::{
-    ActivityLosses, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats,
-    MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
-    Projected, ProjectionStats, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes,
-    StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode, WorkPart,
+    ActivityLosses, ApiCallStats, CallLabel, CallStats, CallTotals, CategoryStats, GpuActivity, GpuWork, KernelStats,
+    Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals,
+    NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats, Quantile, RangeKernelStats, RangeLabel,
+    RangeStats, RangeStyle, RankTotal, RankTotals, Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary,
+    Times, TreeNode, WorkPart,
 };

@@ -6,7 +6,7 @@
 //! ```
 
 use tracing_gpu::{
-    CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
+    ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
     ProjectionStats, RangeKernelStats, RangeStats, RangeStyle, RenderOptions, Report, Sizes, Summary, Times, TreeNode,
 };
 
@@ -96,7 +96,7 @@ fn activity() -> GpuActivity {
             stddev_bytes: 0.0,
         },
     };
-    let call = |name: &str, count, total_ns| CallStats { name: name.to_owned(), times: times(count, total_ns) };
+    let call = |name: &str, count, total_ns| ApiCallStats { name: name.to_owned(), times: times(count, total_ns) };
     let projected = |name: &str, total_ns, range_total_ns, operations, level: u64| ProjectionStats {
         domain: None,
         name: name.to_owned(),
@@ -172,5 +172,6 @@ fn times(instances: u64, total_ns: u64) -> Times {
         median_ns: Some(mean as f64),
         median_exact: true,
         stddev_ns: mean as f64 / 30.0,
+        ..Times::default()
     }
 }

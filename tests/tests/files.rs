@@ -15,8 +15,8 @@ use tests::recorder::example;
 use tracing::info_span;
 use tracing::subscriber::with_default;
 use tracing_gpu::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output, Profiler,
-    ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output,
+    Profiler, ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
 };
 
 /// A folder of its own; it is removed when this is dropped.
@@ -273,6 +273,7 @@ fn with_gpu(summary: &mut Summary) {
         median_ns: Some(12_000.5),
         median_exact: true,
         stddev_ns: 345.25,
+        ..Times::default()
     };
     let work = GpuWork { operations: 90, sum_ns: 1_000_000, busy_ns: 900_000, memory: Vec::new() };
     let sizes = Sizes { count: 5, total_bytes: 5 << 20, min_bytes: 1 << 20, max_bytes: 1 << 20, ..Sizes::default() };
@@ -281,7 +282,8 @@ fn with_gpu(summary: &mut Summary) {
     gpu.kernels = (0..60).map(|n| KernelStats { name: kernel(n), times: times(n + 1) }).collect();
     let kinds = [MemoryKind::HtoD, MemoryKind::DtoH, MemoryKind::DtoD, MemoryKind::PtoP, MemoryKind::Set];
     gpu.memory = kinds.map(|kind| MemoryStats { kind, times: times(5), sizes: sizes.clone() }).into();
-    gpu.calls = Some((0..40).map(|n| CallStats { name: format!("cudaCall{n}_v7000"), times: times(n + 1) }).collect());
+    gpu.calls =
+        Some((0..40).map(|n| ApiCallStats { name: format!("cudaCall{n}_v7000"), times: times(n + 1) }).collect());
     let of_range = |range: &tracing_gpu::RangeStats| ProjectionStats {
         domain: range.domain.clone(),
         name: range.name.clone(),

@@ -129,6 +129,7 @@ fn times(durations: &[u64]) -> Times {
         median_ns: Some(median),
         median_exact: true,
         stddev_ns: if durations.len() > 1 { f64::sqrt(squares / (count - 1.0)) } else { 0.0 },
+        ..Times::default()
     }
 }
 

@@ -173,6 +173,7 @@ fn once(name: &str, ns: u64) -> RangeStats {
             median_ns: Some(ns as f64),
             median_exact: true,
             stddev_ns: 0.0,
+            ..Times::default()
         },
     }
 }

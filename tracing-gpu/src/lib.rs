@@ -161,12 +161,12 @@ pub use range_report::JsonError;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
 pub use range_report::{
-    ActivityLosses, Added, Basis, CallStats, CategoryStats, ComparedRange, Comparison, Gate, GpuActivity, GpuWork,
-    InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary,
-    MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats,
-    RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Regression, RenderOptions, Report,
-    Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle, Times, TreeNode, UnknownName,
-    WorkPart, report,
+    ActivityLosses, Added, ApiCallStats, Basis, CallLabel, CallStats, CallTotals, CategoryStats, ComparedRange,
+    Comparison, Gate, GpuActivity, GpuWork, InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged,
+    MergedActivity, MergedSummary, MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
+    Projected, ProjectionStats, Quantile, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals,
+    Regression, RenderOptions, Report, Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle,
+    Times, TreeNode, UnknownName, WorkPart, report,
 };
 #[cfg(feature = "cudarc")]
 pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};

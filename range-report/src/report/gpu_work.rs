@@ -154,7 +154,7 @@ const fn names_of(kind: MemoryKind) -> Option<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CallStats, KernelStats, MemoryStats, Sizes};
+    use crate::{ApiCallStats, KernelStats, MemoryStats, Sizes};
 
     fn times(instances: u64, total_ns: u64, min_ns: u64, max_ns: u64) -> Times {
         Times { instances, total_ns, min_ns, max_ns, ..Times::default() }
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn versions_of_one_function_are_one_row() {
-        let call = |name: &str, times| CallStats { name: name.to_owned(), times };
+        let call = |name: &str, times| ApiCallStats { name: name.to_owned(), times };
         let gpu = GpuActivity {
             calls: Some(vec![
                 call("cuMemAlloc_v2", times(2, 50, 20, 30)),

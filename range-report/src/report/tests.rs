@@ -11,6 +11,7 @@ fn times(durations: &[u64]) -> Times {
         median_ns: durations.get(durations.len() / 2).map(|&ns| ns as f64),
         median_exact: true,
         stddev_ns: 0.0,
+        ..Times::default()
     }
 }
 

@@ -5,7 +5,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{NodeWork, TreeNode};
+use super::{NodeWork, Quantile, TreeNode};
 
 /// Levels that are read. A profiler makes 65; what walks a tree may take room on the stack for each.
 const MOST_LEVELS: usize = 1_024;
@@ -20,6 +20,13 @@ struct Written<'a> {
     instances: u64,
     total_ns: u64,
     self_ns: u64,
+    max_ns: u64,
+    #[serde(skip_serializing_if = "<[Quantile]>::is_empty")]
+    quantiles: &'a [Quantile],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited_self_ns: Option<u64>,
     stream_total_ns: Option<u64>,
     stream_self_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,6 +44,12 @@ struct Read {
     instances: u64,
     total_ns: u64,
     self_ns: u64,
+    #[serde(default)]
+    max_ns: u64,
+    #[serde(default)]
+    quantiles: Vec<Quantile>,
+    awaited_ns: Option<u64>,
+    awaited_self_ns: Option<u64>,
     stream_total_ns: Option<u64>,
     stream_self_ns: Option<u64>,
     gpu: Option<NodeWork>,
@@ -56,6 +69,10 @@ pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Res
             instances: node.instances,
             total_ns: node.total_ns,
             self_ns: node.self_ns,
+            max_ns: node.max_ns,
+            quantiles: &node.quantiles,
+            awaited_ns: node.awaited_ns,
+            awaited_self_ns: node.awaited_self_ns,
             stream_total_ns: node.stream_total_ns,
             stream_self_ns: node.stream_self_ns,
             gpu: node.gpu.as_ref(),
@@ -87,6 +104,10 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             instances: read.instances,
             total_ns: read.total_ns,
             self_ns: read.self_ns,
+            max_ns: read.max_ns,
+            quantiles: read.quantiles,
+            awaited_ns: read.awaited_ns,
+            awaited_self_ns: read.awaited_self_ns,
             stream_total_ns: read.stream_total_ns,
             stream_self_ns: read.stream_self_ns,
             gpu: read.gpu,

@@ -15,7 +15,7 @@ pub struct GpuActivity {
     /// Copies and sets by kind, by total time descending, then by kind.
     pub memory: Vec<MemoryStats>,
     /// Calls of the CUDA API by name, by total time descending, then by name. `None` where no report asked for them.
-    pub calls: Option<Vec<CallStats>>,
+    pub calls: Option<Vec<ApiCallStats>>,
     /// Ranges projected onto the GPU, by total projected time descending, then by label and style.
     pub projections: Vec<ProjectionStats>,
     /// Kernels by the ranges that they were launched in: by range, process, thread, total time descending, style,
@@ -143,7 +143,7 @@ pub struct MemoryStats {
 /// Calls of one function of the CUDA runtime or driver.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct CallStats {
+pub struct ApiCallStats {
     /// Name as CUPTI gives it, version suffix included: `cuMemAlloc_v2`, `cudaLaunchKernel_v7000`.
     pub name: String,
     /// Durations on the CPU.
@@ -218,7 +218,7 @@ pub struct NodeWork {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NodeCalls {
-    /// Name as in [`CallStats::name`].
+    /// Name as in [`ApiCallStats::name`].
     pub name: String,
     /// Number of calls.
     pub calls: u64,

@@ -8,12 +8,12 @@ mod rows;
 mod tests;
 mod tree;
 
-pub use figures::{NodeTotals, Projected, StreamTimes};
+pub use figures::{CallTotals, NodeTotals, Projected, StreamTimes};
 pub use rows::{Merged, RankTotal, RankTotals};
 
 use std::collections::BTreeMap;
 
-use super::{GpuActivity, GpuWork, Losses, MemoryKind, Process, RangeStyle, Sizes, Summary, Times};
+use super::{CallStats, GpuActivity, GpuWork, Losses, MemoryKind, Process, RangeStyle, Sizes, Summary, Times};
 use rows::Rows;
 use tree::Trees;
 
@@ -54,6 +54,8 @@ pub struct MergedSummary {
     pub stream_ranges: Vec<Merged<StreamLabel, StreamTimes>>,
     /// The phase trees as one: a node before its children, siblings by first entry in any process.
     pub tree: Vec<Merged<PhaseLabel, NodeTotals>>,
+    /// Calls of futures, by `awaited_self_ns` descending, then by domain and name. Totals of processes are that.
+    pub calls: Vec<Merged<CallLabel, CallTotals>>,
     /// Kernels, copies and API calls; `None` where CUPTI recorded them in no process.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<MergedActivity>,
@@ -96,6 +98,16 @@ pub struct RangeLabel {
     pub name: String,
     /// Push/pop or start/end.
     pub style: RangeStyle,
+}
+
+/// Which calls a row is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct CallLabel {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the span.
+    pub name: String,
 }
 
 /// Which range on which stream a row is of.
@@ -198,6 +210,7 @@ struct Tables {
     ranges: Rows<RangeLabel, Times>,
     stream_ranges: Rows<StreamLabel, StreamTimes>,
     tree: Trees,
+    calls: Rows<CallLabel, CallTotals>,
     categories: Rows<String, Times>,
     gpu: Option<GpuTables>,
 }
@@ -223,6 +236,11 @@ impl Tables {
             self.stream_ranges.add(process, key, part);
         }
         self.tree.add(process, summary.tree);
+        for row in summary.calls {
+            let CallStats { domain, name, cancelled, latency, busy_ns, awaited_ns, awaited_self_ns } = row;
+            let part = CallTotals { cancelled, latency, busy_ns, awaited_ns, awaited_self_ns };
+            self.calls.add(process, CallLabel { domain, name }, part);
+        }
         for row in summary.categories {
             self.categories.add(process, row.category, row.times);
         }
@@ -235,6 +253,7 @@ impl Tables {
         merged.ranges = self.ranges.together(places);
         merged.stream_ranges = self.stream_ranges.together(places);
         merged.tree = self.tree.together(places);
+        merged.calls = self.calls.together(places);
         merged.categories = self.categories.together(places);
         merged.gpu = self.gpu.map(|gpu| gpu.together(places));
     }

@@ -11,12 +11,12 @@ mod gpu;
 mod merge;
 
 pub use gpu::{
-    ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
+    ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 pub use merge::{
-    Merged, MergedActivity, MergedSummary, NodeTotals, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
-    StreamLabel, StreamTimes, WorkPart,
+    CallLabel, CallTotals, Merged, MergedActivity, MergedSummary, NodeTotals, PhaseLabel, Projected, RangeLabel,
+    RankTotal, RankTotals, StreamLabel, StreamTimes, WorkPart,
 };
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
@@ -52,6 +52,61 @@ pub struct Times {
     /// Sample standard deviation (divisor n - 1); 0 for one instance.
     #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
     pub stddev_ns: f64,
+    /// What else is known of how they are spread, by rising `q`: 0.9, 0.99 and what was asked for. Empty where the
+    /// median is unknown. [`quantile`](Self::quantile) finds one.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub quantiles: Vec<Quantile>,
+}
+
+impl Times {
+    /// The duration that a part `q` of all instances took at most: 0.5 for the median, 0.99 for the 99th percentile.
+    /// Between two durations it is where a straight line puts it, as with NumPy.
+    ///
+    /// `None` for a `q` that was not kept, or not within 0 and 1, and where there is no instance.
+    ///
+    /// ```
+    /// use range_report::{Quantile, Times};
+    ///
+    /// let mut times = Times { instances: 3, min_ns: 1, max_ns: 9, median_ns: Some(4.0), median_exact: true, ..Times::default() };
+    /// times.quantiles.push(Quantile::new(0.9, 8.0, true));
+    /// let ns = |q| times.quantile(q).map(|quantile| quantile.ns);
+    /// assert_eq!([0.0, 0.5, 0.9, 1.0].map(ns), [1.0, 4.0, 8.0, 9.0].map(Some));
+    /// assert_eq!(ns(0.95), None);
+    /// ```
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<Quantile> {
+        let exact = |ns: u64| Some(Quantile::new(q, ns as f64, true)).filter(|_| self.instances > 0);
+        match q {
+            0.0 => exact(self.min_ns),
+            1.0 => exact(self.max_ns),
+            0.5 => self.median_ns.map(|ns| Quantile::new(q, ns, self.median_exact)),
+            _ => self.quantiles.iter().find(|quantile| (quantile.q - q).abs() < 1e-9).copied(),
+        }
+    }
+}
+
+/// A duration that a part of all instances took at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Quantile {
+    /// The part, from 0 to 1: 0.9 for the 90th percentile.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
+    pub q: f64,
+    /// The duration, in nanoseconds.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
+    pub ns: f64,
+    /// Whether it comes from every single duration. Otherwise it comes from a histogram, with a relative error below
+    /// 0.2 %.
+    pub exact: bool,
+}
+
+impl Quantile {
+    /// This duration for this part.
+    #[must_use]
+    pub const fn new(q: f64, ns: f64, exact: bool) -> Self {
+        Self { q, ns, exact }
+    }
 }
 
 /// One row of the range statistics: every instance of one name in one domain and style.
@@ -79,6 +134,46 @@ impl RangeStats {
     }
 }
 
+/// The calls of one name: each is one use of a span that is a future, or that is entered more than once.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct CallStats {
+    /// NVTX domain; `None` for the default domain.
+    pub domain: Option<String>,
+    /// Name of the span.
+    pub name: String,
+    /// Calls whose future was dropped before it was ready, as `select!`, a timeout and an abort do. They are in all
+    /// other figures too.
+    pub cancelled: u64,
+    /// Latencies: from the creation of the span to its end. An instance is a call that has ended.
+    pub latency: Times,
+    /// Time during which an instance of the call was open on some thread.
+    pub busy_ns: u64,
+    /// The rest of the latency: nothing of the call ran.
+    pub awaited_ns: u64,
+    /// `awaited_ns` without the time during which a child call was alive: what these calls themselves waited for.
+    pub awaited_self_ns: u64,
+}
+
+impl CallStats {
+    /// Calls that were busy all the time: set the other fields.
+    #[must_use]
+    pub const fn new(domain: Option<String>, name: String, latency: Times) -> Self {
+        let busy_ns = latency.total_ns;
+        Self { domain, name, cancelled: 0, latency, busy_ns, awaited_ns: 0, awaited_self_ns: 0 }
+    }
+
+    /// The name as [`RangeStats::label`] gives it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.domain {
+            Some(domain) => format!("{domain}:{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
 /// One node of the phase tree: the spans of one name under one parent (by span parentage, not by thread).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -97,6 +192,19 @@ pub struct TreeNode {
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
+    /// Longest instance; 0 where it is not known.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub max_ns: u64,
+    /// Durations of instances, at the quantiles that were asked for; empty where none were.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub quantiles: Vec<Quantile>,
+    /// How long the calls of a future waited, all together: their latency without the time during which an instance
+    /// was open. `None` where no call was one of a future.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub awaited_ns: Option<u64>,
+    /// `awaited_ns` without the time during which a child call was alive.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub awaited_self_ns: Option<u64>,
     /// Stream time of these instances, or, where they were not timed themselves, of what is below them. `None` where
     /// nothing was.
     pub stream_total_ns: Option<u64>,
@@ -265,6 +373,9 @@ pub struct Summary {
     /// printing.
     #[cfg_attr(feature = "serde", serde(with = "flat_tree"))]
     pub tree: Vec<TreeNode>,
+    /// Calls of futures, by `awaited_self_ns` descending, then by total latency descending, then by label.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub calls: Vec<CallStats>,
     /// Kernels, copies and API calls; `None` where CUPTI did not record them.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<GpuActivity>,

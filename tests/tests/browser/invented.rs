@@ -7,7 +7,7 @@ use range_report::export::HtmlSink;
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
     ProjectionStats, RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,
 };
 
@@ -162,7 +162,7 @@ impl Run {
             gpu.memory.push(MemoryStats { kind, times: times(lengths), sizes });
         }
         let calls = by(self.calls.iter(), |call| call.3.to_owned(), |call| call.2 - call.1);
-        gpu.calls = Some(calls.into_iter().map(|(name, times)| CallStats { name, times }).collect());
+        gpu.calls = Some(calls.into_iter().map(|(name, times)| ApiCallStats { name, times }).collect());
         let projected = self.projected();
         let rows = by(projected.iter(), |(span, ..)| self.spans[*span].name.clone(), |(_, _, start, end)| end - start);
         gpu.projections = rows
@@ -352,6 +352,7 @@ fn times(mut lengths: Vec<u64>) -> Times {
         median_ns: Some(lengths[lengths.len() / 2] as f64),
         median_exact: true,
         stddev_ns: if instances > 1 { (squares / (instances - 1) as f64).sqrt() } else { 0.0 },
+        ..Times::default()
     }
 }
 

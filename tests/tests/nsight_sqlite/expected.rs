@@ -243,6 +243,7 @@ pub(crate) fn times(values: &[u64]) -> Times {
         median_ns: Some(median),
         median_exact: true,
         stddev_ns: if count > 1 { (squares / (count as f64 - 1.0)).sqrt() } else { 0.0 },
+        ..Times::default()
     }
 }
 

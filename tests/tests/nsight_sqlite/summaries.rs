@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tracing_gpu::{
-    CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStats,
+    ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStats,
     RangeStyle, RenderOptions, Report, Summary, Times,
 };
 
@@ -122,7 +122,7 @@ pub(crate) fn summary(expected: &Expected<'_>) -> Summary {
         sizes: sizes(&sized[&key]),
     };
     gpu.memory = expected.memory(|operation, _| operation.end - operation.start).into_iter().map(memory).collect();
-    let call = |(key, values): (Vec<String>, Vec<u64>)| CallStats { name: key[0].clone(), times: times(&values) };
+    let call = |(key, values): (Vec<String>, Vec<u64>)| ApiCallStats { name: key[0].clone(), times: times(&values) };
     gpu.calls = Some(expected.calls().into_iter().map(call).collect());
     gpu.projections = projections(expected);
     gpu.range_kernels = range_kernels(expected);

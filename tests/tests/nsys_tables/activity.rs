@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::golden;
 use tracing_gpu::{
-    CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
+    ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
     RenderOptions, Report, Sizes, Summary, Times,
 };
 
@@ -27,7 +27,7 @@ fn calls() {
             name @ "cuCtxSynchronize" => format!("{name}_v7000"),
             name => name.to_owned(),
         };
-        gpu.calls = Some(rows.iter().map(|row| CallStats { name: name(row), times: times(row) }).collect());
+        gpu.calls = Some(rows.iter().map(|row| ApiCallStats { name: name(row), times: times(row) }).collect());
     });
 }
 
@@ -81,6 +81,7 @@ fn projections_of(gpu: &mut GpuActivity, rows: &[Printed]) {
                 median_ns: Some(number(row, "Proj Med (ns)")),
                 median_exact: true,
                 stddev_ns: number(row, "Proj StdDev (ns)"),
+                ..Times::default()
             },
             range_total_ns: number(row, "Total Range Time (ns)"),
             operations: number(row, "Total GPU Ops"),
@@ -219,6 +220,7 @@ fn times(row: &Printed) -> Times {
         median_ns: Some(number(row, "Med (ns)")),
         median_exact: true,
         stddev_ns: number(row, "StdDev (ns)"),
+        ..Times::default()
     }
 }
 

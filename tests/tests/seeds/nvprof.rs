@@ -3,7 +3,7 @@
 
 use super::printed;
 use tracing_gpu::{
-    CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Report, Sizes, Summary, TableStyle, Times,
+    ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Report, Sizes, Summary, TableStyle, Times,
 };
 
 /// A total that does not follow from its five digits, in nanoseconds: of those that print as `209.16us` (209,155 to
@@ -39,7 +39,7 @@ fn compare(expected: &str, [operations, calls]: [usize; 2]) {
     let call = |line| {
         let (name, times) = row(line);
         let version = if name.starts_with("cuda") { "_v7000" } else { "_v2" };
-        CallStats { name: name + version, times }
+        ApiCallStats { name: name + version, times }
     };
     gpu.calls = Some(lines.map(call).collect());
     assert_eq!(gpu.calls.as_ref().map(Vec::len), Some(calls));

@@ -2,7 +2,9 @@
 //! rows for kernels, so the shares of the GPU are of what the operators launched.
 
 use super::printed;
-use tracing_gpu::{CallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode};
+use tracing_gpu::{
+    ApiCallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode,
+};
 
 const EXPECTED: &str = include_str!("../../golden/torch/square.txt");
 
@@ -25,7 +27,7 @@ fn square() {
     let mut gpu = GpuActivity::default();
     let times = |instances, total_ns| Times { instances, total_ns, ..Times::default() };
     gpu.calls =
-        Some(CALLS.map(|(name, count, ns)| CallStats { name: name.to_owned(), times: times(count, ns) }).into());
+        Some(CALLS.map(|(name, count, ns)| ApiCallStats { name: name.to_owned(), times: times(count, ns) }).into());
     let mut summary = Summary::default();
     summary.tree = vec![square];
     summary.gpu = Some(gpu);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cuda_activity::attribution;
 use range_report::stats::Distribution;
 use range_report::{
-    ActivityLosses, CallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
+    ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
     RangeKernelStats, RangeStyle, Sizes,
 };
 
@@ -83,12 +83,12 @@ fn sizes(bytes: &Distribution) -> Sizes {
     }
 }
 
-fn calls(all: &ActivityTotals) -> Vec<CallStats> {
+fn calls(all: &ActivityTotals) -> Vec<ApiCallStats> {
     let mut merged: BTreeMap<String, Distribution> = BTreeMap::new();
     for (&function, times) in &all.totals.calls {
         merged.entry(all.function(function)).or_default().merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| CallStats { name, times: ns(&all) }).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| ApiCallStats { name, times: ns(&all) }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }

@@ -169,6 +169,7 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
         }),
         median_exact: median.is_none_or(|median| median.exact),
         stddev_ns: distribution.stddev() * rate.factor(),
+        quantiles: Vec::new(),
     }
 }
 
@@ -241,6 +242,7 @@ struct NodeTotals {
     calls: u64,
     instances: u64,
     total: u128,
+    longest: u64,
     nested: u128,
     /// Part of the total that was spent inside of the same node on the same thread.
     again: u128,
@@ -264,6 +266,7 @@ fn node_totals(
             node.calls += row.calls;
             node.instances += row.times.count;
             node.total += row.times.total;
+            node.longest = node.longest.max(row.times.max);
             node.nested += u128::from(row.nested);
             // Where a thread has entered one, what others have only created says nothing.
             let first = (row.times.count == 0, row.first);
@@ -324,6 +327,10 @@ fn tree(
             instances: own.instances,
             total_ns: rate.ns(own.total.saturating_sub(own.again)),
             self_ns: rate.ns(own.total.saturating_sub(own.nested)),
+            max_ns: rate.ns(u128::from(own.longest)),
+            quantiles: Vec::new(),
+            awaited_ns: None,
+            awaited_self_ns: None,
             stream_total_ns: own_stream.or(below_stream),
             stream_self_ns: own_stream
                 .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
+use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
 
 type Render = fn(&Summary, &RenderOptions) -> String;
 const ALL: [Render; 6] = [kernels, memory_time, memory_size, calls, projection, range_kernels];
@@ -7,7 +7,16 @@ const ALL: [Render; 6] = [kernels, memory_time, memory_size, calls, projection, 
 fn times(instances: u64, total_ns: u64) -> Times {
     let mean = total_ns / instances.max(1);
     let (median_ns, median_exact) = (Some(mean as f64), true);
-    Times { instances, total_ns, min_ns: mean, max_ns: mean, median_ns, median_exact, stddev_ns: 0.0 }
+    Times {
+        instances,
+        total_ns,
+        min_ns: mean,
+        max_ns: mean,
+        median_ns,
+        median_exact,
+        stddev_ns: 0.0,
+        ..Times::default()
+    }
 }
 
 fn sizes(count: u64, total_bytes: u64) -> Sizes {
@@ -21,7 +30,7 @@ fn summary(gpu: GpuActivity) -> Summary {
 
 fn activity() -> Summary {
     let memory = |kind, ns, bytes| MemoryStats { kind, times: times(2, ns), sizes: sizes(2, bytes) };
-    let call = |name: &str, ns| CallStats { name: name.to_owned(), times: times(1, ns) };
+    let call = |name: &str, ns| ApiCallStats { name: name.to_owned(), times: times(1, ns) };
     summary(GpuActivity {
         kernels: ["b", "a\t", "1000"].map(|name| KernelStats { name: name.to_owned(), times: times(4, 8_000) }).into(),
         memory: vec![memory(MemoryKind::HtoD, 5_000, 2_048), memory(MemoryKind::DtoH, 5_000, 4_096_000)],

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Sizes, Times};
+use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Sizes, Times};
 
 fn times(instances: u64, total_ns: u64) -> Times {
     Times { instances, total_ns, ..Times::default() }
@@ -31,7 +31,9 @@ fn inference() -> Summary {
     let gpu = GpuActivity {
         kernels: kernels.map(|(name, count, ns)| KernelStats { name: name.to_owned(), times: times(count, ns) }).into(),
         memory: vec![MemoryStats { kind: MemoryKind::HtoD, times: times(20, 16_127_000), sizes: Sizes::default() }],
-        calls: Some(calls.map(|(name, count, ns)| CallStats { name: name.to_owned(), times: times(count, ns) }).into()),
+        calls: Some(
+            calls.map(|(name, count, ns)| ApiCallStats { name: name.to_owned(), times: times(count, ns) }).into(),
+        ),
         ..GpuActivity::default()
     };
     Summary { gpu: Some(gpu), ..Summary::default() }

@@ -1,8 +1,8 @@
 use crate::text::width::width_of;
 use crate::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary, MergedTable,
-    NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions, Sizes, StreamStats, Summary,
-    TableStyle, Times, TreeNode,
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary,
+    MergedTable, NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions, Sizes,
+    StreamStats, Summary, TableStyle, Times, TreeNode,
 };
 
 fn times(durations: &[u64]) -> Times {
@@ -47,7 +47,7 @@ fn rank(rank: u32, slower: u64) -> Summary {
     let gpu = GpuActivity {
         kernels: vec![KernelStats { name: kernel.to_owned(), times: times(&[1_234_567 * slower]) }],
         memory: vec![MemoryStats { kind: MemoryKind::HtoD, times: times(&[500, 400 * slower]), sizes }],
-        calls: Some(vec![CallStats { name: "cudaLaunchKernel_v7000".to_owned(), times: times(&[10, 20]) }]),
+        calls: Some(vec![ApiCallStats { name: "cudaLaunchKernel_v7000".to_owned(), times: times(&[10, 20]) }]),
         projections: vec![ProjectionStats {
             domain: Some("app".to_owned()),
             name: "step".to_owned(),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Sizes, Times};
+use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Sizes, Times};
 
 /// What nvprof printed for a program with OpenACC; `tests/golden/README.md` says where it is from.
 const OPENACC: &str = include_str!("../../../../tests/golden/nvprof/openacc_cnn.txt");
@@ -89,7 +89,7 @@ fn names_are_those_of_nvprof() {
     let gpu = GpuActivity {
         kernels: vec![KernelStats { name: "add(int, int*)".to_owned(), times: once(3_424) }],
         memory: vec![MemoryStats { kind: MemoryKind::HtoD, times: once(2_656), sizes: Sizes::default() }],
-        calls: Some(vec![CallStats { name: "cuMemAlloc_v2".to_owned(), times: once(81_893) }]),
+        calls: Some(vec![ApiCallStats { name: "cuMemAlloc_v2".to_owned(), times: once(81_893) }]),
         ..GpuActivity::default()
     };
     let expected = "
@@ -111,7 +111,7 @@ fn what_is_missing_is_said() {
     let lines = "result:\nNo kernels were profiled.\nNo API activities were profiled.\n\n";
     assert!(nothing.ends_with(lines), "{nothing}");
 
-    let calls = Some(vec![CallStats { name: "cuInit".to_owned(), times: once(0) }]);
+    let calls = Some(vec![ApiCallStats { name: "cuInit".to_owned(), times: once(0) }]);
     let only_calls = nvprof(&summary(GpuActivity { calls, ..GpuActivity::default() }), &RenderOptions::default());
     assert!(only_calls.contains("result:\nNo kernels were profiled.\n            Type"), "{only_calls}");
     assert!(only_calls.ends_with("API calls:    0.00%       0ns         1       0ns       0ns       0ns  cuInit\n\n"));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CallStats, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
+use crate::{ApiCallStats, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
 
 /// What torch 2.11 printed; `tests/golden/README.md` says for what.
 const KERNELS: &str = include_str!("../../../../tests/golden/torch/square_2.11.txt");
@@ -79,7 +79,7 @@ fn summary() -> Summary {
             MemoryStats { kind: MemoryKind::HtoD, times: times(15_000), sizes: Sizes::default() },
             MemoryStats { kind: MemoryKind::Set, times: times(5_000), sizes: Sizes::default() },
         ],
-        calls: Some(vec![CallStats { name: "cudaLaunchKernel_v7000".to_owned(), times: times(13_000) }]),
+        calls: Some(vec![ApiCallStats { name: "cudaLaunchKernel_v7000".to_owned(), times: times(13_000) }]),
         ..GpuActivity::default()
     };
     Summary { tree: vec![outer, unrecorded], gpu: Some(gpu), ..Summary::default() }

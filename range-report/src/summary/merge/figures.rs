@@ -36,6 +36,23 @@ pub struct Projected {
     pub children_sum: u64,
 }
 
+/// Calls of one name in all processes, as in [`CallStats`](crate::CallStats).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct CallTotals {
+    /// Calls that were cancelled.
+    pub cancelled: u64,
+    /// Latencies.
+    pub latency: Times,
+    /// Time during which an instance of the call was open on some thread, in nanoseconds.
+    pub busy_ns: u64,
+    /// The rest of the latency, in nanoseconds.
+    pub awaited_ns: u64,
+    /// `awaited_ns` without the time during which a child call was alive.
+    pub awaited_self_ns: u64,
+}
+
 /// What a node of the phase tree amounts to, as in [`TreeNode`](crate::TreeNode).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -49,6 +66,14 @@ pub struct NodeTotals {
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
+    /// Longest instance, in nanoseconds; 0 where it is not known.
+    pub max_ns: u64,
+    /// How long calls of futures waited, in nanoseconds. `None` where no call was one of a future.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub awaited_ns: Option<u64>,
+    /// `awaited_ns` without the time during which a child call was alive.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub awaited_self_ns: Option<u64>,
     /// Stream time, of the processes that timed some. `None` where none did.
     pub stream_total_ns: Option<u64>,
     /// `stream_total_ns` without that of the children.
@@ -114,6 +139,7 @@ fn join_times<'a>(parts: impl Iterator<Item = &'a Times> + Clone) -> Times {
         median_ns: None,
         median_exact: false,
         stddev_ns: deviation(all().map(|times| (times.instances, times.total_ns, times.stddev_ns))),
+        quantiles: Vec::new(), // those of all cannot be told from those of each, as the median
     }
 }
 
@@ -189,6 +215,32 @@ impl Join for Projected {
     }
 }
 
+/// A process's total is what the calls themselves waited for.
+impl Join for CallTotals {
+    fn count(&self) -> u64 {
+        self.latency.instances
+    }
+
+    fn total(&self) -> u64 {
+        self.awaited_self_ns
+    }
+
+    fn median(&self) -> Option<f64> {
+        self.latency.median_ns
+    }
+
+    fn join(parts: &[Self]) -> Self {
+        let all = |what: fn(&Self) -> u64| sum(parts.iter().map(what));
+        Self {
+            cancelled: all(|part| part.cancelled),
+            latency: join_times(parts.iter().map(|part| &part.latency)),
+            busy_ns: all(|part| part.busy_ns),
+            awaited_ns: all(|part| part.awaited_ns),
+            awaited_self_ns: all(|part| part.awaited_self_ns),
+        }
+    }
+}
+
 /// A process's total is the time during which its work ran.
 impl Join for GpuWork {
     fn count(&self) -> u64 {
@@ -238,6 +290,9 @@ impl Join for NodeTotals {
             instances: all(|part| part.instances),
             total_ns: all(|part| part.total_ns),
             self_ns: all(|part| part.self_ns),
+            max_ns: parts.iter().map(|part| part.max_ns).max().unwrap_or(0),
+            awaited_ns: known_sum(parts.iter().map(|part| part.awaited_ns)),
+            awaited_self_ns: known_sum(parts.iter().map(|part| part.awaited_self_ns)),
             stream_total_ns: known_sum(parts.iter().map(|part| part.stream_total_ns)),
             stream_self_ns: known_sum(parts.iter().map(|part| part.stream_self_ns)),
             gpu: (!known.is_empty()).then(|| join_nodes(&known)),

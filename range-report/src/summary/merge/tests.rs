@@ -19,7 +19,16 @@ fn statistics(values: &[u64]) -> (u64, u64, u64, u64, f64, f64) {
 
 fn times(durations: &[u64]) -> Times {
     let (instances, total_ns, min_ns, max_ns, median, stddev_ns) = statistics(durations);
-    Times { instances, total_ns, min_ns, max_ns, median_ns: Some(median), median_exact: true, stddev_ns }
+    Times {
+        instances,
+        total_ns,
+        min_ns,
+        max_ns,
+        median_ns: Some(median),
+        median_exact: true,
+        stddev_ns,
+        ..Times::default()
+    }
 }
 
 fn sizes(bytes: &[u64]) -> Sizes {
@@ -139,11 +148,14 @@ fn what_no_process_has_is_not_there() {
 /// A file may hold a tree that is as deep as is read.
 #[test]
 fn deep_trees_are_joined() {
-    let tree = (0..1_024).fold(Vec::new(), |below, _| {
-        vec![TreeNode { name: "n".to_owned(), total_ns: 2, children: below, ..TreeNode::default() }]
-    });
-    let summary = Summary { tree, ..Summary::default() };
-    let merged = Summary::merge([summary.clone(), summary]);
+    // Not cloned: that calls itself for each level.
+    let summary = || Summary {
+        tree: (0..1_024).fold(Vec::new(), |below, _| {
+            vec![TreeNode { name: "n".to_owned(), total_ns: 2, children: below, ..TreeNode::default() }]
+        }),
+        ..Summary::default()
+    };
+    let merged = Summary::merge([summary(), summary()]);
     assert_eq!(merged.tree.len(), 1_024);
     assert!(merged.tree.iter().zip(0..).all(|(node, depth)| node.key.depth == depth && node.all.total_ns == 4));
 }

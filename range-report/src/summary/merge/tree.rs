@@ -24,13 +24,34 @@ impl Trees {
         let mut left: Vec<(Option<usize>, TreeNode)> = roots.into_iter().map(|root| (None, root)).collect();
         while let Some((parent, node)) = left.pop() {
             let TreeNode { domain, name, calls, instances, total_ns, self_ns, .. } = node;
-            let TreeNode { stream_total_ns, stream_self_ns, gpu, first_ns, children, .. } = node;
+            let TreeNode {
+                max_ns,
+                awaited_ns,
+                awaited_self_ns,
+                stream_total_ns,
+                stream_self_ns,
+                gpu,
+                first_ns,
+                children,
+                ..
+            } = node;
             let place = *self.places.entry((parent, (domain, name))).or_insert(self.nodes.len());
             if place == self.nodes.len() {
                 self.nodes.push(Vec::new());
             }
-            let totals =
-                NodeTotals { calls, instances, total_ns, self_ns, stream_total_ns, stream_self_ns, gpu, first_ns };
+            let totals = NodeTotals {
+                calls,
+                instances,
+                total_ns,
+                self_ns,
+                max_ns,
+                awaited_ns,
+                awaited_self_ns,
+                stream_total_ns,
+                stream_self_ns,
+                gpu,
+                first_ns,
+            };
             if let Some(parts) = self.nodes.get_mut(place) {
                 parts.push((process, totals));
             }

@@ -2,7 +2,7 @@
 
 use super::{sizes, times};
 use crate::{
-    CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, Process, ProjectionStats, RangeStats, RangeStyle, StreamStats, Summary, Times, TreeNode,
 };
 use proptest::prelude::*;
@@ -101,6 +101,8 @@ pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
         node.total_ns += durations.iter().sum::<u64>();
         node.self_ns += durations.iter().sum::<u64>() / 3;
         node.stream_total_ns = durations.first().copied();
+        node.max_ns = durations.iter().copied().max().unwrap_or(0);
+        (node.awaited_ns, node.awaited_self_ns) = (durations.get(1).copied(), durations.get(2).copied());
         node.gpu = (durations.len() > 1).then(|| NodeWork {
             own: work(&durations[1..]),
             total: work(durations),
@@ -123,10 +125,9 @@ pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
             .into_iter()
             .map(|(n, all)| MemoryStats { kind: KINDS[usize::from(*n)], times: times(all), sizes: sizes(&bytes(all)) })
             .collect(),
-        calls: raw
-            .calls
-            .as_ref()
-            .map(|calls| rows(calls).into_iter().map(|(n, times)| CallStats { name: n.to_string(), times }).collect()),
+        calls: raw.calls.as_ref().map(|calls| {
+            rows(calls).into_iter().map(|(n, times)| ApiCallStats { name: n.to_string(), times }).collect()
+        }),
         projections: rows(&raw.projections).into_iter().map(projection).collect(),
         total: work(&raw.kernels.values().flatten().copied().collect::<Vec<u64>>()),
         outside: work(raw.kernels.get(&0).map_or(&[], Vec::as_slice)),

@@ -159,6 +159,8 @@ fn nodes_of(raw: &Instances) -> BTreeMap<Vec<String>, NodeTotals> {
         totals.instances = durations.len() as u64;
         (totals.total_ns, totals.self_ns) = (total, total / 3);
         totals.stream_total_ns = durations.first().copied();
+        totals.max_ns = durations.iter().copied().max().unwrap_or(0);
+        (totals.awaited_ns, totals.awaited_self_ns) = (durations.get(1).copied(), durations.get(2).copied());
         totals.gpu = (durations.len() > 1).then(|| NodeWork {
             own: work(&durations[1..]),
             total: work(durations),
@@ -174,6 +176,12 @@ fn add(all: &mut NodeTotals, one: NodeTotals) {
     all.instances += one.instances;
     all.total_ns += one.total_ns;
     all.self_ns += one.self_ns;
+    all.max_ns = all.max_ns.max(one.max_ns);
+    for (all, one) in [(&mut all.awaited_ns, one.awaited_ns), (&mut all.awaited_self_ns, one.awaited_self_ns)] {
+        if let Some(ns) = one {
+            *all.get_or_insert(0) += ns;
+        }
+    }
     if let Some(ns) = one.stream_total_ns {
         *all.stream_total_ns.get_or_insert(0) += ns;
     }
@@ -227,6 +235,9 @@ fn listed(tree: &[TreeNode]) -> Vec<(PhaseLabel, NodeTotals)> {
             instances: node.instances,
             total_ns: node.total_ns,
             self_ns: node.self_ns,
+            max_ns: node.max_ns,
+            awaited_ns: node.awaited_ns,
+            awaited_self_ns: node.awaited_self_ns,
             stream_total_ns: node.stream_total_ns,
             stream_self_ns: node.stream_self_ns,
             gpu: node.gpu.clone(),
