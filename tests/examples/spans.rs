@@ -3,10 +3,10 @@
 //!
 //! A scenario prints what its profilers counted as JSON, one summary a line; what a tool was told is recorded outside.
 
-#[path = "spans/entries.rs"]
-mod entries;
 #[path = "spans/empty.rs"]
 mod empty;
+#[path = "spans/entries.rs"]
+mod entries;
 #[path = "spans/exits.rs"]
 mod exits;
 #[path = "spans/faults.rs"]

@@ -272,7 +272,10 @@ fn a_signal_ends_a_forked_child_too() {
         let ran = outcome(&mut command("fork-signalled", tier));
         assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "ended by 15\nended by 15\n"), "{}", ran.stderr);
         // The report of the second child, whose subscriber is still its parent's, and then that of the parent.
-        let (child, parent) = ran.stderr.split_once("No range was recorded: the profiler was never attached.").expect("a report of the child");
+        let (child, parent) = ran
+            .stderr
+            .split_once("No range was recorded: the profiler was never attached.")
+            .expect("a report of the child");
         assert!(!child.contains("work"), "{child}");
         assert_eq!(printed(parent), rows([("step", 1), ("work", 1)]), "{tier}");
     }

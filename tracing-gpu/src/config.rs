@@ -231,6 +231,7 @@ pub(crate) struct Config {
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
+    pub(crate) notes: usize,
 }
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
@@ -257,6 +258,7 @@ impl Default for Config {
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
+            notes: 5,
         }
     }
 }

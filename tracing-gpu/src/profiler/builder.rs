@@ -117,6 +117,12 @@ impl ProfilerBuilder {
         self
     }
 
+    /// How many notes are printed at most below the reports, the most important ones; `usize::MAX` for all. Default: 5.
+    pub fn notes(mut self, most: usize) -> Self {
+        self.config.notes = most;
+        self
+    }
+
     /// Writes the final summary to a file, as [`Summary::write_json`](crate::Summary::write_json) does, when the
     /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).

@@ -25,12 +25,13 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 7] = [
+const SETTINGS: [(&str, Set); 8] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
     ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
+    ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
     ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = Some(on))),
 ];
@@ -168,9 +169,7 @@ fn refused_again(key: &str, first: &str, again: &str) -> String {
 
 fn bare_target(word: &str) -> String {
     let word = word.escape_debug();
-    format!(
-        "TRACING_GPU_FILTER: `{word}` is no level, so it is taken for the target {word}=trace: levels are {LEVELS}"
-    )
+    format!("TRACING_GPU_FILTER: `{word}` is no level, so it is taken for the target {word}=trace: levels are {LEVELS}")
 }
 
 fn refused_key(item: &str) -> String {
@@ -187,6 +186,14 @@ fn refused_key(item: &str) -> String {
     let allowed = first.iter().map(|(key, _)| *key).chain(outputs::TABLE.iter().map(|row| row.key));
     let allowed: String = allowed.map(|key| format!(", {key}")).collect();
     format!("TRACING_GPU: `{}` is not known: allowed are off{allowed} and {last}", item.escape_debug())
+}
+
+/// How many there are at most.
+fn most(key: &str, value: &str) -> Result<usize, String> {
+    match value {
+        "all" => Ok(usize::MAX),
+        _ => value.parse().map_err(|_| refused(key, value, "a number or all")),
+    }
 }
 
 /// Splits at commas; `\,` is a comma and `\\` a backslash.

@@ -36,9 +36,8 @@ pub(super) fn not_measured(session: &Session) -> Option<String> {
         1 => named.push("those of 1 more crate".to_owned()),
         more => named.push(format!("those of {more} more crates")),
     }
-    let levels = crates.iter().map(|(name, rejected)| {
-        format!(",{name}={}", rejected.level.as_str().to_ascii_lowercase())
-    });
+    let levels =
+        crates.iter().map(|(name, rejected)| format!(",{name}={}", rejected.level.as_str().to_ascii_lowercase()));
     let levels: String = levels.collect();
     (!named.is_empty()).then(|| {
         format!(

@@ -69,11 +69,16 @@ fn the_footer_names_every_loss() {
  - 10 stream times were dropped, because too many waited on their stream to be
    read.
  - 11 stream times could not be read, because their context failed or is gone.
- - 5 rows have no median (-): the memory for durations was spent.
  - A note\\nthat tries to break out.
+ - 5 rows have no median (-): the memory for durations was spent.
 
 ";
-    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), expected);
+    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80).notes(usize::MAX)), expected);
+    // Of many the first five.
+    let (first, _) = expected.split_once(" - 3 values").unwrap();
+    let more = format!("{first} - 13 more notes: `notes=all` prints all.\n\n");
+    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), more);
+    assert!(text(&summary, &[], &RenderOptions::default().notes(17)).contains("\n - 1 more note: `notes=all`"));
 }
 
 #[test]
