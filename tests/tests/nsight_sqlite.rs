@@ -48,7 +48,10 @@ const REPORTS: [&str; 14] = [
 
 #[allow(clippy::needless_update)] // more is going to be known of a process
 fn process() -> Process {
-    Process { pid: PROCESS, command: "program --flag".to_owned(), ..Process::default() }
+    let mut it = Process::default();
+    it.pid = PROCESS;
+    it.command = "program --flag".to_owned();
+    it
 }
 
 /// Writes the items, with a flush now and then.

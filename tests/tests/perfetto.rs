@@ -197,7 +197,10 @@ fn odd_texts_are_read() {
     ];
     let mut out = Vec::new();
     let mut sink = Chrome::new(&mut out);
-    let process = Process { pid: 7, command: "run \\".to_owned(), host: "a\\".to_owned(), ..Process::default() };
+    let mut process = Process::default();
+    process.pid = 7;
+    process.command = "run \\".to_owned();
+    process.host = "a\\".to_owned();
     sink.begin(&process).expect("memory takes it");
     let mut at = 0;
     for (thread, text) in (8..).zip(texts) {

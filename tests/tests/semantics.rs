@@ -36,12 +36,15 @@ fn categories(summary: &Summary) -> BTreeMap<&str, u64> {
 
 fn open(label: &str, thread: &str) -> OpenRange {
     let (label, thread) = (label.to_owned(), thread.to_owned());
-    OpenRange { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 }
+    OpenRange::new(label, thread)
 }
 
 /// Lifetimes of one name that this thread began.
 fn lifetimes(label: &str, thread: &str, count: u64) -> OpenRange {
-    OpenRange { style: RangeStyle::StartEnd, count, ..open(label, thread) }
+    let mut it = open(label, thread);
+    it.style = RangeStyle::StartEnd;
+    it.count = count;
+    it
 }
 
 /// The events that begin something, with the category, colour and payload that they carry.

@@ -86,7 +86,8 @@ pub(crate) fn run(summary_path: &Path) -> bool {
 }
 
 fn losses(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity) {
-    let captured = ActivityLosses { outstanding: parts::CAPTURED, ..ActivityLosses::default() };
+    let mut captured = ActivityLosses::default();
+    captured.outstanding = parts::CAPTURED;
     checks.equal("nothing is lost, and nothing awaited but what was captured", &summary.losses.activity, &captured);
     checks.equal("nothing is unmatched", &gpu.unmatched.operations, &0);
     let all = own_work(summary).values().map(|work| work.operations).sum::<u64>() + gpu.outside.operations;

@@ -10,19 +10,23 @@ pub(crate) fn run(pid: u32, ranges: &[(&str, u64, u64)]) -> Summary {
     let mut summary = Summary::default();
     summary.ranges = ranges
         .iter()
-        .map(|&(name, instances, total_ns)| RangeStats {
-            domain: name.split_once(':').map(|(domain, _)| domain.to_owned()),
-            name: name.split_once(':').map_or(name, |(_, name)| name).trim_end_matches('*').to_owned(),
-            style: if name.ends_with('*') { RangeStyle::StartEnd } else { RangeStyle::PushPop },
-            times: Times { instances, total_ns, ..Times::default() },
+        .map(|&(name, instances, total_ns)| {
+            let mut it = RangeStats::new(
+                name.split_once(':').map_or(name, |(_, name)| name).trim_end_matches('*'),
+                Times::new(instances, total_ns),
+            );
+            it.domain = name.split_once(':').map(|(domain, _)| domain.to_owned());
+            it.style = if name.ends_with('*') { RangeStyle::StartEnd } else { RangeStyle::PushPop };
+            it
         })
         .collect();
-    summary.process = Process {
-        pid,
-        host: format!("node{pid}"),
-        command: format!("bench --backend {pid}"),
-        started_unix_ns: 1_795_188_942_000_000_000,
-        ..Process::default()
+    summary.process = {
+        let mut it = Process::default();
+        it.pid = pid;
+        it.host = format!("node{pid}");
+        it.command = format!("bench --backend {pid}");
+        it.started_unix_ns = 1_795_188_942_000_000_000;
+        it
     };
     summary
 }
