@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tests::recorder::library;
 use tests::with;
-use tracing_gpu::{Losses, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::Losses;
 
 const INJECTION_PATH: &str = "NVTX_INJECTION64_PATH";
 

@@ -1,6 +1,6 @@
 //! Which span is under which, and what is measured at all.
 
-use tracing_gpu::TreeNode;
+use tracing_gpu::summary::TreeNode;
 
 use super::*;
 
