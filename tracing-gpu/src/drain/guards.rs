@@ -199,7 +199,7 @@ mod tests {
             down(4);
             run((0..4).map(|_| Box::pin(job()) as _).collect());
         }) {
-            let depth = |mut node: &crate::TreeNode| {
+            let depth = |mut node: &range_report::summary::TreeNode| {
                 let mut depth = 1;
                 while let Some(child) = node.children.iter().find(|child| child.name == node.name) {
                     (node, depth) = (child, depth + 1);

@@ -257,7 +257,9 @@ mod tests {
     use tracing::{info_span, subscriber};
     use tracing_subscriber::{prelude::*, reload};
 
-    use crate::{Output, Profiler, RangeStats};
+    use range_report::summary::RangeStats;
+
+    use crate::{Output, Profiler};
 
     fn row(profiler: &Profiler, name: &str) -> Option<RangeStats> {
         profiler.summary().ranges.into_iter().find(|row| row.name == name)
