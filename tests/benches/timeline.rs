@@ -20,7 +20,8 @@ use std::time::Instant;
 
 use range_report::export::{Chrome, Sqlite};
 use range_report::timeline::{Item, Range, Sink, Value};
-use tracing_gpu::{Process, RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{Process, RangeStyle};
 
 #[path = "timeline/program.rs"]
 mod program;

@@ -15,10 +15,11 @@ use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
 use tests::recorder::example;
 use tracing::info_span;
 use tracing::subscriber::with_default;
-use tracing_gpu::{
-    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output,
-    Profiler, ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
+use tracing_gpu::summary::{
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, ProjectionStats,
+    Sizes, StreamStats, Times,
 };
+use tracing_gpu::{Output, Profiler, RenderOptions, Summary};
 
 /// A folder of its own; it is removed when this is dropped.
 struct Folder(PathBuf);
@@ -85,7 +86,7 @@ fn every_form_is_written_after_the_report() {
     }
 }
 
-fn own_times(nodes: &[tracing_gpu::TreeNode]) -> u64 {
+fn own_times(nodes: &[tracing_gpu::summary::TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + own_times(&node.children)).sum()
 }
 
@@ -286,7 +287,7 @@ fn with_gpu(summary: &mut Summary) {
     let kinds = [MemoryKind::HtoD, MemoryKind::DtoH, MemoryKind::DtoD, MemoryKind::PtoP, MemoryKind::Set];
     gpu.memory = kinds.map(|kind| MemoryStats::new(kind, times(5), sizes.clone())).into();
     gpu.calls = Some((0..40).map(|n| ApiCallStats::new(format!("cudaCall{n}_v7000"), times(n + 1))).collect());
-    let of_range = |range: &tracing_gpu::RangeStats| {
+    let of_range = |range: &tracing_gpu::summary::RangeStats| {
         let mut it = ProjectionStats::new(range.name.clone(), times(8));
         it.domain = range.domain.clone();
         it.style = range.style;
@@ -298,7 +299,7 @@ fn with_gpu(summary: &mut Summary) {
     };
     gpu.projections = summary.ranges.iter().take(60).map(of_range).collect();
     (gpu.total, gpu.outside) = (work.clone(), work.clone());
-    let on_stream = |range: &tracing_gpu::RangeStats| {
+    let on_stream = |range: &tracing_gpu::summary::RangeStats| {
         with(StreamStats::new(range.name.clone(), "GPU 0 #1", times(8)), |it| it.floor_ns = 1_280)
     };
     summary.stream_ranges = summary.ranges.iter().take(60).map(on_stream).collect();

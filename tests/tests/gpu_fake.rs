@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use tests::with;
 
 use serde::Deserialize;
-use tracing_gpu::{StreamLosses, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::StreamLosses;
 
 /// What the child says.
 #[derive(Debug, Deserialize)]

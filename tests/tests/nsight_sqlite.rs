@@ -23,7 +23,8 @@ use std::path::Path;
 
 use range_report::export::Sqlite;
 use range_report::timeline::{Item, Sink};
-use tracing_gpu::{Process, RangeStyle, Report, Summary};
+use tracing_gpu::summary::{Process, RangeStyle};
+use tracing_gpu::{Report, Summary};
 
 use expected::Expected;
 use generate::{Calls, Clock, PROCESS, Random, Workload};

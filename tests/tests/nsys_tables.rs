@@ -10,7 +10,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, Times};
+use tracing_gpu::summary::{RangeStats, RangeStyle, Times};
+use tracing_gpu::{RenderOptions, Report, Summary};
 
 macro_rules! cases {
     ($($name:ident: $what:literal,)*) => {

@@ -179,7 +179,8 @@ fn a_timeline_that_was_cut_off_or_compressed_opens() {
 #[test]
 fn odd_texts_are_read() {
     use range_report::timeline::{Item, Mark, Range, Sink as _, Value};
-    use tracing_gpu::{Process, RangeStyle, Summary};
+    use tracing_gpu::Summary;
+    use tracing_gpu::summary::{Process, RangeStyle};
     let texts = [
         "a\\",
         "C:\\folder\\",

@@ -6,7 +6,8 @@ mod nvprof;
 #[path = "seeds/torch.rs"]
 mod torch;
 
-use tracing_gpu::{Comparison, RangeStats, RenderOptions, Report, Summary, TableStyle, Times};
+use tracing_gpu::summary::{RangeStats, Times};
+use tracing_gpu::{Comparison, RenderOptions, Report, Summary, TableStyle};
 
 /// A program whose phases ran once each: name and duration.
 type Phases = [(&'static str, u64); 4];

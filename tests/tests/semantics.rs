@@ -21,11 +21,12 @@ use scenario::{
 };
 use std::collections::BTreeMap;
 use tests::recorder::Call;
-use tracing_gpu::{Losses, OpenRange, RangeStyle, Summary, TreeNode};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{Losses, OpenRange, RangeStyle, TreeNode};
 
 const CATEGORY_COUNT_FROM: u32 = 256;
 
-fn row<'a>(summary: &'a Summary, label: &str) -> &'a tracing_gpu::Times {
+fn row<'a>(summary: &'a Summary, label: &str) -> &'a tracing_gpu::summary::Times {
     let row = summary.ranges.iter().find(|row| row.label() == label && row.style == RangeStyle::PushPop);
     &row.unwrap_or_else(|| panic!("no row {label} in {:?}", summary.ranges)).times
 }

@@ -11,7 +11,8 @@ mod workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use tracing_gpu::{ActivityLosses, Gpu, GpuActivity, GpuWork, MemoryKind, NodeWork, Report, Summary, TreeNode};
+use tracing_gpu::summary::{ActivityLosses, GpuActivity, GpuWork, MemoryKind, NodeWork, TreeNode};
+use tracing_gpu::{Gpu, Report, Summary};
 
 use crate::device::install;
 use ledger::{Ledger, Range};

@@ -1,6 +1,8 @@
 //! Runs side by side in a page of their own: what a reader sees is what `Comparison` says.
 
-use tracing_gpu::{Comparison, InRun, Process, RangeStats, RangeStyle, RenderOptions, Summary, Times};
+use tracing_gpu::compare::InRun;
+use tracing_gpu::summary::{Process, RangeStats, RangeStyle, Times};
+use tracing_gpu::{Comparison, RenderOptions, Summary};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};
@@ -151,7 +153,7 @@ pub(crate) fn names(rows: &[Vec<String>]) -> Vec<&str> {
 pub(crate) fn by<K: PartialOrd>(
     comparison: &Comparison,
     down: bool,
-    key: impl Fn(&tracing_gpu::ComparedRange) -> Option<K>,
+    key: impl Fn(&tracing_gpu::compare::ComparedRange) -> Option<K>,
 ) -> Vec<String> {
     let mut ranges: Vec<_> = comparison.ranges.iter().collect();
     ranges.sort_by(|a, b| match (key(a), key(b)) {
@@ -161,7 +163,7 @@ pub(crate) fn by<K: PartialOrd>(
         }
         (a, b) => a.is_none().cmp(&b.is_none()),
     });
-    ranges.into_iter().map(tracing_gpu::ComparedRange::label).collect()
+    ranges.into_iter().map(tracing_gpu::compare::ComparedRange::label).collect()
 }
 
 #[test]

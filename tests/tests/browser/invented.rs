@@ -7,9 +7,10 @@ use tests::with;
 use range_report::export::HtmlSink;
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
-use tracing_gpu::{
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{
     ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
-    ProjectionStats, RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,
+    ProjectionStats, RangeStats, RangeStyle, Sizes, Times, TreeNode,
 };
 
 pub(crate) const PID: u32 = 4_711;

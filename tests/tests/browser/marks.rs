@@ -4,7 +4,8 @@ use range_report::export::HtmlSink;
 use range_report::timeline::Sink;
 use serde_json::json;
 use tests::with;
-use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, TreeNode};
+use tracing_gpu::summary::{RangeStats, RangeStyle, Times, TreeNode};
+use tracing_gpu::{Comparison, RenderOptions, Report, Summary};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};

@@ -4,7 +4,8 @@ use std::path::Path;
 use tests::with;
 
 use tracing::info_span;
-use tracing_gpu::{ActivityLosses, GpuWork, MemoryKind, RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{ActivityLosses, GpuWork, MemoryKind, RangeStyle};
 
 use crate::fake::{COPY, Fake, GRAPH, LAUNCH, Place, SYNCHRONIZE, monotonic};
 use crate::files::{Chrome, rows};

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use tests::with;
 
 use tracing::{info_span, subscriber::set_global_default};
-use tracing_gpu::{
-    ActivityLosses, Gpu, GpuActivity, Output, Profiler, ProfilerBuilder, RangeStyle, Report, Summary, TreeNode,
-};
+use tracing_gpu::summary::{ActivityLosses, GpuActivity, RangeStyle, TreeNode};
+use tracing_gpu::{Gpu, Output, Profiler, ProfilerBuilder, Report, Summary};
 use tracing_subscriber::prelude::*;
 
 use crate::fake::{Fake, LAUNCH, Place, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use range_report::timeline::{Api, Work};
 use range_report::timeline::{Operation, Range};
-use tracing_gpu::{MemoryKind, RangeStyle, Sizes, Times};
+use tracing_gpu::summary::{MemoryKind, RangeStyle, Sizes, Times};
 
 use crate::generate::{PROCESS, Workload};
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tracing_gpu::{
+use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStats,
-    RangeStyle, RenderOptions, Report, Summary, Times,
+    RangeStyle, Times,
 };
+use tracing_gpu::{RenderOptions, Report, Summary};
 
 use crate::expected::{Expected, Groups, label, sizes, times};
 use crate::generate::PROCESS;

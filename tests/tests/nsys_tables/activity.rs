@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use tests::with;
 
 use super::golden;
-use tracing_gpu::{
+use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
-    RenderOptions, Report, Sizes, Summary, Times,
+    Sizes, Times,
 };
+use tracing_gpu::{RenderOptions, Report, Summary};
 
 /// The cells of a printed row by their headers, without separators.
 type Printed = HashMap<String, String>;

@@ -2,7 +2,8 @@
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
-use tracing_gpu::{MemoryKind, Process, RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{MemoryKind, Process, RangeStyle};
 
 pub(crate) const PID: u32 = 4000;
 pub(crate) const STEPS: u64 = 20;

@@ -2,9 +2,8 @@
 //! the section on OpenACC, are tested where they are printed: in `tracing-gpu/src/report/nvprof/tests.rs`.)
 
 use super::printed;
-use tracing_gpu::{
-    ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Report, Sizes, Summary, TableStyle, Times,
-};
+use tracing_gpu::summary::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Sizes, Times};
+use tracing_gpu::{Report, Summary, TableStyle};
 
 /// A total that does not follow from its five digits, in nanoseconds: of those that print as `209.16us` (209,155 to
 /// 209,164), the nearest to it whose tenth is printed as `20.915us`.

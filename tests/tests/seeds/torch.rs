@@ -3,9 +3,8 @@
 
 use super::printed;
 use tests::with;
-use tracing_gpu::{
-    ApiCallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode,
-};
+use tracing_gpu::summary::{ApiCallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Times, TreeNode};
+use tracing_gpu::{Report, Summary, TableStyle};
 
 const EXPECTED: &str = include_str!("../../golden/torch/square.txt");
 
