@@ -1,7 +1,7 @@
 //! An inference server on axum. Requests wait for one of two workers, which run a small network on the CPU.
 //!
 //! ```sh
-//! cargo run --release --manifest-path examples/inference_server/Cargo.toml
+//! cd programs && cargo run --release -p inference_server
 //! ```
 //!
 //! It calls itself with 300 requests, 20 at a time, and ends. `RUST_LOG=debug` shows the log of tower-http as well: the
@@ -45,7 +45,8 @@ impl Model {
 
     #[instrument(name = "Load Module")]
     fn load() -> Self {
-        let layer = |seed: usize| (0..Self::SIZE * Self::SIZE).map(|at| ((at * seed) % 17) as f32 / 17.0 - 0.47).collect();
+        let layer =
+            |seed: usize| (0..Self::SIZE * Self::SIZE).map(|at| ((at * seed) % 17) as f32 / 17.0 - 0.47).collect();
         Self { workers: Semaphore::new(WORKERS), weights: (1..=4).map(layer).collect() }
     }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use programs::{Expected, Run};
+use checked::{Expected, Run};
 use tokio::time::{sleep, timeout};
 use tracing::{Instrument as _, info_span, instrument};
 use tracing_subscriber::prelude::*;
@@ -37,9 +37,8 @@ async fn run_all() {
         .await;
         timeout(Duration::from_millis(10), times_out()).await.expect_err("it takes a minute");
     }
-    let tasks: Vec<_> = (0..EACH)
-        .map(|_| tokio::spawn(sleep(Duration::from_secs(60)).instrument(info_span!("aborted"))))
-        .collect();
+    let tasks: Vec<_> =
+        (0..EACH).map(|_| tokio::spawn(sleep(Duration::from_secs(60)).instrument(info_span!("aborted")))).collect();
     sleep(Duration::from_millis(50)).await;
     for task in tasks {
         task.abort();
@@ -50,7 +49,8 @@ async fn run_all() {
 fn main() -> ExitCode {
     let run = Run::new("info");
     tracing_subscriber::registry().with(run.layer()).init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     runtime.block_on(run_all());
     drop(runtime);
     run.finish(Expected {

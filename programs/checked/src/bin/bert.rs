@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{VarBuilder, VarMap};
 use candle_transformers::models::bert::{BertModel, Config};
-use programs::{Expected, Run};
+use checked::{Expected, Run};
 use tracing::info_span;
 use tracing_subscriber::prelude::*;
 

@@ -1,8 +1,9 @@
 //! A BERT of candle with random weights, on the CPU or the first GPU.
 //!
 //! ```sh
-//! cargo run --release --manifest-path examples/candle_bert/Cargo.toml
-//! cargo run --release --manifest-path examples/candle_bert/Cargo.toml --features cuda    # needs a CUDA toolkit
+//! cd programs
+//! cargo run --release -p candle_bert
+//! cargo run --release -p candle_bert --features cuda    # needs a CUDA toolkit
 //! ```
 //!
 //! candle's spans have the level TRACE, so the filter names its crates.

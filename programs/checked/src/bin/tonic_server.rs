@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use programs::{Expected, Run, spin};
+use checked::{Expected, Run, spin};
 use tokio::sync::Semaphore;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
@@ -60,7 +60,8 @@ async fn client(address: String) {
 fn main() -> ExitCode {
     let run = Run::new("info,tower_http=debug");
     tracing_subscriber::registry().with(run.layer()).init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -69,7 +70,9 @@ fn main() -> ExitCode {
         let server = Server::builder()
             .layer(TraceLayer::new_for_grpc())
             .add_service(HealthServer::new(service))
-            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async { stopped.await.unwrap_or_default() });
+            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+                stopped.await.unwrap_or_default()
+            });
         let server = tokio::spawn(server);
         let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(client(address.clone()))).collect();
         for client in clients {

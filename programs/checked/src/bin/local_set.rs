@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use programs::{Expected, Run, spin};
+use checked::{Expected, Run, spin};
 use tokio::task::{LocalSet, spawn_blocking, spawn_local};
 use tracing::{Instrument as _, Span, info_span, instrument};
 use tracing_subscriber::prelude::*;
@@ -28,7 +28,8 @@ async fn job(name: Rc<str>) -> usize {
 fn main() -> ExitCode {
     let run = Run::new("info");
     tracing_subscriber::registry().with(run.layer()).init();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(2).build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(2).build().expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
         let jobs: Vec<_> = (0..JOBS).map(|_| spawn_local(job("job".into()))).collect();
         for job in jobs {

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use checked::{Expected, Run, spin};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
-use programs::{Expected, Run, spin};
 use tracing::{debug, info, info_span, instrument};
 use tracing_subscriber::{EnvFilter, fmt, prelude::*, reload};
 

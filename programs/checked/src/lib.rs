@@ -11,9 +11,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tracing::span::{Attributes, Id};
 use tracing::Subscriber;
-use tracing_gpu::{Output, Profiler, ProfilerBuilder, RangeStyle, Summary, TreeNode};
+use tracing::span::{Attributes, Id};
+use tracing_gpu::summary::{RangeStyle, TreeNode};
+use tracing_gpu::{Output, Profiler, ProfilerBuilder, Summary};
 use tracing_subscriber::filter::{FilterExt as _, Targets};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
@@ -163,7 +164,7 @@ impl Run {
     /// The same, with more settings.
     pub fn with(filter: &str, builder: ProfilerBuilder) -> Self {
         let filter: Targets = filter.parse().expect("a filter");
-        let report = std::env::temp_dir().join(format!("programs-{}.txt", std::process::id()));
+        let report = std::env::temp_dir().join(format!("checked-{}.txt", std::process::id()));
         let profiler = builder.filter(filter.clone()).output(Output::File(report.clone())).build().expect("a profiler");
         Self { filter, truth: Truth::default(), profiler, report }
     }
@@ -202,13 +203,18 @@ impl Run {
             }
         }
         for (name, parents) in expected.parents {
-            let found: BTreeSet<&str> = edges(&summary).into_keys().filter(|edge| edge.1 == *name).map(|edge| edge.0).collect();
+            let found: BTreeSet<&str> =
+                edges(&summary).into_keys().filter(|edge| edge.1 == *name).map(|edge| edge.0).collect();
             if found != parents.iter().copied().collect() {
                 wrong.push(format!("{name}: below {found:?}, not {parents:?}"));
             }
         }
-        wrong.extend(expected.says.iter().filter(|words| !says(&report, words)).map(|words| format!("no line says: {words}")));
-        wrong.extend(expected.never.iter().filter(|words| says(&report, words)).map(|words| format!("a line says: {words}")));
+        wrong.extend(
+            expected.says.iter().filter(|words| !says(&report, words)).map(|words| format!("no line says: {words}")),
+        );
+        wrong.extend(
+            expected.never.iter().filter(|words| says(&report, words)).map(|words| format!("a line says: {words}")),
+        );
         if wrong.is_empty() {
             println!("as it was: {} names of spans", truth.len());
             return ExitCode::SUCCESS;
@@ -243,7 +249,9 @@ fn walk<'a>(nodes: &'a [TreeNode], parent: &'a str, visit: &mut impl FnMut(&'a s
 /// Entries of each name below each parent.
 fn edges(summary: &Summary) -> BTreeMap<(&str, &str), u64> {
     let mut edges = BTreeMap::new();
-    walk(&summary.tree, "", &mut |parent, node| *edges.entry((parent, node.name.as_str())).or_default() += node.instances);
+    walk(&summary.tree, "", &mut |parent, node| {
+        *edges.entry((parent, node.name.as_str())).or_default() += node.instances
+    });
     edges.retain(|_, entries| *entries > 0);
     edges
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Router, routing::get};
-use programs::{Expected, Run, spin};
+use checked::{Expected, Run, spin};
 use tokio::sync::Semaphore;
 use tower_http::trace::TraceLayer;
 use tracing::{Instrument as _, info_span, instrument};
@@ -49,9 +49,13 @@ async fn client(address: std::net::SocketAddr) {
 fn main() -> ExitCode {
     let run = Run::new("info,tower_http=debug");
     tracing_subscriber::registry().with(run.layer()).init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let app = Router::new().route("/user", get(user)).with_state(Arc::new(Semaphore::new(4))).layer(TraceLayer::new_for_http());
+        let app = Router::new()
+            .route("/user", get(user))
+            .with_state(Arc::new(Semaphore::new(4)))
+            .layer(TraceLayer::new_for_http());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use programs::{Expected, Run};
+use checked::{Expected, Run};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use tracing::{Instrument as _, info_span, instrument};
 use tracing_gpu::Profiler;
@@ -24,7 +24,8 @@ async fn lookup(pool: &SqlitePool, id: i64) -> String {
 
 async fn tasks() {
     let memory = SqliteConnectOptions::new().filename("file:users?mode=memory&cache=shared");
-    let pool = SqlitePoolOptions::new().max_connections(2).min_connections(2).connect_with(memory).await.expect("a pool");
+    let pool =
+        SqlitePoolOptions::new().max_connections(2).min_connections(2).connect_with(memory).await.expect("a pool");
     sqlx::query("create table users (id integer primary key, name text)").execute(&pool).await.expect("a table");
     sqlx::query("insert into users values (1, 'ann'), (2, 'bob')").execute(&pool).await.expect("rows");
     let tasks: Vec<_> = (0..TASKS)
@@ -48,14 +49,18 @@ async fn tasks() {
 /// The ranges in the database that the profiler wrote.
 async fn ranges(path: &str) -> i64 {
     let pool = SqlitePool::connect(path).await.expect("the database");
-    sqlx::query_scalar("select count(*) from NVTX_EVENTS where eventType = 59").fetch_one(&pool).await.expect("a number")
+    sqlx::query_scalar("select count(*) from NVTX_EVENTS where eventType = 59")
+        .fetch_one(&pool)
+        .await
+        .expect("a number")
 }
 
 fn main() -> ExitCode {
-    let path = std::env::temp_dir().join(format!("programs-{}.sqlite", std::process::id()));
+    let path = std::env::temp_dir().join(format!("checked-{}.sqlite", std::process::id()));
     let run = Run::with("info", Profiler::builder().sqlite(&path));
     tracing_subscriber::registry().with(run.layer()).init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     runtime.block_on(tasks());
     drop(runtime);
     let instances: u64 = run.summary().ranges.iter().map(|row| row.times.instances).sum();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use programs::{Expected, Run, spin};
+use checked::{Expected, Run, spin};
 use rayon::prelude::*;
 use tracing::{Span, info_span, instrument};
 use tracing_subscriber::prelude::*;
