@@ -99,6 +99,7 @@ impl Distribution {
     }
 
     /// The middle duration, or the mean of the two middle ones. `None` without durations, or when some were not kept.
+    #[must_use]
     pub fn median(&self) -> Option<Median> {
         if self.count == 0 || self.missing() > 0 {
             return None;
@@ -119,6 +120,7 @@ impl Distribution {
     }
 
     /// Sample standard deviation (divisor n - 1); 0 for fewer than two durations.
+    #[must_use]
     pub fn stddev(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
