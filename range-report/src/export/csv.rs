@@ -23,7 +23,8 @@ impl Summary {
     /// use range_report::{RangeStats, RangeStyle, Report, Summary, Times};
     ///
     /// let mut summary = Summary::default();
-    /// let times = Times { instances: 2, total_ns: 9_000, min_ns: 4_000, max_ns: 5_000, median_ns: Some(4_500.0), ..Times::default() };
+    /// let mut times = Times { instances: 2, total_ns: 9_000, min_ns: 4_000, max_ns: 5_000, ..Times::default() };
+    /// times.median_ns = Some(4_500.0);
     /// let (name, style) = ("load, parse".to_owned(), RangeStyle::PushPop);
     /// summary.ranges = vec![RangeStats { domain: None, name, style, times }];
     /// let mut text = Vec::new();
@@ -92,8 +93,8 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 #[non_exhaustive]
 pub enum CsvFlavor {
     /// As `nsys stats --format csv` writes them, and as [`Summary::write_csv`], [`Summary::write_stream_csv`],
-    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`] do. Names with quotation marks or line feeds can break a
-    /// line.
+    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`] do. Names with quotation marks or line feeds can
+    /// break a line.
     Nsight,
     /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between
     /// quotation marks, those in it are doubled, and lines end in CR LF. Spreadsheets and the libraries of every

@@ -37,7 +37,8 @@ impl Summary {
     ///
     /// let mut summary = Summary::default();
     /// let load = TreeNode { name: "Load Module".to_owned(), self_ns: 250, ..TreeNode::default() };
-    /// summary.tree = vec![TreeNode { name: "main".to_owned(), self_ns: 40, children: vec![load], ..TreeNode::default() }];
+    /// let main = TreeNode { name: "main".to_owned(), self_ns: 40, children: vec![load], ..TreeNode::default() };
+    /// summary.tree = vec![main];
     /// let mut text = Vec::new();
     /// summary.write_folded(&mut text)?;
     /// assert_eq!(String::from_utf8_lossy(&text), "main 40\nmain;Load Module 250\n");

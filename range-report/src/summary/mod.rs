@@ -67,7 +67,8 @@ impl Times {
     /// ```
     /// use range_report::{Quantile, Times};
     ///
-    /// let mut times = Times { instances: 3, min_ns: 1, max_ns: 9, median_ns: Some(4.0), median_exact: true, ..Times::default() };
+    /// let mut times = Times { instances: 3, min_ns: 1, max_ns: 9, ..Times::default() };
+    /// (times.median_ns, times.median_exact) = (Some(4.0), true);
     /// times.quantiles.push(Quantile::new(0.9, 8.0, true));
     /// let ns = |q| times.quantile(q).map(|quantile| quantile.ns);
     /// assert_eq!([0.0, 0.5, 0.9, 1.0].map(ns), [1.0, 4.0, 8.0, 9.0].map(Some));
