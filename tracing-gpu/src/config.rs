@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use range_report::{Report, TableStyle, UnknownName};
-use tracing_core::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
@@ -185,6 +184,11 @@ pub enum ConfigError {
         /// Bytes needed at least.
         least: usize,
     },
+    /// The percentage that the rows of [`Report::Hot`] make together is not from 0 to 100.
+    HotPercent {
+        /// The percentage asked for, as text.
+        percent: String,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -196,6 +200,9 @@ impl fmt::Display for ConfigError {
             }
             Self::GpuMemory { bytes, least } => {
                 write!(f, "{bytes} bytes for GPU records are too few: allow at least {least}")
+            }
+            Self::HotPercent { percent } => {
+                write!(f, "the rows of `hot` cannot make {percent} % of the time: give a percentage from 0 to 100")
             }
         }
     }
@@ -211,17 +218,20 @@ pub(crate) struct Config {
     pub(crate) statistics: bool,
     pub(crate) gpu: Gpu,
     pub(crate) domain: Domain,
-    pub(crate) filter: Targets,
+    /// `None` for the default, INFO, for which a filter of the layer's own stands in.
+    pub(crate) filter: Option<Targets>,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
     pub(crate) files: BTreeMap<&'static str, PathBuf>,
-    pub(crate) on_signal: bool,
+    /// `None` where it is not said: no, but for a profiler that is installed.
+    pub(crate) on_signal: Option<bool>,
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
+    pub(crate) notes: usize,
 }
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
@@ -238,16 +248,17 @@ impl Default for Config {
             statistics: true,
             gpu: Gpu::Auto,
             domain: Domain::Default,
-            filter: Targets::new().with_default(LevelFilter::INFO),
+            filter: None,
             reports: vec![Report::Ranges, Report::Tree],
             style: TableStyle::Current,
             output: Output::Stderr,
             files: BTreeMap::new(),
-            on_signal: false,
+            on_signal: None,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
+            notes: 5,
         }
     }
 }
@@ -281,6 +292,9 @@ impl Config {
         }
         if self.gpu_memory < LEAST_GPU_MEMORY {
             return Err(ConfigError::GpuMemory { bytes: self.gpu_memory, least: LEAST_GPU_MEMORY });
+        }
+        if !(0.0..=100.0).contains(&self.hot_percent) {
+            return Err(ConfigError::HotPercent { percent: self.hot_percent.to_string() });
         }
         Ok(())
     }

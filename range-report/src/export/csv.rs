@@ -20,13 +20,12 @@ impl Summary {
     /// own: [`Summary::write_stream_csv`].
     ///
     /// ```
-    /// use range_report::{RangeStats, RangeStyle, Report, Summary, Times};
+    /// use range_report::{RangeStats, Report, Summary, Times};
     ///
     /// let mut summary = Summary::default();
-    /// let mut times = Times { instances: 2, total_ns: 9_000, min_ns: 4_000, max_ns: 5_000, ..Times::default() };
-    /// times.median_ns = Some(4_500.0);
-    /// let (name, style) = ("load, parse".to_owned(), RangeStyle::PushPop);
-    /// summary.ranges = vec![RangeStats { domain: None, name, style, times }];
+    /// let mut times = Times::new(2, 9_000);
+    /// (times.min_ns, times.max_ns, times.median_ns) = (4_000, 5_000, Some(4_500.0));
+    /// summary.ranges = vec![RangeStats::new("load, parse", times)];
     /// let mut text = Vec::new();
     /// summary.write_csv(Report::Ranges, &mut text)?;
     /// assert_eq!(
@@ -81,8 +80,7 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 /// use range_report::{CategoryStats, Report, Summary, Times};
 ///
 /// let mut summary = Summary::default();
-/// let times = Times { instances: 1, total_ns: 9_000, min_ns: 9_000, max_ns: 9_000, ..Times::default() };
-/// summary.categories = vec![CategoryStats { category: "in, \"out\"".to_owned(), times }];
+/// summary.categories = vec![CategoryStats::new("in, \"out\"", Times::new(1, 9_000))];
 /// let mut text = Vec::new();
 /// CsvFlavor::Rfc4180.write_report(&summary, Report::Categories, &mut text)?;
 /// assert!(text.ends_with(b",0.0,\"in, \"\"out\"\"\"\r\n"));

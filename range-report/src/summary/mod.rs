@@ -33,6 +33,7 @@ pub enum RangeStyle {
 /// The durations of all instances of one row, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Times {
     /// Instances that have ended.
     pub instances: u64,
@@ -67,7 +68,8 @@ impl Times {
     /// ```
     /// use range_report::{Quantile, Times};
     ///
-    /// let mut times = Times { instances: 3, min_ns: 1, max_ns: 9, ..Times::default() };
+    /// let mut times = Times::new(3, 14);
+    /// (times.min_ns, times.max_ns) = (1, 9);
     /// (times.median_ns, times.median_exact) = (Some(4.0), true);
     /// times.quantiles.push(Quantile::new(0.9, 8.0, true));
     /// let ns = |q| times.quantile(q).map(|quantile| quantile.ns);
@@ -110,9 +112,18 @@ impl Quantile {
     }
 }
 
+impl Times {
+    /// So many instances with this sum; nothing else is known of them.
+    #[must_use]
+    pub fn new(instances: u64, total_ns: u64) -> Self {
+        Self { instances, total_ns, ..Self::default() }
+    }
+}
+
 /// One row of the range statistics: every instance of one name in one domain and style.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct RangeStats {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -125,6 +136,20 @@ pub struct RangeStats {
 }
 
 impl RangeStats {
+    /// The row of a push/pop range in the default domain. Other fields can be set afterwards:
+    ///
+    /// ```
+    /// use range_report::summary::{RangeStats, RangeStyle, Times};
+    ///
+    /// let mut row = RangeStats::new("step", Times::new(10, 1_000));
+    /// row.style = RangeStyle::StartEnd;
+    /// assert_eq!((row.label(), row.times.instances), ("step".to_owned(), 10));
+    /// ```
+    #[must_use]
+    pub fn new(name: impl Into<String>, times: Times) -> Self {
+        Self { domain: None, name: name.into(), style: RangeStyle::PushPop, times }
+    }
+
     /// The name as Nsight Systems shows it: `domain:name`, or the bare name in the default domain.
     #[must_use]
     pub fn label(&self) -> String {
@@ -178,6 +203,7 @@ impl CallStats {
 /// One node of the phase tree: the spans of one name under one parent (by span parentage, not by thread).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct TreeNode {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -222,9 +248,18 @@ pub struct TreeNode {
     pub children: Vec<TreeNode>,
 }
 
+impl TreeNode {
+    /// A node without figures and children.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
 /// One row of the category sums.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct CategoryStats {
     /// Value of `nvtx.category`: its name, or the number in decimal digits.
     pub category: String,
@@ -232,9 +267,18 @@ pub struct CategoryStats {
     pub times: Times,
 }
 
+impl CategoryStats {
+    /// The row of a category.
+    #[must_use]
+    pub fn new(category: impl Into<String>, times: Times) -> Self {
+        Self { category: category.into(), times }
+    }
+}
+
 /// A range that was still open when the summary was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct OpenRange {
     /// Name as [`RangeStats::label`] gives it.
     pub label: String,
@@ -249,10 +293,19 @@ pub struct OpenRange {
     pub count: u64,
 }
 
+impl OpenRange {
+    /// One push/pop range that is open and was not cut.
+    #[must_use]
+    pub fn new(label: impl Into<String>, thread: impl Into<String>) -> Self {
+        Self { label: label.into(), thread: thread.into(), style: RangeStyle::PushPop, cut: false, count: 1 }
+    }
+}
+
 /// Stream times that are missing in the window: since the profiler was built, or since its last reset. All zero in a
 /// clean run, and where no stream was named. Each profiler counts its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct StreamLosses {
     /// Pairs of events that are recorded and had not been read.
     pub pending: u64,
@@ -269,6 +322,7 @@ pub struct StreamLosses {
 /// One row of stream time: the instances of one name on one stream, timed there with CUDA events, idle included.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct StreamStats {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -285,9 +339,18 @@ pub struct StreamStats {
     pub floor_ns: u64,
 }
 
+impl StreamStats {
+    /// The row of a range in the default domain.
+    #[must_use]
+    pub fn new(name: impl Into<String>, stream: impl Into<String>, times: Times) -> Self {
+        Self { domain: None, name: name.into(), stream: stream.into(), times, empty: 0, floor_ns: 0 }
+    }
+}
+
 /// What was not measured, or not as the program wrote it. All zero and empty in a clean run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Losses {
     /// Instances that were closed and opened again because a range below them was exited first.
     pub split_instances: u64,
@@ -321,6 +384,7 @@ pub struct Losses {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
+#[non_exhaustive]
 pub struct Process {
     /// Process id.
     pub pid: u32,
@@ -342,7 +406,9 @@ impl Process {
     /// The process in few words: `rank 3`, or `host:pid` where it has no rank.
     ///
     /// ```
-    /// let mut process = range_report::Process { pid: 42, host: "node7".to_owned(), ..Default::default() };
+    /// let mut process = range_report::Process::default();
+    /// process.pid = 42;
+    /// process.host = "node7".to_owned();
     /// assert_eq!(process.label(), "node7:42");
     /// process.rank = Some(3);
     /// assert_eq!(process.label(), "rank 3");
@@ -386,4 +452,7 @@ pub struct Summary {
     pub losses: Losses,
     /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
     pub notes: Vec<String>,
+    /// Why there is no range, where there is none and the cause is known: what follows "No range was recorded: ".
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub empty_because: Option<String>,
 }

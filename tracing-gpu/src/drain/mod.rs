@@ -10,9 +10,10 @@ mod gpu;
 #[cfg(not(feature = "cudarc"))]
 #[path = "gpu_disabled.rs"]
 mod gpu;
+mod guards;
 mod recursion;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use range_report::stats::Distribution;
@@ -22,7 +23,7 @@ use range_report::{
 
 use crate::clock::{Rate, Ticks};
 use crate::collector::{ActivityTotals, Collector};
-use crate::record::{RangeKey, StreamRow, StreamTime};
+use crate::record::{Ended, RangeKey, StreamRow, StreamTime};
 use crate::session::catalog::{CategoryName, ROOT};
 use crate::session::{Names, Session};
 use crate::stream;
@@ -69,6 +70,8 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         // Rows of a thread that has not called since the window began are of an older one.
         if thread.window.load(std::sync::atomic::Ordering::Acquire) == window {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+            let left_open = thread.left_open().into_iter();
+            rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
         }
         let name = thread.name.lock().clone();
@@ -76,6 +79,7 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
             thread
                 .stack
                 .open()
+                .filter(|_| thread.is_up_to_date())
                 .filter_map(|(_, place)| Some(Open::pushed(thread.identity(place)?.key.label, name.clone()))),
         );
         lifetimes.extend(thread.open_lifetimes());
@@ -84,10 +88,21 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
     // After the rows: none of their durations is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
-    let stream_rows = session.streams.rows();
+    let mut stream_rows = session.streams.rows();
+    let held = guards::Held::find(session, &threads);
     session.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-        let totals = node_totals(&rows, &ends, &stream_rows, names);
+        let mut folded = BTreeSet::new();
+        // The GPU's work stays at the nodes that it was attributed to, and so do the rows.
+        if activity.is_none() {
+            let to;
+            (to, folded) = held.fold(&mut names.catalog);
+            let nodes = rows.iter_mut().map(|(_, row)| &mut row.node);
+            for node in nodes.chain(stream_rows.iter_mut().map(|(_, node, ..)| node)) {
+                *node = to.get(*node as usize).copied().unwrap_or(*node);
+            }
+        }
+        let totals = node_totals(&rows, &ends, &stream_rows, names, &folded);
         let mut summary = Summary::default();
         summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
         summary.ranges = ranges(&merged, names, rate);
@@ -101,6 +116,7 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         if let Some(all) = &activity {
             summary.losses.activity = gpu::losses(all);
         }
+        summary.notes.extend(held.notes);
         if session.gpu {
             summary.notes.extend(stream::notes(&session.streams));
         }
@@ -117,6 +133,12 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
 
 fn count<T>(items: impl Iterator<Item = T>) -> u64 {
     items.count() as u64
+}
+
+/// A row of one instance.
+fn of_one(ended: Ended) -> RowCopy {
+    let times = Distribution::of([ended.duration]);
+    RowCopy { node: ended.place.node(), first: ended.entered, nested: ended.nested, times, ..RowCopy::default() }
 }
 
 /// Distributions of all threads and parents together.
@@ -148,26 +170,26 @@ impl Merged {
 
 fn times(distribution: &Distribution, rate: Rate) -> Times {
     let median = distribution.median();
-    Times {
-        instances: distribution.count,
-        total_ns: rate.ns(distribution.total),
-        min_ns: rate.ns(u128::from(distribution.min)),
-        max_ns: rate.ns(u128::from(distribution.max)),
-        // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is
-        // itself.
-        median_ns: median.map(|median| {
-            (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
-        }),
-        median_exact: median.is_none_or(|median| median.exact),
-        stddev_ns: distribution.stddev() * rate.factor(),
-        quantiles: Vec::new(),
-    }
+    let mut times = Times::new(distribution.count, rate.ns(distribution.total));
+    times.min_ns = rate.ns(u128::from(distribution.min));
+    times.max_ns = rate.ns(u128::from(distribution.max));
+    // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is
+    // itself.
+    times.median_ns = median.map(|median| {
+        (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
+    });
+    times.median_exact = median.is_none_or(|median| median.exact);
+    times.stddev_ns = distribution.stddev() * rate.factor();
+    times
 }
 
 fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
     let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
+        let mut row = RangeStats::new(name, times(all, rate));
+        row.domain = domain;
+        row.style = *style;
+        Some(row)
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     // Stable: equal totals stay in the order of their names.
@@ -178,7 +200,7 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
 fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
-        rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
+        rows.map(|(category, all)| CategoryStats::new(category.clone(), times(all, rate))).collect();
     // Stable: equal totals stay in the order of their names.
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
@@ -213,14 +235,11 @@ fn stream_ranges(rows: &[StreamRow], names: &Names) -> Vec<StreamStats> {
         .filter_map(|((_, stream), (label, row))| {
             let (domain, name) = label_text(names, label)?;
             let (stream, floor_ns) = facts.get(stream as usize).cloned().unwrap_or_default();
-            Some(StreamStats {
-                domain,
-                name,
-                stream,
-                times: times(&row.times, Rate::IDENTITY),
-                empty: row.empty,
-                floor_ns,
-            })
+            let mut stats = StreamStats::new(name, stream, times(&row.times, Rate::IDENTITY));
+            stats.domain = domain;
+            stats.empty = row.empty;
+            stats.floor_ns = floor_ns;
+            Some(stats)
         })
         .collect();
     stats.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
@@ -249,6 +268,7 @@ fn node_totals(
     ends: &[usize],
     stream_rows: &[StreamRow],
     names: &Names,
+    folded: &BTreeSet<u32>,
 ) -> Vec<NodeTotals> {
     let nodes = names.catalog.nodes();
     let mut totals = vec![NodeTotals::default(); nodes.len()];
@@ -275,7 +295,7 @@ fn node_totals(
     }
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let threads = starts.zip(ends).filter_map(|(start, &end)| rows.get(start..end));
-    for (node, again) in recursion::counted_again(&names.catalog, threads) {
+    for (node, again) in recursion::counted_again(&names.catalog, folded, threads) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.again = again;
         }
@@ -311,25 +331,19 @@ fn tree(
         let below_stream =
             below.iter().filter_map(|child| child.stream_total_ns).reduce(|sum, child| sum.saturating_add(child));
         let own_stream = own.stream.map(|total| u64::try_from(total).unwrap_or(u64::MAX));
-        let tree_node = TreeNode {
-            domain,
-            name,
-            calls: own.calls,
-            instances: own.instances,
-            total_ns: rate.ns(own.total.saturating_sub(own.again)),
-            self_ns: rate.ns(own.total.saturating_sub(own.nested)),
-            max_ns: rate.ns(u128::from(own.longest)),
-            quantiles: Vec::new(),
-            awaited_ns: None,
-            awaited_self_ns: None,
-            stream_total_ns: own_stream.or(below_stream),
-            stream_self_ns: own_stream
-                .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
-                .or(below_stream.map(|_| 0)),
-            gpu: activity.and_then(|all| gpu::node(all, id as u32)),
-            first_ns,
-            children: below,
-        };
+        let mut tree_node = TreeNode::new(name);
+        tree_node.domain = domain;
+        tree_node.calls = own.calls;
+        tree_node.instances = own.instances;
+        tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
+        tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
+        tree_node.max_ns = rate.ns(u128::from(own.longest));
+        tree_node.stream_total_ns = own_stream.or(below_stream);
+        tree_node.stream_self_ns =
+            own_stream.map(|own| own.saturating_sub(below_stream.unwrap_or(0))).or(below_stream.map(|_| 0));
+        tree_node.gpu = activity.and_then(|all| gpu::node(all, id as u32));
+        tree_node.first_ns = first_ns;
+        tree_node.children = below;
         if let Some(siblings) = children.get_mut(node.parent as usize) {
             siblings.push(tree_node);
         }
@@ -374,7 +388,11 @@ impl Open {
 
     fn named(self, names: &Names) -> OpenRange {
         let Self { label, thread, style, cut, count } = self;
-        OpenRange { label: label_shown(names, label), thread, style, cut, count }
+        let mut range = OpenRange::new(label_shown(names, label), thread);
+        range.style = style;
+        range.cut = cut;
+        range.count = count;
+        range
     }
 }
 
@@ -383,14 +401,13 @@ fn losses(session: &Session, names: &Names, open: Vec<Open>, cut: Option<&Cut>) 
     let cut = cut
         .into_iter()
         .flat_map(|cut| cut.labels.iter().map(|&label| Open { cut: true, ..Open::pushed(label, cut.thread.clone()) }));
-    Losses {
-        split_instances: load(&session.losses.split_instances),
-        stray_exits: load(&session.losses.stray_exits),
-        spans_dropped: load(&session.losses.spans_dropped),
-        open: cut.chain(open).map(|range| range.named(names)).collect(),
-        streams: if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() },
-        names_over_limit: names.catalog.names_over_limit,
-        categories_over_limit: names.catalog.categories_over_limit,
-        ..Losses::default()
-    }
+    let mut losses = Losses::default();
+    losses.split_instances = load(&session.losses.split_instances);
+    losses.stray_exits = load(&session.losses.stray_exits);
+    losses.spans_dropped = load(&session.losses.spans_dropped);
+    losses.open = cut.chain(open).map(|range| range.named(names)).collect();
+    losses.streams = if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() };
+    losses.names_over_limit = names.catalog.names_over_limit;
+    losses.categories_over_limit = names.catalog.categories_over_limit;
+    losses
 }
