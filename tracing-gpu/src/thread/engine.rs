@@ -4,12 +4,12 @@
 //!
 //! A front end tries the paths of an entry or an exit in this order, and the first one that applies does it all:
 //!
-//! | path | applies where the session | and on the thread | what it does | |---|---|---|---| | `counting` | measures by
-//! the time-stamp counter, and writes no timeline | no stream is in play | stack and row | | `on_stream` | the same | a
-//! stream is in play: inside `with_stream`, with a pair of events open, or anywhere once a span has named a stream |
-//! the same, and event pairs | | `recording` | writes a timeline, and measures by the time-stamp counter; or measures
-//! nothing and writes none | no stream is in play | stack, row and tape; or the stack alone | | `general` | in all
-//! other cases | | all of it, a tool's ranges too |
+//! | path | applies where the session | and on the thread | what it does |
+//! |---|---|---|---|
+//! | `counting` | measures by the time-stamp counter, and writes no timeline | no stream is in play | stack and row |
+//! | `on_stream` | the same | a stream is in play: inside `with_stream`, with a pair of events open, or anywhere once a span has named a stream | the same, and event pairs |
+//! | `recording` | writes a timeline, and measures by the time-stamp counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
+//! | `general` | in all other cases | | all of it, a tool's ranges too |
 //!
 //! [`choose_paths`] decides between the first three, when the thread meets a session or something in this table has
 //! changed. They are for spans that were created on the thread and have no values of their own, while no NVTX tool is
