@@ -135,6 +135,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+#![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod budget;
@@ -166,7 +167,7 @@ mod thread;
 mod tier;
 mod timeline;
 
-pub use config::{ConfigError, Domain, Gpu, Output};
+pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
