@@ -185,11 +185,16 @@ pub enum ConfigError {
         /// Bytes needed at least.
         least: usize,
     },
+    /// A percentile that is not within 0 and 100: what was asked for.
+    Percentile(String),
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Percentile(percentile) => {
+                write!(f, "there is no percentile {percentile}: percentiles are numbers from 0 to 100")
+            }
             Self::EmptyDomain => f.write_str("the NVTX domain has an empty name: give it one, or use Domain::Default"),
             Self::SampleBudget { bytes, least } => {
                 write!(f, "a sample budget of {bytes} bytes is too small: give it at least {least}")
@@ -222,7 +227,14 @@ pub(crate) struct Config {
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
+    /// Quantiles that were asked for, from 0 to 1, in rising order.
+    pub(crate) quantiles: Vec<f64>,
+    /// The first percentile that is none.
+    pub(crate) bad_percentile: Option<String>,
 }
+
+/// What is printed where nothing else is asked for; of calls, only where there are any.
+pub(crate) const DEFAULT_REPORTS: [Report; 3] = [Report::Ranges, Report::Tree, Report::Calls];
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
 const LEAST_GPU_MEMORY: usize = 32 << 20;
@@ -239,7 +251,7 @@ impl Default for Config {
             gpu: Gpu::Auto,
             domain: Domain::Default,
             filter: Targets::new().with_default(LevelFilter::INFO),
-            reports: vec![Report::Ranges, Report::Tree],
+            reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,
             output: Output::Stderr,
             files: BTreeMap::new(),
@@ -248,11 +260,22 @@ impl Default for Config {
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
+            quantiles: Vec::new(),
+            bad_percentile: None,
         }
     }
 }
 
 impl Config {
+    /// Sets the quantiles, from percentiles.
+    pub(crate) fn ask_for(&mut self, percentiles: &[f64]) {
+        self.bad_percentile = percentiles.iter().find(|percent| !(0.0..=100.0).contains(*percent)).map(f64::to_string);
+        // 99.9 / 100 is not 0.999.
+        self.quantiles = percentiles.iter().map(|percent| (percent * 1e7).round() / 1e9).collect();
+        self.quantiles.sort_by(f64::total_cmp);
+        self.quantiles.dedup();
+    }
+
     /// Whether kernels, copies and sets are recorded through CUPTI.
     pub(crate) fn wants_activity(&self) -> bool {
         match self.gpu {
@@ -275,6 +298,9 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.domain == Domain::Named(String::new()) {
             return Err(ConfigError::EmptyDomain);
+        }
+        if let Some(percentile) = &self.bad_percentile {
+            return Err(ConfigError::Percentile(percentile.clone()));
         }
         if self.sample_budget < LEAST_BUDGET {
             return Err(ConfigError::SampleBudget { bytes: self.sample_budget, least: LEAST_BUDGET });

@@ -30,13 +30,13 @@ pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
 }
 
 /// All of it. `pid` is that of this process.
-pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32) -> GpuActivity {
+pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64], pid: u32) -> GpuActivity {
     let mut activity = GpuActivity::default();
-    activity.kernels = kernels(all);
-    activity.memory = memory(all);
-    activity.calls = all.calls.then(|| calls(all));
-    activity.projections = projections(all, names, rate);
-    activity.range_kernels = range_kernels(all, names, pid);
+    activity.kernels = kernels(all, asked);
+    activity.memory = memory(all, asked);
+    activity.calls = all.calls.then(|| calls(all, asked));
+    activity.projections = projections(all, names, rate, asked);
+    activity.range_kernels = range_kernels(all, names, asked, pid);
     activity.total = all.totals.total.clone();
     activity.outside =
         all.totals.nodes.get(&attribution::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
@@ -48,31 +48,32 @@ pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
     all.losses
 }
 
-fn ns(distribution: &Distribution) -> range_report::Times {
-    times(distribution, Rate::IDENTITY)
+fn ns(distribution: &Distribution, asked: &[f64]) -> range_report::Times {
+    times(distribution, Rate::IDENTITY, asked)
 }
 
-fn kernels(all: &ActivityTotals) -> Vec<KernelStats> {
+fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
     let mut merged: BTreeMap<String, Distribution> = BTreeMap::new(); // two modules may have a kernel of one name
     for (&id, times) in &all.totals.kernels {
         merged.entry(all.kernel(id)).or_default().merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats { name, times: ns(&all) }).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats { name, times: ns(&all, asked) }).collect();
     // Stable: equal totals stay in the order of their names.
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 
-fn memory(all: &ActivityTotals) -> Vec<MemoryStats> {
+fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
     let rows = all.totals.memory.iter();
-    let mut rows: Vec<MemoryStats> =
-        rows.map(|(&kind, (times, bytes))| MemoryStats { kind, times: ns(times), sizes: sizes(bytes) }).collect();
+    let mut rows: Vec<MemoryStats> = rows
+        .map(|(&kind, (times, bytes))| MemoryStats { kind, times: ns(times, asked), sizes: sizes(bytes) })
+        .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }
 
 fn sizes(bytes: &Distribution) -> Sizes {
-    let as_times = ns(bytes); // the same figures, of bytes
+    let as_times = ns(bytes, &[]); // the same figures, of bytes
     Sizes {
         count: as_times.instances,
         total_bytes: as_times.total_ns,
@@ -83,17 +84,18 @@ fn sizes(bytes: &Distribution) -> Sizes {
     }
 }
 
-fn calls(all: &ActivityTotals) -> Vec<ApiCallStats> {
+fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
     let mut merged: BTreeMap<String, Distribution> = BTreeMap::new();
     for (&function, times) in &all.totals.calls {
         merged.entry(all.function(function)).or_default().merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| ApiCallStats { name, times: ns(&all) }).collect();
+    let mut rows: Vec<_> =
+        merged.into_iter().map(|(name, all)| ApiCallStats { name, times: ns(&all, asked) }).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }
 
-fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<ProjectionStats> {
+fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
     let mut merged: BTreeMap<(String, RangeStyle), (u32, attribution::Projection)> = BTreeMap::new();
     for (&(label, style), projection) in &all.totals.projections {
@@ -110,7 +112,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<Projectio
             domain,
             name,
             style,
-            projected: ns(&sum.projected),
+            projected: ns(&sum.projected, asked),
             range_total_ns: rate.ns(sum.range_total),
             operations: sum.operations,
             level_sum: sum.level_sum,
@@ -122,7 +124,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<Projectio
     rows
 }
 
-fn range_kernels(all: &ActivityTotals, names: &Names, pid: u32) -> Vec<RangeKernelStats> {
+fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -> Vec<RangeKernelStats> {
     let mut rows: Vec<(Option<String>, RangeKernelStats)> = Vec::new();
     for (&(tid, range, kernel), sum) in &all.totals.range_kernels {
         let (shown, text, style) = match range {
@@ -138,7 +140,7 @@ fn range_kernels(all: &ActivityTotals, names: &Names, pid: u32) -> Vec<RangeKern
                 tid,
                 range_instances: sum.range_instances,
                 kernel_instances: sum.kernel_instances,
-                times: ns(&sum.times),
+                times: ns(&sum.times, asked),
                 kernel: all.kernel(kernel),
             },
         ));

@@ -15,9 +15,10 @@ mod recursion;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use range_report::stats::Distribution;
+use range_report::stats::{Between, Distribution};
 use range_report::{
-    CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
+    CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
+    TreeNode,
 };
 
 use crate::clock::{Rate, Ticks};
@@ -50,7 +51,14 @@ pub(crate) struct End {
 }
 
 /// Everything measured so far in the current window, or in the last one.
-pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, end: Option<&End>) -> Summary {
+///
+/// `asked` are the quantiles that are kept beside those that always are.
+pub(crate) fn summarise(
+    engine: &'static Engine,
+    collector: Option<&Collector>,
+    end: Option<&End>,
+    asked: &[f64],
+) -> Summary {
     let session = &engine.session;
     if session.gpu {
         // Waits for the GPU, for what was recorded on named streams; the measured threads go on.
@@ -87,14 +95,14 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
     let stream_rows = session.streams.rows();
     session.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-        let totals = node_totals(&rows, &ends, &stream_rows, names);
+        let totals = node_totals(&rows, &ends, &stream_rows, names, !asked.is_empty());
         let mut summary = Summary::default();
         summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
-        summary.ranges = ranges(&merged, names, rate);
-        summary.stream_ranges = stream_ranges(&stream_rows, names);
-        summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
-        summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, std::process::id()));
-        summary.categories = categories(&merged, rate);
+        summary.ranges = ranges(&merged, names, rate, asked);
+        summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
+        summary.tree = tree(&totals, activity.as_ref(), names, rate, window, asked);
+        summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
+        summary.categories = categories(&merged, rate, asked);
         summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
@@ -146,7 +154,24 @@ impl Merged {
     }
 }
 
-fn times(distribution: &Distribution, rate: Rate) -> Times {
+/// Quantiles that are always kept, beside the median.
+const ALWAYS: [f64; 2] = [0.9, 0.99];
+
+/// Those of these durations, in nanoseconds; none where they are not known.
+fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quantile> {
+    let ns = |ticks: u64| rate.ns(u128::from(ticks)) as f64;
+    let found = distribution.quantiles(asked).unwrap_or_default();
+    let quantiles = asked.iter().zip(found).map(|(&q, Between { lower, upper, way, exact })| {
+        Quantile::new(q, ns(lower) + (ns(upper) - ns(lower)) * way, exact)
+    });
+    quantiles.collect()
+}
+
+fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
+    let mut kept = [&ALWAYS[..], asked].concat();
+    kept.retain(|&q| ![0.0, 0.5, 1.0].contains(&q)); // these have fields of their own
+    kept.sort_by(f64::total_cmp);
+    kept.dedup();
     let median = distribution.median();
     Times {
         instances: distribution.count,
@@ -160,14 +185,14 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
         }),
         median_exact: median.is_none_or(|median| median.exact),
         stddev_ns: distribution.stddev() * rate.factor(),
-        quantiles: Vec::new(),
+        quantiles: quantiles(distribution, rate, &kept),
     }
 }
 
-fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
+fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<RangeStats> {
     let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        Some(RangeStats { domain, name, style: *style, times: times(all, rate) })
+        Some(RangeStats { domain, name, style: *style, times: times(all, rate, asked) })
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     // Stable: equal totals stay in the order of their names.
@@ -175,10 +200,11 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
     rows
 }
 
-fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
+fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
-    let mut rows: Vec<CategoryStats> =
-        rows.map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate) }).collect();
+    let mut rows: Vec<CategoryStats> = rows
+        .map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate, asked) })
+        .collect();
     // Stable: equal totals stay in the order of their names.
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
@@ -199,7 +225,7 @@ fn label_shown(names: &Names, label: u32) -> String {
 }
 
 /// Rows of stream time: one a name and stream.
-fn stream_ranges(rows: &[StreamRow], names: &Names) -> Vec<StreamStats> {
+fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
     let mut merged: BTreeMap<(String, u32), (u32, StreamTime)> = BTreeMap::new();
     for (stream, _, range, row) in rows {
         let (_, all) =
@@ -217,7 +243,7 @@ fn stream_ranges(rows: &[StreamRow], names: &Names) -> Vec<StreamStats> {
                 domain,
                 name,
                 stream,
-                times: times(&row.times, Rate::IDENTITY),
+                times: times(&row.times, Rate::IDENTITY, asked),
                 empty: row.empty,
                 floor_ns,
             })
@@ -234,6 +260,8 @@ struct NodeTotals {
     instances: u64,
     total: u128,
     longest: u64,
+    /// All durations, where quantiles were asked for.
+    times: Distribution,
     nested: u128,
     /// Part of the total that was spent inside of the same node on the same thread.
     again: u128,
@@ -249,6 +277,7 @@ fn node_totals(
     ends: &[usize],
     stream_rows: &[StreamRow],
     names: &Names,
+    keep_times: bool,
 ) -> Vec<NodeTotals> {
     let nodes = names.catalog.nodes();
     let mut totals = vec![NodeTotals::default(); nodes.len()];
@@ -258,6 +287,9 @@ fn node_totals(
             node.instances += row.times.count;
             node.total += row.times.total;
             node.longest = node.longest.max(row.times.max);
+            if keep_times {
+                node.times.merge(&row.times);
+            }
             node.nested += u128::from(row.nested);
             // Where a thread has entered one, what others have only created says nothing.
             let first = (row.times.count == 0, row.first);
@@ -289,6 +321,7 @@ fn tree(
     names: &Names,
     rate: Rate,
     window: u64,
+    asked: &[f64],
 ) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
     // A parent has a lower number than its children: from the last node to the first, every node is complete when it is
@@ -319,7 +352,7 @@ fn tree(
             total_ns: rate.ns(own.total.saturating_sub(own.again)),
             self_ns: rate.ns(own.total.saturating_sub(own.nested)),
             max_ns: rate.ns(u128::from(own.longest)),
-            quantiles: Vec::new(),
+            quantiles: quantiles(&own.times, rate, asked),
             awaited_ns: None,
             awaited_self_ns: None,
             stream_total_ns: own_stream.or(below_stream),
