@@ -16,6 +16,7 @@
 //! Nothing here knows spans, NVTX or how a report looks. A machine without CUDA is no error: whoever asks gets a
 //! sentence that says what is missing. Linux is where it is tested.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -17,7 +17,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use examples::output::{stderr, stdout};
-use tracing_gpu::{Basis, Comparison, Gate, Output, Profiler, RenderOptions, Summary};
+use tracing_gpu::compare::{Basis, Gate};
+use tracing_gpu::{Comparison, Output, Profiler, RenderOptions, Summary};
 
 const USAGE: &str = "\
 usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--new] [--csv | --json] [--html FILE] BASE.json NEW.json ...

@@ -44,6 +44,7 @@
 //!   this crate hands them on to the tool behind it.
 //! - Nothing here panics or prints, whatever the tool or the environment.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

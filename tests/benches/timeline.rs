@@ -20,7 +20,8 @@ use std::time::Instant;
 
 use range_report::export::{Chrome, Sqlite};
 use range_report::timeline::{Item, Range, Sink, Value};
-use tracing_gpu::{Process, RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{Process, RangeStyle};
 
 #[path = "timeline/program.rs"]
 mod program;
@@ -33,7 +34,9 @@ const NAMES: [&str; 5] = ["Load Module", "Set input data", "Module running", "co
 fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
     let fields = [("rows", Value::Unsigned(4096)), ("layer", Value::Text("blocks.3.attn"))];
     let payload = Value::Integer(17);
-    let process = Process { pid: std::process::id(), command: "bench".to_owned(), ..Process::default() };
+    let mut process = Process::default();
+    process.pid = std::process::id();
+    process.command = "bench".to_owned();
     for sink in sinks.iter_mut() {
         sink.begin(&process).unwrap();
         sink.item(&Item::Thread { thread: 4711, name: "main" }).unwrap();

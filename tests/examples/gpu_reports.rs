@@ -5,10 +5,12 @@
 //! cargo run -p tests --example gpu_reports -- 80
 //! ```
 
-use tracing_gpu::{
+use tests::with;
+use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
-    ProjectionStats, RangeKernelStats, RangeStats, RangeStyle, RenderOptions, Report, Sizes, Summary, Times, TreeNode,
+    ProjectionStats, RangeKernelStats, RangeStats, RangeStyle, Sizes, Times, TreeNode,
 };
+use tracing_gpu::{RenderOptions, Report, Summary};
 
 fn main() -> std::io::Result<()> {
     let width = std::env::args().nth(1).and_then(|width| width.parse().ok()).unwrap_or(100);
@@ -25,12 +27,7 @@ fn summary() -> Summary {
     let mut waiting: Vec<&TreeNode> = summary.tree.iter().collect();
     while let Some(node) = waiting.pop() {
         waiting.extend(&node.children);
-        summary.ranges.push(RangeStats {
-            domain: None,
-            name: node.name.clone(),
-            style: RangeStyle::PushPop,
-            times: times(node.instances, node.total_ns),
-        });
+        summary.ranges.push(RangeStats::new(node.name.clone(), times(node.instances, node.total_ns)));
     }
     summary.gpu = Some(activity());
     summary.losses.activity.dropped_records = 1_312;
@@ -60,64 +57,54 @@ fn node<const N: usize>(
     children: Vec<TreeNode>,
     launched: [(u64, u64, u64); N],
 ) -> TreeNode {
-    let work = |operations, ns| GpuWork { operations, sum_ns: ns, busy_ns: ns, ..GpuWork::default() };
+    let work = |operations, ns| GpuWork::new(operations, ns, ns);
     let below = |child: &TreeNode| child.gpu.as_ref().map_or((0, 0), |gpu| (gpu.total.operations, gpu.total.busy_ns));
     let (operations, ns) = launched.iter().fold((0, 0), |(n, ns), (m, more, _)| (n + m, ns + more));
     let all = children.iter().map(below).fold((operations, ns), |(n, ns), (m, more)| (n + m, ns + more));
-    let calls_made = launched
-        .iter()
-        .map(|(count, _, ns)| NodeCalls { name: "cuLaunchKernel".to_owned(), calls: *count, total_ns: *ns })
-        .collect();
-    TreeNode {
-        name: name.to_owned(),
-        calls,
-        instances: calls,
-        self_ns,
-        total_ns: self_ns + children.iter().map(|child| child.total_ns).sum::<u64>(),
-        gpu: Some(NodeWork { own: work(operations, ns), total: work(all.0, all.1), calls: calls_made }),
-        children,
-        ..TreeNode::default()
-    }
+    let calls_made = launched.iter().map(|(count, _, ns)| NodeCalls::new("cuLaunchKernel", *count, *ns)).collect();
+    let mut it = TreeNode::new(name);
+    it.calls = calls;
+    it.instances = calls;
+    it.self_ns = self_ns;
+    it.total_ns = self_ns + children.iter().map(|child| child.total_ns).sum::<u64>();
+    it.gpu = Some(with(NodeWork::new(work(operations, ns), work(all.0, all.1)), |it| it.calls = calls_made));
+    it.children = children;
+    it
 }
 
 fn activity() -> GpuActivity {
     let convolution = "void cudnn::ops::implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, true, false, true>(int, int, \
                        int, float const*, int, float*, kernel_conv_params)";
-    let kernel = |name: &str, count, total_ns| KernelStats { name: name.to_owned(), times: times(count, total_ns) };
-    let memory = |kind, count, total_ns, bytes| MemoryStats {
-        kind,
-        times: times(count, total_ns),
-        sizes: Sizes {
-            count,
-            total_bytes: bytes,
-            min_bytes: bytes / count,
-            max_bytes: bytes / count,
-            median_bytes: Some(bytes as f64 / count as f64),
-            stddev_bytes: 0.0,
-        },
+    let kernel = |name: &str, count, total_ns| KernelStats::new(name, times(count, total_ns));
+    let memory = |kind, count, total_ns, bytes| {
+        MemoryStats::new(kind, times(count, total_ns), {
+            let mut it = Sizes::new(count, bytes);
+            it.min_bytes = bytes / count;
+            it.max_bytes = bytes / count;
+            it.median_bytes = Some(bytes as f64 / count as f64);
+            it
+        })
     };
-    let call = |name: &str, count, total_ns| ApiCallStats { name: name.to_owned(), times: times(count, total_ns) };
-    let projected = |name: &str, total_ns, range_total_ns, operations, level: u64| ProjectionStats {
-        domain: None,
-        name: name.to_owned(),
-        style: RangeStyle::PushPop,
-        projected: times(100, total_ns),
-        range_total_ns,
-        operations,
-        level_sum: 100 * level,
-        children_sum: 0,
+    let call = |name: &str, count, total_ns| ApiCallStats::new(name, times(count, total_ns));
+    let projected = |name: &str, total_ns, range_total_ns, operations, level: u64| {
+        let mut it = ProjectionStats::new(name, times(100, total_ns));
+        it.range_total_ns = range_total_ns;
+        it.operations = operations;
+        it.level_sum = 100 * level;
+        it.children_sum = 0;
+        it
     };
-    let in_range = |range: Option<&str>, kernel: &str, count, total_ns| RangeKernelStats {
-        range: range.map(|name| (None, name.to_owned())),
-        style: range.map(|_| RangeStyle::PushPop),
-        pid: 4_242,
-        tid: 4_242,
-        range_instances: if range.is_some() { 100 } else { 0 },
-        kernel_instances: count,
-        times: times(count, total_ns),
-        kernel: kernel.to_owned(),
+    let in_range = |range: Option<&str>, kernel: &str, count, total_ns| {
+        let mut it = RangeKernelStats::new(kernel, times(count, total_ns));
+        it.range = range.map(|name| (None, name.to_owned()));
+        it.style = range.map(|_| RangeStyle::PushPop);
+        it.pid = 4_242;
+        it.tid = 4_242;
+        it.range_instances = if range.is_some() { 100 } else { 0 };
+        it.kernel_instances = count;
+        it
     };
-    let copied = |kind, operations, sum_ns, bytes| MemoryWork { kind, operations, sum_ns, bytes };
+    let copied = |kind, operations, sum_ns, bytes| MemoryWork::new(kind, operations, sum_ns, bytes);
     let mut gpu = GpuActivity::default();
     gpu.kernels = vec![
         kernel(convolution, 100, 412_000_000),
@@ -147,31 +134,25 @@ fn activity() -> GpuActivity {
         in_range(Some("conv2"), convolution, 100, 412_000_000),
         in_range(Some("handle request"), convolution, 100, 412_000_000),
     ];
-    gpu.total = GpuWork {
-        operations: 764,
-        sum_ns: 646_116_128,
-        busy_ns: 640_000_000,
-        memory: vec![
+    gpu.total = with(GpuWork::new(764, 646_116_128, 640_000_000), |it| {
+        it.memory = vec![
             copied(MemoryKind::HtoD, 260, 197_000_000, 1_205_862_400),
             copied(MemoryKind::DtoH, 100, 800_000, 409_600),
             copied(MemoryKind::Set, 1, 16_128, 67_108_864),
-        ],
-    };
-    gpu.outside = GpuWork { operations: 4, sum_ns: 1_216_128, busy_ns: 1_216_128, memory: vec![] };
+        ]
+    });
+    gpu.outside = GpuWork::new(4, 1_216_128, 1_216_128);
     gpu
 }
 
 fn times(instances: u64, total_ns: u64) -> Times {
     let mean = total_ns / instances.max(1);
     let (min_ns, max_ns) = (mean - mean / 9, mean + mean / 7);
-    Times {
-        instances,
-        total_ns,
-        min_ns,
-        max_ns,
-        median_ns: Some(mean as f64),
-        median_exact: true,
-        stddev_ns: mean as f64 / 30.0,
-        ..Times::default()
-    }
+    let mut it = Times::new(instances, total_ns);
+    it.min_ns = min_ns;
+    it.max_ns = max_ns;
+    it.median_ns = Some(mean as f64);
+    it.median_exact = true;
+    it.stddev_ns = mean as f64 / 30.0;
+    it
 }

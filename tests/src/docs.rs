@@ -1,4 +1,4 @@
-//! The README and the pages in `docs/` as doctests: each snippet of Rust is compiled, and run unless it says `no_run`.
+//! The READMEs and the pages in `docs/` as doctests: each snippet of Rust is compiled, and run unless it says `no_run`.
 
 macro_rules! page {
     ($name:ident, $path:literal) => {
@@ -18,3 +18,6 @@ page!(Index, "docs/README.md");
 page!(Limits, "docs/limits.md");
 page!(Nsight, "docs/nsight.md");
 page!(Options, "docs/options.md");
+page!(CudaActivity, "cuda-activity/README.md");
+page!(NvtxRs, "nvtx-rs/README.md");
+page!(RangeReport, "range-report/README.md");

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use tracing_gpu::RangeStyle;
+use tracing_gpu::summary::RangeStyle;
 
 const HOST: &str = "/usr/lib/nsight-systems/host-linux-x64";
 

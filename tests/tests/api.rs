@@ -92,7 +92,7 @@ fn types_cross_threads() {
     all::<tracing_gpu::GpuLayer>();
     all::<tracing_gpu::GpuSubscriber>();
     all::<Summary>();
-    all::<tracing_gpu::MergedSummary>();
+    all::<tracing_gpu::summary::MergedSummary>();
     all::<Comparison>();
     all::<RenderOptions>();
     all::<JsonError>();

@@ -1,4 +1,4 @@
-//! The README and the pages in `docs/` name what exists: files, anchors, examples, tests, settings and methods. Their
+//! The READMEs and the pages in `docs/` name what exists: files, anchors, examples, tests, settings and methods. Their
 //! snippets of Rust are doctests (`tests/src/docs.rs`).
 
 mod scenario;
@@ -13,13 +13,19 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// The README and all pages, with their text.
+/// READMEs of the packages; that of `tracing-gpu` is the root's.
+const READMES: [&str; 4] = ["README.md", "cuda-activity/README.md", "nvtx-rs/README.md", "range-report/README.md"];
+
+/// What the package of `tracing-gpu` and the site hold beside each other. A link to anything else breaks there.
+const LINKED: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"];
+
+/// The READMEs, the root's first, and all pages, with their text.
 fn pages() -> Vec<(PathBuf, String)> {
     let folder = fs::read_dir(root().join("docs")).expect("docs");
     let pages =
         folder.map(|entry| entry.expect("an entry").path()).filter(|path| path.extension() == Some("md".as_ref()));
     let read = |path: PathBuf| fs::read_to_string(&path).map(|text| (path, text)).expect("a page");
-    std::iter::once(root().join("README.md")).chain(pages).map(read).collect()
+    READMES.into_iter().map(|path| root().join(path)).chain(pages).map(read).collect()
 }
 
 /// What follows each `before` in a text, up to a character that is not accepted.
@@ -63,13 +69,31 @@ fn links_lead_to_files_and_headings() {
         for link in links.chain(pictures) {
             let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
             let target = if file.is_empty() { page.clone() } else { page.parent().expect("a folder").join(file) };
-            assert!(target.exists(), "{}: {link}", page.display());
+            let whole = target.canonicalize().unwrap_or_else(|error| panic!("{}: {link}: {error}", page.display()));
+            let linked = |path| whole.starts_with(root().join(path).canonicalize().expect("a file"));
+            let is_alone = READMES[1..].iter().any(|path| page.ends_with(path));
+            assert!(!is_alone && LINKED.iter().any(linked), "{}: {link} is not beside it", page.display());
             let Some(heading) = heading else { continue };
             let target = fs::read_to_string(&target).expect("a page");
             let mut headings = target.lines().filter(|line| line.starts_with('#')).map(anchor);
             assert!(headings.any(|anchor| anchor == heading), "{}: {link}", page.display());
         }
     }
+}
+
+#[test]
+fn the_site_and_the_package_hold_every_page() {
+    for folder in ["site/src", "tracing-gpu"] {
+        let held = |path| root().join(folder).join(path).canonicalize().expect("a link");
+        assert!(LINKED.iter().all(|path| held(path) == root().join(path).canonicalize().expect("a file")), "{folder}");
+    }
+    let contents = fs::read_to_string(root().join("site/src/SUMMARY.md")).expect("the contents of the site");
+    let listed: BTreeSet<PathBuf> =
+        after(&contents, "](", |letter| letter != ')').map(|path| root().join(path)).collect();
+    let own = |path: &PathBuf| !READMES[1..].iter().any(|readme| path.ends_with(readme));
+    let mut pages: BTreeSet<PathBuf> = pages().into_iter().map(|(page, _)| page).filter(own).collect();
+    pages.extend(["ARCHITECTURE.md", "CHANGELOG.md"].map(|path| root().join(path)));
+    assert_eq!(listed, pages);
 }
 
 #[test]
@@ -158,7 +182,11 @@ fn the_readme_is_short_and_lines_are() {
     }
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
     let oldest = after(&manifest, "rust-version = \"", |letter| letter != '"').next().expect("a version");
-    assert!(readme.contains(&format!("Rust {oldest}")), "the README says which Rust it needs: {oldest}");
+    for (page, text) in &all[..READMES.len()] {
+        let text = text.replace('\n', " ");
+        let said: Vec<&str> = after(&text, "Rust 1.", char::is_numeric).collect();
+        assert_eq!(said, [oldest.trim_start_matches("1.")], "{} says which Rust it needs", page.display());
+    }
     for (page, text) in &all {
         for line in prose(text).filter(|line| !line.contains("](")) {
             assert!(line.chars().count() <= 120, "{}: {line}", page.display());

@@ -9,15 +9,17 @@ mod whole;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tests::with;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
 use tests::recorder::example;
 use tracing::info_span;
 use tracing::subscriber::with_default;
-use tracing_gpu::{
-    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Output,
-    Profiler, ProjectionStats, RenderOptions, Sizes, StreamStats, Summary, Times,
+use tracing_gpu::summary::{
+    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, ProjectionStats,
+    Sizes, StreamStats, Times,
 };
+use tracing_gpu::{Output, Profiler, RenderOptions, Summary};
 
 /// A folder of its own; it is removed when this is dropped.
 struct Folder(PathBuf);
@@ -84,7 +86,7 @@ fn every_form_is_written_after_the_report() {
     }
 }
 
-fn own_times(nodes: &[tracing_gpu::TreeNode]) -> u64 {
+fn own_times(nodes: &[tracing_gpu::summary::TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + own_times(&node.children)).sum()
 }
 
@@ -265,51 +267,46 @@ fn the_ranks_of_a_run_are_joined() {
 
 /// What a GPU adds to a summary: a few dozen kernels and calls, streams, and work at each node of the tree.
 fn with_gpu(summary: &mut Summary) {
-    let times = |count: u64| Times {
-        instances: count,
-        total_ns: count * 12_345,
-        min_ns: 1_000,
-        max_ns: 30_000,
-        median_ns: Some(12_000.5),
-        median_exact: true,
-        stddev_ns: 345.25,
-        ..Times::default()
+    let times = |count: u64| {
+        let mut it = Times::new(count, count * 12_345);
+        it.min_ns = 1_000;
+        it.max_ns = 30_000;
+        it.median_ns = Some(12_000.5);
+        it.median_exact = true;
+        it.stddev_ns = 345.25;
+        it
     };
-    let work = GpuWork { operations: 90, sum_ns: 1_000_000, busy_ns: 900_000, memory: Vec::new() };
-    let sizes = Sizes { count: 5, total_bytes: 5 << 20, min_bytes: 1 << 20, max_bytes: 1 << 20, ..Sizes::default() };
+    let mut work = GpuWork::new(90, 1_000_000, 900_000);
+    work.memory = Vec::new();
+    let mut sizes = Sizes::new(5, 5 << 20);
+    sizes.min_bytes = 1 << 20;
+    sizes.max_bytes = 1 << 20;
     let kernel = |n| format!("void at::native::vectorized_elementwise_kernel<{n}, at::native::CUDAFunctor_add<float>>");
     let mut gpu = GpuActivity::default();
-    gpu.kernels = (0..60).map(|n| KernelStats { name: kernel(n), times: times(n + 1) }).collect();
+    gpu.kernels = (0..60).map(|n| KernelStats::new(kernel(n), times(n + 1))).collect();
     let kinds = [MemoryKind::HtoD, MemoryKind::DtoH, MemoryKind::DtoD, MemoryKind::PtoP, MemoryKind::Set];
-    gpu.memory = kinds.map(|kind| MemoryStats { kind, times: times(5), sizes: sizes.clone() }).into();
-    gpu.calls =
-        Some((0..40).map(|n| ApiCallStats { name: format!("cudaCall{n}_v7000"), times: times(n + 1) }).collect());
-    let of_range = |range: &tracing_gpu::RangeStats| ProjectionStats {
-        domain: range.domain.clone(),
-        name: range.name.clone(),
-        style: range.style,
-        projected: times(8),
-        range_total_ns: 100_000,
-        operations: 16,
-        level_sum: 8,
-        children_sum: 0,
+    gpu.memory = kinds.map(|kind| MemoryStats::new(kind, times(5), sizes.clone())).into();
+    gpu.calls = Some((0..40).map(|n| ApiCallStats::new(format!("cudaCall{n}_v7000"), times(n + 1))).collect());
+    let of_range = |range: &tracing_gpu::summary::RangeStats| {
+        let mut it = ProjectionStats::new(range.name.clone(), times(8));
+        it.domain = range.domain.clone();
+        it.style = range.style;
+        it.range_total_ns = 100_000;
+        it.operations = 16;
+        it.level_sum = 8;
+        it.children_sum = 0;
+        it
     };
     gpu.projections = summary.ranges.iter().take(60).map(of_range).collect();
     (gpu.total, gpu.outside) = (work.clone(), work.clone());
-    let on_stream = |range: &tracing_gpu::RangeStats| StreamStats {
-        domain: None,
-        name: range.name.clone(),
-        stream: "GPU 0 #1".to_owned(),
-        times: times(8),
-        empty: 0,
-        floor_ns: 1_280,
+    let on_stream = |range: &tracing_gpu::summary::RangeStats| {
+        with(StreamStats::new(range.name.clone(), "GPU 0 #1", times(8)), |it| it.floor_ns = 1_280)
     };
     summary.stream_ranges = summary.ranges.iter().take(60).map(on_stream).collect();
-    summary.categories =
-        (0..10).map(|n| CategoryStats { category: format!("category {n}"), times: times(n + 1) }).collect();
+    summary.categories = (0..10).map(|n| CategoryStats::new(format!("category {n}"), times(n + 1))).collect();
     let mut left: Vec<_> = summary.tree.iter_mut().collect();
     while let Some(node) = left.pop() {
-        node.gpu = Some(NodeWork { own: work.clone(), total: work.clone(), calls: Vec::new() });
+        node.gpu = Some(NodeWork::new(work.clone(), work.clone()));
         left.extend(node.children.iter_mut());
     }
     summary.gpu = Some(gpu);

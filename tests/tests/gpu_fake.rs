@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tests::with;
 
 use serde::Deserialize;
-use tracing_gpu::{StreamLosses, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::StreamLosses;
 
 /// What the child says.
 #[derive(Debug, Deserialize)]
@@ -134,7 +136,9 @@ fn whatever_way_a_scope_begins_and_ends_each_span_in_it_is_timed_once() {
         assert_eq!(told.all.losses.streams, StreamLosses::default(), "{tier}");
         assert_eq!((told.holds, told.overwritten), ([1, 1], 0), "{tier}: held, or a pair written over");
         assert_eq!(timed(&told.losses), BTreeMap::from([("captured", 7)]), "{tier}");
-        let lost = StreamLosses { captured: 4, refused: 2, ..StreamLosses::default() };
+        let mut lost = StreamLosses::default();
+        lost.captured = 4;
+        lost.refused = 2;
         assert_eq!(told.losses.losses.streams, lost, "{tier}: at one end and three starts; the stream is gone");
     }
 }
@@ -154,7 +158,8 @@ fn what_is_dropped_is_counted_in_the_window_that_it_is_of() {
     for tier in ["subscriber", "layer"] {
         let told: Summary = run("gpu_scopes", "stuck", tier);
         assert_eq!(timed(&told), BTreeMap::new(), "{tier}");
-        let lost = StreamLosses { dropped: 24, ..StreamLosses::default() };
+        let mut lost = StreamLosses::default();
+        lost.dropped = 24;
         assert_eq!(told.losses.streams, lost, "{tier}: and not the 40 of before");
     }
 }
@@ -183,7 +188,7 @@ fn a_floor_that_cannot_be_measured_is_tried_once() {
 fn losses_are_those_of_the_window() {
     for tier in ["subscriber", "layer"] {
         let told: Told = run("gpu_timed", "capturing", tier);
-        let captured = |captured| StreamLosses { captured, ..StreamLosses::default() };
+        let captured = |captured| with(StreamLosses::default(), |it| it.captured = captured);
         assert_eq!(told.first.losses.streams, captured(20_033), "{tier}: the outer span too");
         assert_eq!(told.second.losses.streams, captured(3), "{tier}");
         assert_eq!((steps(&told.first), told.so_far["cuEventRecord"]), (None, 0), "{tier}");
@@ -205,7 +210,8 @@ fn an_exit_waits_for_a_gpu_that_goes_on_for_ever_no_longer_than_it_says() {
         let summary = end("exit", "hangs", tier, 7);
         let took = began.elapsed();
         assert!(took >= Duration::from_millis(1_400) && took < Duration::from_secs(20), "{tier}: {took:?}");
-        let lost = StreamLosses { pending: 10, ..StreamLosses::default() };
+        let mut lost = StreamLosses::default();
+        lost.pending = 10;
         assert_eq!((timed(&summary), summary.losses.streams), (BTreeMap::new(), lost), "{tier}");
     }
 }

@@ -23,7 +23,8 @@ use std::path::Path;
 
 use range_report::export::Sqlite;
 use range_report::timeline::{Item, Sink};
-use tracing_gpu::{Process, RangeStyle, Report, Summary};
+use tracing_gpu::summary::{Process, RangeStyle};
+use tracing_gpu::{Report, Summary};
 
 use expected::Expected;
 use generate::{Calls, Clock, PROCESS, Random, Workload};
@@ -48,7 +49,10 @@ const REPORTS: [&str; 14] = [
 
 #[allow(clippy::needless_update)] // more is going to be known of a process
 fn process() -> Process {
-    Process { pid: PROCESS, command: "program --flag".to_owned(), ..Process::default() }
+    let mut it = Process::default();
+    it.pid = PROCESS;
+    it.command = "program --flag".to_owned();
+    it
 }
 
 /// Writes the items, with a flush now and then.

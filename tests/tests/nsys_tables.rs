@@ -10,7 +10,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tracing_gpu::{RangeStats, RangeStyle, RenderOptions, Report, Summary, Times};
+use tracing_gpu::summary::{RangeStats, RangeStyle, Times};
+use tracing_gpu::{RenderOptions, Report, Summary};
 
 macro_rules! cases {
     ($($name:ident: $what:literal,)*) => {
@@ -92,16 +93,14 @@ fn read_case(case: &str) -> (String, Summary) {
 fn range(value: &Value) -> RangeStats {
     let durations: Vec<u64> =
         value["ns"].as_array().expect("ns").iter().map(|ns| ns.as_u64().expect("duration")).collect();
-    RangeStats {
-        domain: value["domain"].as_str().map(str::to_owned),
-        name: value["name"].as_str().expect("name").to_owned(),
-        style: match value["style"].as_str() {
-            Some("PushPop") => RangeStyle::PushPop,
-            Some("StartEnd") => RangeStyle::StartEnd,
-            other => panic!("unexpected style {other:?}"),
-        },
-        times: times(&durations),
-    }
+    let mut it = RangeStats::new(value["name"].as_str().expect("name"), times(&durations));
+    it.domain = value["domain"].as_str().map(str::to_owned);
+    it.style = match value["style"].as_str() {
+        Some("PushPop") => RangeStyle::PushPop,
+        Some("StartEnd") => RangeStyle::StartEnd,
+        other => panic!("unexpected style {other:?}"),
+    };
+    it
 }
 
 /// The statistics of a few durations, from their definitions.
@@ -121,16 +120,13 @@ fn times(durations: &[u64]) -> Times {
         mean += off / count;
         squares += off * (ns as f64 - mean);
     }
-    Times {
-        instances: durations.len() as u64,
-        total_ns: durations.iter().sum(),
-        min_ns: sorted[0],
-        max_ns: sorted[sorted.len() - 1],
-        median_ns: Some(median),
-        median_exact: true,
-        stddev_ns: if durations.len() > 1 { f64::sqrt(squares / (count - 1.0)) } else { 0.0 },
-        ..Times::default()
-    }
+    let mut it = Times::new(durations.len() as u64, durations.iter().sum());
+    it.min_ns = sorted[0];
+    it.max_ns = sorted[sorted.len() - 1];
+    it.median_ns = Some(median);
+    it.median_exact = true;
+    it.stddev_ns = if durations.len() > 1 { f64::sqrt(squares / (count - 1.0)) } else { 0.0 };
+    it
 }
 
 fn golden_cases() -> BTreeSet<String> {

@@ -179,7 +179,8 @@ fn a_timeline_that_was_cut_off_or_compressed_opens() {
 #[test]
 fn odd_texts_are_read() {
     use range_report::timeline::{Item, Mark, Range, Sink as _, Value};
-    use tracing_gpu::{Process, RangeStyle, Summary};
+    use tracing_gpu::Summary;
+    use tracing_gpu::summary::{Process, RangeStyle};
     let texts = [
         "a\\",
         "C:\\folder\\",
@@ -197,7 +198,10 @@ fn odd_texts_are_read() {
     ];
     let mut out = Vec::new();
     let mut sink = Chrome::new(&mut out);
-    let process = Process { pid: 7, command: "run \\".to_owned(), host: "a\\".to_owned(), ..Process::default() };
+    let mut process = Process::default();
+    process.pid = 7;
+    process.command = "run \\".to_owned();
+    process.host = "a\\".to_owned();
     sink.begin(&process).expect("memory takes it");
     let mut at = 0;
     for (thread, text) in (8..).zip(texts) {

@@ -6,7 +6,8 @@ mod nvprof;
 #[path = "seeds/torch.rs"]
 mod torch;
 
-use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Summary, TableStyle, Times};
+use tracing_gpu::summary::{RangeStats, Times};
+use tracing_gpu::{Comparison, RenderOptions, Report, Summary, TableStyle};
 
 /// A program whose phases ran once each: name and duration.
 type Phases = [(&'static str, u64); 4];
@@ -161,19 +162,8 @@ fn printed(summary: &Summary, report: Report, style: TableStyle) -> String {
 }
 
 fn once(name: &str, ns: u64) -> RangeStats {
-    RangeStats {
-        domain: None,
-        name: name.to_owned(),
-        style: RangeStyle::PushPop,
-        times: Times {
-            instances: 1,
-            total_ns: ns,
-            min_ns: ns,
-            max_ns: ns,
-            median_ns: Some(ns as f64),
-            median_exact: true,
-            stddev_ns: 0.0,
-            ..Times::default()
-        },
-    }
+    let mut times = Times::new(1, ns);
+    (times.min_ns, times.max_ns) = (ns, ns);
+    (times.median_ns, times.median_exact) = (Some(ns as f64), true);
+    RangeStats::new(name, times)
 }

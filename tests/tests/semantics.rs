@@ -21,11 +21,12 @@ use scenario::{
 };
 use std::collections::BTreeMap;
 use tests::recorder::Call;
-use tracing_gpu::{Losses, OpenRange, RangeStyle, Summary, TreeNode};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{Losses, OpenRange, RangeStyle, TreeNode};
 
 const CATEGORY_COUNT_FROM: u32 = 256;
 
-fn row<'a>(summary: &'a Summary, label: &str) -> &'a tracing_gpu::Times {
+fn row<'a>(summary: &'a Summary, label: &str) -> &'a tracing_gpu::summary::Times {
     let row = summary.ranges.iter().find(|row| row.label() == label && row.style == RangeStyle::PushPop);
     &row.unwrap_or_else(|| panic!("no row {label} in {:?}", summary.ranges)).times
 }
@@ -36,12 +37,15 @@ fn categories(summary: &Summary) -> BTreeMap<&str, u64> {
 
 fn open(label: &str, thread: &str) -> OpenRange {
     let (label, thread) = (label.to_owned(), thread.to_owned());
-    OpenRange { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 }
+    OpenRange::new(label, thread)
 }
 
 /// Lifetimes of one name that this thread began.
 fn lifetimes(label: &str, thread: &str, count: u64) -> OpenRange {
-    OpenRange { style: RangeStyle::StartEnd, count, ..open(label, thread) }
+    let mut it = open(label, thread);
+    it.style = RangeStyle::StartEnd;
+    it.count = count;
+    it
 }
 
 /// The events that begin something, with the category, colour and payload that they carry.

@@ -20,13 +20,15 @@ use scenario::{BOTH, LAYER, instances, notes};
 use serde_json::json;
 use tracing::info_span;
 use tracing::subscriber::with_default;
-use tracing_gpu::{Output, Profiler, RangeStyle, Summary, TreeNode};
+use tracing_gpu::summary::{RangeStyle, TreeNode};
+use tracing_gpu::{Output, Profiler, Summary};
 
 /// Rows of a summary: instances and total.
 type Rows = BTreeMap<(RangeStyle, String), (u64, u64)>;
 
 fn rows(summary: &Summary) -> Rows {
-    let row = |row: &tracing_gpu::RangeStats| ((row.style, row.label()), (row.times.instances, row.times.total_ns));
+    let row =
+        |row: &tracing_gpu::summary::RangeStats| ((row.style, row.label()), (row.times.instances, row.times.total_ns));
     summary.ranges.iter().map(row).collect()
 }
 

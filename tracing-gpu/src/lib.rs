@@ -1,6 +1,17 @@
 //! See where a program's time goes, from its `tracing` spans: as NVTX ranges in Nsight Systems, and as a phase tree
 //! and range statistics printed at exit, which agree with Nsight's to the instance.
 //!
+//! | to | use |
+//! |---|---|
+//! | profile a program that has no log | [`init`]: one line in `main` |
+//! | profile beside `fmt`, OpenTelemetry, ... | [`Profiler::layer`] |
+//! | choose what is printed, and where | [`ProfilerBuilder::report`] and [`Report`], [`ProfilerBuilder::output`] |
+//! | print the report | drop the [`Guard`], or call [`Profiler::finish`] |
+//! | see time on the GPU | `with_stream`, the span field `gpu.stream`, [`ProfilerBuilder::gpu`] |
+//! | write a timeline, a page, JSON | [`ProfilerBuilder::trace`], `html`, `json` and their neighbours |
+//! | read the figures in the program | [`Profiler::summary`], then the fields of [`Summary`] and its `write_` methods |
+//! | compare or merge runs | [`Comparison`], [`Summary::merge`] |
+//!
 //! **Limits first.**
 //! - A duration is wall-clock time between entry and exit of a span. Blocking counts; time suspended at `.await` does
 //!   not.
@@ -84,13 +95,11 @@
 //!
 //! # Where to go on
 //!
-//! - The spans: the fields `nvtx.name`, `nvtx.color`, `nvtx.category`, `nvtx.payload`, `nvtx.lifetime` and
-//!   `gpu.stream` are read; `docs/fields.md` in the repository says how.
-//! - The settings: [`ProfilerBuilder`]. The figures: [`Summary`]. What is printed: [`Report`].
-//! - Time on the GPU: `with_stream`, `stream_id` and [`Gpu`]; `docs/gpu.md`.
-//! - Files: [`ProfilerBuilder::trace`] and its neighbours, [`Summary::write_csv`] and its; `docs/files.md`.
-//! - Runs compared and merged: [`Comparison`], [`Summary::merge`]; `docs/compare.md`.
-//! - Async code and servers: `docs/async.md`. All limits: `docs/limits.md`. Costs: `docs/cost.md`.
+//! The repository has a page on each subject: the span fields such as `nvtx.name` (`docs/fields.md`), all settings
+//! (`options.md`), async code and servers (`async.md`), GPUs (`gpu.md`), files (`files.md`), comparing runs
+//! (`compare.md`), limits (`limits.md`) and costs (`cost.md`).
+//!
+//! The types of a report's rows are in [`summary`], those of a comparison in [`compare`].
 //!
 //! # Environment
 //!
@@ -113,6 +122,7 @@
 //! - `signals` (default): `ProfilerBuilder::on_signal`.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
 //!   `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
+//! - `csv`: `CsvFlavor`, which quotes comma-separated values so that every reader gets each name back.
 //! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
 //! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes
@@ -122,6 +132,7 @@
 //!   nothing of it is built, and [`Summary::write_folded`] writes what its programs read.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -160,14 +171,9 @@ pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
 pub use range_report::JsonError;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
-pub use range_report::{
-    ActivityLosses, Added, ApiCallStats, Basis, CallLabel, CallStats, CallTotals, CategoryStats, ComparedRange,
-    Comparison, Gate, GpuActivity, GpuWork, InRun, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, Merged,
-    MergedActivity, MergedSummary, MergedTable, NodeCalls, NodeTotals, NodeWork, OpenRange, PhaseLabel, Process,
-    Projected, ProjectionStats, Quantile, RangeKernelStats, RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals,
-    Regression, RenderOptions, Report, Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary, TableStyle,
-    Times, TreeNode, UnknownName, WorkPart, report,
-};
+pub use range_report::{Comparison, MergedTable, RenderOptions, Report, Summary, TableStyle, UnknownName};
+#[doc(inline)]
+pub use range_report::{compare, summary};
 #[cfg(feature = "cudarc")]
 pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
 pub use tier::layer::GpuLayer;

@@ -26,7 +26,7 @@ impl Sums {
         self.operations = self.operations.saturating_add(1);
         self.nanoseconds = self.nanoseconds.saturating_add(duration);
         if let Work::Memory(memory) = op.work {
-            self.add_memory(MemoryWork { kind: memory.kind, operations: 1, sum_ns: duration, bytes: memory.bytes });
+            self.add_memory(MemoryWork::new(memory.kind, 1, duration, memory.bytes));
         }
     }
 
@@ -51,7 +51,9 @@ impl Sums {
 
     fn work(self, busy: &Busy) -> GpuWork {
         let Self { operations, nanoseconds: sum_ns, memory } = self;
-        GpuWork { operations, sum_ns, busy_ns: busy.sum(), memory }
+        let mut work = GpuWork::new(operations, sum_ns, busy.sum());
+        work.memory = memory;
+        work
     }
 }
 

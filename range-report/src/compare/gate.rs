@@ -200,12 +200,11 @@ impl Comparison {
     /// longest first. They are no [`regressions`](Self::regressions); a gate that is to stop at them asks for both.
     ///
     /// ```
-    /// use range_report::{Comparison, RangeStats, RangeStyle, Summary, Times};
+    /// use range_report::{Comparison, RangeStats, Summary, Times};
     ///
     /// let old = Summary::default();
     /// let mut new = Summary::default();
-    /// let times = Times { instances: 1, total_ns: 7_000_000, ..Times::default() };
-    /// new.ranges.push(RangeStats { domain: None, name: "decode".to_owned(), style: RangeStyle::PushPop, times });
+    /// new.ranges.push(RangeStats::new("decode", Times::new(1, 7_000_000)));
     /// let comparison = Comparison::of([("old", &old), ("new", &new)]);
     /// assert!(comparison.regressions(10.0).is_empty());
     /// assert_eq!(comparison.added(100_000)[0].to_string(), "new: decode took 7.000 ms, and is not in old");

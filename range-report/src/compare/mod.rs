@@ -14,19 +14,11 @@ use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
 /// The ranges of several runs side by side. The first run is what the others are compared with.
 ///
 /// ```
-/// use range_report::{Comparison, RangeStats, RangeStyle, RenderOptions, Summary, Times};
+/// use range_report::{Comparison, RangeStats, RenderOptions, Summary, Times};
 ///
 /// fn run(phases: &[(&str, u64)]) -> Summary {
 ///     let mut summary = Summary::default();
-///     summary.ranges = phases
-///         .iter()
-///         .map(|&(name, total_ns)| RangeStats {
-///             domain: None,
-///             name: name.to_owned(),
-///             style: RangeStyle::PushPop,
-///             times: Times { instances: 1, total_ns, ..Times::default() },
-///         })
-///         .collect();
+///     summary.ranges = phases.iter().map(|&(name, ns)| RangeStats::new(name, Times::new(1, ns))).collect();
 ///     summary
 /// }
 ///

@@ -20,12 +20,12 @@ impl Summary {
     /// own: [`Summary::write_stream_csv`].
     ///
     /// ```
-    /// use range_report::{RangeStats, RangeStyle, Report, Summary, Times};
+    /// use range_report::{RangeStats, Report, Summary, Times};
     ///
     /// let mut summary = Summary::default();
-    /// let times = Times { instances: 2, total_ns: 9_000, min_ns: 4_000, max_ns: 5_000, median_ns: Some(4_500.0), ..Times::default() };
-    /// let (name, style) = ("load, parse".to_owned(), RangeStyle::PushPop);
-    /// summary.ranges = vec![RangeStats { domain: None, name, style, times }];
+    /// let mut times = Times::new(2, 9_000);
+    /// (times.min_ns, times.max_ns, times.median_ns) = (4_000, 5_000, Some(4_500.0));
+    /// summary.ranges = vec![RangeStats::new("load, parse", times)];
     /// let mut text = Vec::new();
     /// summary.write_csv(Report::Ranges, &mut text)?;
     /// assert_eq!(
@@ -80,8 +80,7 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 /// use range_report::{CategoryStats, Report, Summary, Times};
 ///
 /// let mut summary = Summary::default();
-/// let times = Times { instances: 1, total_ns: 9_000, min_ns: 9_000, max_ns: 9_000, ..Times::default() };
-/// summary.categories = vec![CategoryStats { category: "in, \"out\"".to_owned(), times }];
+/// summary.categories = vec![CategoryStats::new("in, \"out\"", Times::new(1, 9_000))];
 /// let mut text = Vec::new();
 /// CsvFlavor::Rfc4180.write_report(&summary, Report::Categories, &mut text)?;
 /// assert!(text.ends_with(b",0.0,\"in, \"\"out\"\"\"\r\n"));
@@ -92,7 +91,7 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 #[non_exhaustive]
 pub enum CsvFlavor {
     /// As `nsys stats --format csv` writes them, and as [`Summary::write_csv`], [`Summary::write_stream_csv`],
-    /// [`MergedSummary::write_csv`] and [`Comparison::csv`] do. Names with quotation marks or line feeds can break a
+    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`] do. Names with quotation marks or line feeds can break a
     /// line.
     Nsight,
     /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between
@@ -130,7 +129,7 @@ impl CsvFlavor {
         self.write(&report::merged_table(merged, table), out)
     }
 
-    /// Writes runs side by side: [`Comparison::csv`].
+    /// Writes runs side by side: [`Comparison::write_csv`].
     ///
     /// # Errors
     ///

@@ -36,8 +36,10 @@ impl Summary {
     /// use range_report::{Summary, TreeNode};
     ///
     /// let mut summary = Summary::default();
-    /// let load = TreeNode { name: "Load Module".to_owned(), self_ns: 250, ..TreeNode::default() };
-    /// summary.tree = vec![TreeNode { name: "main".to_owned(), self_ns: 40, children: vec![load], ..TreeNode::default() }];
+    /// let (mut main, mut load) = (TreeNode::new("main"), TreeNode::new("Load Module"));
+    /// (main.self_ns, load.self_ns) = (40, 250);
+    /// main.children = vec![load];
+    /// summary.tree = vec![main];
     /// let mut text = Vec::new();
     /// summary.write_folded(&mut text)?;
     /// assert_eq!(String::from_utf8_lossy(&text), "main 40\nmain;Load Module 250\n");
@@ -65,7 +67,9 @@ impl Summary {
     /// work.own.busy_ns = 900;
     /// let mut summary = Summary::default();
     /// summary.gpu = Some(Default::default());
-    /// summary.tree = vec![TreeNode { name: "conv".to_owned(), self_ns: 7, gpu: Some(work), ..TreeNode::default() }];
+    /// let mut node = TreeNode::new("conv");
+    /// node.gpu = Some(work);
+    /// summary.tree = vec![node];
     /// let mut text = Vec::new();
     /// summary.write_folded_gpu(&mut text)?;
     /// assert_eq!(String::from_utf8_lossy(&text), "conv 900\n");
@@ -93,7 +97,8 @@ impl Summary {
     /// use range_report::{Summary, TreeNode};
     ///
     /// let mut summary = Summary::default();
-    /// summary.tree = vec![TreeNode { name: "Load Module".to_owned(), self_ns: 40, ..TreeNode::default() }];
+    /// summary.tree = vec![TreeNode::new("Load Module")];
+    /// summary.tree[0].self_ns = 40;
     /// let mut svg = Vec::new();
     /// summary.write_flamegraph(&mut svg)?;
     /// assert!(String::from_utf8_lossy(&svg).contains("<title>Load Module (40 ns, 100.00%)</title>"));

@@ -33,6 +33,7 @@ const CUT_OFF: &str = "This page was not written to its end: there is nothing to
 /// What the run of a page is called beside the one that it is compared with.
 const THIS_RUN: &str = "this run";
 
+#[cfg(feature = "html")] // said again for the documentation of `tracing-gpu`
 impl Comparison {
     /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as
     /// bars; and a table of all ranges that sorts by a click and can be searched. The page of a run has the same as a

@@ -127,6 +127,7 @@ pub(crate) fn write(schema: &str, fields: &impl Serialize, mut out: impl io::Wri
     out.write_all(&text).map_err(JsonError::Io)
 }
 
+#[cfg(feature = "json")] // said again for the documentation of `tracing-gpu`
 impl Summary {
     /// The JSON Schema (draft 2020-12) of what [`write_json`](Self::write_json) writes. Its text is also in the
     /// repository, as `range-report/schema/summary.schema.json`.
@@ -200,6 +201,7 @@ fn version(header: Header) -> Result<(), JsonError> {
     }
 }
 
+#[cfg(feature = "json")] // said again for the documentation of `tracing-gpu`
 impl MergedSummary {
     /// Writes all of it as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
     ///
@@ -218,6 +220,7 @@ impl MergedSummary {
     }
 }
 
+#[cfg(feature = "json")] // said again for the documentation of `tracing-gpu`
 impl Comparison {
     /// Writes it as a line of JSON: the fields of this type after `"schema":"tracing-gpu-comparison/1"`.
     ///

@@ -32,6 +32,7 @@ pub struct GpuActivity {
 /// What a number of GPU operations add up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct GpuWork {
     /// Kernels, copies and sets.
     pub operations: u64,
@@ -45,9 +46,18 @@ pub struct GpuWork {
     pub memory: Vec<MemoryWork>,
 }
 
+impl GpuWork {
+    /// So many operations, without those of memory by kind.
+    #[must_use]
+    pub fn new(operations: u64, sum_ns: u64, busy_ns: u64) -> Self {
+        Self { operations, sum_ns, busy_ns, memory: Vec::new() }
+    }
+}
+
 /// Copies or sets of one kind, together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct MemoryWork {
     /// Which way.
     pub kind: MemoryKind,
@@ -60,6 +70,12 @@ pub struct MemoryWork {
 }
 
 impl MemoryWork {
+    /// Operations of one kind.
+    #[must_use]
+    pub const fn new(kind: MemoryKind, operations: u64, sum_ns: u64, bytes: u64) -> Self {
+        Self { kind, operations, sum_ns, bytes }
+    }
+
     /// Bytes by time, in GB/s (10^9 bytes a second); 0 where no time passed.
     #[must_use]
     pub fn gigabytes_per_second(&self) -> f64 {
@@ -101,6 +117,7 @@ pub enum MemoryKind {
 /// One kernel.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct KernelStats {
     /// Name as a person writes it, template arguments included; the bare symbol where it cannot be told.
     pub name: String,
@@ -108,9 +125,18 @@ pub struct KernelStats {
     pub times: Times,
 }
 
+impl KernelStats {
+    /// The row of a kernel.
+    #[must_use]
+    pub fn new(name: impl Into<String>, times: Times) -> Self {
+        Self { name: name.into(), times }
+    }
+}
+
 /// Sizes of a number of memory operations, in bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Sizes {
     /// Operations.
     pub count: u64,
@@ -128,9 +154,18 @@ pub struct Sizes {
     pub stddev_bytes: f64,
 }
 
+impl Sizes {
+    /// So many operations on so many bytes; nothing else is known of them.
+    #[must_use]
+    pub fn new(count: u64, total_bytes: u64) -> Self {
+        Self { count, total_bytes, ..Self::default() }
+    }
+}
+
 /// Memory operations of one kind.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct MemoryStats {
     /// Which way.
     pub kind: MemoryKind,
@@ -140,14 +175,31 @@ pub struct MemoryStats {
     pub sizes: Sizes,
 }
 
+impl MemoryStats {
+    /// The row of a kind of memory operation.
+    #[must_use]
+    pub fn new(kind: MemoryKind, times: Times, sizes: Sizes) -> Self {
+        Self { kind, times, sizes }
+    }
+}
+
 /// Calls of one function of the CUDA runtime or driver.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct ApiCallStats {
     /// Name as CUPTI gives it, version suffix included: `cuMemAlloc_v2`, `cudaLaunchKernel_v7000`.
     pub name: String,
     /// Durations on the CPU.
     pub times: Times,
+}
+
+impl ApiCallStats {
+    /// The row of a function.
+    #[must_use]
+    pub fn new(name: impl Into<String>, times: Times) -> Self {
+        Self { name: name.into(), times }
+    }
 }
 
 /// The instances of one range that launched GPU work on their own thread, projected onto the GPU: each from the start
@@ -156,6 +208,7 @@ pub struct ApiCallStats {
 /// another thread is left out.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct ProjectionStats {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -177,10 +230,28 @@ pub struct ProjectionStats {
     pub children_sum: u64,
 }
 
+impl ProjectionStats {
+    /// The row of a push/pop range in the default domain.
+    #[must_use]
+    pub fn new(name: impl Into<String>, projected: Times) -> Self {
+        Self {
+            domain: None,
+            name: name.into(),
+            style: RangeStyle::PushPop,
+            projected,
+            range_total_ns: 0,
+            operations: 0,
+            level_sum: 0,
+            children_sum: 0,
+        }
+    }
+}
+
 /// One kernel as launched inside one range on one thread (the rule of Nsight Systems' `nvtx_kern_sum`), lifetimes as in
 /// [`ProjectionStats`].
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct RangeKernelStats {
     /// The range, as domain and name; `None` for kernels launched outside any range.
     pub range: Option<(Option<String>, String)>,
@@ -201,9 +272,27 @@ pub struct RangeKernelStats {
     pub kernel: String,
 }
 
+impl RangeKernelStats {
+    /// The row of a kernel outside of any range.
+    #[must_use]
+    pub fn new(kernel: impl Into<String>, times: Times) -> Self {
+        Self {
+            range: None,
+            style: None,
+            pid: 0,
+            tid: 0,
+            range_instances: 0,
+            kernel_instances: 0,
+            times,
+            kernel: kernel.into(),
+        }
+    }
+}
+
 /// GPU work of a node of the phase tree, by lineage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct NodeWork {
     /// Launched directly in these spans.
     pub own: GpuWork,
@@ -214,9 +303,18 @@ pub struct NodeWork {
     pub calls: Vec<NodeCalls>,
 }
 
+impl NodeWork {
+    /// Work launched in a node and, with that below it, in all; no calls.
+    #[must_use]
+    pub fn new(own: GpuWork, total: GpuWork) -> Self {
+        Self { own, total, calls: Vec::new() }
+    }
+}
+
 /// Calls of one function directly in the spans of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct NodeCalls {
     /// Name as in [`ApiCallStats::name`].
     pub name: String,
@@ -226,9 +324,18 @@ pub struct NodeCalls {
     pub total_ns: u64,
 }
 
+impl NodeCalls {
+    /// Calls of one function.
+    #[must_use]
+    pub fn new(name: impl Into<String>, calls: u64, total_ns: u64) -> Self {
+        Self { name: name.into(), calls, total_ns }
+    }
+}
+
 /// GPU records that are missing or not attributed. All zero in a clean run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct ActivityLosses {
     /// Records that CUPTI dropped for want of memory.
     pub dropped_records: u64,

@@ -23,13 +23,12 @@ use tree::Trees;
 /// process has of it ([`Merged::ranks`]).
 ///
 /// ```
-/// use range_report::{Process, RangeStats, RangeStyle, Summary, Times};
+/// use range_report::{RangeStats, Summary, Times};
 ///
 /// let of_rank = |rank: u32, total_ns: u64| {
 ///     let mut summary = Summary::default();
-///     summary.process = Process { rank: Some(rank), ..Process::default() };
-///     let times = Times { instances: 10, total_ns, ..Times::default() };
-///     summary.ranges = vec![RangeStats { domain: None, name: "step".to_owned(), style: RangeStyle::PushPop, times }];
+///     summary.process.rank = Some(rank);
+///     summary.ranges = vec![RangeStats::new("step", Times::new(10, total_ns))];
 ///     summary
 /// };
 /// let merged = Summary::merge([of_rank(0, 1_000), of_rank(1, 1_700), of_rank(2, 1_200)]);
@@ -91,6 +90,7 @@ pub struct MergedActivity {
 /// Which range a row is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct RangeLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -113,6 +113,7 @@ pub struct CallLabel {
 /// Which range on which stream a row is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct StreamLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -126,6 +127,7 @@ pub struct StreamLabel {
 /// Which node of the phase tree a row is of. The path to it is the rows before it that are less deep.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct PhaseLabel {
     /// Nodes above it; 0 for a root.
     pub depth: usize,

@@ -33,6 +33,7 @@ pub enum RangeStyle {
 /// The durations of all instances of one row, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Times {
     /// Instances that have ended.
     pub instances: u64,
@@ -67,7 +68,9 @@ impl Times {
     /// ```
     /// use range_report::{Quantile, Times};
     ///
-    /// let mut times = Times { instances: 3, min_ns: 1, max_ns: 9, median_ns: Some(4.0), median_exact: true, ..Times::default() };
+    /// let mut times = Times::new(3, 14);
+    /// (times.min_ns, times.max_ns) = (1, 9);
+    /// (times.median_ns, times.median_exact) = (Some(4.0), true);
     /// times.quantiles.push(Quantile::new(0.9, 8.0, true));
     /// let ns = |q| times.quantile(q).map(|quantile| quantile.ns);
     /// assert_eq!([0.0, 0.5, 0.9, 1.0].map(ns), [1.0, 4.0, 8.0, 9.0].map(Some));
@@ -109,9 +112,18 @@ impl Quantile {
     }
 }
 
+impl Times {
+    /// So many instances with this sum; nothing else is known of them.
+    #[must_use]
+    pub fn new(instances: u64, total_ns: u64) -> Self {
+        Self { instances, total_ns, ..Self::default() }
+    }
+}
+
 /// One row of the range statistics: every instance of one name in one domain and style.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct RangeStats {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -124,6 +136,20 @@ pub struct RangeStats {
 }
 
 impl RangeStats {
+    /// The row of a push/pop range in the default domain. Other fields can be set afterwards:
+    ///
+    /// ```
+    /// use range_report::summary::{RangeStats, RangeStyle, Times};
+    ///
+    /// let mut row = RangeStats::new("step", Times::new(10, 1_000));
+    /// row.style = RangeStyle::StartEnd;
+    /// assert_eq!((row.label(), row.times.instances), ("step".to_owned(), 10));
+    /// ```
+    #[must_use]
+    pub fn new(name: impl Into<String>, times: Times) -> Self {
+        Self { domain: None, name: name.into(), style: RangeStyle::PushPop, times }
+    }
+
     /// The name as Nsight Systems shows it: `domain:name`, or the bare name in the default domain.
     #[must_use]
     pub fn label(&self) -> String {
@@ -157,11 +183,10 @@ pub struct CallStats {
 }
 
 impl CallStats {
-    /// Calls that were busy all the time: set the other fields.
+    /// Calls in the default domain that were busy all the time.
     #[must_use]
-    pub const fn new(domain: Option<String>, name: String, latency: Times) -> Self {
-        let busy_ns = latency.total_ns;
-        Self { domain, name, cancelled: 0, latency, busy_ns, awaited_ns: 0, awaited_self_ns: 0 }
+    pub fn new(name: impl Into<String>, latency: Times) -> Self {
+        Self { name: name.into(), busy_ns: latency.total_ns, latency, ..Self::default() }
     }
 
     /// The name as [`RangeStats::label`] gives it.
@@ -177,6 +202,7 @@ impl CallStats {
 /// One node of the phase tree: the spans of one name under one parent (by span parentage, not by thread).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct TreeNode {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -221,9 +247,18 @@ pub struct TreeNode {
     pub children: Vec<TreeNode>,
 }
 
+impl TreeNode {
+    /// A node without figures and children.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
 /// One row of the category sums.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct CategoryStats {
     /// Value of `nvtx.category`: its name, or the number in decimal digits.
     pub category: String,
@@ -231,9 +266,18 @@ pub struct CategoryStats {
     pub times: Times,
 }
 
+impl CategoryStats {
+    /// The row of a category.
+    #[must_use]
+    pub fn new(category: impl Into<String>, times: Times) -> Self {
+        Self { category: category.into(), times }
+    }
+}
+
 /// A range that was still open when the summary was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct OpenRange {
     /// Name as [`RangeStats::label`] gives it.
     pub label: String,
@@ -248,10 +292,19 @@ pub struct OpenRange {
     pub count: u64,
 }
 
+impl OpenRange {
+    /// One push/pop range that is open and was not cut.
+    #[must_use]
+    pub fn new(label: impl Into<String>, thread: impl Into<String>) -> Self {
+        Self { label: label.into(), thread: thread.into(), style: RangeStyle::PushPop, cut: false, count: 1 }
+    }
+}
+
 /// Stream times that are missing in the window: since the profiler was built, or since its last reset. All zero in a
 /// clean run, and where no stream was named. Each profiler counts its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct StreamLosses {
     /// Pairs of events that are recorded and had not been read.
     pub pending: u64,
@@ -268,6 +321,7 @@ pub struct StreamLosses {
 /// One row of stream time: the instances of one name on one stream, timed there with CUDA events, idle included.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct StreamStats {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -284,9 +338,18 @@ pub struct StreamStats {
     pub floor_ns: u64,
 }
 
+impl StreamStats {
+    /// The row of a range in the default domain.
+    #[must_use]
+    pub fn new(name: impl Into<String>, stream: impl Into<String>, times: Times) -> Self {
+        Self { domain: None, name: name.into(), stream: stream.into(), times, empty: 0, floor_ns: 0 }
+    }
+}
+
 /// What was not measured, or not as the program wrote it. All zero and empty in a clean run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Losses {
     /// Instances that were closed and opened again because a range below them was exited first.
     pub split_instances: u64,
@@ -320,6 +383,7 @@ pub struct Losses {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
+#[non_exhaustive]
 pub struct Process {
     /// Process id.
     pub pid: u32,
@@ -341,7 +405,9 @@ impl Process {
     /// The process in few words: `rank 3`, or `host:pid` where it has no rank.
     ///
     /// ```
-    /// let mut process = range_report::Process { pid: 42, host: "node7".to_owned(), ..Default::default() };
+    /// let mut process = range_report::Process::default();
+    /// process.pid = 42;
+    /// process.host = "node7".to_owned();
     /// assert_eq!(process.label(), "node7:42");
     /// process.rank = Some(3);
     /// assert_eq!(process.label(), "rank 3");

@@ -11,7 +11,8 @@ mod workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use tracing_gpu::{ActivityLosses, Gpu, GpuActivity, GpuWork, MemoryKind, NodeWork, Report, Summary, TreeNode};
+use tracing_gpu::summary::{ActivityLosses, GpuActivity, GpuWork, MemoryKind, NodeWork, TreeNode};
+use tracing_gpu::{Gpu, Report, Summary};
 
 use crate::device::install;
 use ledger::{Ledger, Range};
@@ -86,7 +87,8 @@ pub(crate) fn run(summary_path: &Path) -> bool {
 }
 
 fn losses(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity) {
-    let captured = ActivityLosses { outstanding: parts::CAPTURED, ..ActivityLosses::default() };
+    let mut captured = ActivityLosses::default();
+    captured.outstanding = parts::CAPTURED;
     checks.equal("nothing is lost, and nothing awaited but what was captured", &summary.losses.activity, &captured);
     checks.equal("nothing is unmatched", &gpu.unmatched.operations, &0);
     let all = own_work(summary).values().map(|work| work.operations).sum::<u64>() + gpu.outside.operations;

@@ -60,7 +60,8 @@ pub(crate) fn run() {
     });
     check("a stream goes with a future across await and threads", {
         let rows = summary.stream_ranges.iter().filter(|row| row.name == "step");
-        let whole = |row: &tracing_gpu::StreamStats| row.times.total_ns >= 600_000 && row.times.instances == 2 * 4;
+        let whole =
+            |row: &tracing_gpu::summary::StreamStats| row.times.total_ns >= 600_000 && row.times.instances == 2 * 4;
         rows.clone().count() == 2 && rows.clone().all(whole)
     });
     check(

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
-use tracing_gpu::{Gpu, Output, Profiler, Report, StreamStats, Summary};
+use tracing_gpu::summary::StreamStats;
+use tracing_gpu::{Gpu, Output, Profiler, Report, Summary};
 use tracing_subscriber::prelude::*;
 
 const SOURCE: &str = r#"

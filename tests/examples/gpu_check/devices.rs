@@ -1,7 +1,8 @@
 //! Every device has its own streams, events and floor.
 
 use tracing::info_span;
-use tracing_gpu::{StreamLosses, with_stream};
+use tracing_gpu::summary::StreamLosses;
+use tracing_gpu::with_stream;
 
 use super::device::{Device, check, profiler, us};
 

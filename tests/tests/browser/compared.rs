@@ -1,6 +1,8 @@
 //! Runs side by side in a page of their own: what a reader sees is what `Comparison` says.
 
-use tracing_gpu::{Comparison, InRun, Process, RangeStats, RangeStyle, RenderOptions, Summary, Times};
+use tracing_gpu::compare::InRun;
+use tracing_gpu::summary::{Process, RangeStats, RangeStyle, Times};
+use tracing_gpu::{Comparison, RenderOptions, Summary};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};
@@ -10,19 +12,23 @@ pub(crate) fn run(pid: u32, ranges: &[(&str, u64, u64)]) -> Summary {
     let mut summary = Summary::default();
     summary.ranges = ranges
         .iter()
-        .map(|&(name, instances, total_ns)| RangeStats {
-            domain: name.split_once(':').map(|(domain, _)| domain.to_owned()),
-            name: name.split_once(':').map_or(name, |(_, name)| name).trim_end_matches('*').to_owned(),
-            style: if name.ends_with('*') { RangeStyle::StartEnd } else { RangeStyle::PushPop },
-            times: Times { instances, total_ns, ..Times::default() },
+        .map(|&(name, instances, total_ns)| {
+            let mut it = RangeStats::new(
+                name.split_once(':').map_or(name, |(_, name)| name).trim_end_matches('*'),
+                Times::new(instances, total_ns),
+            );
+            it.domain = name.split_once(':').map(|(domain, _)| domain.to_owned());
+            it.style = if name.ends_with('*') { RangeStyle::StartEnd } else { RangeStyle::PushPop };
+            it
         })
         .collect();
-    summary.process = Process {
-        pid,
-        host: format!("node{pid}"),
-        command: format!("bench --backend {pid}"),
-        started_unix_ns: 1_795_188_942_000_000_000,
-        ..Process::default()
+    summary.process = {
+        let mut it = Process::default();
+        it.pid = pid;
+        it.host = format!("node{pid}");
+        it.command = format!("bench --backend {pid}");
+        it.started_unix_ns = 1_795_188_942_000_000_000;
+        it
     };
     summary
 }
@@ -147,7 +153,7 @@ pub(crate) fn names(rows: &[Vec<String>]) -> Vec<&str> {
 pub(crate) fn by<K: PartialOrd>(
     comparison: &Comparison,
     down: bool,
-    key: impl Fn(&tracing_gpu::ComparedRange) -> Option<K>,
+    key: impl Fn(&tracing_gpu::compare::ComparedRange) -> Option<K>,
 ) -> Vec<String> {
     let mut ranges: Vec<_> = comparison.ranges.iter().collect();
     ranges.sort_by(|a, b| match (key(a), key(b)) {
@@ -157,7 +163,7 @@ pub(crate) fn by<K: PartialOrd>(
         }
         (a, b) => a.is_none().cmp(&b.is_none()),
     });
-    ranges.into_iter().map(tracing_gpu::ComparedRange::label).collect()
+    ranges.into_iter().map(tracing_gpu::compare::ComparedRange::label).collect()
 }
 
 #[test]

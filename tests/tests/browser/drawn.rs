@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tracing_gpu::TreeNode;
+use tracing_gpu::summary::TreeNode;
 
 use crate::chromium::Browser;
 use crate::invented::{Op, PID, Run, Span};

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use tests::with;
 
 use range_report::export::HtmlSink;
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
-use tracing_gpu::{
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{
     ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
-    ProjectionStats, RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,
+    ProjectionStats, RangeStats, RangeStyle, Sizes, Times, TreeNode,
 };
 
 pub(crate) const PID: u32 = 4_711;
@@ -106,25 +108,26 @@ impl Run {
 
     pub(crate) fn summary(&self) -> Summary {
         let mut summary = Summary::default();
-        summary.process = Process {
-            pid: PID,
-            command: "target/release/train --model resnet18 --batch 64".to_owned(),
-            host: "node07".to_owned(),
-            rank: Some(0),
-            started_unix_ns: 1_795_188_942_000_000_000,
-            ..Process::default()
+        summary.process = {
+            let mut it = Process::default();
+            it.pid = PID;
+            it.command = "target/release/train --model resnet18 --batch 64".to_owned();
+            it.host = "node07".to_owned();
+            it.rank = Some(0);
+            it.started_unix_ns = 1_795_188_942_000_000_000;
+            it
         };
         summary.elapsed_ns = self.spans.iter().map(|span| span.end).max().unwrap_or(0) + 1_200_000;
         summary.ranges = by(self.spans.iter(), |span| (span.name.clone(), span.lifetime), |span| span.end - span.start)
             .into_iter()
-            .map(|((name, lifetime), times)| RangeStats { domain: None, name, style: style(lifetime), times })
+            .map(|((name, lifetime), times)| with(RangeStats::new(name, times), |it| it.style = style(lifetime)))
             .collect();
         summary.ranges.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
         let categorised = self.spans.iter().filter(|span| span.category.is_some());
         summary.categories =
             by(categorised, |span| span.category.unwrap_or_default().to_owned(), |span| span.end - span.start)
                 .into_iter()
-                .map(|(category, times)| CategoryStats { category, times })
+                .map(|(category, times)| CategoryStats::new(category, times))
                 .collect();
         summary.tree = self.tree();
         summary.notes = self.notes.clone();
@@ -140,7 +143,7 @@ impl Run {
         let mut gpu = GpuActivity::default();
         gpu.kernels = by(kernels, |op| op.kernel.to_owned(), length)
             .into_iter()
-            .map(|(name, times)| KernelStats { name, times })
+            .map(|(name, times)| KernelStats::new(name, times))
             .collect();
         gpu.kernels.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
         for kind in [MemoryKind::HtoD, MemoryKind::DtoH, MemoryKind::Set] {
@@ -152,30 +155,23 @@ impl Run {
             if lengths.is_empty() {
                 continue;
             }
-            let sizes = Sizes {
-                count: bytes.len() as u64,
-                total_bytes: bytes.iter().sum(),
-                min_bytes: bytes.iter().copied().min().unwrap_or(0),
-                max_bytes: bytes.iter().copied().max().unwrap_or(0),
-                ..Sizes::default()
-            };
-            gpu.memory.push(MemoryStats { kind, times: times(lengths), sizes });
+            let mut sizes = Sizes::new(bytes.len() as u64, bytes.iter().sum());
+            sizes.min_bytes = bytes.iter().copied().min().unwrap_or(0);
+            sizes.max_bytes = bytes.iter().copied().max().unwrap_or(0);
+            gpu.memory.push(MemoryStats::new(kind, times(lengths), sizes));
         }
         let calls = by(self.calls.iter(), |call| call.3.to_owned(), |call| call.2 - call.1);
-        gpu.calls = Some(calls.into_iter().map(|(name, times)| ApiCallStats { name, times }).collect());
+        gpu.calls = Some(calls.into_iter().map(|(name, times)| ApiCallStats::new(name, times)).collect());
         let projected = self.projected();
         let rows = by(projected.iter(), |(span, ..)| self.spans[*span].name.clone(), |(_, _, start, end)| end - start);
         gpu.projections = rows
             .into_iter()
-            .map(|(name, projected)| ProjectionStats {
-                domain: None,
-                name,
-                style: RangeStyle::PushPop,
-                range_total_ns: projected.total_ns / 3,
-                operations: projected.instances * 4,
-                level_sum: projected.instances,
-                children_sum: 0,
-                projected,
+            .map(|(name, projected)| {
+                let mut row = ProjectionStats::new(name, projected);
+                row.range_total_ns = row.projected.total_ns / 3;
+                row.operations = row.projected.instances * 4;
+                row.level_sum = row.projected.instances;
+                row
             })
             .collect();
         gpu.total = work(self.operations.iter());
@@ -222,7 +218,7 @@ impl Run {
             }
         }
         for (path, (own, total)) in launched {
-            let gpu = NodeWork { own: work(own.into_iter()), total: work(total.into_iter()), calls: Vec::new() };
+            let gpu = NodeWork::new(work(own.into_iter()), work(total.into_iter()));
             node(&mut roots, path, 0).gpu = Some(gpu);
         }
         roots
@@ -325,7 +321,7 @@ const fn style(lifetime: bool) -> RangeStyle {
 fn node<'a>(roots: &'a mut Vec<TreeNode>, path: &[&str], first_ns: u64) -> &'a mut TreeNode {
     let (name, rest) = path.split_first().expect("a path has a name");
     let at = roots.iter().position(|node| node.name == *name).unwrap_or_else(|| {
-        roots.push(TreeNode { name: (*name).to_owned(), first_ns, ..TreeNode::default() });
+        roots.push(with(TreeNode::new(*name), |it| it.first_ns = first_ns));
         roots.len() - 1
     });
     if rest.is_empty() { &mut roots[at] } else { node(&mut roots[at].children, rest, first_ns) }
@@ -344,16 +340,13 @@ fn times(mut lengths: Vec<u64>) -> Times {
     let (instances, total_ns) = (lengths.len() as u64, lengths.iter().sum::<u64>());
     let mean = total_ns as f64 / instances as f64;
     let squares: f64 = lengths.iter().map(|length| (*length as f64 - mean).powi(2)).sum();
-    Times {
-        instances,
-        total_ns,
-        min_ns: lengths[0],
-        max_ns: lengths[lengths.len() - 1],
-        median_ns: Some(lengths[lengths.len() / 2] as f64),
-        median_exact: true,
-        stddev_ns: if instances > 1 { (squares / (instances - 1) as f64).sqrt() } else { 0.0 },
-        ..Times::default()
-    }
+    let mut it = Times::new(instances, total_ns);
+    it.min_ns = lengths[0];
+    it.max_ns = lengths[lengths.len() - 1];
+    it.median_ns = Some(lengths[lengths.len() / 2] as f64);
+    it.median_exact = true;
+    it.stddev_ns = if instances > 1 { (squares / (instances - 1) as f64).sqrt() } else { 0.0 };
+    it
 }
 
 fn work<'a>(operations: impl Iterator<Item = &'a Op>) -> GpuWork {
@@ -365,5 +358,7 @@ fn work<'a>(operations: impl Iterator<Item = &'a Op>) -> GpuWork {
         until = until.max(*end);
     }
     let sum_ns = intervals.iter().map(|(start, end)| end - start).sum();
-    GpuWork { operations: intervals.len() as u64, sum_ns, busy_ns, memory: Vec::new() }
+    let mut it = GpuWork::new(intervals.len() as u64, sum_ns, busy_ns);
+    it.memory = Vec::new();
+    it
 }

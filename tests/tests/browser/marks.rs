@@ -3,7 +3,9 @@
 use range_report::export::HtmlSink;
 use range_report::timeline::Sink;
 use serde_json::json;
-use tracing_gpu::{Comparison, RangeStats, RangeStyle, RenderOptions, Report, Summary, Times, TreeNode};
+use tests::with;
+use tracing_gpu::summary::{RangeStats, RangeStyle, Times, TreeNode};
+use tracing_gpu::{Comparison, RenderOptions, Report, Summary};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};
@@ -13,14 +15,14 @@ use crate::{NOTHING, folder, written};
 #[test]
 fn the_tree_has_the_marks_and_the_words_of_the_text() {
     const MS: u64 = 1_000_000;
-    let node = |name: &str, [total, own, calls, instances]: [u64; 4], children| TreeNode {
-        name: name.to_owned(),
-        total_ns: total * MS,
-        self_ns: own * MS,
-        calls,
-        instances,
-        children,
-        ..TreeNode::default()
+    let node = |name: &str, [total, own, calls, instances]: [u64; 4], children| {
+        let mut it = TreeNode::new(name);
+        it.total_ns = total * MS;
+        it.self_ns = own * MS;
+        it.calls = calls;
+        it.instances = instances;
+        it.children = children;
+        it
     };
     let mut summary = Summary::default();
     summary.elapsed_ns = 40 * MS;
@@ -28,8 +30,8 @@ fn the_tree_has_the_marks_and_the_words_of_the_text() {
         node("serve", [2, 2, 1, 4], vec![node("task", [10, 10, 3, 9], vec![])]),
         node("load", [8, 8, 1, 1], vec![]),
     ];
-    let times = Times { instances: 3, total_ns: 45 * MS, ..Times::default() };
-    summary.ranges = vec![RangeStats { domain: None, name: "task".to_owned(), style: RangeStyle::StartEnd, times }];
+    let times = Times::new(3, 45 * MS);
+    summary.ranges = vec![with(RangeStats::new("task", times), |it| it.style = RangeStyle::StartEnd)];
     let mut page = Vec::new();
     let mut sink = HtmlSink::new(&mut page);
     sink.begin(&summary.process).and_then(|()| sink.end(&summary, 0)).expect("memory takes it");
@@ -83,25 +85,20 @@ fn the_tree_has_the_marks_and_the_words_of_the_text() {
 fn the_bars_of_a_comparison_are_of_the_cause() {
     let run = |own: u64| {
         let mut summary = Summary::default();
-        let node = |name: &str, total_ns, self_ns, children| TreeNode {
-            name: name.to_owned(),
-            total_ns,
-            self_ns,
-            calls: 1,
-            instances: 1,
-            children,
-            ..TreeNode::default()
+        let node = |name: &str, total_ns, self_ns, children| {
+            let mut it = TreeNode::new(name);
+            it.total_ns = total_ns;
+            it.self_ns = self_ns;
+            it.calls = 1;
+            it.instances = 1;
+            it.children = children;
+            it
         };
         summary.tree = vec![node("outer", 40_000 + own, 40_000, vec![node("inner", own, own, vec![])])];
         summary.ranges = [("outer", RangeStyle::PushPop, 40_000 + own), ("inner", RangeStyle::PushPop, own)]
             .into_iter()
             .chain([("outer", RangeStyle::StartEnd, 300_000 + 2 * own)])
-            .map(|(name, style, total_ns)| RangeStats {
-                domain: None,
-                name: name.to_owned(),
-                style,
-                times: Times { instances: 1, total_ns, ..Times::default() },
-            })
+            .map(|(name, style, total_ns)| with(RangeStats::new(name, Times::new(1, total_ns)), |it| it.style = style))
             .collect();
         summary
     };

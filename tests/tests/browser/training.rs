@@ -1,7 +1,7 @@
 //! The run of the pictures in the README: a network is trained on a GPU, one thread computes, two load pictures.
 
 use range_report::timeline::Value;
-use tracing_gpu::MemoryKind;
+use tracing_gpu::summary::MemoryKind;
 
 use super::invented::{PID, Run, copy, kernel};
 

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use range_report::timeline::{Api, Work};
 use tests::cupti::{Recording, Seen};
-use tracing_gpu::{Gpu, Output, Profiler, RangeStyle, Summary};
+use tracing_gpu::summary::RangeStyle;
+use tracing_gpu::{Gpu, Output, Profiler, Summary};
 
 use crate::fake::{COPY, Fake, GRAPH, LAUNCH, SYNCHRONIZE, monotonic};
 

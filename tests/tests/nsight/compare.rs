@@ -6,7 +6,8 @@ use std::io::Write as _;
 use std::sync::Mutex;
 
 use tests::nsight::{Recording, Row, Table};
-use tracing_gpu::{RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::RangeStyle;
 
 /// How often a program is run, at most, until each of its rows has agreed in one run. A preemption between the two
 /// readings of the clock is in one of the two durations alone, milliseconds at times: it spoils a row of one run. The

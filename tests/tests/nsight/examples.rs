@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use tests::nsight::{Recording, Row, Table, profile, release_example};
-use tracing_gpu::RangeStyle;
+use tracing_gpu::summary::RangeStyle;
 
 use crate::compare::{agree, printed_rows};
 

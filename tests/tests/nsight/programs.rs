@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tests::nsight::{Event, Recording, Row, Table, profile, release_example};
-use tracing_gpu::{OpenRange, RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{OpenRange, RangeStyle};
 
 use crate::compare::{agree, printed_rows, rows};
 

@@ -8,7 +8,7 @@ use cuda_activity::attribution::{Attribution, Context, Limits};
 use cuda_activity::record::{GpuOp, Instance, Note};
 use range_report::timeline::{Kernel, Memory, Work};
 use rusqlite::{Connection, OpenFlags, Row};
-use tracing_gpu::{MemoryKind, RangeStyle};
+use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 use crate::tables::{Figures, Key, figures};
 

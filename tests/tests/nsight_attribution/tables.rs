@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use range_report::stats::Distribution;
-use tracing_gpu::RangeStyle;
+use tracing_gpu::summary::RangeStyle;
 
 /// Range (`None` outside of any), style, thread (0 where it is not known or does not matter) and kernel (empty where it
 /// does not matter).

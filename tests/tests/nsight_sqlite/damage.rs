@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use range_report::export::Sqlite;
 use range_report::timeline::{Item, Range, Sink};
 use rusqlite::Connection;
-use tracing_gpu::{RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::RangeStyle;
 
 use crate::process;
 use crate::stats::{Folder, number};

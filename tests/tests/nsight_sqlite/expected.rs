@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use range_report::timeline::{Api, Work};
 use range_report::timeline::{Operation, Range};
-use tracing_gpu::{MemoryKind, RangeStyle, Sizes, Times};
+use tracing_gpu::summary::{MemoryKind, RangeStyle, Sizes, Times};
 
 use crate::generate::{PROCESS, Workload};
 
@@ -235,26 +235,21 @@ pub(crate) fn times(values: &[u64]) -> Times {
     let median = (sorted[(count - 1) / 2] + sorted[count / 2]) as f64 / 2.0;
     let mean = total as f64 / count as f64;
     let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
-    Times {
-        instances: count as u64,
-        total_ns: total,
-        min_ns: sorted[0],
-        max_ns: sorted[count - 1],
-        median_ns: Some(median),
-        median_exact: true,
-        stddev_ns: if count > 1 { (squares / (count as f64 - 1.0)).sqrt() } else { 0.0 },
-        ..Times::default()
-    }
+    let mut it = Times::new(count as u64, total);
+    it.min_ns = sorted[0];
+    it.max_ns = sorted[count - 1];
+    it.median_ns = Some(median);
+    it.median_exact = true;
+    it.stddev_ns = if count > 1 { (squares / (count as f64 - 1.0)).sqrt() } else { 0.0 };
+    it
 }
 
 pub(crate) fn sizes(values: &[u64]) -> Sizes {
     let times = times(values);
-    Sizes {
-        count: times.instances,
-        total_bytes: times.total_ns,
-        min_bytes: times.min_ns,
-        max_bytes: times.max_ns,
-        median_bytes: times.median_ns,
-        stddev_bytes: times.stddev_ns,
-    }
+    let mut it = Sizes::new(times.instances, times.total_ns);
+    it.min_bytes = times.min_ns;
+    it.max_bytes = times.max_ns;
+    it.median_bytes = times.median_ns;
+    it.stddev_bytes = times.stddev_ns;
+    it
 }

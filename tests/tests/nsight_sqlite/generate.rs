@@ -3,7 +3,7 @@
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{Call, Item, Mark, Operation, Range};
-use tracing_gpu::{MemoryKind, RangeStyle};
+use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 pub(crate) const PROCESS: u32 = 4242;
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tracing_gpu::{
+use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStats,
-    RangeStyle, RenderOptions, Report, Summary, Times,
+    RangeStyle, Times,
 };
+use tracing_gpu::{RenderOptions, Report, Summary};
 
 use crate::expected::{Expected, Groups, label, sizes, times};
 use crate::generate::PROCESS;
@@ -88,15 +89,15 @@ pub(crate) fn summary(expected: &Expected<'_>) -> Summary {
     for range in &expected.work.ranges {
         ranges.entry((range.domain, range.name, range.style)).or_default().push(range.end - range.start);
     }
-    let row = |((domain, name, style), values): ((Option<&str>, &str, RangeStyle), Vec<u64>)| RangeStats {
-        domain: domain.map(str::to_owned),
-        name: name.to_owned(),
-        style,
-        times: times(&values),
+    let row = |((domain, name, style), values): ((Option<&str>, &str, RangeStyle), Vec<u64>)| {
+        let mut it = RangeStats::new(name, times(&values));
+        it.domain = domain.map(str::to_owned);
+        it.style = style;
+        it
     };
     summary.ranges = ranges.into_iter().map(row).collect();
     let mut gpu = GpuActivity::default();
-    let kernel = |(key, values): (Vec<String>, Vec<u64>)| KernelStats { name: key[2].clone(), times: times(&values) };
+    let kernel = |(key, values): (Vec<String>, Vec<u64>)| KernelStats::new(key[2].clone(), times(&values));
     gpu.kernels = expected.kernels().into_iter().map(kernel).collect();
     let sized = expected.memory(|_, bytes| bytes);
     let kinds = |key: &str| {
@@ -116,13 +117,10 @@ pub(crate) fn summary(expected: &Expected<'_>) -> Summary {
         ];
         kinds.iter().position(|kind| key.contains(kind)).map_or(MemoryKind::Set, |at| all[at])
     };
-    let memory = |(key, values): (Vec<String>, Vec<u64>)| MemoryStats {
-        kind: kinds(&key[0]),
-        times: times(&values),
-        sizes: sizes(&sized[&key]),
-    };
+    let memory =
+        |(key, values): (Vec<String>, Vec<u64>)| MemoryStats::new(kinds(&key[0]), times(&values), sizes(&sized[&key]));
     gpu.memory = expected.memory(|operation, _| operation.end - operation.start).into_iter().map(memory).collect();
-    let call = |(key, values): (Vec<String>, Vec<u64>)| ApiCallStats { name: key[0].clone(), times: times(&values) };
+    let call = |(key, values): (Vec<String>, Vec<u64>)| ApiCallStats::new(key[0].clone(), times(&values));
     gpu.calls = Some(expected.calls().into_iter().map(call).collect());
     gpu.projections = projections(expected);
     gpu.range_kernels = range_kernels(expected);
@@ -147,15 +145,15 @@ fn projections(expected: &Expected<'_>) -> Vec<ProjectionStats> {
         let more = [range.end - range.start, launches.len() as u64, expected.level(at, true), children as u64];
         group.1.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
     }
-    let row = |((domain, name, style), (values, sums)): Group<'_>| ProjectionStats {
-        domain: domain.map(str::to_owned),
-        name: name.to_owned(),
-        style,
-        projected: times(&values),
-        range_total_ns: sums[0],
-        operations: sums[1],
-        level_sum: sums[2],
-        children_sum: sums[3],
+    let row = |((domain, name, style), (values, sums)): Group<'_>| {
+        let mut it = ProjectionStats::new(name, times(&values));
+        it.domain = domain.map(str::to_owned);
+        it.style = style;
+        it.range_total_ns = sums[0];
+        it.operations = sums[1];
+        it.level_sum = sums[2];
+        it.children_sum = sums[3];
+        it
     };
     groups.into_iter().map(row).collect()
 }
@@ -167,19 +165,19 @@ fn range_kernels(expected: &Expected<'_>) -> Vec<RangeKernelStats> {
         .iter()
         .map(|range| (label(range), (range.domain.map(str::to_owned), range.name.to_owned())))
         .collect();
-    let row = |(key, (values, ranges, kernels)): (Vec<String>, (Vec<u64>, usize, usize))| RangeKernelStats {
-        range: names.get(&key[0]).cloned(),
-        style: match key[1].as_str() {
+    let row = |(key, (values, ranges, kernels)): (Vec<String>, (Vec<u64>, usize, usize))| {
+        let mut it = RangeKernelStats::new(key[4].clone(), times(&values));
+        it.range = names.get(&key[0]).cloned();
+        it.style = match key[1].as_str() {
             "PushPop" => Some(RangeStyle::PushPop),
             "StartEnd" => Some(RangeStyle::StartEnd),
             _ => None,
-        },
-        pid: PROCESS,
-        tid: key[3].parse().unwrap_or(0),
-        range_instances: ranges as u64,
-        kernel_instances: kernels as u64,
-        times: times(&values),
-        kernel: key[4].clone(),
+        };
+        it.pid = PROCESS;
+        it.tid = key[3].parse().unwrap_or(0);
+        it.range_instances = ranges as u64;
+        it.kernel_instances = kernels as u64;
+        it
     };
     expected.range_kernels().into_iter().map(row).collect()
 }

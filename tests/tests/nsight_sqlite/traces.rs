@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use range_report::timeline::Work;
-use tracing_gpu::RangeStyle;
+use tracing_gpu::summary::RangeStyle;
 
 use crate::expected::{Expected, label, memory, style, times};
 use crate::generate::{PROCESS, Workload};
@@ -238,7 +238,7 @@ pub(crate) fn operations(rows: &[Row], expected: &Expected<'_>) {
                 }
                 Work::Memory(copy) => {
                     let to = KINDS[usize::from(copy.destination)];
-                    let is_set = copy.kind == tracing_gpu::MemoryKind::Set;
+                    let is_set = copy.kind == tracing_gpu::summary::MemoryKind::Set;
                     let (from, to) = if is_set { (to, "None") } else { (KINDS[usize::from(copy.source)], to) };
                     format!("{}{}|{from}|{to}", "None|".repeat(9), megabytes(copy.bytes as i64))
                 }

@@ -2,12 +2,14 @@
 //! again, for people and as comma-separated values.
 
 use std::collections::HashMap;
+use tests::with;
 
 use super::golden;
-use tracing_gpu::{
+use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
-    RenderOptions, Report, Sizes, Summary, Times,
+    Sizes, Times,
 };
+use tracing_gpu::{RenderOptions, Report, Summary};
 
 /// The cells of a printed row by their headers, without separators.
 type Printed = HashMap<String, String>;
@@ -15,7 +17,7 @@ type Printed = HashMap<String, String>;
 #[test]
 fn kernels() {
     compare("cuda_gpu_kern_sum", Report::Kernels, |gpu, rows| {
-        gpu.kernels = rows.iter().map(|row| KernelStats { name: row["Name"].clone(), times: times(row) }).collect();
+        gpu.kernels = rows.iter().map(|row| KernelStats::new(row["Name"].clone(), times(row))).collect();
     });
 }
 
@@ -27,14 +29,14 @@ fn calls() {
             name @ "cuCtxSynchronize" => format!("{name}_v7000"),
             name => name.to_owned(),
         };
-        gpu.calls = Some(rows.iter().map(|row| ApiCallStats { name: name(row), times: times(row) }).collect());
+        gpu.calls = Some(rows.iter().map(|row| ApiCallStats::new(name(row), times(row))).collect());
     });
 }
 
 #[test]
 fn memory_by_time() {
     compare("cuda_gpu_mem_time_sum", Report::MemTime, |gpu, rows| {
-        let memory = |row| MemoryStats { kind: memory_kind(row), times: times(row), sizes: Sizes::default() };
+        let memory = |row| MemoryStats::new(memory_kind(row), times(row), Sizes::default());
         gpu.memory = rows.iter().map(memory).collect();
     });
 }
@@ -44,15 +46,11 @@ fn memory_by_size() {
     compare("cuda_gpu_mem_size_sum", Report::MemSize, |gpu, rows| {
         let memory = |row: &Printed| {
             let bytes = |column: &str| (number::<f64>(row, column) * 1e6) as u64;
-            let sizes = Sizes {
-                count: number(row, "Count"),
-                total_bytes: bytes("Total (MB)"),
-                min_bytes: bytes("Min (MB)"),
-                max_bytes: bytes("Max (MB)"),
-                median_bytes: Some(bytes("Med (MB)") as f64),
-                stddev_bytes: 0.0,
-            };
-            MemoryStats { kind: memory_kind(row), times: Times::default(), sizes }
+            let mut sizes = Sizes::new(number(row, "Count"), bytes("Total (MB)"));
+            sizes.min_bytes = bytes("Min (MB)");
+            sizes.max_bytes = bytes("Max (MB)");
+            sizes.median_bytes = Some(bytes("Med (MB)") as f64);
+            MemoryStats::new(memory_kind(row), Times::default(), sizes)
         };
         gpu.memory = rows.iter().map(memory).collect();
     });
@@ -69,25 +67,21 @@ fn projections_of(gpu: &mut GpuActivity, rows: &[Printed]) {
     let projection = |row: &Printed| {
         let instances: u64 = number(row, "Range Instances");
         let sum = |column| (number::<f64>(row, column) * instances as f64).round() as u64;
-        ProjectionStats {
-            domain: None,
-            name: row["Range"].clone(),
-            style: style(row).expect("a style"),
-            projected: Times {
-                instances,
-                total_ns: number(row, "Total Proj Time (ns)"),
-                min_ns: number(row, "Proj Min (ns)"),
-                max_ns: number(row, "Proj Max (ns)"),
-                median_ns: Some(number(row, "Proj Med (ns)")),
-                median_exact: true,
-                stddev_ns: number(row, "Proj StdDev (ns)"),
-                ..Times::default()
-            },
-            range_total_ns: number(row, "Total Range Time (ns)"),
-            operations: number(row, "Total GPU Ops"),
-            level_sum: sum("Avg Range Lvl"),
-            children_sum: sum("Avg Num Child"),
-        }
+        let mut it = ProjectionStats::new(row["Range"].clone(), {
+            let mut it = Times::new(instances, number(row, "Total Proj Time (ns)"));
+            it.min_ns = number(row, "Proj Min (ns)");
+            it.max_ns = number(row, "Proj Max (ns)");
+            it.median_ns = Some(number(row, "Proj Med (ns)"));
+            it.median_exact = true;
+            it.stddev_ns = number(row, "Proj StdDev (ns)");
+            it
+        });
+        it.style = style(row).expect("a style");
+        it.range_total_ns = number(row, "Total Range Time (ns)");
+        it.operations = number(row, "Total GPU Ops");
+        it.level_sum = sum("Avg Range Lvl");
+        it.children_sum = sum("Avg Num Child");
+        it
     };
     gpu.projections = rows.iter().map(projection).collect();
 }
@@ -101,15 +95,18 @@ fn kernels_by_range() {
 fn range_kernels_of(gpu: &mut GpuActivity, rows: &[Printed]) {
     // A kernel within ranges of one name, nested, is executed once and counted for each of them.
     let instances = |row: &Printed| number::<f64>(row, "Total Time (ns)") / number::<f64>(row, "Avg (ns)");
-    let kernel = |row: &Printed| RangeKernelStats {
-        range: Some((None, row["NVTX Range"].clone())).filter(|(_, name)| !name.is_empty()),
-        style: style(row),
-        pid: number(row, "PID"),
-        tid: number(row, "TID"),
-        range_instances: number(row, "NVTX Inst"),
-        kernel_instances: number(row, "Kern Inst"),
-        times: Times { instances: instances(row).round() as u64, ..times(row) },
-        kernel: row["Kernel Name"].clone(),
+    let kernel = |row: &Printed| {
+        let mut it = RangeKernelStats::new(
+            row["Kernel Name"].clone(),
+            with(times(row), |it| it.instances = instances(row).round() as u64),
+        );
+        it.range = Some((None, row["NVTX Range"].clone())).filter(|(_, name)| !name.is_empty());
+        it.style = style(row);
+        it.pid = number(row, "PID");
+        it.tid = number(row, "TID");
+        it.range_instances = number(row, "NVTX Inst");
+        it.kernel_instances = number(row, "Kern Inst");
+        it
     };
     gpu.range_kernels = rows.iter().map(kernel).collect();
 }
@@ -212,16 +209,13 @@ fn number<T: std::str::FromStr>(row: &Printed, column: &str) -> T {
 
 fn times(row: &Printed) -> Times {
     let count = ["Instances", "Num Calls", "Count"].into_iter().find(|column| row.contains_key(*column));
-    Times {
-        instances: count.map_or(0, |column| number(row, column)),
-        total_ns: number(row, "Total Time (ns)"),
-        min_ns: number(row, "Min (ns)"),
-        max_ns: number(row, "Max (ns)"),
-        median_ns: Some(number(row, "Med (ns)")),
-        median_exact: true,
-        stddev_ns: number(row, "StdDev (ns)"),
-        ..Times::default()
-    }
+    let mut it = Times::new(count.map_or(0, |column| number(row, column)), number(row, "Total Time (ns)"));
+    it.min_ns = number(row, "Min (ns)");
+    it.max_ns = number(row, "Max (ns)");
+    it.median_ns = Some(number(row, "Med (ns)"));
+    it.median_exact = true;
+    it.stddev_ns = number(row, "StdDev (ns)");
+    it
 }
 
 fn style(row: &Printed) -> Option<RangeStyle> {

@@ -2,7 +2,8 @@
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
-use tracing_gpu::{MemoryKind, Process, RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{MemoryKind, Process, RangeStyle};
 
 pub(crate) const PID: u32 = 4000;
 pub(crate) const STEPS: u64 = 20;
@@ -58,7 +59,9 @@ pub(crate) fn write(sink: &mut dyn Sink) {
 /// As a program leaves it that is killed.
 pub(crate) fn write_without_end(sink: &mut dyn Sink) {
     #[allow(clippy::needless_update)] // whatever else is known of a process
-    let process = Process { pid: PID, command: "/opt/bin/serve --model resnet".to_owned(), ..Process::default() };
+    let mut process = Process::default();
+    process.pid = PID;
+    process.command = "/opt/bin/serve --model resnet".to_owned();
     sink.begin(&process).expect("a beginning");
     let mut give = |item: Item<'_>| sink.item(&item).expect("an item");
     for (thread, name) in [(4000, "main"), (4001, "loader"), (4002, "tokio \"worker\"")] {

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tests::recorder::{Call, example, output_recorded};
-use tracing_gpu::{RangeStats, RangeStyle, Summary, TreeNode};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{RangeStats, RangeStyle, TreeNode};
 
 pub(crate) const LAYER: &str = "layer";
 pub(crate) const SUBSCRIBER: &str = "subscriber";

@@ -2,9 +2,8 @@
 //! the section on OpenACC, are tested where they are printed: in `tracing-gpu/src/report/nvprof/tests.rs`.)
 
 use super::printed;
-use tracing_gpu::{
-    ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Report, Sizes, Summary, TableStyle, Times,
-};
+use tracing_gpu::summary::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Sizes, Times};
+use tracing_gpu::{Report, Summary, TableStyle};
 
 /// A total that does not follow from its five digits, in nanoseconds: of those that print as `209.16us` (209,155 to
 /// 209,164), the nearest to it whose tenth is printed as `20.915us`.
@@ -31,22 +30,26 @@ fn compare(expected: &str, [operations, calls]: [usize; 2]) {
     for line in lines.by_ref().take(operations) {
         let (name, times) = row(line);
         match memory_kind(&name) {
-            Some(kind) => gpu.memory.push(MemoryStats { kind, times, sizes: Sizes::default() }),
-            None => gpu.kernels.push(KernelStats { name, times }),
+            Some(kind) => gpu.memory.push(MemoryStats::new(kind, times, Sizes::default())),
+            None => gpu.kernels.push(KernelStats::new(name, times)),
         }
     }
     // With the versions that CUPTI names them by.
     let call = |line| {
         let (name, times) = row(line);
         let version = if name.starts_with("cuda") { "_v7000" } else { "_v2" };
-        ApiCallStats { name: name + version, times }
+        ApiCallStats::new(name + version, times)
     };
     gpu.calls = Some(lines.map(call).collect());
     assert_eq!(gpu.calls.as_ref().map(Vec::len), Some(calls));
 
     let mut summary = Summary::default();
-    summary.process =
-        Process { pid: pid.parse().expect("a process id"), command: command.to_owned(), ..Process::default() };
+    summary.process = {
+        let mut it = Process::default();
+        it.pid = pid.parse().expect("a process id");
+        it.command = command.to_owned();
+        it
+    };
     summary.gpu = Some(gpu);
     // The style of other tables makes no difference to this one.
     for style in [TableStyle::Current, TableStyle::Legacy] {
@@ -65,7 +68,9 @@ fn row(line: &str) -> (String, Times) {
     let [_share, total, calls, _mean, min, max] = std::array::from_fn(|_| cell());
     let total_ns = if rest == FOUND.0 { FOUND.1 } else { nanoseconds(total) };
     let instances = calls.parse().expect("calls");
-    let times = Times { instances, total_ns, min_ns: nanoseconds(min), max_ns: nanoseconds(max), ..Times::default() };
+    let mut times = Times::new(instances, total_ns);
+    times.min_ns = nanoseconds(min);
+    times.max_ns = nanoseconds(max);
     (rest.to_owned(), times)
 }
 

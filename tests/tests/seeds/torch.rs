@@ -2,9 +2,9 @@
 //! rows for kernels, so the shares of the GPU are of what the operators launched.
 
 use super::printed;
-use tracing_gpu::{
-    ApiCallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Report, Summary, TableStyle, Times, TreeNode,
-};
+use tests::with;
+use tracing_gpu::summary::{ApiCallStats, GpuActivity, GpuWork, NodeCalls, NodeWork, Times, TreeNode};
+use tracing_gpu::{Report, Summary, TableStyle};
 
 const EXPECTED: &str = include_str!("../../golden/torch/square.txt");
 
@@ -25,9 +25,8 @@ fn square() {
     assert_eq!((square.total_ns, square.children[0].total_ns), (130_642, 112_112));
 
     let mut gpu = GpuActivity::default();
-    let times = |instances, total_ns| Times { instances, total_ns, ..Times::default() };
-    gpu.calls =
-        Some(CALLS.map(|(name, count, ns)| ApiCallStats { name: name.to_owned(), times: times(count, ns) }).into());
+    let times = |instances, total_ns| Times::new(instances, total_ns);
+    gpu.calls = Some(CALLS.map(|(name, count, ns)| ApiCallStats::new(name, times(count, ns))).into());
     let mut summary = Summary::default();
     summary.tree = vec![square];
     summary.gpu = Some(gpu);
@@ -48,22 +47,19 @@ fn operator<const N: usize>(
     gpu_ns: u64,
     children: Vec<TreeNode>,
 ) -> TreeNode {
-    let work = |sum_ns| GpuWork { operations: 1, sum_ns, busy_ns: sum_ns, ..GpuWork::default() };
+    let work = |sum_ns| GpuWork::new(1, sum_ns, sum_ns);
     let total_gpu_ns = |node: &TreeNode| node.gpu.as_ref().map_or(0, |gpu| gpu.total.sum_ns);
     let self_ns = own_ns + calls.iter().map(|call| call.1).sum::<u64>();
-    let calls = calls.map(|(call, total_ns)| NodeCalls { name: CALLS[call].0.to_owned(), calls: 1, total_ns });
-    TreeNode {
-        name: name.to_owned(),
-        calls: 1,
-        instances: 1,
-        self_ns,
-        total_ns: self_ns + children.iter().map(|child| child.total_ns).sum::<u64>(),
-        gpu: Some(NodeWork {
-            own: work(gpu_ns),
-            total: work(gpu_ns + children.iter().map(total_gpu_ns).sum::<u64>()),
-            calls: calls.into(),
-        }),
-        children,
-        ..TreeNode::default()
-    }
+    let calls = calls.map(|(call, total_ns)| NodeCalls::new(CALLS[call].0, 1, total_ns));
+    let mut it = TreeNode::new(name);
+    it.calls = 1;
+    it.instances = 1;
+    it.self_ns = self_ns;
+    it.total_ns = self_ns + children.iter().map(|child| child.total_ns).sum::<u64>();
+    it.gpu =
+        Some(with(NodeWork::new(work(gpu_ns), work(gpu_ns + children.iter().map(total_gpu_ns).sum::<u64>())), |it| {
+            it.calls = calls.into()
+        }));
+    it.children = children;
+    it
 }

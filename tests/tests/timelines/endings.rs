@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use tracing_gpu::RangeStyle;
+use tracing_gpu::summary::RangeStyle;
 
 use crate::read::{Database, Files, Trace};
 use crate::scenario::BOTH;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tracing_gpu::{RangeStyle, Report, Summary, Times};
+use tracing_gpu::summary::{RangeStyle, Times};
+use tracing_gpu::{Report, Summary};
 
 use crate::agree;
 use crate::read::Run;

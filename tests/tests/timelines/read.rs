@@ -7,7 +7,8 @@ use std::process::Command;
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
-use tracing_gpu::{RangeStyle, Summary};
+use tracing_gpu::Summary;
+use tracing_gpu::summary::RangeStyle;
 
 use crate::Rows;
 use crate::scenario::{Ran, command, outcome};

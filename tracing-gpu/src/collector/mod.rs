@@ -283,17 +283,15 @@ impl Collector {
         let dropped = self.source.dropped();
         let state = self.state.lock();
         let totals = state.attribution.totals(now);
-        let losses = ActivityLosses {
-            dropped_records: dropped.saturating_sub(state.dropped_before),
-            without_time: totals.losses.without_time,
-            unmatched: totals.losses.unmatched,
-            late: totals.losses.late + state.dropped_notes.ranges,
-            // What is outstanding after the end is calls that nothing comes of: captured into a graph, or of no bytes.
-            outstanding: if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding },
-            forgotten_launches: totals.losses.forgotten_launches + state.dropped_notes.launches,
-            forgotten_calls: totals.losses.forgotten_calls + state.dropped_notes.calls,
-            ..state.losses
-        };
+        let mut losses = state.losses;
+        losses.dropped_records = dropped.saturating_sub(state.dropped_before);
+        losses.without_time = totals.losses.without_time;
+        losses.unmatched = totals.losses.unmatched;
+        losses.late = totals.losses.late + state.dropped_notes.ranges;
+        // What is outstanding after the end is calls that nothing comes of: captured into a graph, or of no bytes.
+        losses.outstanding = if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding };
+        losses.forgotten_launches = totals.losses.forgotten_launches + state.dropped_notes.launches;
+        losses.forgotten_calls = totals.losses.forgotten_calls + state.dropped_notes.calls;
         let kernels =
             totals.kernels.keys().filter_map(|&id| Some((id, self.source.kernel_name(id)?.to_string()))).collect();
         let functions = totals

@@ -22,11 +22,9 @@ pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
         let sums = calls.entry(all.function(function)).or_default();
         *sums = (sums.0 + count, sums.1 + total);
     }
-    Some(NodeWork {
-        own: work.own.clone(),
-        total: work.total.clone(),
-        calls: calls.into_iter().map(|(name, (calls, total_ns))| NodeCalls { name, calls, total_ns }).collect(),
-    })
+    let mut work = NodeWork::new(work.own.clone(), work.total.clone());
+    work.calls = calls.into_iter().map(|(name, (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).collect();
+    Some(work)
 }
 
 /// All of it. `pid` is that of this process.
@@ -57,7 +55,7 @@ fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
     for (&id, times) in &all.totals.kernels {
         merged.entry(all.kernel(id)).or_default().merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats { name, times: ns(&all, asked) }).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats::new(name, ns(&all, asked))).collect();
     // Stable: equal totals stay in the order of their names.
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
@@ -65,23 +63,20 @@ fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
 
 fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
     let rows = all.totals.memory.iter();
-    let mut rows: Vec<MemoryStats> = rows
-        .map(|(&kind, (times, bytes))| MemoryStats { kind, times: ns(times, asked), sizes: sizes(bytes) })
-        .collect();
+    let mut rows: Vec<MemoryStats> =
+        rows.map(|(&kind, (times, bytes))| MemoryStats::new(kind, ns(times, asked), sizes(bytes))).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }
 
 fn sizes(bytes: &Distribution) -> Sizes {
     let as_times = ns(bytes, &[]); // the same figures, of bytes
-    Sizes {
-        count: as_times.instances,
-        total_bytes: as_times.total_ns,
-        min_bytes: as_times.min_ns,
-        max_bytes: as_times.max_ns,
-        median_bytes: as_times.median_ns,
-        stddev_bytes: as_times.stddev_ns,
-    }
+    let mut sizes = Sizes::new(as_times.instances, as_times.total_ns);
+    sizes.min_bytes = as_times.min_ns;
+    sizes.max_bytes = as_times.max_ns;
+    sizes.median_bytes = as_times.median_ns;
+    sizes.stddev_bytes = as_times.stddev_ns;
+    sizes
 }
 
 fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
@@ -89,8 +84,7 @@ fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
     for (&function, times) in &all.totals.calls {
         merged.entry(all.function(function)).or_default().merge(times);
     }
-    let mut rows: Vec<_> =
-        merged.into_iter().map(|(name, all)| ApiCallStats { name, times: ns(&all, asked) }).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| ApiCallStats::new(name, ns(&all, asked))).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }
@@ -108,16 +102,14 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -
     }
     let rows = merged.into_iter().filter_map(|((_, style), (label, sum))| {
         let (domain, name) = label_text(names, label)?;
-        Some(ProjectionStats {
-            domain,
-            name,
-            style,
-            projected: ns(&sum.projected, asked),
-            range_total_ns: rate.ns(sum.range_total),
-            operations: sum.operations,
-            level_sum: sum.level_sum,
-            children_sum: sum.children_sum,
-        })
+        let mut row = ProjectionStats::new(name, ns(&sum.projected, asked));
+        row.domain = domain;
+        row.style = style;
+        row.range_total_ns = rate.ns(sum.range_total);
+        row.operations = sum.operations;
+        row.level_sum = sum.level_sum;
+        row.children_sum = sum.children_sum;
+        Some(row)
     });
     let mut rows: Vec<ProjectionStats> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.projected.total_ns)); // stable, as above
@@ -131,19 +123,14 @@ fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -
             None => (None, None, None),
             Some((label, style)) => (Some(label_shown(names, label)), label_text(names, label), Some(style)),
         };
-        rows.push((
-            shown,
-            RangeKernelStats {
-                range: text,
-                style,
-                pid,
-                tid,
-                range_instances: sum.range_instances,
-                kernel_instances: sum.kernel_instances,
-                times: ns(&sum.times, asked),
-                kernel: all.kernel(kernel),
-            },
-        ));
+        let mut row = RangeKernelStats::new(all.kernel(kernel), ns(&sum.times, asked));
+        row.range = text;
+        row.style = style;
+        row.pid = pid;
+        row.tid = tid;
+        row.range_instances = sum.range_instances;
+        row.kernel_instances = sum.kernel_instances;
+        rows.push((shown, row));
     }
     rows.sort_by(|(shown_a, a), (shown_b, b)| {
         let total = std::cmp::Reverse;

@@ -173,26 +173,27 @@ fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
     kept.sort_by(f64::total_cmp);
     kept.dedup();
     let median = distribution.median();
-    Times {
-        instances: distribution.count,
-        total_ns: rate.ns(distribution.total),
-        min_ns: rate.ns(u128::from(distribution.min)),
-        max_ns: rate.ns(u128::from(distribution.max)),
-        // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is
-        // itself.
-        median_ns: median.map(|median| {
-            (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
-        }),
-        median_exact: median.is_none_or(|median| median.exact),
-        stddev_ns: distribution.stddev() * rate.factor(),
-        quantiles: quantiles(distribution, rate, &kept),
-    }
+    let mut times = Times::new(distribution.count, rate.ns(distribution.total));
+    times.min_ns = rate.ns(u128::from(distribution.min));
+    times.max_ns = rate.ns(u128::from(distribution.max));
+    // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is
+    // itself.
+    times.median_ns = median.map(|median| {
+        (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
+    });
+    times.median_exact = median.is_none_or(|median| median.exact);
+    times.stddev_ns = distribution.stddev() * rate.factor();
+    times.quantiles = quantiles(distribution, rate, &kept);
+    times
 }
 
 fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<RangeStats> {
     let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        Some(RangeStats { domain, name, style: *style, times: times(all, rate, asked) })
+        let mut row = RangeStats::new(name, times(all, rate, asked));
+        row.domain = domain;
+        row.style = *style;
+        Some(row)
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     // Stable: equal totals stay in the order of their names.
@@ -202,9 +203,8 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<Rang
 
 fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
-    let mut rows: Vec<CategoryStats> = rows
-        .map(|(category, all)| CategoryStats { category: category.clone(), times: times(all, rate, asked) })
-        .collect();
+    let mut rows: Vec<CategoryStats> =
+        rows.map(|(category, all)| CategoryStats::new(category.clone(), times(all, rate, asked))).collect();
     // Stable: equal totals stay in the order of their names.
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
@@ -239,14 +239,11 @@ fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<Stream
         .filter_map(|((_, stream), (label, row))| {
             let (domain, name) = label_text(names, label)?;
             let (stream, floor_ns) = facts.get(stream as usize).cloned().unwrap_or_default();
-            Some(StreamStats {
-                domain,
-                name,
-                stream,
-                times: times(&row.times, Rate::IDENTITY, asked),
-                empty: row.empty,
-                floor_ns,
-            })
+            let mut stats = StreamStats::new(name, stream, times(&row.times, Rate::IDENTITY, asked));
+            stats.domain = domain;
+            stats.empty = row.empty;
+            stats.floor_ns = floor_ns;
+            Some(stats)
         })
         .collect();
     stats.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
@@ -344,25 +341,20 @@ fn tree(
         let below_stream =
             below.iter().filter_map(|child| child.stream_total_ns).reduce(|sum, child| sum.saturating_add(child));
         let own_stream = own.stream.map(|total| u64::try_from(total).unwrap_or(u64::MAX));
-        let tree_node = TreeNode {
-            domain,
-            name,
-            calls: own.calls,
-            instances: own.instances,
-            total_ns: rate.ns(own.total.saturating_sub(own.again)),
-            self_ns: rate.ns(own.total.saturating_sub(own.nested)),
-            max_ns: rate.ns(u128::from(own.longest)),
-            quantiles: quantiles(&own.times, rate, asked),
-            awaited_ns: None,
-            awaited_self_ns: None,
-            stream_total_ns: own_stream.or(below_stream),
-            stream_self_ns: own_stream
-                .map(|own| own.saturating_sub(below_stream.unwrap_or(0)))
-                .or(below_stream.map(|_| 0)),
-            gpu: activity.and_then(|all| gpu::node(all, id as u32)),
-            first_ns,
-            children: below,
-        };
+        let mut tree_node = TreeNode::new(name);
+        tree_node.domain = domain;
+        tree_node.calls = own.calls;
+        tree_node.instances = own.instances;
+        tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
+        tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
+        tree_node.max_ns = rate.ns(u128::from(own.longest));
+        tree_node.quantiles = quantiles(&own.times, rate, asked);
+        tree_node.stream_total_ns = own_stream.or(below_stream);
+        tree_node.stream_self_ns =
+            own_stream.map(|own| own.saturating_sub(below_stream.unwrap_or(0))).or(below_stream.map(|_| 0));
+        tree_node.gpu = activity.and_then(|all| gpu::node(all, id as u32));
+        tree_node.first_ns = first_ns;
+        tree_node.children = below;
         if let Some(siblings) = children.get_mut(node.parent as usize) {
             siblings.push(tree_node);
         }
@@ -407,7 +399,11 @@ impl Open {
 
     fn named(self, names: &Names) -> OpenRange {
         let Self { label, thread, style, cut, count } = self;
-        OpenRange { label: label_shown(names, label), thread, style, cut, count }
+        let mut range = OpenRange::new(label_shown(names, label), thread);
+        range.style = style;
+        range.cut = cut;
+        range.count = count;
+        range
     }
 }
 
@@ -416,14 +412,13 @@ fn losses(session: &Session, names: &Names, open: Vec<Open>, cut: Option<&Cut>) 
     let cut = cut
         .into_iter()
         .flat_map(|cut| cut.labels.iter().map(|&label| Open { cut: true, ..Open::pushed(label, cut.thread.clone()) }));
-    Losses {
-        split_instances: load(&session.losses.split_instances),
-        stray_exits: load(&session.losses.stray_exits),
-        spans_dropped: load(&session.losses.spans_dropped),
-        open: cut.chain(open).map(|range| range.named(names)).collect(),
-        streams: if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() },
-        names_over_limit: names.catalog.names_over_limit,
-        categories_over_limit: names.catalog.categories_over_limit,
-        ..Losses::default()
-    }
+    let mut losses = Losses::default();
+    losses.split_instances = load(&session.losses.split_instances);
+    losses.stray_exits = load(&session.losses.stray_exits);
+    losses.spans_dropped = load(&session.losses.spans_dropped);
+    losses.open = cut.chain(open).map(|range| range.named(names)).collect();
+    losses.streams = if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() };
+    losses.names_over_limit = names.catalog.names_over_limit;
+    losses.categories_over_limit = names.catalog.categories_over_limit;
+    losses
 }

@@ -124,7 +124,9 @@ mod tests {
     }
 
     fn process(pid: u32) -> Process {
-        Process { pid, ..Process::default() }
+        let mut process = Process::default();
+        process.pid = pid;
+        process
     }
 
     #[test]

@@ -316,7 +316,8 @@ mod tests {
     #[test]
     fn what_a_feature_would_open_names_it() {
         let path = std::env::temp_dir().join("open-%p.json.gz");
-        let process = Process { pid: 7, ..Process::default() };
+        let mut process = Process::default();
+        process.pid = 7;
         let (sinks, errors) = open_timelines(&settings(&[("trace", &path)]), &process);
         let said = errors[0].to_string();
         assert!(sinks.is_empty() && errors.len() == 1, "{said}");

@@ -59,7 +59,11 @@ mod tests {
     use super::*;
 
     fn process() -> Process {
-        Process { pid: 4242, host: "node7".to_owned(), rank: Some(3), ..Process::default() }
+        let mut process = Process::default();
+        process.pid = 4242;
+        process.host = "node7".to_owned();
+        process.rank = Some(3);
+        process
     }
 
     fn name(path: &str) -> String {
@@ -84,7 +88,9 @@ mod tests {
 
     #[test]
     fn without_a_rank_it_is_the_first_of_one() {
-        let alone = Process { rank: None, host: "../etc".to_owned(), ..process() };
+        let mut alone = process();
+        alone.rank = None;
+        alone.host = "../etc".to_owned();
         assert_eq!(expand(Path::new("%r-%h"), &alone), Path::new("0-.._etc"));
     }
 

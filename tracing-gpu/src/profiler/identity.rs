@@ -17,14 +17,14 @@ pub(crate) fn read() -> Process {
     let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (pid, variable) = (std::process::id(), |name: &str| std::env::var(name).ok());
-    Process {
-        pid,
-        command: arguments.join(" "),
-        host: process::host_name(),
-        rank: rank(variable),
-        started_unix_ns: u64::try_from(started.as_nanos()).unwrap_or(0),
-        run_id: run_id(variable).unwrap_or_else(|| format!("{}-{pid}", started.as_secs())),
-    }
+    let mut process = Process::default();
+    process.pid = pid;
+    process.command = arguments.join(" ");
+    process.host = process::host_name();
+    process.rank = rank(variable);
+    process.started_unix_ns = u64::try_from(started.as_nanos()).unwrap_or(0);
+    process.run_id = run_id(variable).unwrap_or_else(|| format!("{}-{pid}", started.as_secs()));
+    process
 }
 
 fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {

@@ -14,13 +14,13 @@ use super::totals::StreamTotals;
 /// What could not be timed in the profiler's window so far.
 pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
     let losses = &totals.losses;
-    StreamLosses {
-        pending: events::pending(totals),
-        captured: losses.captured.load(Relaxed),
-        refused: losses.refused.load(Relaxed),
-        dropped: losses.dropped.load(Relaxed),
-        unreadable: losses.unreadable.load(Relaxed),
-    }
+    let mut all = StreamLosses::default();
+    all.pending = events::pending(totals);
+    all.captured = losses.captured.load(Relaxed);
+    all.refused = losses.refused.load(Relaxed);
+    all.dropped = losses.dropped.load(Relaxed);
+    all.unreadable = losses.unreadable.load(Relaxed);
+    all
 }
 
 /// For each stream, by its number: its name in tables, and the floor of its context in nanoseconds (0 where it is not

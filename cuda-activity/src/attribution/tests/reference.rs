@@ -20,14 +20,15 @@ fn work(ops: &[&GpuOp]) -> GpuWork {
     for op in ops {
         ran.extend((op.start..op.end).map(|at| (op.device, at)));
         if let Work::Memory(done) = op.work {
-            let sum =
-                memory.entry(done.kind).or_insert(MemoryWork { kind: done.kind, operations: 0, sum_ns: 0, bytes: 0 });
+            let sum = memory.entry(done.kind).or_insert(MemoryWork::new(done.kind, 0, 0, 0));
             (sum.operations, sum.sum_ns, sum.bytes) =
                 (sum.operations + 1, sum.sum_ns + op.end - op.start, sum.bytes + done.bytes);
         }
     }
     let (operations, sum_ns) = (ops.len() as u64, ops.iter().map(|op| op.end - op.start).sum());
-    GpuWork { operations, sum_ns, busy_ns: ran.len() as u64, memory: memory.into_values().collect() }
+    let mut work = GpuWork::new(operations, sum_ns, ran.len() as u64);
+    work.memory = memory.into_values().collect();
+    work
 }
 
 impl Program {

@@ -16,7 +16,7 @@ fn call(name: &str, calls: u64, mean_ms: u64, busy_ms: u64, own_ms: u64) -> Call
         Quantile::new(0.9, mean_ms as f64 * 1.5e6, true),
         Quantile::new(0.99, mean_ms as f64 * 2.5e6, calls < 1_000),
     ];
-    let mut row = CallStats::new(None, name.to_owned(), latency);
+    let mut row = CallStats::new(name, latency);
     row.busy_ns = busy_ms * MS;
     row.awaited_ns = row.latency.total_ns - row.busy_ns;
     row.awaited_self_ns = own_ms * MS;
@@ -29,7 +29,7 @@ pub(crate) fn service() -> Summary {
     let serialise = call("serialise", 996, 3, 2_988, 0);
     let query = CallStats { domain: Some("db".to_owned()), ..call("query", 996, 80, 100, 11_680) };
     let wait = CallStats { cancelled: 4, ..call("wait for a connection", 1_000, 69, 20, 68_900) };
-    let never_ended = CallStats::new(None, "listen".to_owned(), Times::default());
+    let never_ended = CallStats::new("listen", Times::default());
     let calls = vec![request, serialise, never_ended, query, wait];
     Summary { calls, ..Summary::default() }
 }

@@ -75,7 +75,8 @@ fn rank(rank: u32, slower: u64) -> Summary {
         children: vec![child],
         ..TreeNode::default()
     }];
-    let mut call = CallStats::new(Some("db".to_owned()), "query".to_owned(), times(&[10 * slower, 20 * slower]));
+    let mut call = CallStats::new("query", times(&[10 * slower, 20 * slower]));
+    call.domain = Some("db".to_owned());
     (call.awaited_ns, call.awaited_self_ns, call.cancelled) = (25 * slower, 7 * slower, 1);
     Summary {
         calls: vec![call],

@@ -43,13 +43,12 @@ pub struct RankTotal {
 /// that do not have it are left out.
 ///
 /// ```
-/// use range_report::{CategoryStats, Process, Summary, Times};
+/// use range_report::{CategoryStats, Summary, Times};
 ///
 /// let of_rank = |rank: u32, total_ns: u64| {
 ///     let mut summary = Summary::default();
-///     summary.process = Process { rank: Some(rank), ..Process::default() };
-///     let times = Times { instances: 1, total_ns, ..Times::default() };
-///     summary.categories = vec![CategoryStats { category: "io".to_owned(), times }];
+///     summary.process.rank = Some(rank);
+///     summary.categories = vec![CategoryStats::new("io", Times::new(1, total_ns))];
 ///     summary
 /// };
 /// let merged = Summary::merge([of_rank(0, 100), of_rank(1, 500), of_rank(2, 300)]);

@@ -137,13 +137,13 @@ fn stream_times_are_joined_whatever_the_device() {
 #[test]
 fn calls_add_up_and_percentiles_of_several_are_not_told() {
     let call = |name: &str, latencies: &[u64], awaited_self_ns: u64| {
-        let mut row = CallStats::new(None, name.to_owned(), times(latencies));
+        let mut row = CallStats::new(name, times(latencies));
         row.latency.quantiles = vec![Quantile::new(0.9, 9.0, true)];
         (row.cancelled, row.busy_ns, row.awaited_ns, row.awaited_self_ns) = (1, 2, 30, awaited_self_ns);
         row
     };
     let of = |rank, calls: Vec<CallStats>| Summary { calls, ..of(Some(rank), rank, &[]) };
-    let never = CallStats::new(None, "never".to_owned(), Times::default());
+    let never = CallStats::new("never", Times::default());
     let merged = Summary::merge([
         of(0, vec![call("query", &[5, 7], 4), call("alone", &[8], 9), never]),
         of(1, vec![call("query", &[10], 6)]),

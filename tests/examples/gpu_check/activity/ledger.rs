@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use tracing_gpu::{MemoryKind, RangeStyle};
+use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 use super::workload::Kernel;
 

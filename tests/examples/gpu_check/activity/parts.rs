@@ -13,7 +13,8 @@ use std::task::{Context, Poll, Waker};
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 use tracing::{Instrument as _, Span, info_span};
-use tracing_gpu::{MemoryKind, with_stream};
+use tracing_gpu::summary::MemoryKind;
+use tracing_gpu::with_stream;
 
 use super::ledger::Ledger;
 use super::workload::{Kernel, Memory, Workload};

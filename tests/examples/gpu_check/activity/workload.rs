@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, PinnedHostSlice, PushKernelArg};
-use tracing_gpu::MemoryKind;
+use tracing_gpu::summary::MemoryKind;
 
 use super::ledger::Ledger;
 use crate::device::ONE;
