@@ -3,6 +3,8 @@
 //!
 //! A scenario prints what its profilers counted as JSON, one summary a line; what a tool was told is recorded outside.
 
+#[path = "spans/empty.rs"]
+mod empty;
 #[path = "spans/entries.rs"]
 mod entries;
 #[path = "spans/exits.rs"]
@@ -48,7 +50,7 @@ fn main() -> Outcome {
         eprintln!("the scenario hangs");
         std::process::abort();
     });
-    let mut all = vec![entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
+    let mut all = vec![empty::ALL, entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
     all.extend([ids::ALL, many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;

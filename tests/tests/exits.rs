@@ -143,6 +143,38 @@ fn a_signal_prints_when_asked_for_and_takes_its_course() {
     }
 }
 
+#[test]
+fn what_is_installed_in_one_line_prints_on_a_signal() {
+    for (name, number) in [("-INT", libc::SIGINT), ("-TERM", libc::SIGTERM)] {
+        let (status, text) = killed_by(name, "init-signalled", SUBSCRIBER);
+        let (ranges, _) = text.split_once(" ** Phase Tree").unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((status, printed(ranges)), (Some(number), rows([("step", 1), ("work", 1)])), "{name}");
+    }
+}
+
+/// Whether its handler is there before ours or comes after it, and calls ours.
+#[test]
+fn a_signal_that_the_program_handles_is_left_to_it() {
+    for scenario in ["init-handles-signal", "handles-signal-init"] {
+        let mut child = ready(scenario, SUBSCRIBER);
+        send("-INT", &child);
+        let mut text = String::new();
+        child.stderr.take().expect("its errors are piped").read_to_string(&mut text).expect("a report");
+        let status = child.wait().expect("the scenario ends");
+        assert_eq!((status.code(), text.matches("Range Summary (").count()), (Some(0), 1), "{scenario}\n{text}");
+        let (ranges, _) = text.split_once(" ** Phase Tree").expect("ranges and tree by default");
+        assert_eq!(printed(ranges), rows([("graceful", 1), ("step", 1), ("work", 1)]), "{scenario}");
+    }
+}
+
+#[test]
+fn an_install_that_is_refused_returns_why() {
+    let ran = outcome(&mut command("install-twice", SUBSCRIBER));
+    assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "Config(SampleBudget { bytes: 1, least: 65536 })\nInstalled\nEnded\n");
+    assert_eq!(printed(&ran.stderr), rows([("step", 1), ("work", 1)]));
+}
+
 /// The program holds the lock that the report waits for. Sent again and again, as somebody would.
 #[test]
 fn a_signal_that_comes_again_ends_what_cannot_print() {
@@ -240,7 +272,10 @@ fn a_signal_ends_a_forked_child_too() {
         let ran = outcome(&mut command("fork-signalled", tier));
         assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "ended by 15\nended by 15\n"), "{}", ran.stderr);
         // The report of the second child, whose subscriber is still its parent's, and then that of the parent.
-        let (child, parent) = ran.stderr.split_once("No range was recorded.").expect("a report of the child");
+        let (child, parent) = ran
+            .stderr
+            .split_once("No range was recorded: the profiler was never attached.")
+            .expect("a report of the child");
         assert!(!child.contains("work"), "{child}");
         assert_eq!(printed(parent), rows([("step", 1), ("work", 1)]), "{tier}");
     }
@@ -294,7 +329,64 @@ fn a_second_global_subscriber_is_refused_and_the_first_goes_on() {
         assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
         let second = ran.stderr.rfind("Range Summary (").expect("two tables");
         let (empty, full) = ran.stderr.split_at(second);
-        assert!(empty.contains("No range was recorded."), "{empty}");
+        assert!(empty.contains("No range was recorded: the program's global subscriber is another one"), "{empty}");
         assert_eq!(printed(full), rows([("step", 1), ("work", 1)]), "{tier}");
+    }
+}
+
+#[test]
+fn an_empty_report_states_its_one_cause() {
+    let own = "spans"; // the target of the scenarios: the crate that they are in
+    let filtered = format!(
+        "Not measured, by the filter info: 2 spans of h2, 2 spans of {own}, `request` of tower_http. \
+         TRACING_GPU_FILTER=info,h2=trace,{own}=trace,tower_http=debug measures them."
+    );
+    let other_filter = "the subscriber lets only ERROR through, by a filter of its own (`EnvFilter` and RUST_LOG). Put \
+                        that filter on the layer that it is for, with `with_filter`.";
+    let hidden = "the subscriber hides all spans from the profiler, by a filter of its own (`EnvFilter` and RUST_LOG). \
+                  Put that filter on the layer that it is for, with `with_filter`.";
+    let cases = [
+        (
+            "empty-never-attached",
+            "the profiler was never attached. Add `profiler.layer()` to the program's subscriber, or start with \
+             `tracing_gpu::init()`.",
+        ),
+        (
+            "empty-not-installed",
+            "the profiler's layer or subscriber was never installed. Call `.init()` on the subscriber that it is part \
+             of, or pass it to `set_global_default`.",
+        ),
+        (
+            "empty-other-subscriber",
+            "the program's global subscriber is another one, which was installed first. Add `profiler.layer()` to that \
+             one.",
+        ),
+        ("empty-all-filtered", &filtered),
+        ("empty-other-filter", other_filter),
+        ("empty-hidden", hidden),
+        ("empty-reset", "the profiler was reset, and no span was entered and left since."),
+        ("empty-not-entered", "spans were created, and none was entered."),
+        (
+            "empty-dropped-at-once",
+            "the profiler was dropped right after its start. Bind the guard to a name: `let _profile = ...`, not `let \
+             _ = ...`.",
+        ),
+        ("empty-idle", "no span was entered. Functions have one with `#[tracing::instrument]`."),
+    ];
+    for (scenario, cause) in cases {
+        for tier in BOTH {
+            let ran = outcome(&mut command(scenario, tier));
+            let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(
+                said,
+                format!("** NVTX Push/Pop Range Summary (nvtx_pushpop_sum): No range was recorded: {cause}"),
+                "{scenario} {tier}"
+            );
+        }
+    }
+    for tier in BOTH {
+        let ran = outcome(&mut command("some-filtered", tier));
+        assert_eq!(printed(&ran.stderr), rows([("work", 1)]), "{tier}");
+        assert_eq!(notes(&ran.stderr), format!("- {filtered}"), "{tier}");
     }
 }

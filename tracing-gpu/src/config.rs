@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use range_report::{Report, TableStyle, UnknownName};
-use tracing_core::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
@@ -185,15 +184,23 @@ pub enum ConfigError {
         /// Bytes needed at least.
         least: usize,
     },
-    /// A percentile that is not within 0 and 100: what was asked for.
-    Percentile(String),
+    /// A percentile is not from 0 to 100.
+    Percentile {
+        /// The percentile asked for, as text.
+        percent: String,
+    },
+    /// The percentage that the rows of [`Report::Hot`] make together is not from 0 to 100.
+    HotPercent {
+        /// The percentage asked for, as text.
+        percent: String,
+    },
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Percentile(percentile) => {
-                write!(f, "there is no percentile {percentile}: percentiles are numbers from 0 to 100")
+            Self::Percentile { percent } => {
+                write!(f, "there is no percentile {percent}: percentiles are numbers from 0 to 100")
             }
             Self::EmptyDomain => f.write_str("the NVTX domain has an empty name: give it one, or use Domain::Default"),
             Self::SampleBudget { bytes, least } => {
@@ -201,6 +208,9 @@ impl fmt::Display for ConfigError {
             }
             Self::GpuMemory { bytes, least } => {
                 write!(f, "{bytes} bytes for GPU records are too few: allow at least {least}")
+            }
+            Self::HotPercent { percent } => {
+                write!(f, "the rows of `hot` cannot make {percent} % of the time: give a percentage from 0 to 100")
             }
         }
     }
@@ -216,21 +226,22 @@ pub(crate) struct Config {
     pub(crate) statistics: bool,
     pub(crate) gpu: Gpu,
     pub(crate) domain: Domain,
-    pub(crate) filter: Targets,
+    /// `None` for the default, INFO, for which a filter of the layer's own stands in.
+    pub(crate) filter: Option<Targets>,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
     pub(crate) files: BTreeMap<&'static str, PathBuf>,
-    pub(crate) on_signal: bool,
+    /// `None` where it is not said: no, but for a profiler that is installed.
+    pub(crate) on_signal: Option<bool>,
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
     /// Quantiles that were asked for, from 0 to 1, in rising order.
     pub(crate) quantiles: Vec<f64>,
-    /// The first percentile that is none.
-    pub(crate) bad_percentile: Option<String>,
+    pub(crate) notes: usize,
 }
 
 /// What is printed where nothing else is asked for; of calls, only where there are any.
@@ -250,18 +261,18 @@ impl Default for Config {
             statistics: true,
             gpu: Gpu::Auto,
             domain: Domain::Default,
-            filter: Targets::new().with_default(LevelFilter::INFO),
+            filter: None,
             reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,
             output: Output::Stderr,
             files: BTreeMap::new(),
-            on_signal: false,
+            on_signal: None,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
             quantiles: Vec::new(),
-            bad_percentile: None,
+            notes: 5,
         }
     }
 }
@@ -269,7 +280,6 @@ impl Default for Config {
 impl Config {
     /// Sets the quantiles, from percentiles.
     pub(crate) fn ask_for(&mut self, percentiles: &[f64]) {
-        self.bad_percentile = percentiles.iter().find(|percent| !(0.0..=100.0).contains(*percent)).map(f64::to_string);
         // 99.9 / 100 is not 0.999.
         self.quantiles = percentiles.iter().map(|percent| (percent * 1e7).round() / 1e9).collect();
         self.quantiles.sort_by(f64::total_cmp);
@@ -299,14 +309,17 @@ impl Config {
         if self.domain == Domain::Named(String::new()) {
             return Err(ConfigError::EmptyDomain);
         }
-        if let Some(percentile) = &self.bad_percentile {
-            return Err(ConfigError::Percentile(percentile.clone()));
+        if let Some(quantile) = self.quantiles.iter().find(|quantile| !(0.0..=1.0).contains(*quantile)) {
+            return Err(ConfigError::Percentile { percent: (quantile * 100.0).to_string() });
         }
         if self.sample_budget < LEAST_BUDGET {
             return Err(ConfigError::SampleBudget { bytes: self.sample_budget, least: LEAST_BUDGET });
         }
         if self.gpu_memory < LEAST_GPU_MEMORY {
             return Err(ConfigError::GpuMemory { bytes: self.gpu_memory, least: LEAST_GPU_MEMORY });
+        }
+        if !(0.0..=100.0).contains(&self.hot_percent) {
+            return Err(ConfigError::HotPercent { percent: self.hot_percent.to_string() });
         }
         Ok(())
     }

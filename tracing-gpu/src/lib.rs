@@ -107,6 +107,7 @@
 //!
 //! - `off`: measure nothing;
 //! - `report=ranges+tree+categories+nvprof+...`, the names of [`Report`]; `style=current|legacy`; `hot=PERCENT`;
+//!   `notes=NUMBER|all`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a
@@ -119,7 +120,7 @@
 //!
 //! - `cudarc` (default): time on the GPU. It needs no toolkit to build. Any one CUDA version and linking mode of
 //!   cudarc that the application picks goes with it.
-//! - `signals` (default): `ProfilerBuilder::on_signal`.
+//! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
 //!   `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
 //! - `csv`: `CsvFlavor`, which quotes comma-separated values so that every reader gets each name back.
@@ -153,7 +154,7 @@ mod profiler;
 mod record;
 mod samples;
 mod session;
-#[cfg(feature = "signals")]
+#[cfg(all(unix, feature = "signals"))]
 mod signals;
 mod span;
 #[cfg(feature = "cudarc")]
@@ -166,7 +167,7 @@ mod tier;
 mod timeline;
 
 pub use config::{ConfigError, Domain, Gpu, Output};
-pub use profiler::{Guard, Profiler, ProfilerBuilder, init};
+pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
 #[cfg(feature = "csv")]

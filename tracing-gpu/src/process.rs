@@ -32,18 +32,63 @@ pub(crate) fn at_exit_again() {
     let _refused = unsafe { libc::atexit(hook) };
 }
 
-/// Has a signal take its default course where `condition` says so, which must itself be safe in a handler of signals.
-#[cfg(feature = "signals")]
-pub(crate) fn take_default_course_if(condition: fn() -> bool, signal: i32) -> io::Result<()> {
-    let action = move || {
-        if condition() {
-            let _ends_it = signal_hook::low_level::emulate_default_handler(signal);
-        }
+/// Has this function handle a signal. The function must be safe in a handler of signals.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) fn handle_signal(signal: i32, handler: extern "C" fn(i32)) -> io::Result<()> {
+    // SAFETY: zeros are a valid `sigaction`, whose mask is empty. The handler has the signature that goes with these
+    // flags, lives as long as the program, and is safe in a handler: our caller promises it.
+    let refused = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
     };
-    // SAFETY: the action may run between any two instructions of the program. It calls the condition, of which there is
-    // one: it reads and writes atomics, the process's number and a clock; and what is documented as safe there. None of
-    // it allocates, takes a lock or panics.
-    unsafe { signal_hook::low_level::register(signal, action) }.map(drop)
+    if refused == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether a signal takes its default course: nobody handles or ignores it. A handler of signals may ask.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) fn takes_default_course(signal: i32) -> bool {
+    handler_of(signal) == libc::SIG_DFL
+}
+
+/// Whether this function is what handles a signal. A handler of signals may ask.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) fn is_handled_by(signal: i32, handler: extern "C" fn(i32)) -> bool {
+    handler_of(signal) == handler as *const () as libc::sighandler_t
+}
+
+#[cfg(all(unix, feature = "signals"))]
+fn handler_of(signal: i32) -> libc::sighandler_t {
+    // SAFETY: zeros are a valid `sigaction`. Nothing is set, and one struct is written.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action);
+        action.sa_sigaction
+    }
+}
+
+/// Has a signal take its default course now, on this thread. A handler of signals may call this.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) fn take_default_course(signal: i32) {
+    // SAFETY: POSIX lists all four functions as safe in a handler. Zeros are a valid set of signals.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()); // a handler runs with it blocked
+    }
+}
+
+/// Writes one byte to a descriptor that is never closed. A handler of signals may call this: on Linux the system call is
+/// made without the C library, so that `errno` stays as whoever is interrupted left it.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) fn write_byte(descriptor: i32, byte: u8) {
+    // SAFETY: the descriptor is not -1, and is open as long as the program: our caller promises it.
+    let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
+    let _full = rustix::io::write(descriptor, &[byte]);
 }
 
 /// The operating system's number of the calling thread; 0 where it has none.

@@ -1,17 +1,21 @@
-//! SIGINT and SIGTERM print the reports, when asked for.
+//! SIGINT and SIGTERM print the reports, where they would end the program.
 
-use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::io::{self, Read as _};
+use std::os::fd::IntoRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-
 use crate::process;
+
+const WATCHED: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 
 /// The process whose thread waits for signals. In a forked child, which has no such thread, this still says so. Nothing
 /// is published by it.
 static WATCHED_IN: AtomicU32 = AtomicU32::new(0);
+
+/// Where the handler writes the signal that has come, for the thread. Set before the handler, and never closed.
+static TO_THREAD: AtomicI32 = AtomicI32::new(-1);
 
 /// When the first signal came, by CLOCK_MONOTONIC in nanoseconds; 0 before.
 static FIRST: AtomicU64 = AtomicU64::new(0);
@@ -21,8 +25,10 @@ const ONCE_MORE: Duration = Duration::from_secs(1);
 
 /// Starts a thread, one in a process, that waits for SIGINT and SIGTERM, calls `finish`, and lets the signal take its
 /// default course. A signal takes its default course at once in a forked child, and where it comes again: `finish` may
-/// wait for ever, for a lock of standard error that the program holds. A signal that is ignored stays ignored: whoever
-/// started the program wants it to go on.
+/// wait for ever, for a lock of standard error that the program holds.
+///
+/// Only a signal whose course is the default one is watched: whoever ignores or handles it wants the program to go on.
+/// That is asked again when it comes, since a handler that is installed later may call ours first, as tokio's does.
 pub(crate) fn finish_on_signal(finish: extern "C" fn()) -> io::Result<()> {
     let process = std::process::id();
     if WATCHED_IN.swap(process, Relaxed) == process {
@@ -33,23 +39,37 @@ pub(crate) fn finish_on_signal(finish: extern "C" fn()) -> io::Result<()> {
 }
 
 fn watch(finish: extern "C" fn()) -> io::Result<()> {
-    // Of Linux; elsewhere no signal is known to be ignored.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let watched: Vec<i32> = [SIGINT, SIGTERM].into_iter().filter(|&signal| !ignores(&status, signal)).collect();
+    // In a forked child it is ours already.
+    let is_free = |signal: &i32| process::takes_default_course(*signal) || process::is_handled_by(*signal, came);
+    let watched: Vec<i32> = WATCHED.into_iter().filter(is_free).collect();
     if watched.is_empty() {
         return Ok(());
     }
-    let mut signals = Signals::new(&watched)?;
+    let (mut from_handler, to_thread) = UnixStream::pair()?;
+    to_thread.set_nonblocking(true)?;
+    TO_THREAD.store(to_thread.into_raw_fd(), Relaxed);
     std::thread::Builder::new().name("tracing-gpu signals".to_owned()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
+        let mut signal = [0];
+        if from_handler.read_exact(&mut signal).is_ok() {
             finish();
-            let _ = signal_hook::low_level::emulate_default_handler(signal); // ends the process
+            process::take_default_course(i32::from(signal[0])); // ends the process
         }
     })?;
-    watched.into_iter().try_for_each(|signal| process::take_default_course_if(is_not_for_the_thread, signal))
+    watched.into_iter().try_for_each(|signal| process::handle_signal(signal, came))
 }
 
-/// Whether a signal is not for the thread that waits for one. Called by the signal's handler: safe there.
+/// Handles a signal. Calls only what is safe in a handler.
+extern "C" fn came(signal: i32) {
+    if !process::is_handled_by(signal, came) {
+        return; // called by the program's own handler
+    }
+    if is_not_for_the_thread() {
+        return process::take_default_course(signal);
+    }
+    process::write_byte(TO_THREAD.load(Relaxed), u8::try_from(signal).unwrap_or(0));
+}
+
+/// Whether a signal is not for the thread that waits for one.
 fn is_not_for_the_thread() -> bool {
     if WATCHED_IN.load(Relaxed) != std::process::id() {
         return true;
@@ -57,33 +77,4 @@ fn is_not_for_the_thread() -> bool {
     let now = process::monotonic_ns();
     let first = FIRST.compare_exchange(0, now, Relaxed, Relaxed);
     first.err().is_some_and(|first| u128::from(now.saturating_sub(first)) >= ONCE_MORE.as_nanos())
-}
-
-/// Whether a process with this `/proc/PID/status` ignores the signal: `SigIgn` is a mask in hexadecimal, signal 1 the
-/// lowest bit.
-fn ignores(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As Linux 6.1 writes it of a command that a shell script started in the background: SIGINT and SIGQUIT.
-    #[test]
-    fn the_mask_is_read() {
-        let status = |mask: &str| {
-            format!(
-                "SigPnd:\t0000000000000000\nSigBlk:\t0000000000004002\nSigIgn:\t{mask}\nSigCgt:\t0000000000004002\n"
-            )
-        };
-        let ignored = |status: &str| [SIGINT, SIGTERM].map(|signal| ignores(status, signal));
-        assert_eq!(ignored(&status("0000000000000006")), [true, false]);
-        assert_eq!(ignored(&status("0000000000004000")), [false, true]);
-        assert_eq!(ignored(&status("ffffffffffffffff")), [true, true]);
-        assert_eq!(ignored(&status("0000000000001000")), [false, false]);
-        assert_eq!(ignored(&status("no mask")), [false, false]);
-        assert_eq!(ignored(""), [false, false]);
-    }
 }

@@ -16,9 +16,17 @@ const MAX_NAME: usize = 60;
 
 /// The footer, or nothing if there is nothing to say.
 pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
-    let lines = notes(summary, reports, options);
+    let mut lines = notes(summary, reports, options);
     if lines.is_empty() {
         return String::new();
+    }
+    match lines.len().saturating_sub(options.notes) {
+        0 => {}
+        more => {
+            lines.truncate(options.notes);
+            let notes = if more == 1 { "note" } else { "notes" };
+            lines.push(format!("{more} more {notes}: `notes=all` prints all."));
+        }
     }
     let title = match options.style {
         TableStyle::Current => " ** Notes:",
@@ -28,13 +36,15 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
     section(title, &body)
 }
 
-/// What there is to say, a sentence each.
+/// What there is to say, a sentence each, the most important one first: what is missing, then what may be wrong, then how
+/// the figures were obtained.
 pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
     let losses = &summary.losses;
     let mut lines = Vec::new();
     open_lines(&losses.open, &mut lines);
     span_lines(losses, options, &mut lines);
     activity_lines(summary, reports, options, &mut lines);
+    lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
     counter(options, &mut lines)(
         losses.rows_without_median,
         "row has no median (-): the memory for durations was spent.",
@@ -48,7 +58,6 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
     if reports.contains(&Report::Ranges) {
         floor_lines(summary, options, &mut lines);
     }
-    lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
     lines
 }
 

@@ -62,13 +62,10 @@ use crate::Summary;
 pub use crate::text::escaped;
 pub(crate) use crate::text::label;
 use crate::text::names;
+use crate::text::width::wrapped;
 
-/// For a summary without ranges.
-const NO_RANGE: &str = "No range was recorded. Is the guard bound to a name (`let _profile = ...`, not
-`let _ = ...`)? Is the profiler's layer or subscriber installed? Are spans
-entered and left? Are they let through: by the filter (TRACING_GPU_FILTER; else
-INFO) and the subscriber's (EnvFilter, RUST_LOG)?
-";
+/// For a summary without ranges. Why there are none, [`Summary::empty_because`] says where it is known.
+const NO_RANGE: &str = "No range was recorded.\n";
 
 /// What can be printed.
 ///
@@ -351,7 +348,8 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        let mut text = joined(reports.iter().map(|report| (report.row().text)(self, options)));
+        let because = self.empty_because.as_deref();
+        let mut text = joined(reports.iter().map(|report| (report.row().text)(self, options)), because, options);
         text += &footer::footer(self, reports, options);
         out.write_all(text.as_bytes())
     }
@@ -381,8 +379,9 @@ fn ranges(summary: &Summary, options: &RenderOptions) -> String {
     nsys::ranges(summary, options) + &streams::streams(summary, options)
 }
 
-/// One report behind the other. Why there is nothing in several is said once, under the titles of all of them.
-fn joined(reports: impl Iterator<Item = String>) -> String {
+/// One report behind the other. Why there is nothing in several is said once, under the titles of all of them;
+/// `because` says why there is no range.
+fn joined(reports: impl Iterator<Item = String>, because: Option<&str>, options: &RenderOptions) -> String {
     let mut parts: Vec<(String, Option<String>)> = Vec::new();
     for text in reports {
         let ends = [NO_RANGE].iter().chain(gpu_work::ABSENT).map(|said| format!("\n\n{said}\n"));
@@ -393,7 +392,16 @@ fn joined(reports: impl Iterator<Item = String>) -> String {
             None => parts.push((text, end)),
         }
     }
-    parts.into_iter().map(|(text, end)| text + &end.unwrap_or_default()).collect()
+    let no_range = because.map(|because| {
+        let sentence = format!("No range was recorded: {}", names::escaped(because));
+        let lines = wrapped("", &sentence, options.columns());
+        (format!("\n\n{NO_RANGE}\n"), format!("\n\n{}\n", lines.trim_start().replace("\n ", "\n")))
+    });
+    let told = |end: String| match &no_range {
+        Some((bare, explained)) if *bare == end => explained.clone(),
+        _ => end,
+    };
+    parts.into_iter().map(|(text, end)| text + &end.map(told).unwrap_or_default()).collect()
 }
 
 /// The envelope of a report. `body` ends in a line feed.

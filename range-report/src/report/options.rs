@@ -7,6 +7,9 @@ use super::TableStyle;
 /// What [`RenderOptions::hot_percent`] is by default.
 pub(super) const HOT_PERCENT: f64 = 90.0;
 
+/// Notes that are printed if it is not said how many.
+const NOTES: usize = 5;
+
 /// How reports are printed. Start from the default and change what differs.
 ///
 /// ```
@@ -32,11 +35,20 @@ pub struct RenderOptions {
     pub raw_names: bool,
     /// How many percent of the time the rows of [`Report::Hot`] make together, from 0 to 100. Default: 90.
     pub hot_percent: f64,
+    /// Notes that are printed at most, the most important ones; the page has all. Default: 5.
+    pub notes: usize,
 }
 
 impl Default for RenderOptions {
     fn default() -> Self {
-        Self { style: TableStyle::Current, thousands: true, width: 100, raw_names: false, hot_percent: HOT_PERCENT }
+        Self {
+            style: TableStyle::Current,
+            thousands: true,
+            width: 100,
+            raw_names: false,
+            hot_percent: HOT_PERCENT,
+            notes: NOTES,
+        }
     }
 }
 
@@ -101,6 +113,17 @@ impl RenderOptions {
         if !percent.is_nan() {
             self.hot_percent = percent.clamp(0.0, 100.0);
         }
+        self
+    }
+
+    /// Sets how many notes are printed at most; `usize::MAX` for all of them.
+    ///
+    /// ```
+    /// assert_eq!(range_report::RenderOptions::default().notes(usize::MAX).notes, usize::MAX);
+    /// ```
+    #[must_use]
+    pub const fn notes(mut self, most: usize) -> Self {
+        self.notes = most;
         self
     }
 

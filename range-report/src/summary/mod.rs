@@ -451,4 +451,7 @@ pub struct Summary {
     pub losses: Losses,
     /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
     pub notes: Vec<String>,
+    /// Why there is no range, where there is none and the cause is known: what follows "No range was recorded: ".
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub empty_because: Option<String>,
 }

@@ -5,6 +5,7 @@ use crate::stage::{Tier, on_thread};
 use crate::{Outcome, Scenario};
 use std::io::Write as _;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use tracing::info_span;
 use tracing_gpu::{Profiler, Report};
 
@@ -26,6 +27,10 @@ pub(crate) const ALL: &[Scenario] = &[
     ("wait-for-signal-locked", wait_for_signal_locked),
     ("fork", fork),
     ("fork-signalled", fork_signalled),
+    ("init-signalled", init_signalled),
+    ("init-handles-signal", init_handles_signal),
+    ("handles-signal-init", handles_signal_init),
+    ("install-twice", install_twice),
     ("init-guard", init_guard),
     ("init-leaked-process-exit", init_leaked_process_exit),
     ("init-twice", init_twice),
@@ -229,6 +234,70 @@ fn fork_signalled(tier: Tier) -> Outcome {
         writeln!(std::io::stdout(), "ended by {signal}")?;
     }
     drop(profiler);
+    Ok(())
+}
+
+/// Nobody asked for signals, and nobody else handles them.
+fn init_signalled(_: Tier) -> Outcome {
+    let _profile = tracing_gpu::init();
+    work();
+    wait_to_be_killed()
+}
+
+/// How often the program's own handler ran.
+static HANDLED: AtomicU32 = AtomicU32::new(0);
+/// What handled the signal before.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts, after what was there before: as tokio's handler does.
+extern "C" fn handled(signal: i32) {
+    let before = BEFORE.load(Relaxed);
+    if before != libc::SIG_DFL {
+        // SAFETY: it is what was installed without `SA_SIGINFO`, a function of this signature.
+        unsafe { std::mem::transmute::<usize, extern "C" fn(i32)>(before)(signal) };
+    }
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+fn handle_signal() {
+    // SAFETY: the handler reads and writes atomics, and calls another handler.
+    BEFORE.store(unsafe { libc::signal(libc::SIGINT, handled as *const () as usize) }, Relaxed);
+}
+
+/// Ends in its own way once it was signalled.
+fn end_gracefully() -> Outcome {
+    writeln!(std::io::stdout(), "ready")?;
+    while HANDLED.load(Relaxed) == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    info_span!("graceful").in_scope(|| std::thread::sleep(std::time::Duration::from_millis(50)));
+    Ok(())
+}
+
+fn init_handles_signal(_: Tier) -> Outcome {
+    let _profile = tracing_gpu::init();
+    handle_signal();
+    work();
+    end_gracefully()
+}
+
+fn handles_signal_init(_: Tier) -> Outcome {
+    handle_signal();
+    let _profile = tracing_gpu::init();
+    work();
+    end_gracefully()
+}
+
+fn install_twice(_: Tier) -> Outcome {
+    let too_small = Profiler::builder().sample_budget(1).install();
+    let first = Profiler::builder().report([Report::Ranges]).install()?;
+    let second = Profiler::builder().install();
+    work();
+    drop(first);
+    let third = Profiler::builder().install();
+    for refused in [too_small, second, third] {
+        writeln!(std::io::stdout(), "{}", refused.err().map(|error| format!("{error:?}")).unwrap_or_default())?;
+    }
     Ok(())
 }
 

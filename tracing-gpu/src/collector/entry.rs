@@ -95,7 +95,6 @@ impl Sink for Entry {
 
 #[cfg(test)]
 mod tests {
-    use tracing_subscriber::filter::Targets;
 
     use super::*;
     use crate::session::SessionOptions;
@@ -116,7 +115,7 @@ mod tests {
             statistics: true,
             gpu: false,
             domain: crate::Domain::Default,
-            filter: Targets::new(),
+            filter: None,
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },

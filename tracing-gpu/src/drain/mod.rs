@@ -10,9 +10,10 @@ mod gpu;
 #[cfg(not(feature = "cudarc"))]
 #[path = "gpu_disabled.rs"]
 mod gpu;
+mod guards;
 mod recursion;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use range_report::stats::{Between, Distribution};
@@ -23,7 +24,7 @@ use range_report::{
 
 use crate::clock::{Rate, Ticks};
 use crate::collector::{ActivityTotals, Collector};
-use crate::record::{RangeKey, StreamRow, StreamTime};
+use crate::record::{Ended, RangeKey, StreamRow, StreamTime};
 use crate::session::catalog::{CategoryName, ROOT};
 use crate::session::{Names, Session};
 use crate::stream;
@@ -77,6 +78,8 @@ pub(crate) fn summarise(
         // Rows of a thread that has not called since the window began are of an older one.
         if thread.window.load(std::sync::atomic::Ordering::Acquire) == window {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+            let left_open = thread.left_open().into_iter();
+            rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
         }
         let name = thread.name.lock().clone();
@@ -84,6 +87,7 @@ pub(crate) fn summarise(
             thread
                 .stack
                 .open()
+                .filter(|_| thread.is_up_to_date())
                 .filter_map(|(_, place)| Some(Open::pushed(thread.identity(place)?.key.label, name.clone()))),
         );
         lifetimes.extend(thread.open_lifetimes());
@@ -92,10 +96,21 @@ pub(crate) fn summarise(
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
     // After the rows: none of their durations is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
-    let stream_rows = session.streams.rows();
+    let mut stream_rows = session.streams.rows();
+    let held = guards::Held::find(session, &threads);
     session.with_names(|names| {
         let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-        let totals = node_totals(&rows, &ends, &stream_rows, names, !asked.is_empty());
+        let mut folded = BTreeSet::new();
+        // The GPU's work stays at the nodes that it was attributed to, and so do the rows.
+        if activity.is_none() {
+            let to;
+            (to, folded) = held.fold(&mut names.catalog);
+            let nodes = rows.iter_mut().map(|(_, row)| &mut row.node);
+            for node in nodes.chain(stream_rows.iter_mut().map(|(_, node, ..)| node)) {
+                *node = to.get(*node as usize).copied().unwrap_or(*node);
+            }
+        }
+        let totals = node_totals(&rows, &ends, &stream_rows, names, &folded, !asked.is_empty());
         let mut summary = Summary::default();
         summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
         summary.ranges = ranges(&merged, names, rate, asked);
@@ -109,6 +124,7 @@ pub(crate) fn summarise(
         if let Some(all) = &activity {
             summary.losses.activity = gpu::losses(all);
         }
+        summary.notes.extend(held.notes);
         if session.gpu {
             summary.notes.extend(stream::notes(&session.streams));
         }
@@ -125,6 +141,12 @@ pub(crate) fn summarise(
 
 fn count<T>(items: impl Iterator<Item = T>) -> u64 {
     items.count() as u64
+}
+
+/// A row of one instance.
+fn of_one(ended: Ended) -> RowCopy {
+    let times = Distribution::of([ended.duration]);
+    RowCopy { node: ended.place.node(), first: ended.entered, nested: ended.nested, times, ..RowCopy::default() }
 }
 
 /// Distributions of all threads and parents together.
@@ -274,6 +296,7 @@ fn node_totals(
     ends: &[usize],
     stream_rows: &[StreamRow],
     names: &Names,
+    folded: &BTreeSet<u32>,
     keep_times: bool,
 ) -> Vec<NodeTotals> {
     let nodes = names.catalog.nodes();
@@ -304,7 +327,7 @@ fn node_totals(
     }
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let threads = starts.zip(ends).filter_map(|(start, &end)| rows.get(start..end));
-    for (node, again) in recursion::counted_again(&names.catalog, threads) {
+    for (node, again) in recursion::counted_again(&names.catalog, folded, threads) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.again = again;
         }

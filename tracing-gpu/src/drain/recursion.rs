@@ -5,22 +5,23 @@
 //! below it took themselves on that thread. Of nodes that call each other it is at most what all of them took, and at
 //! most that is their total.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::RangeKey;
 use crate::session::catalog::{Catalog, ROOT};
 use crate::thread::row::RowCopy;
 
-/// By node, the ticks that its total is to be without; only nodes that may be open inside of themselves. `threads` are
-/// the rows of each thread.
+/// By node, the ticks that its total is to be without; only nodes that may be open inside of themselves: by recursion,
+/// or since a chain was `folded` into them. `threads` are the rows of each thread.
 pub(super) fn counted_again<'a>(
     catalog: &Catalog,
+    folded: &BTreeSet<u32>,
     threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
 ) -> BTreeMap<u32, u128> {
     let mut again = BTreeMap::new();
     let nodes = catalog.nodes();
-    let tops: BTreeMap<u32, u32> =
-        (0..nodes.len() as u32).filter_map(|node| Some((node, catalog.recursion_of(node)?))).collect();
+    let top = |node: u32| catalog.recursion_of(node).or(folded.contains(&node).then_some(node));
+    let tops: BTreeMap<u32, u32> = (0..nodes.len() as u32).filter_map(|node| Some((node, top(node)?))).collect();
     if tops.is_empty() {
         return again;
     }
@@ -74,7 +75,7 @@ mod tests {
     }
 
     fn again(catalog: &Catalog, threads: &[&[(RangeKey, RowCopy)]]) -> Vec<(u32, u128)> {
-        counted_again(catalog, threads.iter().copied()).into_iter().collect()
+        counted_again(catalog, &BTreeSet::new(), threads.iter().copied()).into_iter().collect()
     }
 
     #[test]

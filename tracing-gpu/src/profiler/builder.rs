@@ -13,7 +13,7 @@ use crate::outputs;
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is measured until `build`"]
 pub struct ProfilerBuilder {
-    config: Config,
+    pub(super) config: Config,
 }
 
 impl ProfilerBuilder {
@@ -42,9 +42,10 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Which spans are measured, decided once a call site. Other layers are not affected. Default: INFO and above.
+    /// Which spans are measured, decided once a call site. Other layers are not affected. Default: INFO and above, or
+    /// what the layer's own filter lets through, where it has one ([`GpuLayer::with_filter`](crate::GpuLayer)).
     pub fn filter(mut self, filter: Targets) -> Self {
-        self.config.filter = filter;
+        self.config.filter = Some(filter);
         self
     }
 
@@ -67,15 +68,17 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. Where
-    /// it shuts down gracefully on these signals by itself, leave this off: the guard prints then. One more, a second
-    /// later or more, ends it at once. Default: no.
+    /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. One
+    /// more, a second later or more, ends it at once. Default: no, and yes where the profiler is installed by
+    /// [`init`](crate::init()) or [`install`](Self::install).
     ///
-    /// A signal that the program ignores when the first such profiler is built stays ignored (on Linux, which tells):
-    /// so `trap '' INT TERM` of a shell works, and a shell script's commands in the background live through Ctrl-C.
+    /// Only a signal that would end the program is watched. One that the program ignores or handles when the first such
+    /// profiler is built stays as it is: so `trap '' INT TERM` of a shell works, and a shell script's commands in the
+    /// background live through Ctrl-C. One that the program handles from later on is the program's alone:
+    /// `tokio::signal::ctrl_c()` shuts down gracefully, and the guard prints. Unix only.
     #[cfg(feature = "signals")]
     pub fn on_signal(mut self, on: bool) -> Self {
-        self.config.on_signal = on;
+        self.config.on_signal = Some(on);
         self
     }
 
@@ -135,6 +138,12 @@ impl ProfilerBuilder {
     /// [`build`](Self::build) refuses what is not within 0 and 100.
     pub fn percentiles(mut self, percentiles: impl IntoIterator<Item = f64>) -> Self {
         self.config.ask_for(&percentiles.into_iter().collect::<Vec<f64>>());
+        self
+    }
+
+    /// How many notes are printed at most below the reports, the most important ones; `usize::MAX` for all. Default: 5.
+    pub fn notes(mut self, most: usize) -> Self {
+        self.config.notes = most;
         self
     }
 
@@ -313,5 +322,18 @@ impl ProfilerBuilder {
     fn file(mut self, key: &'static str, path: impl Into<PathBuf>) -> Self {
         self.config.files.insert(key, path.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentage_that_is_none_is_an_error() {
+        for percent in [-1.0, 100.5, f64::NAN] {
+            let error = Profiler::builder().hot_percent(percent).build().expect_err("no percentage");
+            assert!(error.to_string().contains(&format!("cannot make {percent} %")), "{error}");
+        }
     }
 }

@@ -175,7 +175,11 @@ impl Inner {
     fn print(&self, summary: &Summary) -> io::Result<()> {
         let options = |descriptor| {
             let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
-            RenderOptions::default().style(self.config.style).width(width).hot_percent(self.config.hot_percent)
+            RenderOptions::default()
+                .style(self.config.style)
+                .width(width)
+                .hot_percent(self.config.hot_percent)
+                .notes(self.config.notes)
         };
         if !self.config.prints() {
             return Ok(());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use range_report::{Report, UnknownName};
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::config::{Config, Gpu};
 use crate::outputs::{self, How};
@@ -19,19 +19,22 @@ pub(super) fn read(config: &mut Config) -> Vec<String> {
     complaints
 }
 
+const LEVELS: &str = "off, error, warn, info, debug or trace";
+
 /// What a key does with a value; an error is a complaint.
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 8] = [
+const SETTINGS: [(&str, Set); 9] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
     ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
     ("percentiles", |config, key, value| percentiles(key, value).map(|all| config.ask_for(&all))),
+    ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
-    ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = on)),
+    ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = Some(on))),
 ];
 
 /// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood, and for every key that
@@ -99,12 +102,14 @@ fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
     };
     match filter {
         Ok(filter) => {
-            config.filter = filter;
-            Vec::new()
+            config.filter = Some(filter);
+            // A target without a level has all levels: right where it is meant, and seldom meant.
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty() && !word.contains('='));
+            words.filter(|word| word.parse::<LevelFilter>().is_err()).map(bare_target).collect()
         }
         Err(error) => vec![format!(
             "TRACING_GPU_FILTER=`{}` is not a filter ({error}): use TARGET=LEVEL, separated by commas, LEVEL being \
-             off, error, warn, info, debug or trace",
+             {LEVELS}",
             text.escape_debug()
         )],
     }
@@ -168,14 +173,33 @@ fn refused_again(key: &str, first: &str, again: &str) -> String {
     format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
 }
 
+fn bare_target(word: &str) -> String {
+    let word = word.escape_debug();
+    format!("TRACING_GPU_FILTER: `{word}` is no level, so it is taken for the target {word}=trace: levels are {LEVELS}")
+}
+
 fn refused_key(item: &str) -> String {
-    if item.parse::<Report>().is_ok() {
-        return format!("TRACING_GPU: `{item}` is a report: reports are joined by +, as in report=tree+{item}");
+    if let Ok(report) = item.parse::<Report>() {
+        let other = if report == Report::Tree { Report::Ranges } else { Report::Tree };
+        return format!("TRACING_GPU: `{item}` is a report: write report={item}, or report={other}+{item} for both");
+    }
+    let filter = item.split_once('=').filter(|(key, _)| key.trim() == "filter").map(|(_, filter)| filter.trim());
+    if let Some(filter) = filter.or(Some(item).filter(|word| word.parse::<LevelFilter>().is_ok())) {
+        let filter = filter.escape_debug();
+        return format!("TRACING_GPU: the filter has a variable of its own: set TRACING_GPU_FILTER={filter}");
     }
     let [first @ .., (last, _)] = &SETTINGS;
     let allowed = first.iter().map(|(key, _)| *key).chain(outputs::TABLE.iter().map(|row| row.key));
     let allowed: String = allowed.map(|key| format!(", {key}")).collect();
     format!("TRACING_GPU: `{}` is not known: allowed are off{allowed} and {last}", item.escape_debug())
+}
+
+/// How many there are at most.
+fn most(key: &str, value: &str) -> Result<usize, String> {
+    match value {
+        "all" => Ok(usize::MAX),
+        _ => value.parse().map_err(|_| refused(key, value, "a number or all")),
+    }
 }
 
 /// Splits at commas; `\,` is a comma and `\\` a backslash.

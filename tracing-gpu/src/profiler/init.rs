@@ -1,8 +1,10 @@
-//! The one-line start.
+//! The one-line starts: `init` and `install`.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::{Profiler, complain};
+use super::{Profiler, ProfilerBuilder, complain};
+use crate::config::ConfigError;
 
 /// What became of the first [`init`]: for the words of the next one alone, so that nothing is published by it.
 static FIRST: AtomicU8 = AtomicU8::new(NONE);
@@ -18,7 +20,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The profiler behind the guard; `None` where [`init`] could not install one.
+    /// The profiler behind the guard; `None` where [`init`] could not install one, and after
+    /// `TRACING_GPU=off`.
     #[must_use]
     pub fn profiler(&self) -> Option<&Profiler> {
         self.profiler.as_ref()
@@ -33,54 +36,102 @@ impl Drop for Guard {
     }
 }
 
+/// Why [`ProfilerBuilder::install`] has installed nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// A setting cannot be used.
+    Config(ConfigError),
+    /// A profiler was installed before, and goes on measuring.
+    Installed,
+    /// A profiler was installed before, and its guard is dropped: a program has one global subscriber, once.
+    Ended,
+    /// The program has installed another global subscriber: add [`Profiler::layer`] to it instead.
+    OtherSubscriber,
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Config(error) => return error.fmt(f),
+            Self::Installed => {
+                "`init()` was called before, and that profiler goes on measuring: this call changes nothing"
+            }
+            Self::Ended => {
+                "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first \
+                 guard until the program ends"
+            }
+            Self::OtherSubscriber => {
+                "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead \
+                 of `init()`"
+            }
+        })
+    }
+}
+
+impl std::error::Error for InstallError {}
+
+impl From<ConfigError> for InstallError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl ProfilerBuilder {
+    /// Builds the profiler and installs it as the global subscriber, without a registry: the fastest, for programs that
+    /// only profile. The guard prints the report when it is dropped. SIGINT and SIGTERM print it too, where
+    /// [`on_signal`](Self::on_signal) is not set to `false`.
+    ///
+    /// ```
+    /// use tracing_gpu::{Profiler, Report};
+    ///
+    /// let _profile = Profiler::builder().report([Report::Tree]).install()?;
+    /// tracing::info_span!("Load Module").in_scope(|| { /* ... */ });
+    /// # Ok::<(), tracing_gpu::InstallError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// For settings that cannot be used, and where the program has a global subscriber already. Nothing is then
+    /// measured.
+    pub fn install(mut self) -> Result<Guard, InstallError> {
+        // Before a second profiler opens the files of the first.
+        match FIRST.load(Relaxed) {
+            MEASURING => return Err(InstallError::Installed),
+            ENDED => return Err(InstallError::Ended),
+            _ => {}
+        }
+        self.config.on_signal.get_or_insert(cfg!(feature = "signals"));
+        let profiler = self.build()?;
+        if !profiler.is_enabled() {
+            return Ok(Guard { profiler: None });
+        }
+        if tracing::subscriber::set_global_default(profiler.subscriber()).is_err() {
+            profiler.cancel();
+            return Err(InstallError::OtherSubscriber);
+        }
+        FIRST.store(MEASURING, Relaxed);
+        Ok(Guard { profiler: Some(profiler) })
+    }
+}
+
 /// Measures all spans of the program from here on, and prints ranges and tree to standard error when the guard is
-/// dropped.
+/// dropped, and on SIGINT and SIGTERM where nobody else handles them.
 ///
 /// Installs the subscriber without a registry: the fastest, for programs that only profile. A program that logs
 /// composes [`Profiler::layer`] with its other layers instead. Never fails: where a global subscriber is installed
 /// already, by an `init` before or by the program, it says so in one line on standard error and returns a guard that
-/// does nothing.
+/// does nothing. [`ProfilerBuilder::install`] takes settings, and returns the error.
 ///
 /// ```
 /// let _profile = tracing_gpu::init();
 /// tracing::info_span!("Load Module").in_scope(|| { /* ... */ });
 /// ```
 pub fn init() -> Guard {
-    if FIRST.load(Relaxed) != NONE {
-        return refuse(); // before a second profiler opens the files of the first
-    }
-    let profiler = match Profiler::builder().build() {
-        Ok(profiler) => profiler,
-        Err(error) => {
-            complain(&error.to_string());
-            return Guard { profiler: None };
-        }
-    };
-    if !profiler.is_enabled() {
-        return Guard { profiler: None };
-    }
-    if tracing::subscriber::set_global_default(profiler.subscriber()).is_err() {
-        profiler.cancel();
-        return refuse();
-    }
-    FIRST.store(MEASURING, Relaxed);
-    Guard { profiler: Some(profiler) }
-}
-
-/// Says who has the place of the global subscriber, which only one can ever have.
-fn refuse() -> Guard {
-    complain(match FIRST.load(Relaxed) {
-        MEASURING => "`init()` was called before, and that profiler goes on measuring: this call changes nothing",
-        ENDED => {
-            "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first guard \
-             until the program ends"
-        }
-        _ => {
-            "a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it instead of \
-             `init()`"
-        }
-    });
-    Guard { profiler: None }
+    Profiler::builder().install().unwrap_or_else(|error| {
+        complain(&error.to_string());
+        Guard { profiler: None }
+    })
 }
 
 #[cfg(target_os = "linux")]

@@ -3,18 +3,19 @@
 mod builder;
 mod ending;
 mod environment;
+mod explain;
 mod identity;
 mod init;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use range_report::{Process, Summary};
 
 pub use builder::ProfilerBuilder;
 use ending::finish_all;
-pub use init::{Guard, init};
+pub use init::{Guard, InstallError, init};
 
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
@@ -72,7 +73,6 @@ struct Inner {
     claim: outputs::Claim,
     /// Errors that were reported at the start, and are not reported again.
     reported: OnceCell<Vec<String>>,
-    has_tier: AtomicBool,
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
@@ -91,7 +91,8 @@ impl Profiler {
     }
 
     /// A layer for a `tracing_subscriber::registry()`, beside any others. A profiler measures through one layer or
-    /// subscriber: a second one counts nothing, and the report says so.
+    /// subscriber at a time: one that is made while another lives counts nothing, and the report says so. When a layer
+    /// is dropped, its open ranges end, and the next one that is made takes over.
     pub fn layer(&self) -> GpuLayer {
         GpuLayer::new(self.take_tier())
     }
@@ -109,7 +110,7 @@ impl Profiler {
     }
 
     fn take_tier(&self) -> &'static Engine {
-        if self.inner.has_tier.swap(true, Relaxed) {
+        if !self.inner.engine.session.front_end.take() {
             self.inner.extra_tiers.fetch_add(1, Relaxed);
             return Engine::inert();
         }
@@ -170,7 +171,6 @@ impl Inner {
             identity,
             claim,
             reported: OnceCell::new(),
-            has_tier: AtomicBool::new(false),
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
             collector: OnceCell::new(),
@@ -187,8 +187,8 @@ impl Inner {
             let _once = inner.reported.set(reported);
             inner.start_collector();
             process::at_exit();
-            #[cfg(feature = "signals")]
-            if inner.config.on_signal
+            #[cfg(all(unix, feature = "signals"))]
+            if inner.config.on_signal == Some(true)
                 && let Err(error) = crate::signals::finish_on_signal(finish_all)
             {
                 complain(&format!("cannot watch for signals: {error}"));
@@ -253,9 +253,16 @@ impl Inner {
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {
             let s = if extra == 1 { "" } else { "s" };
-            summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing."));
+            summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing: one measures at a time, drop it before the \
+                 next is made."));
         }
-        summary.notes.extend(self.engine.session.misread.notes());
+        let session = &self.engine.session;
+        summary.notes.extend(session.misread.notes());
+        if summary.ranges.iter().all(|row| row.times.instances == 0) {
+            summary.empty_because = Some(explain::why_empty(session, &summary));
+        } else {
+            summary.notes.extend(explain::not_measured(session));
+        }
         summary
     }
 }

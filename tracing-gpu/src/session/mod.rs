@@ -1,6 +1,8 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
 pub(crate) mod catalog;
+pub(crate) mod front_end;
+pub(crate) mod misnested;
 #[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
 pub(crate) mod tape_room;
@@ -11,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 
 use nvtx_rs::{Attributes, Domain};
 use parking_lot::Mutex;
-use tracing_core::Metadata;
+use tracing_core::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
 use crate::budget::Budget;
@@ -23,12 +25,17 @@ use crate::span::site::{Site, declares_own_field, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use catalog::{Catalog, CategoryName, Limits};
+use front_end::FrontEnd;
+use misnested::MisnestedSites;
 #[cfg(feature = "cudarc")]
 use note_room::NoteRoom;
 use tape_room::TapeRoom;
 
 /// Gate of a profiler that has finished, or never began.
 pub(crate) const FINISHED: u64 = u64::MAX;
+
+/// What is measured by default: this level, and all that are less verbose.
+pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
 
 /// What a session is made with.
 pub(crate) struct SessionOptions {
@@ -37,7 +44,8 @@ pub(crate) struct SessionOptions {
     pub(crate) statistics: bool,
     pub(crate) gpu: bool,
     pub(crate) domain: DomainChoice,
-    pub(crate) filter: Targets,
+    /// `None` for the default.
+    pub(crate) filter: Option<Targets>,
     pub(crate) sample_budget: usize,
     /// Memory for records that wait to be written into a timeline, in bytes; `None` where none is written.
     pub(crate) tape_bytes: Option<usize>,
@@ -50,6 +58,7 @@ pub(crate) struct LossCounters {
     pub(crate) split_instances: AtomicU64,
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
+    pub(crate) misnested: MisnestedSites,
 }
 
 /// Shared by all threads; lives as long as the process, since any thread may be inside a callback at any time.
@@ -79,8 +88,10 @@ pub(crate) struct Session {
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
     pub(crate) misread: MisreadValues,
+    pub(crate) front_end: FrontEnd,
     window: AtomicU64,
-    filter: Targets,
+    was_reset: AtomicBool,
+    filter: Option<Targets>,
     choice: DomainChoice,
     names: Mutex<Names>,
 }
@@ -125,6 +136,8 @@ impl Session {
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
             misread: MisreadValues::default(),
+            front_end: FrontEnd::default(),
+            was_reset: AtomicBool::new(false),
             window: AtomicU64::new(window),
             filter: options.filter,
             choice: options.domain,
@@ -145,7 +158,7 @@ impl Session {
             statistics: false,
             gpu: false,
             domain: DomainChoice::Default,
-            filter: Targets::new(),
+            filter: None,
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
@@ -177,6 +190,7 @@ impl Session {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
+        self.losses.misnested.forget();
         self.names.lock().catalog.forget_losses();
     }
 
@@ -184,6 +198,7 @@ impl Session {
     pub(crate) fn restart(&self, start: Ticks) {
         // Before the window: no thread times a range of the new window until its rows are empty.
         self.streams.restart(start);
+        self.was_reset.store(true, Relaxed);
         self.window.store(start, Relaxed);
         self.change_gate();
     }
@@ -230,12 +245,36 @@ impl Session {
         self.losses.spans_dropped.fetch_add(1, Relaxed);
     }
 
+    /// Whether what this call site makes is measured. Asked once a call site, and for each event that a tool or a
+    /// timeline gets.
     pub(crate) fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
-        self.filter.would_enable(metadata.target(), metadata.level())
+        match &self.filter {
+            Some(filter) => filter.would_enable(metadata.target(), metadata.level()),
+            None => self.front_end.has_own_filter() || *metadata.level() <= DEFAULT_LEVEL,
+        }
     }
 
-    pub(crate) fn filter(&self) -> &Targets {
-        &self.filter
+    /// What the profiler was told to measure; `None` for the default.
+    pub(crate) fn filter(&self) -> Option<&Targets> {
+        self.filter.as_ref()
+    }
+
+    /// A call site is met, by a front end that is alive.
+    pub(crate) fn meet(&self, metadata: &'static Metadata<'static>) {
+        if metadata.is_span() && self.is_running() {
+            self.front_end.meet(metadata, self.is_enabled(metadata));
+        }
+    }
+
+    /// The front end was dropped: what is open has ended by now. Each thread closes its ranges when it comes by.
+    pub(crate) fn leave(&self) {
+        self.front_end.leave(self.clock.now());
+        self.change_gate();
+    }
+
+    /// Whether a window was begun anew.
+    pub(crate) fn was_reset(&self) -> bool {
+        self.was_reset.load(Relaxed)
     }
 
     pub(crate) fn with_names<T>(&self, read: impl FnOnce(&mut Names) -> T) -> T {

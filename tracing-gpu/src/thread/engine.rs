@@ -212,10 +212,7 @@ impl Engine {
         if thread.gate.is_closed() {
             return None;
         }
-        let window = self.session.window();
-        if thread.window.load(Relaxed) != window {
-            thread.restart(window);
-        }
+        thread.catch_up();
         thread.gate.open(gate);
         choose_paths(Some(thread));
         CREATING.set(Some(thread).filter(|_| !self.session.gpu || !self.session.has_streams()));
@@ -272,6 +269,9 @@ impl Engine {
     /// and the hook ends those ranges.
     fn release(&self, thread: &'static ThreadState) {
         thread.gate.close();
+        if !thread.is_up_to_date() {
+            thread.catch_up();
+        }
         if !thread.stack.is_empty() {
             let mut threads = self.threads.lock();
             if threads.orphans.len() < ORPHANS {
@@ -316,6 +316,17 @@ impl Engine {
         }
     }
 
+    /// The front end was dropped, and nobody else calls: ends what it has left open. This thread's ranges end now, those
+    /// of others when they come by, counted up to now.
+    pub(crate) fn leave(&'static self) {
+        if !self.session.is_running() || self.session.process != std::process::id() {
+            return; // finished, made to measure nothing, or in a forked child
+        }
+        self.session.leave();
+        let _caught_up = self.own_thread();
+        self.session.front_end.give_back();
+    }
+
     /// Begins a new window: what was counted so far is forgotten.
     pub(crate) fn restart(&self) {
         let _one_at_a_time = self.restarting.lock(); // all parts have the same window after it
@@ -354,10 +365,7 @@ impl Engine {
             Some(threads.orphans.swap_remove(of_this_thread).1)
         };
         let thread = held.ok().flatten().or_else(orphan)?;
-        let window = self.session.window();
-        if thread.window.load(Relaxed) != window {
-            thread.restart(window);
-        }
+        thread.catch_up();
         Some(thread)
     }
 }

@@ -276,6 +276,19 @@ impl Stack {
         places
     }
 
+    /// The open ranges, innermost first, as if all had ended then. May be called from any thread.
+    pub(crate) fn ended_at(&self, now: Ticks) -> Vec<Ended> {
+        let mut above = 0;
+        let frames = (0..self.depth.load(Acquire) as usize).rev().filter_map(|index| self.frames.get(index));
+        frames
+            .map(|frame| {
+                let ended = frame.ended(now);
+                let nested = ended.nested.wrapping_add(std::mem::replace(&mut above, ended.duration));
+                Ended { nested, ..ended }
+            })
+            .collect()
+    }
+
     /// Begins a new window: open ranges count from `start` on, and what ended above them before is forgotten.
     pub(crate) fn restart(&self, start: Ticks) {
         for frame in (0..self.depth()).filter_map(|index| self.frames.get(index)) {

@@ -72,6 +72,8 @@ pub(crate) struct ThreadState {
     pub(crate) tape: Tape,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
+    /// When the last front end was dropped that this thread knows of.
+    left: AtomicU64,
 }
 
 /// What came of an exit on the path `counting`.
@@ -111,6 +113,7 @@ impl ThreadState {
             launches: LaunchLog::new(),
             tape: Tape::new(session.tape_room.as_ref()),
             name: Mutex::default(),
+            left: AtomicU64::new(session.front_end.left()),
         }
     }
 }
@@ -405,10 +408,12 @@ impl ThreadState {
     pub(crate) fn exit_below(&self, span: u64, values: FindValues<'_>) -> bool {
         self.launches.end_left(&self.around());
         let told = std::mem::take(&mut *self.told.lock());
-        let mut shell = Shell { thread: self, values: Some(values) };
+        let open: Vec<(u64, Place)> = self.stack.open().collect();
+        let mut shell = Shell { thread: self, values: Some(values), end: None };
         match self.stack.exit_below(span, &told, &mut shell) {
             Some(left) => {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
+                self.count_misnested(open.get(left.exited..).unwrap_or_default());
                 self.launches.begin_again(&self.around(), &left);
                 if self.pairs.any() {
                     self.pairs.end_below(&left, &self.session.streams);
@@ -420,6 +425,19 @@ impl ThreadState {
                 self.told.lock().extend(told); // not for this exit
                 false
             }
+        }
+    }
+
+    /// Counts an exit for the call sites of the first of these ranges, which was exited, and of the one above it, which
+    /// is still open: the guard of either may be held too long, and the report finds out which.
+    fn count_misnested(&self, open: &[(u64, Place)]) {
+        let sites = open.iter().take(2).filter_map(|(_, place)| Some(self.identity(*place)?.metadata));
+        let mut counted = None;
+        for metadata in sites {
+            if counted != Some(site_key(metadata)) {
+                self.session.losses.misnested.count(metadata, |site| site.exits += 1);
+            }
+            counted = Some(site_key(metadata));
         }
     }
 
@@ -556,11 +574,40 @@ impl ThreadState {
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.
     pub(crate) fn unwind(&self) -> Vec<Place> {
+        self.unwind_at(None)
+    }
+
+    /// The same, where that was then.
+    fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
         self.told.lock().clear();
-        let places = self.stack.unwind(&mut Shell { thread: self, values: None });
-        self.launches.end_gone(&self.around(), self.now());
+        let places = self.stack.unwind(&mut Shell { thread: self, values: None, end });
+        self.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
         self.pairs.end_all(&self.session.streams);
         places
+    }
+
+    /// Takes part in what has happened since this thread came by: its front end was dropped, a window has begun.
+    pub(super) fn catch_up(&self) {
+        if !self.is_up_to_date() {
+            let left = self.session.front_end.left();
+            self.unwind_at(Some(left));
+            self.remembered.clear(); // a registry that stays gives the ids to other spans
+            self.left.store(left, Relaxed);
+        }
+        let window = self.session.window();
+        if self.window.load(Relaxed) != window {
+            self.restart(window);
+        }
+    }
+
+    /// Whether the ranges that are open on this thread are of a front end that is alive. Any thread.
+    pub(crate) fn is_up_to_date(&self) -> bool {
+        self.left.load(Relaxed) == self.session.front_end.left()
+    }
+
+    /// What the open ranges come to whose front end was dropped: they have ended with it. Any thread.
+    pub(crate) fn left_open(&self) -> Vec<Ended> {
+        if self.is_up_to_date() { Vec::new() } else { self.stack.ended_at(self.session.front_end.left()) }
     }
 
     /// Forgets open ranges and remembered spans, for the next thread.
@@ -579,6 +626,7 @@ impl ThreadState {
             }
         }
         self.remembered.clear();
+        self.left.store(self.session.front_end.left(), Relaxed);
         self.told.lock().clear();
         self.pairs.abandon(|_| true);
         let places = self.stack.unwind(&mut Nothing);
@@ -685,16 +733,22 @@ impl ThreadState {
 struct Shell<'a> {
     thread: &'a ThreadState,
     values: Option<FindValues<'a>>,
+    /// When ranges that are closed have ended, where that was before.
+    end: Option<Ticks>,
 }
 
 impl Ranges for Shell<'_> {
     fn close(&mut self, place: Place, _span: u64) -> Ticks {
         let range = self.thread.nvtx_range(place);
         let range = range.filter(|_| self.thread.has_tool());
-        self.thread.gate.while_closed(|| self.thread.pop_range(range))
+        let now = self.thread.gate.while_closed(|| self.thread.pop_range(range));
+        self.end.unwrap_or(now)
     }
 
     fn reopen(&mut self, place: Place, span: u64) -> Ticks {
+        if let Some(identity) = self.thread.identity(place) {
+            self.thread.session.losses.misnested.count(identity.metadata, |site| site.reopened += 1);
+        }
         let range = self.thread.nvtx_range(place);
         let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values(span));
         let range = range.filter(|_| self.thread.has_tool());

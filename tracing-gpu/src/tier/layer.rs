@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tracing_core::{Event, Interest, Metadata, Subscriber, span};
-use tracing_subscriber::layer::{Context, Layer};
+use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
+use tracing_subscriber::filter::Filtered;
+use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use super::{Found, Home, own_values};
@@ -27,13 +28,48 @@ impl GpuLayer {
     pub(crate) fn new(engine: &'static Engine) -> Self {
         Self { engine }
     }
+
+    /// The layer behind a filter of its own: [`Layer::with_filter`]. The profiler's default filter, INFO, makes room
+    /// for it; one that is set by [`ProfilerBuilder::filter`](crate::ProfilerBuilder::filter) or `TRACING_GPU_FILTER`
+    /// counts beside it.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    /// use tracing_subscriber::filter::LevelFilter;
+    /// use tracing_subscriber::prelude::*;
+    ///
+    /// let profiler = Profiler::builder().output(Output::None).build()?;
+    /// let subscriber = tracing_subscriber::registry().with(profiler.layer().with_filter(LevelFilter::DEBUG));
+    /// tracing::subscriber::with_default(subscriber, || tracing::debug_span!("detail").in_scope(|| ()));
+    /// assert_eq!(profiler.summary().ranges[0].name, "detail");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_filter<F, S>(self, filter: F) -> Filtered<Self, F, S>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+        F: Filter<S>,
+    {
+        self.engine.session.front_end.set_own_filter();
+        Layer::with_filter(self, filter)
+    }
+}
+
+impl Drop for GpuLayer {
+    fn drop(&mut self) {
+        self.engine.leave();
+    }
 }
 
 impl<S> Layer<S> for GpuLayer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+    fn on_register_dispatch(&self, _: &Dispatch) {
+        self.engine.session.front_end.install();
+    }
+
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        self.engine.session.meet(metadata);
         Interest::always()
     }
 
@@ -165,9 +201,9 @@ where
         }
     }
 
-    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool {
-        let span = self.span(&span::Id::from_u64(id));
-        span.is_some_and(|span| engine.session.is_enabled(span.metadata()))
+    fn measured_site(&self, engine: &'static Engine, id: u64) -> Option<&'static Metadata<'static>> {
+        let metadata = self.span(&span::Id::from_u64(id))?.metadata();
+        engine.session.is_enabled(metadata).then_some(metadata)
     }
 }
 
@@ -211,4 +247,97 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
         }
     }
     node
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use tracing::{info_span, subscriber};
+    use tracing_subscriber::{prelude::*, reload};
+
+    use range_report::summary::RangeStats;
+
+    use crate::{Output, Profiler};
+
+    fn row(profiler: &Profiler, name: &str) -> Option<RangeStats> {
+        profiler.summary().ranges.into_iter().find(|row| row.name == name)
+    }
+
+    #[test]
+    fn a_layer_that_is_dropped_ends_its_ranges_and_the_next_one_takes_over() {
+        let profiler = Profiler::builder().output(Output::None).build().expect("a profiler");
+        let (layer, handle) = reload::Layer::new(Some(profiler.layer()));
+        let dispatch = tracing::Dispatch::new(tracing_subscriber::registry().with(layer));
+        let (tell, told) = mpsc::channel();
+        let (release, held) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let there = dispatch.clone();
+            let worker = scope.spawn(move || {
+                let _dispatch = tracing::dispatcher::set_default(&there);
+                let open = info_span!("there").entered();
+                tell.send(()).unwrap();
+                held.recv().unwrap(); // its layer is dropped
+                drop(open);
+                tell.send(()).unwrap();
+                held.recv().unwrap(); // there is another one
+                info_span!("again").in_scope(|| ());
+            });
+            let _dispatch = tracing::dispatcher::set_default(&dispatch);
+            told.recv().unwrap();
+            let here = info_span!("here").entered();
+            let inner = info_span!("inner").entered();
+            handle.reload(None).unwrap();
+            let at = profiler.summary();
+            let count = |name: &str| row(&profiler, name).map(|row| row.times.instances);
+            assert_eq!(["here", "inner", "there"].map(count), [Some(1); 3]);
+            assert_eq!(at.losses.open, []);
+            std::thread::sleep(Duration::from_millis(20));
+            drop((inner, here));
+            release.send(()).unwrap();
+            told.recv().unwrap();
+            handle.reload(Some(profiler.layer())).unwrap();
+            // The registry gives the ids of closed spans anew: this one is no `here`.
+            info_span!("after").in_scope(|| ());
+            release.send(()).unwrap();
+            worker.join().unwrap();
+            let summary = profiler.summary();
+            assert_eq!(["after", "again", "here", "inner", "there"].map(count), [Some(1); 5]);
+            for row in &summary.ranges {
+                assert!(row.times.total_ns < 20_000_000, "{row:?}");
+            }
+            let here = summary.tree.iter().find(|node| node.name == "here").expect("a root");
+            let inner = row(&profiler, "inner").expect("a row").times.total_ns;
+            assert!(here.total_ns.abs_diff(here.self_ns + inner) <= 1, "{here:?} {inner}");
+            assert!(summary.notes.iter().all(|note| !note.contains("further layer")), "{:?}", summary.notes);
+        });
+    }
+
+    #[test]
+    fn a_scoped_default_that_ends_makes_room_for_the_next() {
+        let profiler = Profiler::builder().output(Output::None).build().expect("a profiler");
+        for name in ["first", "second"] {
+            let subscriber = tracing_subscriber::registry().with(profiler.layer());
+            subscriber::with_default(subscriber, || info_span!("scoped", nvtx.name = name).in_scope(|| ()));
+        }
+        subscriber::with_default(profiler.subscriber(), || info_span!("third").in_scope(|| ()));
+        assert!(["first", "second", "third"].iter().all(|name| row(&profiler, name).is_some()));
+    }
+
+    /// `with_filter` stands in for the default; what was asked for counts on.
+    #[test]
+    fn a_filter_of_the_layer_replaces_the_default() {
+        use tracing_subscriber::filter::{LevelFilter, Targets};
+        let asked = Targets::new().with_default(LevelFilter::INFO);
+        for (builder, there) in [(Profiler::builder(), true), (Profiler::builder().filter(asked), false)] {
+            let profiler = builder.output(Output::None).build().expect("a profiler");
+            let layer = profiler.layer().with_filter(LevelFilter::DEBUG);
+            subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+                tracing::debug_span!("debug").in_scope(|| ());
+                tracing::trace_span!("trace").in_scope(|| ());
+            });
+            assert_eq!((row(&profiler, "debug").is_some(), row(&profiler, "trace").is_some()), (there, false));
+        }
+    }
 }

@@ -10,7 +10,7 @@ pub(crate) mod subscriber;
 
 use std::sync::Arc;
 
-use tracing_core::{Event, span};
+use tracing_core::{Event, Metadata, span};
 
 use crate::record::{Place, StreamId};
 use crate::session::catalog::ROOT;
@@ -55,8 +55,8 @@ trait Home {
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
     /// The node under which the children of any span are.
     fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32;
-    /// Whether this is a live span that the filter lets through.
-    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool;
+    /// The call site of a live span that the filter lets through.
+    fn measured_site(&self, engine: &'static Engine, id: u64) -> Option<&'static Metadata<'static>>;
 }
 
 /// A span that is about to be entered.
@@ -263,7 +263,8 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
         return;
     }
-    if home.is_measured(engine, id) {
+    if let Some(metadata) = home.measured_site(engine, id) {
+        engine.session.losses.misnested.count(metadata, |site| site.elsewhere += 1);
         engine.stray_exit(id, thread);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber, span};
+use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
 use super::{Found, Home, own_values};
 use crate::record::{Place, StreamId};
@@ -54,8 +54,15 @@ impl GpuSubscriber {
     }
 }
 
+impl Drop for GpuSubscriber {
+    fn drop(&mut self) {
+        self.engine.leave();
+    }
+}
+
 impl Subscriber for GpuSubscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        self.engine.session.meet(metadata);
         if self.enabled(metadata) { Interest::always() } else { Interest::never() }
     }
 
@@ -63,10 +70,11 @@ impl Subscriber for GpuSubscriber {
         self.engine.session.is_running() && self.engine.session.is_enabled(metadata)
     }
 
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        let filter = self.engine.session.filter();
-        let levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
-        Some(levels.max().unwrap_or(LevelFilter::OFF))
+    // There is no hint of the most verbose level: call sites beyond it would not be met, and the report could not name
+    // what the filter has rejected.
+
+    fn on_register_dispatch(&self, _: &Dispatch) {
+        self.engine.session.front_end.install();
     }
 
     #[inline]
@@ -115,10 +123,8 @@ impl Subscriber for GpuSubscriber {
             let top = thread.stack.top()?;
             // Its last handle may be gone while it is still entered.
             let (home, span, place) = locate(self.engine, top.span())?;
-            // Call sites of one name share a row. A `record` goes by the fields of the span's own.
-            let values = if place.has_own_values() { home.slab.values(span) } else { None };
-            let metadata = match values {
-                Some(values) => values.metadata,
+            let metadata = match metadata_of(home, span, place).filter(|_| place.has_own_values()) {
+                Some(metadata) => metadata,
                 None => thread.identity(top.place())?.metadata,
             };
             Some(span::Current::new(span::Id::from_u64(top.span()), metadata))
@@ -200,8 +206,18 @@ impl Home for Slabs {
         locate(engine, id).filter(|(_, _, place)| !place.is_none()).map_or(ROOT, |(_, _, place)| place.node())
     }
 
-    fn is_measured(&self, engine: &'static Engine, id: u64) -> bool {
-        locate(engine, id).is_some_and(|(_, _, place)| !place.is_none())
+    fn measured_site(&self, engine: &'static Engine, id: u64) -> Option<&'static Metadata<'static>> {
+        let (home, span, place) = locate(engine, id).filter(|(_, _, place)| !place.is_none())?;
+        metadata_of(home, span, place)
+    }
+}
+
+/// The call site of a span. Call sites of one name share a row; a span with values of its own knows its own, and a
+/// `record` goes by its fields.
+fn metadata_of(home: &ThreadState, span: SpanRef, place: Place) -> Option<&'static Metadata<'static>> {
+    match place.has_own_values() {
+        true => Some(home.slab.values(span)?.metadata),
+        false => Some(home.identity(place)?.metadata),
     }
 }
 

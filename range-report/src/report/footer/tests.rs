@@ -69,11 +69,16 @@ fn the_footer_names_every_loss() {
  - 10 stream times were dropped, because too many waited on their stream to be
    read.
  - 11 stream times could not be read, because their context failed or is gone.
- - 5 rows have no median (-): the memory for durations was spent.
  - A note\\nthat tries to break out.
+ - 5 rows have no median (-): the memory for durations was spent.
 
 ";
-    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), expected);
+    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80).notes(usize::MAX)), expected);
+    // Of many the first five.
+    let (first, _) = expected.split_once(" - 3 values").unwrap();
+    let more = format!("{first} - 12 more notes: `notes=all` prints all.\n\n");
+    assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), more);
+    assert!(text(&summary, &[], &RenderOptions::default().notes(16)).contains("\n - 1 more note: `notes=all`"));
 }
 
 #[test]
@@ -122,7 +127,7 @@ fn the_footer_names_every_loss_of_gpu_records() {
  - 9 GPU operations are missing in projections of ranges, for want of memory; each counts once a range.
  - 4 GPU operations (12.00 us busy) could not be matched with their launches; they are in no span.
 ";
-    let options = RenderOptions::default().width(200);
+    let options = RenderOptions::default().width(200).notes(usize::MAX);
     assert_eq!(text(&summary, &[], &options), format!("{expected}\n"));
     let outside = " - 8 GPU operations were launched outside of any span.\n\n";
     assert!(text(&summary, &[Report::Torch], &options).ends_with(outside));

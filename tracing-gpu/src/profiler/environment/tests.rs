@@ -55,9 +55,12 @@ fn what_a_feature_has_is_read_where_it_is_there() {
     }
     let (config, complaints) = applied("signals=on");
     let there = cfg!(feature = "signals");
-    assert_eq!((config.on_signal, complaints), (there, if there { vec![] } else { needs("signals", "signals") }));
-    let mut config = Config { on_signal: true, ..Config::default() };
-    assert_eq!((apply(&mut config, "signals=off"), config.on_signal), (Vec::new(), false), "off needs nothing");
+    assert_eq!(
+        (config.on_signal, complaints),
+        (there.then_some(true), if there { vec![] } else { needs("signals", "signals") })
+    );
+    let mut config = Config { on_signal: Some(true), ..Config::default() };
+    assert_eq!((apply(&mut config, "signals=off"), config.on_signal), (Vec::new(), Some(false)), "off needs nothing");
 }
 
 #[test]
@@ -95,10 +98,10 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
     assert_eq!(
         complaints,
         [
-            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels or hot, joined by +",
+            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels or hot, joined by +",
             "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
             "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
-            "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, percentiles, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
+            "TRACING_GPU: `wat` is not known: allowed are off, report, style, nvtx, gpu, hot, percentiles, notes, domain, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
             "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
             "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
             "TRACING_GPU: `out` needs a value: write out=...",
@@ -110,7 +113,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
 #[test]
 fn a_report_after_a_comma_is_told_how_it_is_joined() {
     let (_, complaints) = applied("report=tree,ranges");
-    assert_eq!(complaints, ["TRACING_GPU: `ranges` is a report: reports are joined by +, as in report=tree+ranges"]);
+    assert_eq!(complaints, ["TRACING_GPU: `ranges` is a report: write report=ranges, or report=tree+ranges for both"]);
 }
 
 #[test]
@@ -144,10 +147,13 @@ fn files_are_named_where_the_feature_is_there() {
 fn the_filter_has_the_grammar_of_targets() {
     let mut config = Config::default();
     assert!(apply_filter(&mut config, "warn,app=trace").is_empty());
-    assert!(config.filter.would_enable("app::x", &Level::TRACE) && !config.filter.would_enable("other", &Level::INFO));
+    let enables = |config: &Config, target: &str, level: Level| {
+        config.filter.as_ref().is_some_and(|filter| filter.would_enable(target, &level))
+    };
+    assert!(enables(&config, "app::x", Level::TRACE) && !enables(&config, "other", Level::INFO));
     assert_eq!(apply_filter(&mut config, " "), Vec::<String>::new());
     assert_eq!(apply_filter(&mut config, "app=loud").len(), 1);
-    assert!(config.filter.would_enable("app", &Level::TRACE), "a bad filter changes nothing");
+    assert!(enables(&config, "app", Level::TRACE), "a bad filter changes nothing");
 }
 
 #[test]
@@ -179,4 +185,29 @@ fn the_key_of_every_output_is_read() {
         assert_eq!(row.path(&config).is_some(), row.how.is_some(), "{}", row.key);
         assert_eq!(applied(row.key).1, [format!("TRACING_GPU: `{0}` needs a value: write {0}=...", row.key)]);
     }
+}
+
+#[test]
+fn what_belongs_to_the_filter_is_told_so() {
+    let own = |filter: &str| {
+        vec![format!("TRACING_GPU: the filter has a variable of its own: set TRACING_GPU_FILTER={filter}")]
+    };
+    assert_eq!(applied("filter=app=debug").1, own("app=debug"));
+    assert_eq!(applied("Debug").1, own("Debug"));
+
+    let mut config = Config::default();
+    let complaints = apply_filter(&mut config, "info, debgu,app=trace,warn");
+    let said = "TRACING_GPU_FILTER: `debgu` is no level, so it is taken for the target debgu=trace: levels are off, \
+                error, warn, info, debug or trace";
+    assert_eq!(complaints, [said]);
+    assert!(config.filter.is_some(), "the rest counts");
+}
+
+#[test]
+fn a_report_that_stands_alone_is_told_where_it_goes() {
+    let said = |name: &str, both: &str| {
+        vec![format!("TRACING_GPU: `{name}` is a report: write report={name}, or report={both} for both")]
+    };
+    assert_eq!(applied("tree").1, said("tree", "ranges+tree"));
+    assert_eq!(applied("kernels").1, said("kernels", "tree+kernels"));
 }

@@ -117,7 +117,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         statistics: true,
         gpu: false,
         domain,
-        filter: Targets::new().with_default(Level::TRACE),
+        filter: Some(Targets::new().with_default(Level::TRACE)),
         sample_budget: 1 << 16,
         tape_bytes: None,
         limits: Limits { nodes: 100, run_time_names: 100 },

@@ -1,0 +1,134 @@
+//! Reports without a range, each for one cause.
+
+use crate::stage::Tier;
+use crate::{Outcome, Scenario};
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::set_global_default;
+use tracing::{debug_span, info_span, trace_span};
+use tracing_gpu::{Profiler, Report};
+use tracing_subscriber::prelude::*;
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("empty-never-attached", never_attached),
+    ("empty-not-installed", not_installed),
+    ("empty-other-subscriber", other_subscriber),
+    ("empty-all-filtered", all_filtered),
+    ("empty-other-filter", other_filter),
+    ("empty-hidden", hidden),
+    ("empty-reset", reset),
+    ("empty-not-entered", not_entered),
+    ("empty-dropped-at-once", dropped_at_once),
+    ("empty-idle", idle),
+    ("some-filtered", some_filtered),
+];
+
+fn start() -> Result<Profiler, Box<dyn std::error::Error>> {
+    Ok(Profiler::builder().report([Report::Ranges]).build()?)
+}
+
+fn work() {
+    info_span!("work").in_scope(|| ());
+}
+
+fn never_attached(_: Tier) -> Outcome {
+    let _profiler = start()?;
+    work();
+    Ok(())
+}
+
+fn not_installed(tier: Tier) -> Outcome {
+    let profiler = start()?;
+    match tier {
+        Tier::Layer => drop(tracing_subscriber::registry().with(profiler.layer())),
+        _ => drop(profiler.subscriber()),
+    }
+    work();
+    Ok(())
+}
+
+fn other_subscriber(tier: Tier) -> Outcome {
+    set_global_default(tracing_subscriber::registry())?;
+    let profiler = start()?;
+    assert!(tier.install(&profiler).is_err());
+    work();
+    Ok(())
+}
+
+fn all_filtered(tier: Tier) -> Outcome {
+    let profiler = start()?;
+    tier.install(&profiler)?;
+    filtered();
+    Ok(())
+}
+
+fn filtered() {
+    for _ in 0..2 {
+        debug_span!("one").in_scope(|| ());
+        trace_span!("two").in_scope(|| ());
+        debug_span!(target: "tower_http::trace", "request").in_scope(|| ());
+        for target in 0..2 {
+            match target {
+                0 => trace_span!(target: "h2", "poll").in_scope(|| ()),
+                _ => trace_span!(target: "h2::codec", "parse").in_scope(|| ()),
+            }
+        }
+    }
+}
+
+/// One that the whole subscriber has.
+fn other_filter(_: Tier) -> Outcome {
+    let profiler = start()?;
+    set_global_default(tracing_subscriber::registry().with(LevelFilter::ERROR).with(profiler.layer()))?;
+    work();
+    Ok(())
+}
+
+/// By a filter that says nothing of levels.
+fn hidden(_: Tier) -> Outcome {
+    let profiler = start()?;
+    let none = tracing_subscriber::filter::FilterFn::new(|metadata| !metadata.is_span());
+    set_global_default(tracing_subscriber::registry().with(none).with(profiler.layer()))?;
+    work();
+    Ok(())
+}
+
+fn reset(tier: Tier) -> Outcome {
+    let profiler = start()?;
+    tier.install(&profiler)?;
+    work();
+    profiler.reset();
+    Ok(())
+}
+
+fn not_entered(tier: Tier) -> Outcome {
+    let profiler = start()?;
+    tier.install(&profiler)?;
+    drop(info_span!("work"));
+    Ok(())
+}
+
+fn dropped_at_once(tier: Tier) -> Outcome {
+    let profiler = start()?;
+    tier.install(&profiler)?;
+    drop(profiler);
+    work();
+    Ok(())
+}
+
+fn idle(tier: Tier) -> Outcome {
+    let _profiler = {
+        let profiler = start()?;
+        tier.install(&profiler)?;
+        profiler
+    };
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    Ok(())
+}
+
+fn some_filtered(tier: Tier) -> Outcome {
+    let profiler = start()?;
+    tier.install(&profiler)?;
+    work();
+    filtered();
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! Spans whose exits did not nest, as those of guards that are held across `.await`: the call sites to blame, and the
+//! chains of one name that they leave in the tree, each of which becomes one node.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use range_report::RangeStyle;
+
+use crate::record::RangeKey;
+use crate::session::Session;
+use crate::session::catalog::{Catalog, ROOT};
+use crate::session::misnested::Misnested;
+use crate::thread::state::ThreadState;
+
+/// Call sites that have a note.
+const MAX_SITES: usize = 3;
+
+/// The call sites to blame.
+#[derive(Default)]
+pub(super) struct Held {
+    /// The names of their rows.
+    labels: BTreeSet<u32>,
+    /// A sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+impl Held {
+    pub(super) fn find(session: &Session, threads: &[&'static ThreadState]) -> Self {
+        let mut sites: Vec<Seen> =
+            session.losses.misnested.all().into_iter().map(|site| Seen::of(site, threads)).collect();
+        // Of two ranges that do not nest, one is a future that is entered once a poll, and the other a guard.
+        if sites.iter().any(|seen| !seen.is_polled) {
+            sites.retain(|seen| !seen.is_polled);
+        }
+        sites.sort_by_key(|Seen { site, .. }| {
+            (Reverse(site.exits + site.elsewhere), site.metadata.name(), site.metadata.line())
+        });
+        let notes = sites.iter().take(MAX_SITES).map(|seen| sentence(&seen.site)).collect();
+        Self { labels: sites.into_iter().flat_map(|seen| seen.labels).collect(), notes }
+    }
+
+    /// By node, the one that it is counted as: a chain of such a name is its uppermost node. Beside it, those nodes.
+    pub(super) fn fold(&self, catalog: &mut Catalog) -> (Vec<u32>, BTreeSet<u32>) {
+        let (mut to, mut folded) = (vec![ROOT], BTreeSet::new());
+        if self.labels.is_empty() {
+            return ((0..catalog.nodes().len() as u32).collect(), folded);
+        }
+        for id in 1..catalog.nodes().len() {
+            let Some(node) = catalog.nodes().get(id).cloned() else { break };
+            let parent = to.get(node.parent as usize).copied().unwrap_or(ROOT);
+            let is_chain = self.labels.contains(&node.label)
+                && catalog
+                    .nodes()
+                    .get(parent as usize)
+                    .is_some_and(|above| above.label == node.label && parent != ROOT);
+            to.push(if is_chain {
+                folded.insert(parent);
+                parent
+            } else if parent == node.parent {
+                id as u32
+            } else {
+                catalog.child(parent, RangeKey { label: node.label, category: 0, style: node.style })
+            });
+        }
+        (to, folded)
+    }
+}
+
+/// A call site, and what its rows say.
+struct Seen {
+    site: Misnested,
+    labels: BTreeSet<u32>,
+    is_polled: bool,
+}
+
+impl Seen {
+    fn of(site: Misnested, threads: &[&'static ThreadState]) -> Self {
+        let (mut entries, mut calls, mut labels) = (0, 0, BTreeSet::new());
+        for row in threads.iter().flat_map(|thread| thread.rows()) {
+            let identity = row.identity().filter(|identity| std::ptr::eq(identity.metadata, site.metadata));
+            if let Some(identity) = identity.filter(|identity| identity.key.style == RangeStyle::PushPop) {
+                let row = row.copy();
+                entries += row.times.count;
+                calls += row.calls;
+                labels.insert(identity.key.label);
+            }
+        }
+        Self { site, labels, is_polled: entries.saturating_sub(site.reopened) > calls }
+    }
+}
+
+fn sentence(site: &Misnested) -> String {
+    let Misnested { metadata, exits, elsewhere, .. } = *site;
+    let place = match (metadata.file(), metadata.line()) {
+        (Some(file), Some(line)) => format!(" ({file}:{line})"),
+        _ => String::new(),
+    };
+    let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let what: Vec<String> = [(exits, "out of order"), (elsewhere, "on another thread")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, how)| format!("{how} {}", times(count)))
+        .collect();
+    format!(
+        "`{}`{place}: its guard was dropped {}. Is it held across `.await`? Use `.instrument(span)` there.",
+        metadata.name(),
+        what.join(" and ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use tracing::{Instrument as _, info_span};
+    use tracing_subscriber::prelude::*;
+
+    use crate::{Output, Profiler, Summary};
+
+    /// Pending once.
+    async fn give_way() {
+        let mut given = false;
+        std::future::poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending })
+            .await;
+    }
+
+    /// Holds the guard of a span across an `.await`.
+    async fn job() {
+        let _held = info_span!("job").entered();
+        info_span!("before").in_scope(|| sleep(Duration::from_millis(1)));
+        give_way().await;
+        info_span!("after").in_scope(|| sleep(Duration::from_millis(1)));
+    }
+
+    /// Polls all in turn, until each is ready.
+    fn run(mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>) {
+        while !tasks.is_empty() {
+            tasks.retain_mut(|task| task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+    }
+
+    fn measured(work: impl Fn()) -> [Summary; 2] {
+        [false, true].map(|with_layer| {
+            let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+            if with_layer {
+                tracing::subscriber::with_default(tracing_subscriber::registry().with(profiler.layer()), &work);
+            } else {
+                tracing::subscriber::with_default(profiler.subscriber(), &work);
+            }
+            profiler.summary()
+        })
+    }
+
+    #[test]
+    fn tasks_that_hold_a_guard_are_one_row_and_named() {
+        for summary in measured(|| run((0..32).map(|_| Box::pin(job()) as _).collect())) {
+            let [tree] = &summary.tree[..] else { panic!("{:#?}", summary.tree) };
+            let children: Vec<(&str, u64, usize)> =
+                tree.children.iter().map(|node| (node.name.as_str(), node.calls, node.children.len())).collect();
+            assert_eq!((tree.name.as_str(), tree.calls), ("job", 32));
+            assert_eq!(children, [("before", 32, 0), ("after", 32, 0)]);
+            assert!(tree.total_ns <= summary.elapsed_ns, "counted once: {tree:?}");
+            assert!(tree.total_ns >= 64_000_000, "{tree:?}");
+            let [note] = &summary.notes[..] else { panic!("{:#?}", summary.notes) };
+            let place = note.split_once(':').map(|(place, _)| place);
+            assert!(place.is_some_and(|place| place.starts_with("`job` (") && place.ends_with("guards.rs")), "{note}");
+            assert!(
+                note.contains("its guard was dropped out of order 31 times. Is it held across `.await`?"),
+                "{note}"
+            );
+            assert_eq!(summary.losses.recursive_rows, 0);
+        }
+    }
+
+    /// The task is entered and left at each poll, as it must be; it is not to blame.
+    #[test]
+    fn a_future_around_a_held_guard_is_not_named() {
+        for summary in measured(|| {
+            run((0..8).map(|_| Box::pin(job().instrument(info_span!("task"))) as _).collect());
+        }) {
+            let [note] = &summary.notes[..] else { panic!("{:#?}", summary.notes) };
+            assert!(note.starts_with("`job` ("), "{note}");
+        }
+    }
+
+    #[test]
+    fn recursion_is_not_folded() {
+        fn down(levels: u32) {
+            let _level = info_span!("level").entered();
+            if levels > 1 {
+                down(levels - 1);
+            }
+        }
+        for summary in measured(|| {
+            down(4);
+            run((0..4).map(|_| Box::pin(job()) as _).collect());
+        }) {
+            let depth = |mut node: &range_report::summary::TreeNode| {
+                let mut depth = 1;
+                while let Some(child) = node.children.iter().find(|child| child.name == node.name) {
+                    (node, depth) = (child, depth + 1);
+                }
+                depth
+            };
+            let depths: Vec<(&str, i32)> = summary.tree.iter().map(|node| (node.name.as_str(), depth(node))).collect();
+            assert_eq!(depths, [("level", 4), ("job", 1)]);
+        }
+    }
+}

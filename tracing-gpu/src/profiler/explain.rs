@@ -1,0 +1,109 @@
+//! Why something is not in the report: what the filter has rejected, and why there is no range at all.
+
+use std::cmp::Reverse;
+
+use range_report::Summary;
+use tracing::dispatcher;
+use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
+use tracing::subscriber::NoSubscriber;
+
+use crate::session::front_end::{Rejected, Stage};
+use crate::session::{DEFAULT_LEVEL, Session};
+
+/// Crates that are named; of more there is the number.
+const MAX_CRATES: usize = 4;
+
+/// A guard that is dropped so soon is not bound to a name.
+const AT_ONCE_NS: u64 = 5_000_000;
+
+/// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
+pub(super) fn not_measured(session: &Session) -> Option<String> {
+    let met = session.front_end.met();
+    let mut crates: Vec<(&String, &Rejected)> = met.rejected.iter().collect();
+    crates.sort_by_key(|(_, rejected)| Reverse(rejected.call_sites)); // stable: else by name
+    let more = crates.len().saturating_sub(MAX_CRATES);
+    crates.truncate(MAX_CRATES);
+    let filter = session.filter().map_or_else(|| DEFAULT_LEVEL.as_str().to_ascii_lowercase(), ToString::to_string);
+    let mut named: Vec<String> = crates
+        .iter()
+        .map(|(name, rejected)| match rejected.call_sites {
+            1 => format!("`{}` of {name}", rejected.name),
+            count => format!("{count} spans of {name}"),
+        })
+        .collect();
+    match more {
+        0 => {}
+        1 => named.push("those of 1 more crate".to_owned()),
+        more => named.push(format!("those of {more} more crates")),
+    }
+    let levels =
+        crates.iter().map(|(name, rejected)| format!(",{name}={}", rejected.level.as_str().to_ascii_lowercase()));
+    let levels: String = levels.collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "Not measured, by the filter {filter}: {}. TRACING_GPU_FILTER={filter}{levels} measures them.",
+            named.join(", ")
+        )
+    })
+}
+
+/// The one cause why no range was recorded.
+pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
+    let met = session.front_end.met();
+    let most = session.filter().map_or(LevelFilter::from_level(DEFAULT_LEVEL), |filter| {
+        let levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
+        levels.max().unwrap_or(LevelFilter::OFF)
+    });
+    let created: u64 = summary.tree.iter().map(|node| node.calls).sum();
+    if !summary.losses.open.is_empty() {
+        return "none has ended, and the notes name those that are open.".to_owned();
+    }
+    if session.was_reset() {
+        return "the profiler was reset, and no span was entered and left since.".to_owned();
+    }
+    match session.front_end.stage() {
+        Stage::NotMade => {
+            "the profiler was never attached. Add `profiler.layer()` to the program's subscriber, or start with \
+             `tracing_gpu::init()`."
+        }
+        Stage::NotInstalled => {
+            "the profiler's layer or subscriber was never installed. Call `.init()` on the subscriber that it is part \
+             of, or pass it to `set_global_default`."
+        }
+        _ if created > 0 => "spans were created, and none was entered.",
+        Stage::Dropped if met.measured == 0 && is_other_installed() => {
+            "the program's global subscriber is another one, which was installed first. Add `profiler.layer()` to that \
+             one."
+        }
+        _ if met.measured == 0 && !met.rejected.is_empty() => {
+            return not_measured(session).unwrap_or_default();
+        }
+        _ if met.measured > 0 => {
+            "the subscriber hides all spans from the profiler, by a filter of its own (`EnvFilter` and RUST_LOG). Put \
+             that filter on the layer that it is for, with `with_filter`."
+        }
+        Stage::Installed | Stage::Dropped if STATIC_MAX_LEVEL < most => {
+            "the crate `tracing` is built without spans of the levels that are measured, by one of its features \
+             `max_level_..` or `release_max_level_..`."
+        }
+        Stage::Installed if LevelFilter::current() < most => {
+            return format!(
+                "the subscriber lets only {} through, by a filter of its own (`EnvFilter` and RUST_LOG). Put that \
+                 filter on the layer that it is for, with `with_filter`.",
+                LevelFilter::current().to_string().to_ascii_uppercase()
+            );
+        }
+        _ if summary.elapsed_ns < AT_ONCE_NS => {
+            "the profiler was dropped right after its start. Bind the guard to a name: `let _profile = ...`, not \
+             `let _ = ...`."
+        }
+        Stage::Dropped => "the subscriber was dropped before a span was entered.",
+        Stage::Installed => "no span was entered. Functions have one with `#[tracing::instrument]`.",
+    }
+    .to_owned()
+}
+
+/// Whether a subscriber is installed here, of whatever kind.
+fn is_other_installed() -> bool {
+    dispatcher::get_default(|installed| !installed.is::<NoSubscriber>())
+}

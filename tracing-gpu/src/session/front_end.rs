@@ -1,0 +1,124 @@
+//! What is known of the front end, a layer or a subscriber: whether there is one, and which spans it has met and the
+//! filter has rejected. Written where a front end is made, installed or dropped, and once a call site.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
+
+use parking_lot::Mutex;
+use tracing_core::{Level, Metadata};
+
+use crate::clock::Ticks;
+use crate::span::site::site_key;
+
+/// The front end of one profiler. One at a time measures; when it is dropped, the next one may.
+#[derive(Debug, Default)]
+pub(crate) struct FrontEnd {
+    is_taken: AtomicBool,
+    was_made: AtomicBool,
+    was_installed: AtomicBool,
+    has_own_filter: AtomicBool,
+    /// When the last one was dropped; 0 before.
+    left: AtomicU64,
+    met: Mutex<Met>,
+}
+
+/// How far a front end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    NotMade,
+    NotInstalled,
+    Installed,
+    Dropped,
+}
+
+/// Call sites of spans that have been met.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Met {
+    known: HashSet<u64>,
+    /// Those that the filter lets through.
+    pub(crate) measured: usize,
+    /// Those that it does not, by crate.
+    pub(crate) rejected: BTreeMap<String, Rejected>,
+}
+
+/// Call sites of one crate that the filter rejects.
+#[derive(Clone, Debug)]
+pub(crate) struct Rejected {
+    pub(crate) call_sites: usize,
+    /// The name of the first one.
+    pub(crate) name: &'static str,
+    /// The level that lets all of them through.
+    pub(crate) level: Level,
+}
+
+impl FrontEnd {
+    /// Whether the caller has made the front end that measures: false where there is one.
+    pub(crate) fn take(&self) -> bool {
+        let is_free = !self.is_taken.swap(true, AcqRel);
+        self.was_made.store(true, Relaxed);
+        if is_free {
+            self.was_installed.store(false, Relaxed);
+        }
+        is_free
+    }
+
+    /// It is part of a dispatcher.
+    pub(crate) fn install(&self) {
+        self.was_installed.store(true, Relaxed);
+    }
+
+    /// It was dropped: the next one may measure.
+    pub(crate) fn leave(&self, now: Ticks) {
+        self.left.store(now, Relaxed);
+    }
+
+    pub(crate) fn give_back(&self) {
+        self.is_taken.store(false, Release);
+    }
+
+    /// When the last one was dropped; 0 where none was.
+    pub(crate) fn left(&self) -> Ticks {
+        self.left.load(Relaxed)
+    }
+
+    /// It has a filter of its own, for which the profiler's default makes room.
+    pub(crate) fn set_own_filter(&self) {
+        self.has_own_filter.store(true, Relaxed);
+    }
+
+    pub(crate) fn has_own_filter(&self) -> bool {
+        self.has_own_filter.load(Relaxed)
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match (self.was_made.load(Relaxed), self.is_taken.load(Relaxed), self.was_installed.load(Relaxed)) {
+            (false, ..) => Stage::NotMade,
+            (true, _, false) => Stage::NotInstalled,
+            (true, true, true) => Stage::Installed,
+            (true, false, true) => Stage::Dropped,
+        }
+    }
+
+    /// Remembers the call site of a span. `tracing` tells of each more than once.
+    pub(crate) fn meet(&self, metadata: &'static Metadata<'static>, is_enabled: bool) {
+        let mut met = self.met.lock();
+        if !met.known.insert(site_key(metadata)) {
+            return;
+        }
+        if is_enabled {
+            met.measured += 1;
+            return;
+        }
+        let target = metadata.target();
+        let name = target.split_once("::").map_or(target, |(name, _)| name);
+        let level = *metadata.level();
+        let rejected = met.rejected.entry(name.to_owned());
+        let rejected = rejected.or_insert(Rejected { call_sites: 0, name: metadata.name(), level });
+        rejected.call_sites += 1;
+        rejected.level = rejected.level.max(level); // the more verbose one
+    }
+
+    pub(crate) fn met(&self) -> Met {
+        self.met.lock().clone()
+    }
+}
