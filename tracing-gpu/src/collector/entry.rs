@@ -115,6 +115,7 @@ mod tests {
             statistics: true,
             gpu: false,
             domain: crate::Domain::Default,
+            parents: crate::Parents::Entered,
             filter: None,
             sample_budget: 0,
             tape_bytes: None,

@@ -25,7 +25,7 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 9] = [
+const SETTINGS: [(&str, Set); 10] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
@@ -34,6 +34,7 @@ const SETTINGS: [(&str, Set); 9] = [
     ("percentiles", |config, key, value| percentiles(key, value).map(|all| config.ask_for(&all))),
     ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
+    ("parents", |config, key, value| parsed(key, value).map(|parents| config.parents = parents)),
     ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = Some(on))),
 ];
 

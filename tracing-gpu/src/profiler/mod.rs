@@ -157,6 +157,7 @@ impl Inner {
             statistics: config.statistics,
             gpu: config.gpu != Gpu::Off,
             domain: config.domain.clone(),
+            parents: config.parents,
             filter: config.filter.clone(),
             sample_budget: config.sample_budget,
             tape_bytes: (config.enabled && outputs::has_timeline(&config)).then_some(config.timeline_memory),

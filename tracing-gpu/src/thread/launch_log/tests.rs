@@ -117,6 +117,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         statistics: true,
         gpu: false,
         domain,
+        parents: crate::Parents::Entered,
         filter: Some(Targets::new().with_default(Level::TRACE)),
         sample_budget: 1 << 16,
         tape_bytes: None,

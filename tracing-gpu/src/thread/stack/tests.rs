@@ -14,11 +14,11 @@ impl Ranges for Recorder {
         self.log.push(format!("pop {}", place.row()));
         self.now
     }
-    fn reopen(&mut self, place: Place, _span: u64) -> Ticks {
+    fn reopen(&mut self, place: Place, _span: u64, _: CallId) -> Ticks {
         self.log.push(format!("push {}", place.row()));
         self.now
     }
-    fn ended(&mut self, ended: Ended, _: Ticks, _: usize) {
+    fn ended(&mut self, ended: Ended, _: CallId, _: Ticks, _: usize) {
         self.ended.push(ended);
     }
     fn domain(&self, place: Place) -> u32 {
