@@ -112,6 +112,7 @@ impl Distribution {
     }
 
     /// The middle duration, or the mean of the two middle ones. `None` without durations, or when some were not kept.
+    #[must_use]
     pub fn median(&self) -> Option<Median> {
         let middle = *self.quantiles(&[0.5])?.first()?;
         Some(Median { lower: middle.lower, upper: middle.upper, exact: middle.exact })
@@ -145,6 +146,7 @@ impl Distribution {
     }
 
     /// Sample standard deviation (divisor n - 1); 0 for fewer than two durations.
+    #[must_use]
     pub fn stddev(&self) -> f64 {
         if self.count < 2 {
             return 0.0;

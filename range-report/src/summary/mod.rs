@@ -2,6 +2,17 @@
 //!
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
 //! nanoseconds. With the feature `serde` every type here can be serialised and read back.
+//!
+//! Every type may get more fields. To make one, call `new` or `default`, and set the other fields:
+//!
+//! ```
+//! use range_report::Summary;
+//! use range_report::summary::{RangeStats, Times};
+//!
+//! let mut summary = Summary::default();
+//! summary.elapsed_ns = 5_000;
+//! summary.ranges.push(RangeStats::new("Load Module", Times::new(2, 3_000)));
+//! ```
 
 #[cfg(feature = "serde")]
 mod finite;
