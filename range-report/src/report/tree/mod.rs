@@ -78,6 +78,8 @@ pub(crate) struct Explained {
 pub(crate) struct Marked {
     pub(crate) polled: bool,
     pub(crate) beside: bool,
+    /// Whether one call took more than half of the node.
+    pub(crate) one_call: bool,
 }
 
 #[cfg(feature = "html")]

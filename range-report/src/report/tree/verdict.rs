@@ -149,7 +149,10 @@ fn beside(summary: &Summary) -> String {
 /// itself what is slowest.
 #[cfg(feature = "html")]
 pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
-    let marked: Vec<Marked> = shape.nodes().map(|(node, beside)| Marked { polled: is_polled(node), beside }).collect();
+    let marked: Vec<Marked> = shape
+        .nodes()
+        .map(|(node, beside)| Marked { polled: is_polled(node), beside, one_call: super::shape::one_call(node) })
+        .collect();
     let mut marks = Vec::new();
     if marked.iter().any(|node| node.polled) {
         let nodes = shape.nodes().map(|(node, _)| node);
@@ -158,6 +161,7 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
         marks.extend([format!("+ {}", if awaits { AWAITS } else { POLLED }), longest.trim().to_owned()]);
     }
     let wide = RenderOptions::default().width(1_000);
+    marks.insert(0, awaited(shape, &wide).trim().to_owned());
     marks.extend(one_call_each(shape, &wide).lines().map(|line| line.trim().to_owned()));
     if marked.iter().any(|node| node.beside) {
         marks.push(format!("* {}", beside(summary)));
