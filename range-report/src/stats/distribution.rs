@@ -120,6 +120,7 @@ impl Distribution {
 
     /// For each of these parts, from 0 to 1, the duration that it took at most; between two durations it is on a
     /// straight line from the one to the other. `None` without durations, or when some were not kept.
+    #[must_use]
     pub fn quantiles(&self, parts: &[f64]) -> Option<Vec<Between>> {
         if self.count == 0 || self.missing() > 0 {
             return None;
