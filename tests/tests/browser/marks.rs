@@ -51,6 +51,8 @@ fn calls_have_a_table_and_what_waits_is_said() {
         let said = browser.text("document.querySelector('#panel caption').innerText");
         assert!(said.contains("~~ most time awaited: query_db 1.690 s (100.0%)"), "{said}");
         assert!(said.contains("`linear`: one call 450.0 ms, the others 736.8 us each"), "{said}");
+        let mean = "[...document.querySelectorAll('#panel tbody tr')][1].children[6].innerText";
+        assert_eq!(browser.text(mean), "736.8 us");
         browser.screenshot(&folder().join(format!("waiting-{scheme}.png")));
     }
 }

@@ -24,8 +24,9 @@ pub(super) struct Node {
     polled: bool,
     #[serde(skip_serializing_if = "is_not")]
     beside: bool,
-    #[serde(skip_serializing_if = "is_not")]
-    one_call: bool,
+    /// What one call took that is told from the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    one_call: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     awaited: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +126,7 @@ fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
         own: 0,
         polled: false,
         beside: false,
-        one_call: false,
+        one_call: None,
         awaited: None,
         awaited_own: None,
         quantiles: Vec::new(),
