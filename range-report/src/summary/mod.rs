@@ -194,11 +194,10 @@ pub struct CallStats {
 }
 
 impl CallStats {
-    /// Calls that were busy all the time: set the other fields.
+    /// Calls in the default domain that were busy all the time.
     #[must_use]
-    pub const fn new(domain: Option<String>, name: String, latency: Times) -> Self {
-        let busy_ns = latency.total_ns;
-        Self { domain, name, cancelled: 0, latency, busy_ns, awaited_ns: 0, awaited_self_ns: 0 }
+    pub fn new(name: impl Into<String>, latency: Times) -> Self {
+        Self { name: name.into(), busy_ns: latency.total_ns, latency, ..Self::default() }
     }
 
     /// The name as [`RangeStats::label`] gives it.

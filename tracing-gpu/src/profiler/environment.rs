@@ -25,12 +25,13 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 9] = [
+const SETTINGS: [(&str, Set); 10] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
     ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
+    ("percentiles", |config, key, value| percentiles(key, value).map(|all| config.ask_for(&all))),
     ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
     ("parents", |config, key, value| parsed(key, value).map(|parents| config.parents = parents)),
@@ -147,6 +148,11 @@ fn percent(key: &str, value: &str) -> Result<f64, String> {
     percent
         .filter(|percent| (0.0..=100.0).contains(percent))
         .ok_or_else(|| refused(key, value, "a percentage from 0 to 100"))
+}
+
+fn percentiles(key: &str, value: &str) -> Result<Vec<f64>, String> {
+    let all: Result<Vec<f64>, String> = value.split('+').map(|one| percent(key, one.trim())).collect();
+    all.map_err(|_| refused(key, value, "percentages from 0 to 100, joined by +"))
 }
 
 fn signals(key: &str, value: &str) -> Result<bool, String> {
