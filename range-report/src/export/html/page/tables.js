@@ -61,7 +61,10 @@ function treeTable() {
         node.beside && '*',
       ),
     (node) => marked(node.calls, (node.polled && '+') || (node.one_call && '!')),
-    (node) => (node.one_call ? (node.total - node.one_call) / (node.calls - 1) : node.calls ? node.total / node.calls : null),
+    (node) => {
+      if (node.one_call) return (node.total - node.one_call) / (node.calls - 1);
+      return node.calls ? node.total / node.calls : null;
+    },
     (node) => node.instances,
   ];
   if (any((node) => node.awaited !== undefined)) {
