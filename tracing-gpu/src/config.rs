@@ -210,6 +210,15 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// Which fields of spans are read beside those whose names begin with `nvtx.` and `gpu.`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FieldNames {
+    /// Those of NVIDIA's own layer, which come without a prefix.
+    pub(crate) bare: bool,
+    /// The first of these that a span has is its name.
+    pub(crate) name_from: Vec<String>,
+}
+
 /// Everything a profiler is told.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -220,6 +229,7 @@ pub(crate) struct Config {
     pub(crate) domain: Domain,
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.
     pub(crate) filter: Option<Targets>,
+    pub(crate) fields: FieldNames,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
@@ -232,6 +242,7 @@ pub(crate) struct Config {
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
     pub(crate) notes: usize,
+    pub(crate) rows: usize,
 }
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
@@ -249,6 +260,7 @@ impl Default for Config {
             gpu: Gpu::Auto,
             domain: Domain::Default,
             filter: None,
+            fields: FieldNames::default(),
             reports: vec![Report::Ranges, Report::Tree],
             style: TableStyle::Current,
             output: Output::Stderr,
@@ -259,6 +271,7 @@ impl Default for Config {
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
             notes: 5,
+            rows: 30,
         }
     }
 }

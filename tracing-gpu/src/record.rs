@@ -52,6 +52,17 @@ impl Place {
         Self::new(node, (Self::OWN_VALUES - 1) as u32)
     }
 
+    /// The place of a new span under this node that has values of its own: its name, and so its node, is known only when
+    /// it is created. `is_sampled`: it has none, and they are only looked at.
+    pub(crate) fn unnamed(parent: u32, is_sampled: bool) -> Self {
+        Self::new(parent, u32::from(is_sampled)).with_own_values()
+    }
+
+    /// Whether this is an [`unnamed`](Self::unnamed) place of a span that is only looked at.
+    pub(crate) fn is_sampled(self) -> bool {
+        self == Self::unnamed(self.node(), true)
+    }
+
     #[inline(always)]
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self(bits)

@@ -116,6 +116,7 @@ mod tests {
             gpu: false,
             domain: crate::Domain::Default,
             filter: None,
+            fields: crate::config::FieldNames::default(),
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },

@@ -123,6 +123,8 @@ fn new_span_general<H: Home>(
         let place = thread.child(parent, attributes.metadata());
         if place.is_none() {
             home.keep(engine, thread, given, Place::hidden(parent), None)
+        } else if place.is_sampled() {
+            home.keep(engine, thread, given, own_values::sample(thread, parent, attributes), None)
         } else if place.has_own_values() {
             let values = own_values::create(thread, parent, attributes);
             home.keep(engine, thread, given, Place::new(values.node, 0).with_own_values(), Some(values))
