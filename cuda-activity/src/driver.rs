@@ -69,7 +69,8 @@ macro_rules! driver {
                     // SAFETY: the names are those of the driver's documented functions, whose signatures are the ones
                     // declared here; the pointers are used only while `library` is loaded, which is for ever.
                     let $name = [$($symbol),+].iter().find_map(|symbol: &&CStr| unsafe {
-                        library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(symbol.to_bytes_with_nul()).ok().map(|found| *found)
+                        let name = symbol.to_bytes_with_nul();
+                        library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(name).ok().map(|found| *found)
                     });
                     let Some($name) = $name else { return Err(DriverMissing::Function([$($symbol),+][0])) };
                 )*

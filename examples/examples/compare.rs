@@ -1,7 +1,7 @@
 //! Compares runs from the JSON files they left, and fails where one became slower: the gate of a build.
 //!
 //! ```sh
-//! TRACING_GPU=json=old.json cargo run --release --example phases   # before a change, and once more after it as new.json
+//! TRACING_GPU=json=old.json cargo run --release --example phases # before a change; after it, the same as new.json
 //! cargo run --release --example compare -- --threshold 10% old.json new.json
 //! ```
 //!

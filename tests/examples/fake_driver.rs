@@ -123,7 +123,10 @@ functions! {
     cuCtxGetDevice(device: *mut c_int) { *device = 0; 0 }
     cuCtxSynchronize() { 0 }
     cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; 0 }
-    cuStreamIsCapturing(_stream: Handle, status: *mut c_uint) { *status = c_uint::from(is("capturing") || CAPTURING.load(Relaxed)); 0 }
+    cuStreamIsCapturing(_stream: Handle, status: *mut c_uint) {
+        *status = c_uint::from(is("capturing") || CAPTURING.load(Relaxed));
+        0
+    }
     cuStreamCreate(stream: *mut Handle, _flags: c_uint) {
         if is("no_streams") { OUT_OF_MEMORY } else { *stream = fresh(); 0 }
     }

@@ -189,7 +189,8 @@ fn main() {
     let losses = profiler.summary();
     let holds = [holds, Arc::strong_count(&stream)];
     let told = serde_json::json!({
-        "inside": inside, "outside": outside, "all": all, "ends": ends, "again": again, "losses": losses, "holds": holds, "overwritten": overwritten,
+        "inside": inside, "outside": outside, "all": all, "ends": ends, "again": again, "losses": losses,
+        "holds": holds, "overwritten": overwritten,
     });
     println!("{told}");
 }

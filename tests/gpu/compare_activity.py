@@ -4,13 +4,13 @@
 usage: compare_activity.py SUMMARY.json FOLDER
 
 FOLDER has the output of `nsys stats --format csv` as REPORT.csv, for the reports cuda_gpu_kern_sum, cuda_api_sum,
-cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, nvtx_gpu_proj_sum and nvtx_kern_sum; and, if there is one, cuda_api_sum.all.csv:
-cuda_api_sum of another run of the same under `nsys profile --cuda-trace-all-apis=true`.
+cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, nvtx_gpu_proj_sum and nvtx_kern_sum; and, if there is one,
+cuda_api_sum.all.csv: cuda_api_sum of another run of the same under `nsys profile --cuda-trace-all-apis=true`.
 
-Prints both side by side, a line a row, `!!` before what must not be, and exits with 1 if there is any: kernels, counts, sizes, API
-functions, ranges, their instances or operations that differ; averages of kernels that differ by more than 3 %; projected totals that
-differ by more than 5 % where all kernels of the range are 100 us or longer. Times of copies and of API calls are printed only: they
-are the machine's mood.
+Prints both side by side, a line a row, `!!` before what must not be, and exits with 1 if there is any: kernels, counts,
+sizes, API functions, ranges, their instances or operations that differ; averages of kernels that differ by more than
+3 %; projected totals that differ by more than 5 % where all kernels of the range are 100 us or longer. Times of copies
+and of API calls are printed only: they are the machine's mood.
 """
 
 import csv
@@ -24,8 +24,8 @@ KERNEL_TOLERANCE = 0.03
 PROJECTION_TOLERANCE = 0.05
 LONG_KERNEL_NS = 100_000
 
-# Calls that are in a table only because a tool is there: a function, whose table it may be in, and why. Nothing else is forgiven, so
-# an entry wants evidence: the same program, run without that tool, does not make the call.
+# Calls that are in a table only because a tool is there: a function, whose table it may be in, and why. Nothing else is
+# forgiven, so an entry wants evidence: the same program, run without that tool, does not make the call.
 CALLS_OF_NSYS = {
     "cuLibraryUnload": "the CUDA runtime and cuBLAS make it when the process exits, after our report",
 }
@@ -37,21 +37,26 @@ MORE_IN_NSYS = {
     "cuInit": (-1, "Nsight Systems is loaded inside of the first one, and does not see that"),
 }
 
-# Functions that Nsight Systems leaves out unless it is told to trace all. Looked at only where there is no cuda_api_sum.all.csv; with
-# one their counts are compared like all others.
+# Functions that Nsight Systems leaves out unless it is told to trace all. Looked at only where there is no
+# cuda_api_sum.all.csv; with one their counts are compared like all others.
 LEFT_OUT_BY_NSYS = {
     "cuCtxGetCurrent", "cuCtxGetDevice", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetCount", "cuDeviceGetName",
     "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuModuleGetFunction",
-    # Absent from a recording by 2025.3.1 of this workload, whose other calls it has to the last one; all of them only ask, or set a property.
-    "cuCtxGetLimit", "cuDeviceGetUuid", "cuDeviceTotalMem_v2", "cuFuncGetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    # Absent from a recording by 2025.3.1 of this workload, whose other calls it has to the last one; all of them only
+    # ask, or set a property.
+    "cuCtxGetLimit", "cuDeviceGetUuid", "cuDeviceTotalMem_v2", "cuFuncGetAttribute",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
     "cudaDeviceGetAttribute", "cudaFuncSetAttribute", "cudaGetDevice", "cudaGetSymbolAddress",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 }
 
 MEMORY = {
-    "HtoD": "[CUDA memcpy Host-to-Device]", "DtoH": "[CUDA memcpy Device-to-Host]", "DtoD": "[CUDA memcpy Device-to-Device]",
-    "HtoA": "[CUDA memcpy Host-to-Array]", "AtoH": "[CUDA memcpy Array-to-Host]", "AtoA": "[CUDA memcpy Array-to-Array]",
-    "AtoD": "[CUDA memcpy Array-to-Device]", "DtoA": "[CUDA memcpy Device-to-Array]", "HtoH": "[CUDA memcpy Host-to-Host]",
+    "HtoD": "[CUDA memcpy Host-to-Device]", "DtoH": "[CUDA memcpy Device-to-Host]",
+    "DtoD": "[CUDA memcpy Device-to-Device]",
+    "HtoA": "[CUDA memcpy Host-to-Array]", "AtoH": "[CUDA memcpy Array-to-Host]",
+    "AtoA": "[CUDA memcpy Array-to-Array]",
+    "AtoD": "[CUDA memcpy Array-to-Device]", "DtoA": "[CUDA memcpy Device-to-Array]",
+    "HtoH": "[CUDA memcpy Host-to-Host]",
     "PtoP": "[CUDA memcpy Peer-to-Peer]", "Unknown": "[CUDA memcpy Unknown]", "Set": "[CUDA memset]",
 }
 
@@ -142,8 +147,14 @@ def pair_kernels(ours, theirs):
 
 def compare_kernels(gpu, rows):
     title("Kernels (cuda_gpu_kern_sum): executions, average in ns")
-    ours = {row["name"]: (row["times"]["instances"], row["times"]["total_ns"] / max(row["times"]["instances"], 1)) for row in gpu["kernels"]}
-    theirs = {text(row, "Name"): (int(number(row, "Instances")), number(row, "Total Time") / number(row, "Instances")) for row in rows}
+    ours = {}
+    for row in gpu["kernels"]:
+        times = row["times"]
+        ours[row["name"]] = (times["instances"], times["total_ns"] / max(times["instances"], 1))
+    theirs = {}
+    for row in rows:
+        instances = number(row, "Instances")
+        theirs[text(row, "Name")] = (int(instances), number(row, "Total Time") / instances)
     pairs = pair_kernels(ours, theirs)
     for name, (count, average) in ours.items():
         other = pairs.get(name)
@@ -167,16 +178,19 @@ def compare_memory(gpu, time_rows, size_rows):
     for name in sorted(ours.keys() | theirs.keys()):
         mine = (ours[name]["times"]["instances"], ours[name]["times"]["total_ns"]) if name in ours else (0, 0)
         other = (int(number(theirs[name], "Count")), number(theirs[name], "Total Time")) if name in theirs else (0, 0)
-        line(mine[0] == other[0], name, f"{mine[0]} / {mine[1]:,}", f"{other[0]} / {other[1]:,.0f}", f"{deviation(mine[1], other[1]):+.2%}")
+        line(mine[0] == other[0], name, f"{mine[0]} / {mine[1]:,}", f"{other[0]} / {other[1]:,.0f}",
+            f"{deviation(mine[1], other[1]):+.2%}")
     title("Copies and sets by size (cuda_gpu_mem_size_sum): operations, total, largest in MB")
     theirs = {text(row, "Operation"): row for row in size_rows}
     for name in sorted(ours.keys() | theirs.keys()):
         sizes = ours[name]["sizes"] if name in ours else {"count": 0, "total_bytes": 0, "max_bytes": 0}
         mine = (sizes["count"], sizes["total_bytes"] / 1e6, sizes["max_bytes"] / 1e6)
-        other = tuple(number(theirs[name], column) for column in ("Count", "Total (", "Max (")) if name in theirs else (0, 0, 0)
+        columns = ("Count", "Total (", "Max (")
+        other = tuple(number(theirs[name], column) if name in theirs else 0 for column in columns)
         # Nsight prints three decimals.
         good = mine[0] == other[0] and all(abs(a - b) < 0.001 for a, b in zip(mine[1:], other[1:]))
-        line(good, name, f"{mine[0]} / {mine[1]:,.3f} / {mine[2]:,.3f}", f"{other[0]:.0f} / {other[1]:,.3f} / {other[2]:,.3f}")
+        line(good, name, f"{mine[0]} / {mine[1]:,.3f} / {mine[2]:,.3f}",
+            f"{other[0]:.0f} / {other[1]:,.3f} / {other[2]:,.3f}")
 
 
 def function_name(name):
@@ -198,7 +212,9 @@ def compare_calls(gpu, rows, rows_of_all):
         ours[function_name(row["name"])] += row["times"]["instances"]
         totals[function_name(row["name"])] += row["times"]["total_ns"]
     theirs = counts_of_calls(rows)
-    averages = {function_name(text(row, "Name")): number(row, "Total Time") / max(number(row, "Num Calls"), 1) for row in rows}
+    averages = {}
+    for row in rows:
+        averages[function_name(text(row, "Name"))] = number(row, "Total Time") / max(number(row, "Num Calls"), 1)
     every = counts_of_calls(rows_of_all) if rows_of_all is not None else None
     for name in sorted(ours.keys() | theirs.keys(), key=lambda name: (-totals[name], name)):
         mine = f"{ours[name]} x {totals[name] / ours[name]:,.0f}" if name in ours else "-"
@@ -245,7 +261,8 @@ def compare_projections(gpu, rows, kernel_rows):
         off, timed = deviation(total, other_total), LONG_KERNEL_NS <= shortest[key] < float("inf")
         good = counts == other_counts and (not timed or abs(off) <= PROJECTION_TOLERANCE)
         note = f"{off:+.2%}" + ("" if timed else "  (time not judged: no kernels, or short ones)")
-        line(good, name, f"{counts[0]} / {counts[1]} / {total:,}", f"{other_counts[0]} / {other_counts[1]} / {other_total:,.0f}", note)
+        line(good, name, f"{counts[0]} / {counts[1]} / {total:,}",
+            f"{other_counts[0]} / {other_counts[1]} / {other_total:,.0f}", note)
 
 
 def compare_range_kernels(gpu, rows, pairs):

@@ -4,12 +4,13 @@
 usage: compare_stats.py SUMMARY.json FOLDER
        compare_stats.py --reports               their names, on one line
 
-Both files are of one run: `TRACING_GPU=sqlite=run.sqlite,json=SUMMARY.json`. FOLDER has the output of `nsys stats --format csv run.sqlite`
-as REPORT.csv, for the reports of REPORTS below.
+Both files are of one run: `TRACING_GPU=sqlite=run.sqlite,json=SUMMARY.json`. FOLDER has the output of `nsys stats
+--format csv run.sqlite` as REPORT.csv, for the reports of REPORTS below.
 
-Prints a line a report, and `!!` lines for rows that are in one of the two only and for values that differ by more than their last printed
-digit; exits with 1 if there is any. Times of ranges may differ by 1 ns an instance, since a database has whole nanoseconds, and by a part
-in 100,000: a database converts the clock's ticks by its rate as measured so far, a summary by that of the whole run.
+Prints a line a report, and `!!` lines for rows that are in one of the two only and for values that differ by more than
+their last printed digit; exits with 1 if there is any. Times of ranges may differ by 1 ns an instance, since a database
+has whole nanoseconds, and by a part in 100,000: a database converts the clock's ticks by its rate as measured so far, a
+summary by that of the whole run.
 """
 
 import sys
@@ -18,8 +19,10 @@ from collections import defaultdict
 from compare_activity import MEMORY, arguments, exact_name, function_name, label, number, rows_of, text
 
 REPORTS = [
-    "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_sum", "nvtx_pushpop_trace", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace", "nvtx_kern_sum",
-    "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum",
+    "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_sum", "nvtx_pushpop_trace", "nvtx_gpu_proj_sum",
+    "nvtx_gpu_proj_trace", "nvtx_kern_sum",
+    "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum",
+    "cuda_gpu_trace", "cuda_kern_exec_sum",
 ]
 
 
@@ -93,7 +96,9 @@ def share(rows, off=0):
 
 
 def ranges(summary, folder):
-    for report, styles in [("nvtx_pushpop_sum", {"PushPop"}), ("nvtx_startend_sum", {"StartEnd"}), ("nvtx_sum", {"PushPop", "StartEnd"})]:
+    push_pop, start_end = {"PushPop"}, {"StartEnd"}
+    reports = {"nvtx_pushpop_sum": push_pop, "nvtx_startend_sum": start_end, "nvtx_sum": push_pop | start_end}
+    for report, styles in reports.items():
         both = len(styles) > 1
         table = Table(folder, report, lambda row: (text(row, "Range"), text(row, "Style") if both else ""))
         rows = [row for row in summary["ranges"] if row["style"] in styles]
@@ -101,17 +106,20 @@ def ranges(summary, folder):
         for row in rows:
             key = (label(row["domain"], row["name"]), row["style"] if both else "")
             t = row["times"]
-            table.want(key, **near(times("", t, "Total Time"), "Total Time", t), **percent(row), Instances=(t["instances"], 0))
+            table.want(key, **near(times("", t, "Total Time"), "Total Time", t), **percent(row),
+                Instances=(t["instances"], 0))
         table.compare()
     # Each instance, so their number and their sum.
     table, sums = Table(folder, "nvtx_pushpop_trace", lambda row: text(row, "Name")), {}
     for name, instances in table.theirs.items():
-        sums[name] = [{"Instances": str(len(instances)), "Total": str(sum(number(row, "Duration") for row in instances))}]
+        total = str(sum(number(row, "Duration") for row in instances))
+        sums[name] = [{"Instances": str(len(instances)), "Total": total}]
     table.theirs = defaultdict(list, sums)
     for row in summary["ranges"]:
         if row["style"] == "PushPop":
             t = row["times"]
-            table.want(label(row["domain"], row["name"]), Total=(t["total_ns"], t["instances"] + t["total_ns"] * 1e-5), Instances=(t["instances"], 0))
+            table.want(label(row["domain"], row["name"]), Total=(t["total_ns"], t["instances"] + t["total_ns"] * 1e-5),
+                Instances=(t["instances"], 0))
     table.compare()
 
 
@@ -141,7 +149,8 @@ def projections(gpu, folder):
     table, sums = Table(folder, "nvtx_gpu_proj_trace", lambda row: (text(row, "Name"), text(row, "Style"))), {}
     for key, instances in table.theirs.items():
         total = lambda column: str(sum(number(row, column) for row in instances))
-        sums[key] = [{"Instances": str(len(instances)), "Total": total("Projected Duration"), "Operations": total("NumGPUOps")}]
+        sums[key] = [{"Instances": str(len(instances)), "Total": total("Projected Duration"),
+            "Operations": total("NumGPUOps")}]
     table.theirs = defaultdict(list, sums)
     for row in gpu["projections"]:
         t = row["projected"]
@@ -168,7 +177,8 @@ def calls(gpu, folder):
     percent = share(gpu["calls"])
     for row in gpu["calls"]:
         t = row["times"]
-        table.want(function_name(row["name"]), **times("", t, "Total Time"), **percent(row), **{"Num Calls": (t["instances"], 0)})
+        table.want(function_name(row["name"]), **times("", t, "Total Time"), **percent(row),
+            **{"Num Calls": (t["instances"], 0)})
     table.compare()
 
 
@@ -186,10 +196,12 @@ def work(gpu, folder):
         t, s = row["times"], row["sizes"]
         by_time.want(MEMORY[row["kind"]], **times("", t, "Total Time"), **percent(row), Count=(t["instances"], 0))
         megabytes = {
-            "Total (": s["total_bytes"], "Avg (": s["total_bytes"] / s["count"], "Min (": s["min_bytes"], "Max (": s["max_bytes"],
+            "Total (": s["total_bytes"], "Avg (": s["total_bytes"] / s["count"], "Min (": s["min_bytes"],
+            "Max (": s["max_bytes"],
             "StdDev (": s["stddev_bytes"], "Med (": s["median_bytes"],
         }
-        by_size.want(MEMORY[row["kind"]], **{name: (value / 1e6, 0.000501) for name, value in megabytes.items()}, Count=(s["count"], 0))
+        by_size.want(MEMORY[row["kind"]], **{name: (value / 1e6, 0.000501) for name, value in megabytes.items()},
+            Count=(s["count"], 0))
     by_time.compare()
     by_size.compare()
     everything = Table(folder, "cuda_gpu_sum", lambda row: (text(row, "Category"), exact_name(text(row, "Operation"))))

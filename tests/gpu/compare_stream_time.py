@@ -3,16 +3,18 @@
 
 usage: compare_stream_time.py RUN.json FOLDER ALONE.json
 
-RUN.json is what `gpu_check accuracy RUN.json` wrote under Nsight Systems, and FOLDER has nvtx_kern_sum.csv of that run, the output of `nsys stats
---format csv`; ALONE.json is of a run without a tool. Each range is around one kernel, and as many more kernels of that length are between two
-events that the program recorded by hand.
+RUN.json is what `gpu_check accuracy RUN.json` wrote under Nsight Systems, and FOLDER has nvtx_kern_sum.csv of that run,
+the output of `nsys stats --format csv`; ALONE.json is of a run without a tool. Each range is around one kernel, and as
+many more kernels of that length are between two events that the program recorded by hand.
 
-Prints the medians side by side, a line a range and run, `!!` before what must not be, and exits with 1 if there is any. Behind work that is
-queued, the median may be off by 3 % or 3 us. On an idle stream it is at most 10 us above, since the start is reached before the launch arrives.
-The shortest is no shorter than the shortest kernel by more than what two events resolve.
+Prints the medians side by side, a line a range and run, `!!` before what must not be, and exits with 1 if there is any.
+Behind work that is queued, the median may be off by 3 % or 3 us. On an idle stream it is at most 10 us above, since the
+start is reached before the launch arrives. The shortest is no shorter than the shortest kernel by more than what two
+events resolve.
 
-A tool makes launches, events and ranges slower, and machines differ: where a median is beyond these bounds under Nsight Systems, the pair by hand is
-looked at. Behind queued work ours must be within 150 ns of that; on an idle stream the bound is that of the run without a tool.
+A tool makes launches, events and ranges slower, and machines differ: where a median is beyond these bounds under Nsight
+Systems, the pair by hand is looked at. Behind queued work ours must be within 150 ns of that; on an idle stream the
+bound is that of the run without a tool.
 """
 
 import json

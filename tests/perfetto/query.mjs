@@ -2,8 +2,9 @@
 //
 //   node query.mjs FOLDER FILE < QUERIES
 //
-// FOLDER holds Perfetto's `engine_bundle.js` and its .wasm; QUERIES has one SQL query a line. Prints one line of JSON a query: an array of rows.
-// It speaks to the engine as the page does: with TraceProcessorRpc messages (protobuf) through a port.
+// FOLDER holds Perfetto's `engine_bundle.js` and its .wasm; QUERIES has one SQL query a line. Prints one line of JSON a
+// query: an array of rows. It speaks to the engine as the page does: with TraceProcessorRpc messages (protobuf) through
+// a port.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process, { argv, exit, stderr, stdout } from "node:process";
@@ -75,8 +76,9 @@ class Rows {
     for (const [field, value] of fields(batch)) {
       if (field === 1) kinds.push(...value);
       else if (field === 2) integers.push(...varints(value));
-      else if (field === 3) for (let at = 0; at < value.length; at += 8) floats.push(Buffer.from(value).readDoubleLE(at));
-      else if (field === 5) texts.push(...value.toString().split("\0"));
+      else if (field === 3) {
+        for (let at = 0; at < value.length; at += 8) floats.push(Buffer.from(value).readDoubleLE(at));
+      } else if (field === 5) texts.push(...value.toString().split("\0"));
       else if (field === 6) this.last = value === 1n;
     }
     for (const kind of kinds) this.cells.push([, null, integers, floats, texts][kind]?.shift() ?? null);
@@ -89,7 +91,8 @@ class Rows {
 
 // What the engine expects of a browser's worker.
 process.on("uncaughtException", (error) => {
-  stderr.write(`${String(error?.message ?? error).slice(0, 2000)}\n`); // without the source, which is one line of 100 KB
+  // Without the source, which is one line of 100 KB.
+  stderr.write(`${String(error?.message ?? error).slice(0, 2000)}\n`);
   exit(1);
 });
 process.on("unhandledRejection", (error) => {
@@ -116,7 +119,9 @@ const port = {
       const parts = Object.fromEntries(fields(message));
       if (parts[5]) throw new Error(parts[5].toString());
       if (parts[203]) waiting.rows.take(parts[203]);
-      if (parts[201]) for (const [field, value] of fields(parts[201])) if (field === 2) throw new Error(value.toString());
+      if (parts[201]) {
+        for (const [field, value] of fields(parts[201])) if (field === 2) throw new Error(value.toString());
+      }
       if (!parts[203] || waiting.rows.last) waiting.done(waiting.rows);
     }
   },

@@ -2,8 +2,9 @@
 //
 //   node viewer.mjs FOLDER FILE
 //
-// FOLDER holds `trace_viewer_full.html`, the page behind chrome://tracing. Its scripts run here without the page: its parts for the screen, which fail without
-// one, are left out. Prints a JSON object: what the importer warns of, slices by thread and depth, what is around each arrow's beginning and where it ends.
+// FOLDER holds `trace_viewer_full.html`, the page behind chrome://tracing. Its scripts run here without the page: its
+// parts for the screen, which fail without one, are left out. Prints a JSON object: what the importer warns of, slices
+// by thread and depth, what is around each arrow's beginning and where it ends.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { argv } from "node:process";
@@ -43,6 +44,9 @@ for (const thread of model.getAllThreads()) {
   for (const slice of thread.sliceGroup.topLevelSlices) walk(slice, 0);
 }
 const flows = {};
-for (const { startSlice, endSlice } of model.flowEvents) count(flows, `${startSlice?.parentSlice?.title} -> ${endSlice?.title}`);
+for (const { startSlice, endSlice } of model.flowEvents) {
+  count(flows, `${startSlice?.parentSlice?.title} -> ${endSlice?.title}`);
+}
 const processes = model.getAllProcesses().map((process) => process.userFriendlyName);
-console.log(JSON.stringify({ warnings: model.importWarnings.map((warning) => warning.message), processes, slices, flows }));
+const warnings = model.importWarnings.map((warning) => warning.message);
+console.log(JSON.stringify({ warnings, processes, slices, flows }));

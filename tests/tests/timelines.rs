@@ -82,7 +82,10 @@ fn everything_is_in_both_files_as_in_the_summary() {
             assert!(slice.args["color"] == "0xffff0000" && slice.args["payload"].is_u64(), "{tier}: {slice:?}");
         }
         let typed = trace.slice("typed");
-        let fields = json!({"text": "a \"b\"\n", "small": -1, "large": u64::MAX.to_string(), "half": 0.5, "yes": true, "shown": "Some(1)"});
+        let fields = json!({
+            "text": "a \"b\"\n", "small": -1, "large": u64::MAX.to_string(), "half": 0.5, "yes": true,
+            "shown": "Some(1)",
+        });
         assert_eq!(typed.args["fields"], fields, "{tier}");
         assert_eq!(trace.slice("coloured").args["color"], "0xff76b900");
         assert_eq!((trace.slice("categorised").cat.as_str(), trace.slice("numbered").cat.as_str()), ("io", "7"));

@@ -33,6 +33,19 @@ pub enum Domain {
     PerTarget,
 }
 
+/// Which span a span stands under in the tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parents {
+    /// The span that it runs in: the innermost open range of its thread. Where that is one of its ancestors by
+    /// creation, or none is open, its parent by creation. So a layer of a model that was made at load time stands under
+    /// the forward pass that runs it, and a task that a bare worker polls under its request.
+    #[default]
+    Entered,
+    /// The parent that it was created with, wherever it is entered.
+    Created,
+}
+
 /// How GPU time is measured.
 ///
 /// Its words are those of `TRACING_GPU=gpu=..`:
@@ -106,6 +119,27 @@ impl FromStr for Domain {
             "target" => Ok(Self::PerTarget),
             "" => Err(UnknownName::new("domain", word, "default, target or a name")),
             name => Ok(Self::Named(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Parents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Entered => "entered",
+            Self::Created => "created",
+        })
+    }
+}
+
+impl FromStr for Parents {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        match word {
+            "entered" => Ok(Self::Entered),
+            "created" => Ok(Self::Created),
+            _ => Err(UnknownName::new("parents", word, "entered or created")),
         }
     }
 }
@@ -227,6 +261,7 @@ pub(crate) struct Config {
     pub(crate) statistics: bool,
     pub(crate) gpu: Gpu,
     pub(crate) domain: Domain,
+    pub(crate) parents: Parents,
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.
     pub(crate) filter: Option<Targets>,
     pub(crate) fields: FieldNames,
@@ -259,6 +294,7 @@ impl Default for Config {
             statistics: true,
             gpu: Gpu::Auto,
             domain: Domain::Default,
+            parents: Parents::Entered,
             filter: None,
             fields: FieldNames::default(),
             reports: vec![Report::Ranges, Report::Tree],

@@ -167,7 +167,7 @@ mod thread;
 mod tier;
 mod timeline;
 
-pub use config::{ConfigError, Domain, Gpu, Output};
+pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;

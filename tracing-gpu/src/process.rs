@@ -78,12 +78,13 @@ pub(crate) fn take_default_course(signal: i32) {
         libc::sigaddset(&raw mut set, signal);
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()); // a handler runs with it blocked
+        // A handler runs with its signal blocked.
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
     }
 }
 
-/// Writes one byte to a descriptor that is never closed. A handler of signals may call this: on Linux the system call is
-/// made without the C library, so that `errno` stays as whoever is interrupted left it.
+/// Writes one byte to a descriptor that is never closed. A handler of signals may call this: on Linux the system call
+/// is made without the C library, so that `errno` stays as whoever is interrupted left it.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn write_byte(descriptor: i32, byte: u8) {
     // SAFETY: the descriptor is not -1, and is open as long as the program: our caller promises it.

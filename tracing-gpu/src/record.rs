@@ -21,46 +21,74 @@ pub(crate) struct StreamTime {
     pub(crate) empty_ns: u128,
 }
 
+/// Number of a call that follows a span; 0 for none.
+pub(crate) type CallId = u32;
+
 /// Number of an instance in what is noted of it; 0 for none. A lifetime has one too.
 pub(crate) type InstanceId = u64;
 
-/// Where instances of a span are counted: a node of the lineage tree and, on the thread that made this, its row.
+/// Where instances of a span are counted: a node of the tree, the node that this one is entered under by creation, and,
+/// on the thread that made this, its row.
 ///
-/// Packed in one word, so that it is read and written in one go: node in the upper half, row in the lower 31 bits, and
-/// in between one bit that says that the span has values of its own (a colour, a payload, ...) to be looked up.
+/// Packed in one word, so that it is read and written in one go: parent, node, two flags, row, from the top down. The
+/// flags say that the span has values of its own (a colour, a payload, ...) to be looked up, and that a
+/// [`Call`](crate::session::calls::Call) follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
+/// Bits of a node's number: twice the bound on nodes, each of which may have a `(more)` below it, and room.
+const NODE_BITS: u32 = 20;
+const NODES: u64 = (1 << NODE_BITS) - 1;
+const ROW_BITS: u32 = 22;
+const FLAGGED_ROW_BITS: u32 = ROW_BITS + 2;
+/// Rows that a thread can have: the last number stands for none.
+pub(crate) const MAX_ROWS: u32 = (1 << ROW_BITS) - 1;
+
 impl Place {
-    const OWN_VALUES: u64 = 1 << 31;
+    const CALLED: u64 = 1 << ROW_BITS;
+    const OWN_VALUES: u64 = 1 << (ROW_BITS + 1);
+    const FLAGGED_ROW: u64 = (1 << FLAGGED_ROW_BITS) - 1;
     /// A span that is not measured: filtered out, or of another profiler.
     pub(crate) const NONE: Self = Self(u64::MAX);
 
+    /// A node and its row, under no other node.
     #[inline(always)]
     pub(crate) fn new(node: u32, row: u32) -> Self {
-        Self(u64::from(node) << 32 | u64::from(row))
+        Self(u64::from(node) << FLAGGED_ROW_BITS | u64::from(row))
+    }
+
+    /// The same, under this node.
+    #[inline(always)]
+    pub(crate) fn under(self, parent: u32) -> Self {
+        const BELOW: u32 = NODE_BITS + FLAGGED_ROW_BITS;
+        Self(self.0 & ((1 << BELOW) - 1) | u64::from(parent) << BELOW)
+    }
+
+    /// [`under`](Self::under), where it is one.
+    pub(crate) fn under_if_any(self, parent: u32) -> Self {
+        if self.is_none() { self } else { self.under(parent) }
     }
 
     /// [`NONE`](Self::NONE), of a span that was created under this node: what is created inside is under that too.
     pub(crate) fn hidden(parent: u32) -> Self {
-        Self(u64::from(parent) << 32 | Self::NONE.0 & u64::from(u32::MAX))
+        Self(u64::from(parent) << FLAGGED_ROW_BITS | Self::FLAGGED_ROW)
     }
 
     /// The place of a span that is not measured and stands for its nearest measured ancestor: spans created inside are
     /// under that. It has no row, so nothing is counted.
     pub(crate) fn stand_in(node: u32) -> Self {
-        Self::new(node, (Self::OWN_VALUES - 1) as u32)
+        Self::new(node, MAX_ROWS)
     }
 
     /// The place of a new span under this node that has values of its own: its name, and so its node, is known only when
     /// it is created. `is_sampled`: it has none, and they are only looked at.
     pub(crate) fn unnamed(parent: u32, is_sampled: bool) -> Self {
-        Self::new(parent, u32::from(is_sampled)).with_own_values()
+        Self::new(parent, u32::from(is_sampled)).under(parent).with_own_values()
     }
 
     /// Whether this is an [`unnamed`](Self::unnamed) place of a span that is only looked at.
     pub(crate) fn is_sampled(self) -> bool {
-        self == Self::unnamed(self.node(), true)
+        self.has_own_values() && self.row() == 1
     }
 
     #[inline(always)]
@@ -75,16 +103,28 @@ impl Place {
 
     #[inline(always)]
     pub(crate) fn is_none(self) -> bool {
-        self.0 as u32 == u32::MAX // no row has that number
+        self.0 & Self::FLAGGED_ROW == Self::FLAGGED_ROW // no row has that number
     }
 
     #[inline(always)]
     pub(crate) fn node(self) -> u32 {
-        (self.0 >> 32) as u32
+        (self.0 >> FLAGGED_ROW_BITS & NODES) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn parent(self) -> u32 {
+        (self.0 >> (NODE_BITS + FLAGGED_ROW_BITS)) as u32
     }
 
     #[inline(always)]
     pub(crate) fn row(self) -> usize {
+        (self.0 & (Self::CALLED - 1)) as usize
+    }
+
+    /// The row of a span that no call follows; no row for any other: so the fast paths leave those alone, and look at
+    /// no flag.
+    #[inline(always)]
+    pub(crate) fn row_without_call(self) -> usize {
         (self.0 & (Self::OWN_VALUES - 1)) as usize
     }
 
@@ -93,8 +133,33 @@ impl Place {
         self.0 & Self::OWN_VALUES != 0
     }
 
+    #[inline(always)]
+    pub(crate) fn is_called(self) -> bool {
+        self.0 & Self::CALLED != 0
+    }
+
+    /// Whether the span has neither values of its own nor a call.
+    #[inline(always)]
+    pub(crate) fn is_plain(self) -> bool {
+        self.0 & (Self::OWN_VALUES | Self::CALLED) == 0
+    }
+
     pub(crate) fn with_own_values(self) -> Self {
         Self(self.0 | Self::OWN_VALUES)
+    }
+
+    pub(crate) fn with_call(self) -> Self {
+        Self(self.0 | Self::CALLED)
+    }
+
+    /// Without flags.
+    pub(crate) fn plain(self) -> Self {
+        Self(self.0 & !(Self::OWN_VALUES | Self::CALLED))
+    }
+
+    /// With the flags of another.
+    pub(crate) fn flagged_as(self, other: Self) -> Self {
+        Self(self.0 | other.0 & (Self::OWN_VALUES | Self::CALLED))
     }
 }
 
@@ -104,6 +169,34 @@ pub(crate) struct RangeKey {
     pub(crate) label: u32,
     pub(crate) category: u32,
     pub(crate) style: RangeStyle,
+}
+
+impl RangeKey {
+    /// Categories that no category has: rows of a node's calls. Durations are latencies, and what is nested is the time
+    /// in which the call was busy; or durations are the times in which it awaited what is no call.
+    const CALLS: u32 = u32::MAX;
+    const WAITS: u32 = u32::MAX - 1;
+
+    pub(crate) fn calls(label: u32) -> Self {
+        Self { label, category: Self::CALLS, style: RangeStyle::PushPop }
+    }
+
+    pub(crate) fn waits(label: u32) -> Self {
+        Self { label, category: Self::WAITS, style: RangeStyle::PushPop }
+    }
+
+    /// Whether its rows are of push/pop ranges.
+    pub(crate) fn is_of_ranges(self) -> bool {
+        self.style == RangeStyle::PushPop && !self.is_calls() && !self.is_waits()
+    }
+
+    pub(crate) fn is_calls(self) -> bool {
+        self.category == Self::CALLS
+    }
+
+    pub(crate) fn is_waits(self) -> bool {
+        self.category == Self::WAITS
+    }
 }
 
 /// An instance that has ended, in ticks.

@@ -104,7 +104,9 @@ mod tests {
 
         /// Beyond the bound: exact in order of starts; otherwise never too much, and memory stays bounded.
         #[test]
-        fn a_full_union_counts_nothing_twice(mut intervals in prop::collection::vec((1u64..60_000, 0u64..20), 2_000..4_000)) {
+        fn a_full_union_counts_nothing_twice(
+            mut intervals in prop::collection::vec((1u64..60_000, 0u64..20), 2_000..4_000),
+        ) {
             let mut bitmap = vec![false; 60_100];
             let mut shuffled = Intervals::default();
             for &(start, length) in &intervals {

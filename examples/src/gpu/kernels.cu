@@ -7,9 +7,9 @@ struct Convolution {
     int size, stride, padding;
 };
 
-// For each image (blockIdx.z) a product of matrices: the filters, a row for each output channel, by the patches, a column
-// for each output pixel. Every block of TILE by TILE threads computes a tile of it, one number a thread, from tiles of both
-// in shared memory. The patches are gathered there tile by tile and are never whole in memory.
+// For each image (blockIdx.z) a product of matrices: the filters, a row for each output channel, by the patches, a
+// column for each output pixel. Every block of TILE by TILE threads computes a tile of it, one number a thread, from
+// tiles of both in shared memory. The patches are gathered there tile by tile and are never whole in memory.
 extern "C" __global__ void convolve(
     float *output, const float *input, const float *weights, const float *bias, const Convolution c
 ) {

@@ -18,7 +18,9 @@ pub(super) type Receiver = (i32, usize, *mut c_void);
 /// A receiver for `module[ID]`. In the body `next` calls the next tool with the same arguments; it gives none if that
 /// tool did not fill the slot. What a tool calls while it is being called is answered with the value after `->`.
 macro_rules! receiver {
-    ($module:ident[$id:ident]($($argument:ident: $type:ty),*) $(-> $result:ty, $none:expr;)? |$next:ident| $body:expr) => {{
+    (
+        $module:ident[$id:ident]($($argument:ident: $type:ty),*) $(-> $result:ty, $none:expr;)? |$next:ident| $body:expr
+    ) => {{
         unsafe extern "system" fn receive($($argument: $type),*) $(-> $result)? {
             let Some(_inside) = Inside::enter() else { return $($none)? };
             let pointer = NEXT_SLOTS.$module[abi::$module::$id].load(Ordering::Acquire);
@@ -26,7 +28,8 @@ macro_rules! receiver {
                 // SAFETY: the next tool filled this slot, so by the interface it is a function of this type; the
                 // arguments are the caller's own.
                 (!pointer.is_null()).then(|| unsafe {
-                    transmute::<*mut c_void, unsafe extern "system" fn($($type),*) $(-> $result)?>(pointer)($($argument),*)
+                    type Receiver = unsafe extern "system" fn($($type),*) $(-> $result)?;
+                    transmute::<*mut c_void, Receiver>(pointer)($($argument),*)
                 })
             };
             $body

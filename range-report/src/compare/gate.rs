@@ -26,9 +26,9 @@ pub enum Basis {
 
 /// What counts as a regression.
 ///
-/// A range of a run is one if it took longer than in the first run by more than `threshold_percent`, by at least `least_ns`,
-/// and if it has at least `least_instances` in both. A range that the first run does not have is none: there is nothing
-/// to compare it with (its time is in the ranges around it, and [`Comparison::added`] lists it).
+/// A range of a run is one if it took longer than in the first run by more than `threshold_percent`, by at least
+/// `least_ns`, and if it has at least `least_instances` in both. A range that the first run does not have is none:
+/// there is nothing to compare it with (its time is in the ranges around it, and [`Comparison::added`] lists it).
 ///
 /// ```
 /// use range_report::{Basis, Comparison, Gate, Summary};

@@ -91,8 +91,8 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 #[non_exhaustive]
 pub enum CsvFlavor {
     /// As `nsys stats --format csv` writes them, and as [`Summary::write_csv`], [`Summary::write_stream_csv`],
-    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`] do. Names with quotation marks or line feeds can break a
-    /// line.
+    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`] do. Names with quotation marks or line feeds can
+    /// break a line.
     Nsight,
     /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between
     /// quotation marks, those in it are doubled, and lines end in CR LF. Spreadsheets and the libraries of every

@@ -49,7 +49,8 @@ impl Comparison {
     /// Comparison::of([("old", &Summary::default()), ("new", &Summary::default())]).write_csv(&mut text)?;
     /// assert_eq!(
     ///     String::from_utf8_lossy(&text),
-    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range\n"
+    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,\
+    ///      Self Time (ns),Self Difference (ns),Style,Range\n"
     /// );
     /// # Ok::<(), std::io::Error>(())
     /// ```

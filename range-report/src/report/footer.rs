@@ -36,8 +36,8 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
     section(title, &body)
 }
 
-/// What there is to say, a sentence each, the most important one first: what is missing, then what may be wrong, then how
-/// the figures were obtained.
+/// What there is to say, a sentence each, the most important one first: what is missing, then what may be wrong, then
+/// how the figures were obtained.
 pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
     let losses = &summary.losses;
     let mut lines = Vec::new();

@@ -480,7 +480,8 @@ mod tests {
             for row in &rows {
                 table.push(row.iter().map(Cell::tested).collect());
             }
-            let text = table.render(&Layout { scan_rows: 0, max_width: 0, measure: Measure::CodePoints, ..Layout::default() });
+            let measure = Measure::CodePoints;
+            let text = table.render(&Layout { scan_rows: 0, max_width: 0, measure, ..Layout::default() });
             let lines: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();
             let mut start = 1;
             for column in 0..3 {
@@ -499,7 +500,9 @@ mod tests {
 
         /// In a numeric column all points, and the ends of all integers, are in one place.
         #[test]
-        fn points_are_aligned(numbers in prop::collection::vec("-?(0|[1-9][0-9]{0,8})(\\.[0-9]{1,5})?", 1..9), thousands: bool) {
+        fn points_are_aligned(
+            numbers in prop::collection::vec("-?(0|[1-9][0-9]{0,8})(\\.[0-9]{1,5})?", 1..9), thousands: bool,
+        ) {
             let layout = Layout { thousands, ..Layout::default() };
             let cells: Vec<&str> = numbers.iter().map(String::as_str).collect();
             let lines = table("n", &cells, &layout);

@@ -145,7 +145,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merging_is_associative_and_order_free(parts in prop::collection::vec(prop::collection::vec(0u64..1 << 40, 0..8), 3)) {
+        fn merging_is_associative_and_order_free(
+            parts in prop::collection::vec(prop::collection::vec(0u64..1 << 40, 0..8), 3),
+        ) {
             let [a, b, c] = [0, 1, 2].map(|i| Distribution::of(parts[i].iter().copied()));
             let join = |x: &Distribution, y: &Distribution| { let mut z = x.clone(); z.merge(y); z };
             let left = sorted(join(&join(&a, &b), &c));
@@ -169,7 +171,9 @@ mod tests {
         }
 
         #[test]
-        fn a_histogram_median_is_within_a_fifth_of_a_percent(durations in prop::collection::vec(1u64..1 << 40, 1..200), kept in 0usize..50) {
+        fn a_histogram_median_is_within_a_fifth_of_a_percent(
+            durations in prop::collection::vec(1u64..1 << 40, 1..200), kept in 0usize..50,
+        ) {
             let exact = Distribution::of(durations.iter().copied());
             let mut mixed = exact.clone();
             mixed.samples.truncate(kept);

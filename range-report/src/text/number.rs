@@ -415,7 +415,8 @@ mod tests {
             let text = human(ns);
             prop_assert!(text.len() >= 4 && text.is_ascii());
             let (number, unit) = text.trim_end().split_once(' ').unwrap();
-            let unit = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)].iter().find(|(name, _)| *name == unit).unwrap().1;
+            let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+            let unit = units.iter().find(|(name, _)| *name == unit).unwrap().1;
             let read = number.parse::<f64>().unwrap() * unit;
             prop_assert!((read / ns as f64 - 1.0).abs() < 5.1e-4, "{} for {}", text, ns);
         }

@@ -10,7 +10,11 @@ use libloading::Library;
 pub(crate) type Raw = *mut c_void;
 
 macro_rules! library {
-    ($(#[$about:meta])* $library:ident in $folder:literal as $stem:literal { $($function:ident = $symbol:ident($($argument:ty),*);)* }) => {
+    (
+        $(#[$about:meta])* $library:ident in $folder:literal as $stem:literal {
+            $($function:ident = $symbol:ident($($argument:ty),*);)*
+        }
+    ) => {
         $(#[$about])*
         #[derive(Clone, Copy)]
         pub(crate) struct $library {
@@ -25,8 +29,10 @@ macro_rules! library {
                     $(
                         // SAFETY: the signature is the one that NVIDIA's headers declare for this name, and the library
                         // stays open.
-                        $function: *unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(stringify!($symbol).as_bytes()) }
-                            .map_err(|error| error.to_string())?,
+                        $function: *unsafe {
+                            library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(stringify!($symbol).as_bytes())
+                        }
+                        .map_err(|error| error.to_string())?,
                     )*
                 })
             }
@@ -50,7 +56,9 @@ library! {
         create = cublasCreate_v2(*mut Raw);
         destroy = cublasDestroy_v2(Raw);
         set_stream = cublasSetStream_v2(Raw, Raw);
-        sgemm = cublasSgemm_v2(Raw, c_int, c_int, c_int, c_int, c_int, *const f32, u64, c_int, u64, c_int, *const f32, u64, c_int);
+        sgemm = cublasSgemm_v2(
+            Raw, c_int, c_int, c_int, c_int, c_int, *const f32, u64, c_int, u64, c_int, *const f32, u64, c_int
+        );
     }
 }
 

@@ -1,10 +1,12 @@
 //! Which span is under which, and what is measured at all.
 
+use std::time::Duration;
+
 use crate::stage::{enter, exit, measure, measure_with, on_thread, print, silent};
 use crate::{Outcome, Scenario, Tier};
 use tracing::subscriber::{set_global_default, with_default};
-use tracing::{Instrument as _, Level, debug, debug_span, info, info_span};
-use tracing_gpu::Profiler;
+use tracing::{Instrument as _, Level, Span, debug, debug_span, info, info_span};
+use tracing_gpu::{Parents, Profiler};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
@@ -12,6 +14,10 @@ pub(crate) const ALL: &[Scenario] = &[
     ("parents", parents),
     ("parents-across-threads", parents_across_threads),
     ("tasks-on-workers", tasks_on_workers),
+    ("model", |tier| model(tier, Parents::Entered)),
+    ("model-by-creation", |tier| model(tier, Parents::Created)),
+    ("systems", systems),
+    ("futures", futures),
     ("parent-with-values", parent_with_values),
     ("parent-filtered-out", parent_filtered_out),
     ("filtered-out-later", filtered_out_later),
@@ -87,6 +93,69 @@ fn tasks_on_workers(tier: Tier) -> Outcome {
             for task in tasks {
                 task.await?;
             }
+            Ok::<_, tokio::task::JoinError>(())
+        })?;
+        Ok(())
+    })
+}
+
+/// A model makes its spans once, when it is loaded, and enters them in each pass: a warm one and three more.
+fn model(tier: Tier, parents: Parents) -> Outcome {
+    measure_with(tier, silent().parents(parents), |_| {
+        let [model, encoder, decoder, linear] = {
+            let _load = info_span!("load").entered();
+            [info_span!("model"), info_span!("encoder"), info_span!("decoder"), info_span!("linear")]
+        };
+        for name in ["warm", "run", "run", "run"] {
+            let _pass = info_span!("pass", nvtx.name = name).entered();
+            let _model = model.enter();
+            encoder.in_scope(|| linear.in_scope(|| info_span!("multiply").in_scope(|| ())));
+            decoder.in_scope(|| {
+                linear.in_scope(|| ());
+                linear.in_scope(|| ());
+            });
+        }
+        Ok(())
+    })
+}
+
+/// An executor that has a span for each system, without a parent, and enters it in each frame, on any thread.
+fn systems(tier: Tier) -> Outcome {
+    measure_with(tier, silent(), |_| {
+        let systems = ["physics", "sound"].map(|name| info_span!(parent: None, "system", nvtx.name = name));
+        let plain = info_span!(parent: None, "input");
+        for thread in ["first", "second"] {
+            let (systems, plain) = (systems.clone(), plain.clone());
+            on_thread(thread, move || {
+                let _frame = info_span!("frame").entered();
+                systems.iter().chain([&plain]).for_each(|system| system.in_scope(|| ()));
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Requests that wait for a connection, one of which is cancelled, and a span that is kept meanwhile.
+fn futures(tier: Tier) -> Outcome {
+    const WAIT: Duration = Duration::from_millis(20);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    measure_with(tier, silent(), |_| {
+        let kept = info_span!("kept");
+        let request = |kept: Span| async move {
+            tokio::time::sleep(WAIT).instrument(info_span!("connect")).await;
+            kept.in_scope(|| info_span!("render").in_scope(|| std::thread::sleep(WAIT / 10)));
+            tokio::time::sleep(WAIT).await;
+        };
+        runtime.block_on(async {
+            let spawn = || tokio::spawn(request(kept.clone()).instrument(info_span!("request")));
+            let tasks: Vec<_> = (0..4).map(|_| spawn()).collect();
+            for task in tasks {
+                task.await?;
+            }
+            let cancelled = spawn();
+            tokio::time::sleep(WAIT / 2).await;
+            cancelled.abort();
+            let _cancelled = cancelled.await;
             Ok::<_, tokio::task::JoinError>(())
         })?;
         Ok(())

@@ -160,14 +160,17 @@ impl Browser {
         };
         for kind in ["keyDown", "keyUp"] {
             let text = if kind == "keyDown" { text } else { "" };
-            let event = json!({ "type": kind, "key": key, "text": text, "modifiers": modifiers, "windowsVirtualKeyCode": code });
+            let event = json!({
+                "type": kind, "key": key, "text": text, "modifiers": modifiers, "windowsVirtualKeyCode": code,
+            });
             self.call("Input.dispatchKeyEvent", event);
         }
         self.settle();
     }
 
     pub(crate) fn mouse(&mut self, kind: &str, (x, y): (f64, f64), more: Value) {
-        let mut event = json!({ "type": kind, "x": x, "y": y, "button": if kind == "mouseMoved" { "none" } else { "left" }, "clickCount": 1 });
+        let button = if kind == "mouseMoved" { "none" } else { "left" };
+        let mut event = json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": 1 });
         if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
             event.extend(more);
         }

@@ -2,7 +2,8 @@
 //! hand, for figures and under callgrind.
 //!
 //! ```text
-//! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 cupti_child cost LAUNCHES [each] [api] [fast] [once] [subscriber]
+//! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 \
+//!     cupti_child cost LAUNCHES [each] [api] [fast] [once] [subscriber]
 //! ```
 //!
 //! `each`: a span around each launch, not around 1,000; `api`: with API tables; `fast`: without a pause; `once`: one

@@ -1,4 +1,5 @@
-/* A libcupti that makes records of what it is told was launched. It insists on the order in which a session is to begin. */
+/* A libcupti that makes records of what it is told was launched. It insists on the order in which a session is to
+   begin. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,7 +30,8 @@ static pthread_mutex_t holds = PTHREAD_MUTEX_INITIALIZER;
 /* Where what comes next runs, and when; 0 for now. */
 static struct { uint32_t device, context, stream; uint64_t node, at; } place;
 static int32_t result;
-/* The one thread that a flush serves, until others may; one that keeps back what is not complete; a call that it makes. */
+/* The one thread that a flush serves, until others may; one that keeps back what is not complete; a call that it
+   makes. */
 static pthread_t alone;
 static int is_alone, keeps_back;
 static uint32_t calls_itself;
@@ -56,8 +58,8 @@ int cuptiGetVersion(uint32_t *version) { return *version = setting("FAKE_VERSION
 int cuptiGetResultString(int code, const char **name) { return *name = "NAME_OF_THE_CODE", OK; }
 int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
   static const struct { uint32_t domain, number; const char *name; } named[] = {
-    { 1, 17, "cuCtxSynchronize" }, { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 304, "cuCtxGetCurrent" }, { 1, 307, "cuLaunchKernel" },
-    { 1, 324, "cuCtxPushCurrent_v2" }, { 2, 211, "cudaLaunchKernel_v7000" },
+    { 1, 17, "cuCtxSynchronize" }, { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 304, "cuCtxGetCurrent" },
+    { 1, 307, "cuLaunchKernel" }, { 1, 324, "cuCtxPushCurrent_v2" }, { 2, 211, "cudaLaunchKernel_v7000" },
   };
   for (size_t each = 0; each < sizeof named / sizeof *named; each++)
     if (named[each].domain == domain && named[each].number == number) return *name = named[each].name, OK;
@@ -222,8 +224,8 @@ static void called(uint32_t kind, uint32_t number, uint32_t correlation, uint64_
 }
 
 void fake_call(uint32_t number, uint32_t correlation, void *context) {
-  struct { uint32_t site; const char *function; void *parameters, *result; const char *symbol; void *context; uint32_t id;
-    uint64_t *own; uint32_t correlation; } data = { 0, "", 0, 0, "", context, 1, 0, correlation };
+  struct { uint32_t site; const char *function; void *parameters, *result; const char *symbol; void *context;
+    uint32_t id; uint64_t *own; uint32_t correlation; } data = { 0, "", 0, 0, "", context, 1, 0, correlation };
   uint64_t start = now();
   if (on_call && calls[1][number]) {
     on_call(user, 1, number, &data);

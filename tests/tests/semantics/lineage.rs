@@ -11,15 +11,15 @@ fn a_span_is_under_its_parent_however_it_got_it() {
         let expected = [
             "a 1/2",
             "  contextual 1/1",
+            "  root 1/1",
+            "    under root 1/1",
             "  b 1/1",
             "    explicit 2/2",
             "    under b 1/1",
             "  late 1/1",
+            "c 1/1",
             "  moved 1/1",
             "    under moved 1/1",
-            "root 1/1",
-            "  under root 1/1",
-            "c 1/1",
             "follows 1/0",
         ];
         assert_eq!(tree(&ran.summary()), expected, "{tier}");
@@ -57,6 +57,73 @@ fn a_task_on_a_worker_stays_under_its_parent() {
             assert_eq!(row(&summary, "leaf").instances, 100);
             assert!(row(&summary, "task").instances >= 400 && row(&summary, "step").instances >= 300);
             assert_eq!(summary.losses, Losses::default());
+            assert_whole(&summary);
+        }
+    }
+}
+
+#[test]
+fn a_kept_span_is_under_the_range_that_uses_it_and_each_use_is_a_call() {
+    for tier in BOTH {
+        for ran in [recorded("model", tier), untold("model", tier)] {
+            let pass = |name: &str, passes: u64| {
+                let (once, twice) = (format!("{passes}/{passes}"), format!("{passes}/{}", 2 * passes));
+                let below = ["  model", "    encoder", "      linear", "        multiply", "    decoder"];
+                let mut lines = vec![format!("{name} {once}")];
+                lines.extend(below.map(|line| format!("{line} {once}")));
+                lines.push(format!("      linear {twice}"));
+                lines
+            };
+            let expected = [vec!["load 1/1".to_owned()], pass("warm", 1), pass("run", 3)].concat();
+            assert_eq!(tree(&ran.summary()), expected, "{tier}");
+            assert!(ran.summary().calls.is_empty(), "{tier}: {:?}", ran.summary().calls);
+            assert_whole(&ran.summary());
+        }
+        let by_creation = ["  model 1/4", "  encoder 1/4", "    multiply 4/4", "  decoder 1/4", "  linear 1/12"];
+        let shown = tree(&recorded("model-by-creation", tier).summary());
+        assert!(
+            by_creation.iter().all(|line| shown.iter().any(|shown| shown.trim_end() == *line)),
+            "{tier}: {shown:?}"
+        );
+    }
+}
+
+#[test]
+fn a_span_without_a_parent_is_under_the_range_it_runs_in() {
+    for tier in BOTH {
+        for ran in [recorded("systems", tier), untold("systems", tier)] {
+            let expected = ["frame 2/2", "  physics 2/2", "  sound 2/2", "  input 2/2"];
+            assert_eq!(tree(&ran.summary()), expected, "{tier}");
+            assert_whole(&ran.summary());
+        }
+    }
+}
+
+#[test]
+fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
+    for tier in BOTH {
+        for ran in [recorded("futures", tier), untold("futures", tier)] {
+            let summary = ran.summary();
+            let mut calls: Vec<(&str, u64, u64)> =
+                summary.calls.iter().map(|row| (&*row.name, row.latency.instances, row.cancelled)).collect();
+            calls.sort_unstable();
+            assert_eq!(calls, [("connect", 5, 1), ("request", 5, 1)], "{tier}");
+            let row = |name| summary.calls.iter().find(|row| row.name == name).unwrap();
+            let (connect, request) = (row("connect"), row("request"));
+            for row in [connect, request] {
+                let rest = row.latency.total_ns - row.awaited_ns;
+                assert!(row.busy_ns.abs_diff(rest) <= 1, "{tier}: {row:?}"); // each is rounded
+            }
+            // Four waited for 20 ms, one for 10; then four for 20 ms again, of which no call knows; and 2 ms are busy.
+            assert!(connect.awaited_ns >= 85_000_000, "{tier}: {connect:?}");
+            assert!(connect.awaited_self_ns == connect.awaited_ns, "{tier}: {connect:?}");
+            assert!(request.awaited_ns >= connect.awaited_ns + 75_000_000, "{tier}: {request:?}");
+            assert!(request.busy_ns >= 8_000_000 && request.latency.min_ns < 22_000_000, "{tier}: {request:?}");
+            let own = request.awaited_ns - connect.awaited_ns;
+            assert!(request.awaited_self_ns.abs_diff(own) <= own / 100, "{tier}: {request:?} {connect:?}");
+            let node = summary.tree.iter().find(|node| node.name == "request").unwrap();
+            assert_eq!(node.awaited_ns, Some(request.awaited_ns), "{tier}");
+            assert_eq!((node.calls, node.children.len()), (5, 2), "{tier}: {:?}", tree(&summary));
             assert_whole(&summary);
         }
     }
@@ -112,7 +179,7 @@ fn the_exit_of_a_span_that_is_filtered_out_splits_nothing() {
     let ran = recorded("filtered-out-across", LAYER);
     assert_eq!(ran.told_on("worker"), ["push below", "push above", "pop", "pop"]);
     let summary = ran.summary();
-    assert_eq!(tree(&summary), ["outer 1/1", "  below 1/1", "  above 1/1"]);
+    assert_eq!(tree(&summary), ["outer 1/1", "  below 1/1", "    above 1/1"]);
     assert_eq!(summary.losses, Losses::default());
     assert_whole(&summary);
 }

@@ -40,7 +40,7 @@ fn without_statistics_a_tool_is_told_the_same_and_calls_are_counted() {
         assert_eq!(ran.told_on("worker"), ["push outer", "push there", "pop", "pop"], "{tier}");
         for ran in [ran, untold("without-statistics", tier)] {
             let summary = ran.summary();
-            let shown = ["outer 1/0", "  inner 3/0", "    own 3/0", "  there 1/0", "a 1/0", "b 1/0", "left open 1/0"];
+            let shown = ["outer 1/0", "  inner 3/0", "    own 3/0", "  there 1/0", "a 1/0", "  b 1/0", "left open 1/0"];
             assert_eq!(tree(&summary), shown, "{tier}");
             assert_eq!(summary.losses.stray_exits, 0, "{tier}");
             assert_eq!(summary.losses.open, [open("left open", "main")], "{tier}");

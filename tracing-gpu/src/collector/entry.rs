@@ -115,6 +115,7 @@ mod tests {
             statistics: true,
             gpu: false,
             domain: crate::Domain::Default,
+            parents: crate::Parents::Entered,
             filter: None,
             fields: crate::config::FieldNames::default(),
             sample_budget: 0,

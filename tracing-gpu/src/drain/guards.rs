@@ -4,8 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use range_report::RangeStyle;
-
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Catalog, ROOT};
@@ -75,17 +73,18 @@ struct Seen {
 
 impl Seen {
     fn of(site: Misnested, threads: &[&'static ThreadState]) -> Self {
-        let (mut entries, mut calls, mut labels) = (0, 0, BTreeSet::new());
+        let (mut entries, mut calls, mut is_reentered, mut labels) = (0, 0_u64, false, BTreeSet::new());
         for row in threads.iter().flat_map(|thread| thread.rows()) {
             let identity = row.identity().filter(|identity| std::ptr::eq(identity.metadata, site.metadata));
-            if let Some(identity) = identity.filter(|identity| identity.key.style == RangeStyle::PushPop) {
+            if let Some(identity) = identity.filter(|identity| identity.key.is_of_ranges()) {
+                is_reentered |= row.is_reentered();
                 let row = row.copy();
                 entries += row.times.count;
-                calls += row.calls;
+                calls = calls.wrapping_add(row.calls); // see `Row::change_calls`
                 labels.insert(identity.key.label);
             }
         }
-        Self { site, labels, is_polled: entries.saturating_sub(site.reopened) > calls }
+        Self { site, labels, is_polled: is_reentered || entries.saturating_sub(site.reopened) > calls }
     }
 }
 

@@ -5,6 +5,7 @@
 //!
 //! It imports the threads' state, the session, the streams and the collector. Nothing below it calls it.
 
+mod calls;
 #[cfg(feature = "cudarc")]
 mod gpu;
 #[cfg(not(feature = "cudarc"))]
@@ -30,6 +31,7 @@ use crate::stream;
 use crate::thread::engine::Engine;
 use crate::thread::lifetimes::OpenLifetimes;
 use crate::thread::row::RowCopy;
+use calls::NodeCalls;
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;
@@ -60,7 +62,7 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
     let rate = session.clock.calibrate();
     let window = session.window();
     let threads = engine.all_threads();
-    let mut rows: Vec<(RangeKey, RowCopy)> = Vec::new();
+    let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, _) = (Vec::new(), Vec::new());
     let mut ends = Vec::new(); // of each thread's rows
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<Open> =
@@ -69,7 +71,9 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
     for thread in &threads {
         // Rows of a thread that has not called since the window began are of an older one.
         if thread.window.load(std::sync::atomic::Ordering::Acquire) == window {
-            rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+            for (key, row) in thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))) {
+                if key.is_calls() || key.is_waits() { calls.push((key, row)) } else { rows.push((key, row)) }
+            }
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
@@ -107,7 +111,9 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
         summary.ranges = ranges(&merged, names, rate);
         summary.stream_ranges = stream_ranges(&stream_rows, names);
-        summary.tree = tree(&totals, activity.as_ref(), names, rate, window);
+        let calls = calls::by_node(&calls);
+        summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window);
+        summary.calls = calls::stats(&calls, names, rate);
         summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, std::process::id()));
         summary.categories = categories(&merged, rate);
         summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
@@ -119,6 +125,10 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
         summary.notes.extend(held.notes);
         if session.gpu {
             summary.notes.extend(stream::notes(&session.streams));
+        }
+        if session.calls.over_limit() > 0 {
+            let spans = session.calls.over_limit();
+            summary.notes.push(format!("Too many spans were open at once: the calls of {spans} were not followed."));
         }
         if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = session.clock.worst_correction_ppm();
@@ -262,6 +272,13 @@ struct NodeTotals {
     stream: Option<u128>,
 }
 
+impl NodeTotals {
+    /// None where more spans were entered elsewhere than created in the window.
+    fn calls(&self) -> u64 {
+        u64::try_from(self.calls.cast_signed()).unwrap_or(0)
+    }
+}
+
 /// By node; `ends` says where the rows of each thread end.
 fn node_totals(
     rows: &[(RangeKey, RowCopy)],
@@ -274,7 +291,7 @@ fn node_totals(
     let mut totals = vec![NodeTotals::default(); nodes.len()];
     for (_, row) in rows {
         if let Some(node) = totals.get_mut(row.node as usize) {
-            node.calls += row.calls;
+            node.calls = node.calls.wrapping_add(row.calls); // see `Row::change_calls`
             node.instances += row.times.count;
             node.total += row.times.total;
             node.longest = node.longest.max(row.times.max);
@@ -305,6 +322,7 @@ fn node_totals(
 
 fn tree(
     totals: &[NodeTotals],
+    calls: &BTreeMap<u32, NodeCalls>,
     activity: Option<&ActivityTotals>,
     names: &Names,
     rate: Rate,
@@ -316,7 +334,7 @@ fn tree(
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
-        let Some(own) = totals.get(id).filter(|own| own.calls + own.instances > 0 || !below.is_empty()) else {
+        let Some(own) = totals.get(id).filter(|own| own.calls() + own.instances > 0 || !below.is_empty()) else {
             continue;
         };
         let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else {
@@ -331,13 +349,16 @@ fn tree(
         let below_stream =
             below.iter().filter_map(|child| child.stream_total_ns).reduce(|sum, child| sum.saturating_add(child));
         let own_stream = own.stream.map(|total| u64::try_from(total).unwrap_or(u64::MAX));
+        let of_calls = calls.get(&(id as u32));
         let mut tree_node = TreeNode::new(name);
         tree_node.domain = domain;
-        tree_node.calls = own.calls;
+        tree_node.calls = own.calls();
         tree_node.instances = own.instances;
         tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
         tree_node.max_ns = rate.ns(u128::from(own.longest));
+        tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));
+        tree_node.awaited_self_ns = of_calls.map(|calls| rate.ns(calls.awaited_self()));
         tree_node.stream_total_ns = own_stream.or(below_stream);
         tree_node.stream_self_ns =
             own_stream.map(|own| own.saturating_sub(below_stream.unwrap_or(0))).or(below_stream.map(|_| 0));
@@ -358,7 +379,7 @@ fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     let nodes = names.catalog.nodes();
     let in_more =
         |(key, row): &&(RangeKey, RowCopy)| nodes.get(row.node as usize).is_some_and(|node| node.label != key.label);
-    rows.iter().filter(in_more).map(|(_, row)| row.calls).sum()
+    rows.iter().filter(in_more).fold(0, |sum, (_, row)| row.calls.wrapping_add(sum))
 }
 
 /// Rows of the tree that stand for recursion beyond its bound on depth. Those in `(more)` rows are counted as such.

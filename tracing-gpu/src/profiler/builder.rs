@@ -6,7 +6,7 @@ use range_report::{Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
 use super::{Inner, Profiler, complain, environment};
-use crate::config::{Config, ConfigError, Domain, Gpu, Output};
+use crate::config::{Config, ConfigError, Domain, Gpu, Output, Parents};
 use crate::outputs;
 
 /// Sets up a [`Profiler`].
@@ -39,6 +39,12 @@ impl ProfilerBuilder {
     /// NVTX domain of the ranges. Default: the default domain.
     pub fn domain(mut self, domain: Domain) -> Self {
         self.config.domain = domain;
+        self
+    }
+
+    /// Which span a span stands under in the tree. Default: [`Parents::Entered`].
+    pub fn parents(mut self, parents: Parents) -> Self {
+        self.config.parents = parents;
         self
     }
 

@@ -25,7 +25,7 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 11] = [
+const SETTINGS: [(&str, Set); 12] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = names)),
@@ -36,6 +36,7 @@ const SETTINGS: [(&str, Set); 11] = [
     ("rows", |config, key, value| most(key, value).map(|most| config.rows = most)),
     ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
+    ("parents", |config, key, value| parsed(key, value).map(|parents| config.parents = parents)),
     ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = Some(on))),
 ];
 

@@ -157,6 +157,7 @@ impl Inner {
             statistics: config.statistics,
             gpu: config.gpu != Gpu::Off,
             domain: config.domain.clone(),
+            parents: config.parents,
             filter: config.filter.clone(),
             fields: config.fields.clone(),
             sample_budget: config.sample_budget,

@@ -222,6 +222,11 @@ impl Catalog {
         id
     }
 
+    /// Whether a node is another or below it.
+    pub(crate) fn is_within(&self, node: u32, other: u32) -> bool {
+        self.ancestors(node).any(|(above, _)| above == other)
+    }
+
     /// A node and everything above it, without the root.
     fn ancestors(&self, from: u32) -> impl Iterator<Item = (u32, &Node)> {
         let mut next = from;

@@ -1,5 +1,6 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
+pub(crate) mod calls;
 pub(crate) mod catalog;
 pub(crate) mod front_end;
 pub(crate) mod misnested;
@@ -18,13 +19,14 @@ use tracing_subscriber::filter::Targets;
 
 use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
-use crate::config::{Domain as DomainChoice, FieldNames};
+use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::record::RangeKey;
 use crate::span::misread::MisreadValues;
 use crate::span::samples::{self, NameSamples};
 use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
+use calls::Calls;
 use catalog::{Catalog, CategoryName, Limits};
 use front_end::FrontEnd;
 use misnested::MisnestedSites;
@@ -45,6 +47,7 @@ pub(crate) struct SessionOptions {
     pub(crate) statistics: bool,
     pub(crate) gpu: bool,
     pub(crate) domain: DomainChoice,
+    pub(crate) parents: Parents,
     /// `None` for the default.
     pub(crate) filter: Option<Targets>,
     pub(crate) fields: FieldNames,
@@ -89,6 +92,9 @@ pub(crate) struct Session {
     /// Where a timeline is written.
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
+    pub(crate) calls: Calls,
+    /// Whether the tree goes by the creation of spans alone.
+    by_creation: bool,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
     pub(crate) fields: FieldNames,
@@ -139,6 +145,8 @@ impl Session {
             budget,
             tape_room: options.tape_bytes.map(TapeRoom::new),
             losses: LossCounters::default(),
+            calls: Calls::new(),
+            by_creation: options.parents == Parents::Created,
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
             fields: options.fields,
@@ -164,6 +172,7 @@ impl Session {
             statistics: false,
             gpu: false,
             domain: DomainChoice::Default,
+            parents: Parents::Entered,
             filter: None,
             fields: FieldNames::default(),
             sample_budget: 0,
@@ -314,6 +323,12 @@ impl Session {
             unknown.for_each(|field| self.misread.tell_unknown(key, metadata, field));
         }
         site
+    }
+
+    /// Whether an entry of this node's spans stays there, though this is the node of the innermost open range: it is
+    /// the same or above it, or only creation counts.
+    pub(crate) fn stays(&self, node: u32, innermost: u32) -> bool {
+        self.by_creation || self.names.lock().catalog.is_within(node, innermost)
     }
 
     /// Node of a range under a parent.

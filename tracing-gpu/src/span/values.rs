@@ -12,7 +12,7 @@ use super::fields::Fields;
 use super::misread::Misread;
 use crate::clock::Ticks;
 use crate::config::FieldNames;
-use crate::record::{InstanceId, Place, StreamId};
+use crate::record::{CallId, InstanceId, Place, StreamId};
 use range_report::timeline::Value;
 
 /// A field that this crate reads.
@@ -290,6 +290,8 @@ pub(crate) struct SpanValues {
     pub(crate) label: u32,
     /// The number of the state of the thread that created it, the category it had there, and where it was counted.
     created: (u32, u32, Place),
+    /// The call that follows it; 0 for none.
+    pub(crate) call: CallId,
     kept: Mutex<Kept>,
 }
 
@@ -344,18 +346,23 @@ impl SpanValues {
     pub(crate) fn new(
         metadata: &'static Metadata<'static>,
         (node, label): (u32, u32),
-        (state, place): (u32, Place),
+        (state, place, call): (u32, Place, CallId),
         changing: Changing,
         others: Fields,
     ) -> Self {
         let created = (state, changing.category, place);
         let mut fields = Fields::default();
         fields.update(others);
-        Self { metadata, node, label, created, kept: Mutex::new(Kept { changing, fields, lifetime: None }) }
+        Self { metadata, node, label, created, call, kept: Mutex::new(Kept { changing, fields, lifetime: None }) }
     }
 
     pub(crate) fn now(&self) -> Changing {
         self.kept.lock().changing
+    }
+
+    /// The node that it was created under.
+    pub(crate) fn parent(&self) -> u32 {
+        self.created.2.parent()
     }
 
     /// Where it is counted on the state of this number, if that is known from its creation.

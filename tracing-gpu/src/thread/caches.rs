@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::record::{Place, StreamId};
+use crate::record::{CallId, Place, StreamId};
 
 /// Pairs of entries of [`Children`].
 const PAIRS_BITS: u32 = 8;
@@ -74,6 +74,8 @@ pub(super) struct Remembered {
     spans: [Span; SPANS],
     /// Read only where any span names a stream.
     streams: [AtomicU32; SPANS],
+    /// Read only where the place says that a call follows the span.
+    calls: [AtomicU32; SPANS],
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +86,11 @@ struct Span {
 
 impl Remembered {
     pub(super) fn new() -> Self {
-        Self { spans: std::array::from_fn(|_| Span::default()), streams: std::array::from_fn(|_| AtomicU32::new(0)) }
+        Self {
+            spans: std::array::from_fn(|_| Span::default()),
+            streams: std::array::from_fn(|_| AtomicU32::new(0)),
+            calls: std::array::from_fn(|_| AtomicU32::new(0)),
+        }
     }
 
     /// Where this span is counted, if it is remembered.
@@ -109,6 +115,16 @@ impl Remembered {
     /// For each new span from the time on that any span names a stream; before, there is none.
     pub(super) fn inherit_stream(&self, id: u64, stream: StreamId) {
         self.streams[id as usize % SPANS].store(stream, Relaxed);
+    }
+
+    /// The call of a remembered span whose place says that there is one.
+    #[inline]
+    pub(super) fn call(&self, id: u64) -> CallId {
+        self.calls[id as usize % SPANS].load(Relaxed)
+    }
+
+    pub(super) fn set_call(&self, id: u64, call: CallId) {
+        self.calls[id as usize % SPANS].store(call, Relaxed);
     }
 
     pub(super) fn clear(&self) {

@@ -316,8 +316,8 @@ impl Engine {
         }
     }
 
-    /// The front end was dropped, and nobody else calls: ends what it has left open. This thread's ranges end now, those
-    /// of others when they come by, counted up to now.
+    /// The front end was dropped, and nobody else calls: ends what it has left open. This thread's ranges end now,
+    /// those of others when they come by, counted up to now.
     pub(crate) fn leave(&'static self) {
         if !self.session.is_running() || self.session.process != std::process::id() {
             return; // finished, made to measure nothing, or in a forked child

@@ -25,10 +25,14 @@ pub(crate) struct RowIdentity {
 }
 
 /// Instances that a row holds before it adds them to its sums.
-const RECENT: usize = 28;
+const RECENT: usize = 27;
 /// `room` of a row that no instance was added to, and of one whose instances are all in the sums.
 const UNUSED: usize = 0;
 const EMPTY: usize = RECENT + 1;
+/// Kinds of a row. Below the first, as many of its spans as the number says were entered once; a future that is dropped
+/// before it is polled is, too, so one is not enough.
+const PLAIN: u64 = 2;
+const REENTERED: u64 = 3;
 
 /// Statistics of one lineage node on one thread, in ticks.
 ///
@@ -59,6 +63,8 @@ pub(crate) struct Row {
     /// before the first instance of the window, which so does not come by the short way.
     room: AtomicUsize,
     calls: AtomicU64,
+    /// Whether spans are followed by calls, see [`PLAIN`]. Here, where creations read, and not elsewhere.
+    kind: AtomicU64,
     /// Duration in the lower half, nested time in the upper.
     recent: [AtomicU64; RECENT],
 }
@@ -124,19 +130,36 @@ impl Row {
         if calls == 0 && self.is_unused() {
             self.first.store(clock.now(), Relaxed);
         }
-        self.calls.store(calls + 1, Relaxed);
+        self.calls.store(calls.wrapping_add(1), Relaxed);
     }
 
-    /// Calls so far. Called by the owning thread.
+    /// Adds calls where the moment of the first one is taken. A number of two's complement: a thread takes away those
+    /// that are counted elsewhere, and others may have added them.
     #[inline(always)]
-    pub(crate) fn calls(&self) -> u64 {
-        self.calls.load(Relaxed)
+    pub(crate) fn change_calls(&self, by: i64) {
+        self.calls.store(self.calls.load(Relaxed).wrapping_add_signed(by), Relaxed);
     }
 
-    /// [`add_call`](Self::add_call) where there were `calls`, and not none.
+    /// Whether its spans are entered once, so that no call follows them. The moment of the first one is then taken.
     #[inline(always)]
-    pub(crate) fn add_call_to(&self, calls: u64) {
-        self.calls.store(calls + 1, Relaxed);
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kind.load(Relaxed) == PLAIN
+    }
+
+    /// Whether its spans are entered again and again, as far as is known.
+    pub(crate) fn is_reentered(&self) -> bool {
+        self.kind.load(Relaxed) == REENTERED
+    }
+
+    /// A span of it that was followed has closed, after so many entries. Any thread.
+    pub(crate) fn judge(&self, entries: u64) {
+        let kind = self.kind.load(Relaxed);
+        match entries {
+            0 => {}
+            1 if kind < PLAIN => self.kind.store(kind + 1, Relaxed),
+            1 => {}
+            _ => self.kind.store(REENTERED, Relaxed),
+        }
     }
 
     /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns false, and has done
@@ -193,6 +216,7 @@ impl Row {
     /// Starts over for a new window. Called by the owning thread.
     pub(crate) fn clear(&self) {
         self.calls.store(0, Relaxed);
+        self.kind.store(0, Relaxed); // so that the first creation of the window is seen
         self.first.store(0, Relaxed);
         self.write(&Sums::default(), UNUSED);
         self.samples.clear();
@@ -233,7 +257,7 @@ impl Row {
     }
 
     /// A copy of one moment. The owning thread may be writing: a copy of the sums that it tore is taken again. They
-    /// change once in 29 instances; so the bound on the tries, some 0.5 s, is not reached but where the owner was
+    /// change once in 28 instances; so the bound on the tries, some 0.5 s, is not reached but where the owner was
     /// stopped in the middle of that, and then some instances are in some of the sums and not in others.
     ///
     /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tracing_core::span::Id;
 
 use crate::chunked::Chunked;
-use crate::record::{Place, StreamId};
+use crate::record::{CallId, Place, StreamId};
 use crate::span::values::SpanValues;
 
 const SLOT_BITS: u32 = 24;
@@ -69,7 +69,8 @@ struct Slot {
     /// Generation in the upper half, handles in the lower; no handles: free.
     state: AtomicU64,
     place: AtomicU64,
-    next_free: AtomicU32,
+    /// The next free slot, while it is free; else the call that follows the span, where its place says so.
+    link: AtomicU32,
     /// Stream that a parent names; meaningful only while any span names one, and then written at creation.
     stream: AtomicU32,
     values: Mutex<Option<Arc<SpanValues>>>,
@@ -122,7 +123,7 @@ pub(crate) enum Closed {
     /// Other handles are left, or the id is not of a live span.
     No,
     /// That was the last handle.
-    Yes(Option<Arc<SpanValues>>),
+    Yes { values: Option<Arc<SpanValues>>, call: CallId },
 }
 
 impl Slab {
@@ -145,7 +146,7 @@ impl Slab {
         if generation > LAST_GENERATION {
             return None;
         }
-        self.free.store(slot.next_free.load(Relaxed), Relaxed);
+        self.free.store(slot.link.load(Relaxed), Relaxed);
         slot.place.store(place.bits(), Relaxed);
         slot.state.store(u64::from(generation) << 32 | 1, Release);
         Some(SpanRef { generation, thread, slot: index })
@@ -158,28 +159,34 @@ impl Slab {
         Slot::is_live(slot.state.load(Acquire), span.generation).then(|| Place::from_bits(slot.place.load(Relaxed)))
     }
 
-    /// Closes a span that has one handle and no values of its own. Owner only. Returns false, and has done
-    /// nothing, for any other.
+    /// Closes a span that has one handle and neither values of its own nor a call. Owner only. Returns false, and has
+    /// done nothing, for any other.
     #[inline(always)]
     pub(crate) fn close_near(&self, span: SpanRef) -> bool {
         let Some(slot) = self.slots.get_inline(span.slot as usize) else { return false };
         let one_handle = u64::from(span.generation) << 32 | 1;
-        if slot.state.load(Acquire) != one_handle || Place::from_bits(slot.place.load(Relaxed)).has_own_values() {
+        if slot.state.load(Acquire) != one_handle || !Place::from_bits(slot.place.load(Relaxed)).is_plain() {
             return false;
         }
         slot.state.store(one_handle - 1, Release);
-        slot.next_free.store(self.free.load(Relaxed), Relaxed);
+        slot.link.store(self.free.load(Relaxed), Relaxed);
         self.free.store(span.slot, Relaxed);
         true
     }
 
     /// A new span with one handle. Owner only. `None` when the slab is full.
     #[inline(never)]
-    pub(crate) fn create(&self, thread: u32, place: Place, values: Option<Arc<SpanValues>>) -> Option<SpanRef> {
+    pub(crate) fn create(
+        &self,
+        thread: u32,
+        place: Place,
+        values: Option<Arc<SpanValues>>,
+        call: CallId,
+    ) -> Option<SpanRef> {
         let free = self.free.load(Relaxed);
         let (index, slot) = match self.slots.get(free as usize) {
             Some(slot) => {
-                self.free.store(slot.next_free.load(Relaxed), Relaxed);
+                self.free.store(slot.link.load(Relaxed), Relaxed);
                 (free, slot)
             }
             None => self.refill()?,
@@ -188,6 +195,9 @@ impl Slab {
         if place.has_own_values() && !place.is_none() {
             *slot.values.lock() = values;
         }
+        if place.is_called() && !place.is_none() {
+            slot.link.store(call, Relaxed);
+        }
         Some(SpanRef { generation: slot.start(), thread, slot: index })
     }
 
@@ -195,7 +205,7 @@ impl Slab {
     fn refill(&self) -> Option<(u32, &Slot)> {
         let returned = self.returned.swap(END, Acquire);
         if let Some(slot) = self.slots.get(returned as usize) {
-            self.free.store(slot.next_free.load(Relaxed), Relaxed);
+            self.free.store(slot.link.load(Relaxed), Relaxed);
             return Some((returned, slot));
         }
         let index = self.unused.load(Relaxed);
@@ -224,6 +234,12 @@ impl Slab {
     /// The values of a live span that has its own. Any thread.
     pub(crate) fn values(&self, span: SpanRef) -> Option<Arc<SpanValues>> {
         self.live(span).and_then(|(slot, _)| slot.values.lock().clone())
+    }
+
+    /// The call of a live span whose place says that there is one. Any thread.
+    #[inline]
+    pub(crate) fn call(&self, span: SpanRef) -> CallId {
+        self.live(span).map_or(0, |(slot, _)| slot.link.load(Relaxed))
     }
 
     /// Stream that a parent of a live span names; 0 for none. Any thread.
@@ -256,21 +272,22 @@ impl Slab {
         }
         let place = Place::from_bits(slot.place.load(Relaxed));
         let values = if place.has_own_values() && !place.is_none() { slot.values.lock().take() } else { None };
+        let call = if place.is_called() && !place.is_none() { slot.link.load(Relaxed) } else { 0 };
         slot.state.store(u64::from(span.generation) << 32, Release);
         if owner {
-            slot.next_free.store(self.free.load(Relaxed), Relaxed);
+            slot.link.store(self.free.load(Relaxed), Relaxed);
             self.free.store(span.slot, Relaxed);
         } else {
             self.give_back(span.slot, slot);
         }
-        Closed::Yes(values)
+        Closed::Yes { values, call }
     }
 
     #[inline(never)]
     fn give_back(&self, index: u32, slot: &Slot) {
         let mut head = self.returned.load(Relaxed);
         loop {
-            slot.next_free.store(head, Relaxed);
+            slot.link.store(head, Relaxed);
             match self.returned.compare_exchange_weak(head, index, Release, Relaxed) {
                 Ok(_) => return,
                 Err(newer) => head = newer,
@@ -284,11 +301,11 @@ mod tests {
     use super::*;
 
     fn create(slab: &Slab) -> SpanRef {
-        slab.create(3, Place::new(1, 2), None).unwrap()
+        slab.create(3, Place::new(1, 2), None, 0).unwrap()
     }
 
     fn is_closed(slab: &Slab, span: SpanRef, owner: bool) -> bool {
-        matches!(slab.drop_handle(span, owner), Closed::Yes(_))
+        matches!(slab.drop_handle(span, owner), Closed::Yes { .. })
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relax
 
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
-use crate::record::{Ended, Place};
+use crate::record::{CallId, Ended, Place};
 
 /// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
 #[derive(Debug, Default)]
@@ -41,6 +41,11 @@ impl Frame {
         self.nested.store(nested, Relaxed);
     }
 
+    #[inline(always)]
+    pub(crate) fn start(&self) -> Ticks {
+        self.start.load(Relaxed)
+    }
+
     /// Has the range start at another time. For the owning thread.
     #[inline(always)]
     pub(crate) fn start_at(&self, start: Ticks) {
@@ -65,9 +70,9 @@ pub(crate) trait Ranges {
     /// Ends the topmost range of this place's domain, and says when: read immediately before.
     fn close(&mut self, place: Place, span: u64) -> Ticks;
     /// Begins a range again, and says when: read immediately before.
-    fn reopen(&mut self, place: Place, span: u64) -> Ticks;
-    /// An instance is over, that had `depth` others below it.
-    fn ended(&mut self, ended: Ended, end: Ticks, depth: usize);
+    fn reopen(&mut self, place: Place, span: u64, call: CallId) -> Ticks;
+    /// An instance is over, that had `depth` others below it. `call` follows its span, 0 for none.
+    fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize);
     /// Number of the NVTX domain of this place.
     fn domain(&self, place: Place) -> u32;
 }
@@ -83,11 +88,14 @@ pub(crate) struct Stack {
     /// So many ranges, the outermost, are to be noted when they end: see `launch_log`.
     noted: AtomicU32,
     frames: Chunked<Frame, 64>,
+    /// The calls of the ranges whose place says that there is one. Of a number that keeps the slab where it was in its
+    /// 512 bytes.
+    calls: Chunked<AtomicU32, 124>,
 }
 
 impl Stack {
     pub(crate) fn new() -> Self {
-        Self { depth: AtomicU32::new(0), noted: AtomicU32::new(0), frames: Chunked::new() }
+        Self { depth: AtomicU32::new(0), noted: AtomicU32::new(0), frames: Chunked::new(), calls: Chunked::new() }
     }
 
     /// The innermost open range.
@@ -151,6 +159,41 @@ impl Stack {
         frame.set(span, place, start, 0);
         self.set_depth(depth + 1);
         Some(frame)
+    }
+
+    /// Whether a range that is opened now stands under the innermost one by creation, or there is none. Only of at most
+    /// 64 open ranges; else false.
+    #[inline(always)]
+    pub(crate) fn is_under_top(&self, place: Place) -> bool {
+        match self.depth.load(Relaxed) {
+            0 => true,
+            depth => self.frames.near(depth as usize - 1).is_some_and(|top| top.place().node() == place.parent()),
+        }
+    }
+
+    /// The call of the innermost range is this one.
+    pub(crate) fn set_call(&self, call: CallId) {
+        if let Some(slot) = self.depth().checked_sub(1).and_then(|top| self.calls.get_or_grow(top)) {
+            slot.store(call, Relaxed);
+        }
+    }
+
+    /// The call of a range whose place says that there is one, by the number of the range.
+    #[inline]
+    pub(crate) fn call_of(&self, range: usize) -> CallId {
+        self.calls.get(range).map_or(0, |call| call.load(Relaxed))
+    }
+
+    /// The innermost open range's that has one, 0 for none.
+    pub(crate) fn innermost_call(&self) -> CallId {
+        let called = |range: &usize| self.frames.get(*range).is_some_and(|frame| frame.place().is_called());
+        (0..self.depth()).rev().find(called).map_or(0, |range| self.call_of(range))
+    }
+
+    /// Whether the range that was entered then is the last one that left this stack, and none has been entered since: a
+    /// future closes right after its last exit, since it is entered to be dropped.
+    pub(crate) fn has_just_left(&self, start: Ticks) -> bool {
+        self.frames.get(self.depth()).is_some_and(|left| left.start() == start)
     }
 
     /// Whether nothing is open.
@@ -298,11 +341,12 @@ impl Stack {
     }
 
     fn snapshot(&self) -> Vec<Open> {
-        let frames = (0..self.depth()).filter_map(|index| self.frames.get(index));
+        let frames = (0..self.depth()).filter_map(|index| Some((index, self.frames.get(index)?)));
         frames
-            .map(|frame| Open {
+            .map(|(index, frame)| Open {
                 span: frame.span(),
                 place: frame.place(),
+                call: if frame.place().is_called() { self.call_of(index) } else { 0 },
                 start: frame.start.load(Relaxed),
                 nested: frame.nested.load(Relaxed),
                 closed_at: None,
@@ -336,14 +380,14 @@ impl Stack {
             if let Some(below) = index.checked_sub(1).and_then(|below| old.get_mut(below)) {
                 below.nested = below.nested.wrapping_add(ended.duration);
             }
-            ranges.ended(ended, closed_at, index);
+            ranges.ended(ended, old[index].call, closed_at, index);
         }
         let mut reopened = 0;
         let mut kept: Vec<Open> = Vec::with_capacity(old.len());
         for index in (0..old.len()).filter(|&index| !leaving[index]) {
             let mut frame = old[index];
             if closes[index] {
-                frame.start = ranges.reopen(frame.place, frame.span);
+                frame.start = ranges.reopen(frame.place, frame.span, frame.call);
                 (frame.nested, frame.closed_at) = (0, None);
                 reopened += 1;
             } else if let Some(ended_below) = index.checked_sub(1).and_then(|below| old[below].closed_at) {
@@ -360,6 +404,9 @@ impl Stack {
         for (index, open) in kept.iter().enumerate() {
             if let Some(frame) = self.frames.get(index) {
                 frame.set(open.span, open.place, open.start, open.nested);
+            }
+            if let Some(call) = self.calls.get_or_grow(index).filter(|_| open.call != 0) {
+                call.store(open.call, Relaxed);
             }
         }
         self.set_depth(kept.len());
@@ -401,6 +448,7 @@ impl Left {
 struct Open {
     span: u64,
     place: Place,
+    call: CallId,
     start: Ticks,
     nested: u64,
     closed_at: Option<Ticks>,

@@ -21,10 +21,11 @@ use super::open_pairs::OpenPairs;
 use super::row::{Row, RowIdentity};
 use super::rows::Rows;
 use super::slab::Slab;
-use super::stack::{Ranges, Stack};
+use super::stack::{Frame, Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{Ended, InstanceId, Place, RangeKey, StreamId};
+use crate::record::{CallId, Ended, InstanceId, Place, RangeKey, StreamId};
+use crate::session::calls::EndedCall;
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
@@ -120,13 +121,14 @@ impl ThreadState {
 
 /// New spans.
 impl ThreadState {
-    /// Path `counting`: place and row of a new span under the innermost open range, if they are remembered and the span
-    /// has no values of its own.
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are remembered, the span
+    /// has no values of its own, and no call is to follow it.
     #[inline(always)]
     pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
-        let place = self.children.get(parent, site_key(metadata)).filter(|place| !place.has_own_values())?;
-        Some((place, self.rows.get_inline(place.row())?))
+        let place = self.children.get(parent, site_key(metadata)).filter(|place| place.is_plain())?;
+        let row = self.rows.get_inline(place.row()).filter(|row| row.is_plain())?;
+        Some((place, row))
     }
 
     /// Node of the innermost open range, under which a new span without an explicit parent is.
@@ -147,7 +149,7 @@ impl ThreadState {
                     return Place::unnamed(parent, site.is_sampled);
                 }
                 let key = RangeKey { label: site.label, category: 0, style: RangeStyle::PushPop };
-                self.place(self.node(parent, key), key, metadata)
+                self.place(self.node(parent, key), key, metadata).under_if_any(parent)
             })
         })
     }
@@ -161,7 +163,7 @@ impl ThreadState {
     /// The place of a span whose call site is only sampled.
     pub(crate) fn sampled_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
         let key = RangeKey { label: self.site(metadata).label, category: 0, style: RangeStyle::PushPop };
-        self.place(self.node(parent, key), key, metadata)
+        self.place(self.node(parent, key), key, metadata).under_if_any(parent)
     }
 
     /// From now on spans of this call site under this parent take the fast paths.
@@ -179,9 +181,53 @@ impl ThreadState {
         self.children.get(place.node(), row).unwrap_or_else(|| {
             self.find_child(place.node(), row, || {
                 let identity = other.rows.identity(place);
-                identity.map_or(Place::NONE, |identity| self.place(place.node(), identity.key, identity.metadata))
+                let here = identity.map(|identity| self.place(place.node(), identity.key, identity.metadata));
+                here.map_or(Place::NONE, |here| here.under_if_any(place.parent()))
             })
         })
+    }
+
+    /// The place of an entry of a span with this place and call, 0 for none: below the innermost open range, unless
+    /// that is the node's own or above it. Counts the use of the span there.
+    #[inline]
+    fn place_of_entry(&self, place: Place, call: CallId) -> Place {
+        let top = self.stack.top();
+        let elsewhere = top.filter(|top| top.place().node() != place.parent());
+        let entered = elsewhere.map_or(place, |top| self.place_elsewhere(place, call, top));
+        let call = self.session.calls.get(call).filter(|_| entered.node() == place.node());
+        if call.is_some_and(|call| call.enter_at_home(top.map_or(0, Frame::start))) {
+            self.add_call(entered);
+        }
+        entered
+    }
+
+    #[inline(never)]
+    fn place_elsewhere(&self, home: Place, call: CallId, top: &Frame) -> Place {
+        let innermost = top.place().node();
+        // Stands for this place in the cache of children, as in `place_from`.
+        let row = (home.row() as u64) << 16 | u64::from(self.index) | 1 << 63 | 1 << 62;
+        let place = self.children.get(innermost, row).unwrap_or_else(|| {
+            self.find_child(innermost, row, || {
+                let identity = self.identity(home).filter(|_| !self.session.stays(home.node(), innermost));
+                let below = identity
+                    .map(|identity| self.place(self.node(innermost, identity.key), identity.key, identity.metadata));
+                below.map_or(home.plain(), |below| below.under_if_any(innermost))
+            })
+        });
+        if place.is_none() || place.node() == home.node() {
+            return home;
+        }
+        let (is_use, is_first) = match self.session.calls.get(call) {
+            Some(call) => call.enter_elsewhere(place.node(), top.start()),
+            None => (true, true),
+        };
+        if is_use {
+            self.add_call(place);
+        }
+        if let Some(row) = self.rows.get(home.row()).filter(|_| is_first) {
+            row.change_calls(-1); // it was counted where it was created
+        }
+        place.flagged_as(home)
     }
 
     /// A place that is not in the cache, or not any more.
@@ -202,6 +248,22 @@ impl ThreadState {
         if let Some(row) = self.rows.get(place.row()) {
             row.add_call(&self.session.clock);
         }
+    }
+
+    /// Follows a new span of this place by a call, created inside of another, 0 for none; 0 where that tells nothing.
+    pub(crate) fn begin_call(&self, place: Place, parent: CallId) -> CallId {
+        let is_followed = self.statistics && self.rows.get(place.row()).is_some_and(|row| !row.is_plain());
+        if is_followed { self.session.calls.begin(self.index, place, parent, self.session.clock.now()) } else { 0 }
+    }
+
+    /// Remembers the call of a span with this registry id, whose place says that there is one.
+    pub(crate) fn remember_call(&self, id: u64, call: CallId) {
+        self.remembered.set_call(id, call);
+    }
+
+    /// The call of a remembered span whose place says that there is one.
+    pub(crate) fn remembered_call(&self, id: u64) -> CallId {
+        self.remembered.call(id)
     }
 
     /// Remembers where the span with this registry id is counted. Only for spans created on this thread.
@@ -233,14 +295,14 @@ impl ThreadState {
     /// Path `counting`. False where something is in the way, and then nothing has happened.
     #[inline(always)]
     pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
-        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, read_tsc())
+        nvtx_rs::is_tool_absent() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc())
     }
 
     /// Path `recording`. False where something is in the way, and then nothing has happened.
     #[inline(always)]
     pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
         let start = if self.statistics { read_tsc() } else { 0 };
-        nvtx_rs::is_tool_absent() && self.stack.push_near(span, place, start)
+        nvtx_rs::is_tool_absent() && self.stack.is_under_top(place) && self.stack.push_near(span, place, start)
     }
 
     /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.
@@ -248,7 +310,8 @@ impl ThreadState {
     pub(crate) fn enter_on_stream(&self, span: u64, place: Place, stream: StreamId) {
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         if !self.enter_counting(span, place) {
-            return self.enter_begun(span, place, None, pair);
+            self.enter_begun(span, self.place_of_entry(place, 0), None, pair);
+            return;
         }
         if let Some(pair) = pair {
             self.keep_pair(place, pair);
@@ -257,10 +320,21 @@ impl ThreadState {
 
     /// Path `general`: opens any range, timed on `stream` if that is not 0.
     #[inline(never)]
-    pub(crate) fn enter_general(&self, span: u64, place: Place, values: Option<&SpanValues>, stream: StreamId) {
+    pub(crate) fn enter_general(
+        &self,
+        span: u64,
+        place: Place,
+        call: CallId,
+        values: Option<&SpanValues>,
+        stream: StreamId,
+    ) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
-        self.enter_begun(span, place, values, pair);
+        let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
+        if let Some(start) = start.filter(|_| call != 0) {
+            self.stack.set_call(call);
+            self.session.calls.enter(call, start);
+        }
     }
 
     /// Path `general`, of a span that has values of its own.
@@ -270,7 +344,8 @@ impl ThreadState {
         if place.is_none() {
             return self.session.drop_span();
         }
-        self.enter_general(span, place.with_own_values(), Some(values), stream);
+        let flagged = if values.call == 0 { place } else { place.with_call() };
+        self.enter_general(span, flagged.with_own_values(), values.call, Some(values), stream);
         if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
             values.with_fields(|now, fields| self.record_values(start, now, fields));
         }
@@ -280,20 +355,28 @@ impl ThreadState {
     fn place_now(&self, values: &SpanValues, category: u32) -> Place {
         values.place(self.index, category).unwrap_or_else(|| {
             let key = RangeKey { label: values.label, category, style: RangeStyle::PushPop };
-            self.place(values.node, key, values.metadata)
+            self.place(values.node, key, values.metadata).under_if_any(values.parent())
         })
     }
 
-    /// After the start was recorded on a stream, if that was so.
+    /// After the start was recorded on a stream, if that was so. Returns when the range begins; `None` where it is not
+    /// open since the stack is full.
     #[inline(never)]
-    fn enter_begun(&self, span: u64, place: Place, values: Option<&SpanValues>, pair: Option<StartedPair>) {
+    fn enter_begun(
+        &self,
+        span: u64,
+        place: Place,
+        values: Option<&SpanValues>,
+        pair: Option<StartedPair>,
+    ) -> Option<Ticks> {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         // Under a tool, the start is set below.
         let start = if range.is_some() { 0 } else { self.now() };
         let Some(frame) = self.stack.push(span, place, start) else {
             pair.into_iter().for_each(stream::abandon);
-            return self.session.drop_span();
+            self.session.drop_span();
+            return None;
         };
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.gate.while_closed(|| {
@@ -305,6 +388,7 @@ impl ThreadState {
         if let Some(pair) = pair {
             self.keep_pair(place, pair);
         }
+        Some(frame.start())
     }
 
     /// Keeps the start of the innermost range.
@@ -332,7 +416,7 @@ impl ThreadState {
             return CountingExit::Noted;
         }
         let Some(ended) = self.stack.pop_near(span, read_tsc()) else { return CountingExit::Not };
-        match self.rows.get_inline(ended.place.row()) {
+        match self.rows.get_inline(ended.place.row_without_call()) {
             Some(row) if row.add_near(ended.duration, ended.nested) => CountingExit::Done,
             _ => CountingExit::Uncounted(ended),
         }
@@ -351,7 +435,8 @@ impl ThreadState {
         let now = read_tsc();
         // Nothing is called on this way, so that nothing is saved for it.
         let Some((below, top)) = self.stack.top_near(span) else { return false };
-        let Some(row) = self.rows.near(top.place().row()).filter(|_| self.launches.end_near(&self.stack, below, now))
+        let Some(row) =
+            self.rows.near(top.place().row_without_call()).filter(|_| self.launches.end_near(&self.stack, below, now))
         else {
             return self.exit_noted_far(span, now);
         };
@@ -492,10 +577,43 @@ impl ThreadState {
         }
     }
 
+    /// Counts the instance that has just been taken off the top of the stack.
     pub(crate) fn add(&self, ended: Ended) {
+        let call = if ended.place.is_called() { self.stack.call_of(self.stack.depth()) } else { 0 };
+        self.add_of_call(ended, call);
+    }
+
+    fn add_of_call(&self, ended: Ended, call: CallId) {
         if self.statistics {
             self.rows.add(ended, &self.session.budget);
+            self.session.calls.exit(call, ended.entered.saturating_add(ended.duration));
         }
+    }
+
+    /// Counts a call that has ended, whose span was created on this thread or another.
+    pub(crate) fn add_call_ended(&self, home: &Self, ended: &EndedCall) {
+        let Some((label, metadata)) =
+            home.identity(ended.place).map(|identity| (identity.key.label, identity.metadata))
+        else {
+            return;
+        };
+        let add = |key: RangeKey, duration, nested, is_marked| {
+            let place = self.place(ended.node, key, metadata);
+            self.rows.add(Ended { place, entered: ended.created, duration, nested }, &self.session.budget);
+            if let Some(row) = self.rows.get(place.row()).filter(|_| is_marked) {
+                row.change_calls(1);
+            }
+        };
+        add(RangeKey::calls(label), ended.latency, ended.busy, ended.is_cancelled);
+        let is_kept = !ended.is_outlived && !self.stack.has_just_left(ended.entered);
+        add(RangeKey::waits(label), ended.idle, 0, is_kept);
+    }
+
+    /// What its row learns of a span that was followed by a call. Any thread.
+    pub(crate) fn judge(&self, ended: &EndedCall) -> bool {
+        let Some(row) = self.rows.get(ended.place.row()) else { return false };
+        row.judge(ended.entries);
+        row.is_reentered()
     }
 
     /// Records a range of this thread that has ended, if a timeline is written.
@@ -629,15 +747,17 @@ impl ThreadState {
 
     /// Forgets open ranges and remembered spans, for the next thread.
     pub(crate) fn abandon(&self) -> Vec<Place> {
-        struct Nothing;
+        struct Nothing(&'static Session);
         impl Ranges for Nothing {
             fn close(&mut self, _: Place, _: u64) -> Ticks {
                 0
             }
-            fn reopen(&mut self, _: Place, _: u64) -> Ticks {
+            fn reopen(&mut self, _: Place, _: u64, _: CallId) -> Ticks {
                 0
             }
-            fn ended(&mut self, _: Ended, _: Ticks, _: usize) {}
+            fn ended(&mut self, ended: Ended, call: CallId, _: Ticks, _: usize) {
+                self.0.calls.exit(call, ended.entered);
+            }
             fn domain(&self, _: Place) -> u32 {
                 0
             }
@@ -646,7 +766,7 @@ impl ThreadState {
         self.left.store(self.session.front_end.left(), Relaxed);
         self.told.lock().clear();
         self.pairs.abandon(|_| true);
-        let places = self.stack.unwind(&mut Nothing);
+        let places = self.stack.unwind(&mut Nothing(self.session));
         self.launches.end_gone(&self.around(), self.now());
         self.launches.leave_lifetimes();
         places
@@ -762,7 +882,7 @@ impl Ranges for Shell<'_> {
         self.end.unwrap_or(now)
     }
 
-    fn reopen(&mut self, place: Place, span: u64) -> Ticks {
+    fn reopen(&mut self, place: Place, span: u64, call: CallId) -> Ticks {
         if let Some(identity) = self.thread.identity(place) {
             self.thread.session.losses.misnested.count(identity.metadata, |site| site.reopened += 1);
         }
@@ -778,11 +898,12 @@ impl Ranges for Shell<'_> {
         if let Some(own) = own {
             own.with_fields(|now, fields| self.thread.record_values(start, now, fields));
         }
+        self.thread.session.calls.enter_again(call, start);
         start
     }
 
-    fn ended(&mut self, ended: Ended, end: Ticks, depth: usize) {
-        self.thread.add(ended);
+    fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize) {
+        self.thread.add_of_call(ended, call);
         self.thread.record_ended(ended, end, depth);
         self.thread.launches.end_at(&self.thread.around(), depth, end);
     }

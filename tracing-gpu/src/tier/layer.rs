@@ -8,7 +8,8 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use super::{Found, Home, own_values};
-use crate::record::{Place, StreamId};
+use crate::record::{CallId, Place, StreamId};
+use crate::session::calls::Call;
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
@@ -97,16 +98,27 @@ where
     }
 }
 
-/// The values of a span, one entry for each profiler that measures it.
+/// What is kept of a span that has values of its own or is followed by a call, one entry for each profiler that
+/// measures it.
 ///
-/// The registry drops them when the span has closed, and that ends its lifetime: without an `on_close` of the layer,
-/// spans that have no values of their own pay nothing for it.
-struct OwnValues(Vec<(&'static Engine, Arc<SpanValues>)>);
+/// The registry drops them when the span has closed, and that ends its lifetime and its call: without an `on_close` of
+/// the layer, all other spans pay nothing for it.
+struct OwnValues(Vec<(&'static Engine, Kept)>);
+
+#[derive(Clone)]
+enum Kept {
+    /// Which name the call, too.
+    Values(Arc<SpanValues>),
+    Call(CallId),
+}
 
 impl Drop for OwnValues {
     fn drop(&mut self) {
-        for (engine, values) in &self.0 {
-            own_values::close(engine, engine.thread(), values);
+        for (engine, kept) in &self.0 {
+            match kept {
+                Kept::Values(values) => own_values::close(engine, engine.thread(), values),
+                Kept::Call(call) => super::close_call(engine, engine.thread(), *call),
+            }
         }
     }
 }
@@ -134,12 +146,13 @@ where
         id: u64,
         place: Place,
         values: Option<Arc<SpanValues>>,
+        call: CallId,
     ) -> Option<()> {
         thread.remember(id, place);
-        if let Some(values) = values
-            && let Some(span) = self.span(&span::Id::from_u64(id))
-        {
-            keep_values(engine, &span, values);
+        let kept = values.map(Kept::Values).or((call != 0).then_some(Kept::Call(call)));
+        if let Some((kept, span)) = kept.zip(self.span(&span::Id::from_u64(id))) {
+            thread.remember_call(id, call);
+            keep_beside(engine, &span, kept);
         }
         Some(())
     }
@@ -150,7 +163,7 @@ where
 
     #[inline(always)]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
-        thread.remembered(id).filter(|place| !place.has_own_values())
+        thread.remembered(id).filter(|place| place.is_plain())
     }
 
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {
@@ -161,12 +174,15 @@ where
     fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found {
         match thread.remembered(id) {
             Some(place) if place.is_none() => return Found::Hidden(place.node()),
-            Some(place) if !place.has_own_values() => return Found::Counted(place),
+            Some(place) if place.is_plain() => return Found::Counted(place, 0),
+            Some(place) if !place.has_own_values() => return Found::Counted(place, thread.remembered_call(id)),
             _ => {}
         }
         let Some(span) = self.span(&span::Id::from_u64(id)) else { return Found::Nothing };
-        if let Some(values) = own_values_of(engine, &span) {
-            return Found::WithValues(values);
+        match kept_of(engine, &span) {
+            Some(Kept::Values(values)) => return Found::WithValues(values),
+            Some(Kept::Call(call)) => return called(engine, thread, call),
+            None => {}
         }
         let parent = span.parent().map_or(ROOT, |parent| node_of(engine, thread, parent));
         let place = thread.counted_child(parent, span.metadata());
@@ -175,7 +191,7 @@ where
         } else if place.has_own_values() {
             Found::Nothing
         } else {
-            Found::Counted(place)
+            Found::Counted(place, 0)
         }
     }
 
@@ -188,6 +204,18 @@ where
         span.scope().skip(1).map(own).find(|&stream| stream != 0).unwrap_or(0)
     }
 
+    fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId {
+        match thread.remembered(id) {
+            Some(place) if place.is_plain() => 0,
+            Some(place) if !place.has_own_values() => thread.remembered_call(id),
+            _ => match self.span(&span::Id::from_u64(id)).and_then(|span| kept_of(engine, &span)) {
+                Some(Kept::Values(values)) => values.call,
+                Some(Kept::Call(call)) => call,
+                None => 0,
+            },
+        }
+    }
+
     #[inline]
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>> {
         own_values_of(engine, &self.span(&span::Id::from_u64(id))?)
@@ -195,7 +223,7 @@ where
 
     #[inline]
     fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32 {
-        match Self::place_here(thread, id) {
+        match thread.remembered(id).filter(|place| !place.has_own_values()) {
             Some(place) => place.node(),
             None => self.span(&span::Id::from_u64(id)).map_or(ROOT, |span| node_of(engine, thread, span)),
         }
@@ -207,20 +235,41 @@ where
     }
 }
 
-/// Puts the values of a span beside it in the registry.
+/// Puts what is kept of a span beside it in the registry.
 #[inline(never)]
-fn keep_values<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, values: Arc<SpanValues>) {
+fn keep_beside<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, kept: Kept) {
     let mut extensions = span.extensions_mut();
     match extensions.get_mut::<OwnValues>() {
-        Some(OwnValues(all)) => all.push((engine, values)),
-        None => extensions.insert(OwnValues(vec![(engine, values)])),
+        Some(OwnValues(all)) => all.push((engine, kept)),
+        None => extensions.insert(OwnValues(vec![(engine, kept)])),
     }
 }
 
-fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Arc<SpanValues>> {
+fn kept_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Kept> {
     let extensions = span.extensions();
     let OwnValues(all) = extensions.get()?;
-    all.iter().find(|(profiler, _)| std::ptr::eq(*profiler, engine)).map(|(_, values)| Arc::clone(values))
+    all.iter().find(|(profiler, _)| std::ptr::eq(*profiler, engine)).map(|(_, kept)| kept.clone())
+}
+
+fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Arc<SpanValues>> {
+    match kept_of(engine, span) {
+        Some(Kept::Values(values)) => Some(values),
+        _ => None,
+    }
+}
+
+/// A span that a call follows, created on another thread or no longer remembered here.
+fn called(engine: &'static Engine, thread: &ThreadState, call: CallId) -> Found {
+    let home = engine.session.calls.get(call).map(Call::home);
+    let Some((creator, place)) = home.and_then(|(creator, place)| Some((engine.thread_at(creator)?, place))) else {
+        return Found::Nothing;
+    };
+    let here = if creator.index == thread.index { place } else { thread.place_from(creator, place) };
+    if here.is_none() {
+        thread.session.drop_span();
+        return Found::Nothing;
+    }
+    Found::Counted(here.with_call(), call)
 }
 
 /// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there
@@ -234,9 +283,16 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
             node = place.node();
             break;
         }
-        if let Some(values) = own_values_of(engine, &ancestor) {
-            node = values.node;
-            break;
+        match kept_of(engine, &ancestor) {
+            Some(Kept::Values(values)) => {
+                node = values.node;
+                break;
+            }
+            Some(Kept::Call(call)) => {
+                node = engine.session.calls.get(call).map_or(ROOT, |call| call.home().1.node());
+                break;
+            }
+            None => {}
         }
         sites.push(ancestor.metadata());
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tracing_core::{Event, Metadata, span};
 
-use crate::record::{Place, StreamId};
+use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::stream;
@@ -29,7 +29,7 @@ trait Home {
     /// Keeps the place of a new span without values of its own; `None` where that takes more than a few stores, and
     /// then nothing has happened.
     fn keep_counting(thread: &ThreadState, given: Self::Given, place: Place) -> Option<Self::Created>;
-    /// Keeps any new span. `None` where there is no room.
+    /// Keeps any new span; the call is the one that its place speaks of. `None` where there is no room.
     fn keep(
         &self,
         engine: &'static Engine,
@@ -37,12 +37,13 @@ trait Home {
         given: Self::Given,
         place: Place,
         values: Option<Arc<SpanValues>>,
+        call: CallId,
     ) -> Option<Self::Created>;
     /// Keeps the stream that a parent of a new span names, 0 for none.
     fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
 
-    /// The place of a span that was created on this thread and has no values of its own: all that the fast paths ask
-    /// for.
+    /// The place of a span that was created on this thread and has neither values of its own nor a call: all that the
+    /// fast paths ask for.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
     /// The stream that a parent of such a span names, 0 for none.
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
@@ -51,6 +52,8 @@ trait Home {
     fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found;
     /// The stream of the nearest parent of any span that names one, 0 for none.
     fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId;
+    /// The call that follows any span, 0 for none.
+    fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId;
     /// The values of a span that has its own.
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
     /// The node under which the children of any span are.
@@ -61,8 +64,8 @@ trait Home {
 
 /// A span that is about to be entered.
 enum Found {
-    /// Is counted here, on this thread.
-    Counted(Place),
+    /// Is counted here, on this thread; the call is the one that its place speaks of.
+    Counted(Place, CallId),
     WithValues(Arc<SpanValues>),
     /// Is filtered out, and was created under this node.
     Hidden(u32),
@@ -94,9 +97,8 @@ fn new_span_counting<H: Home>(
         return None;
     }
     let (place, row) = thread.child_counting(attributes.metadata())?;
-    let calls = Some(row.calls()).filter(|calls| *calls > 0)?; // the first one's moment is taken
     let created = H::keep_counting(thread, given, place)?;
-    row.add_call_to(calls);
+    row.change_calls(1);
     Some(created)
 }
 
@@ -121,16 +123,25 @@ fn new_span_general<H: Home>(
             Some(parent) => home.node(engine, thread, parent.into_u64()),
         };
         let place = thread.child(parent, attributes.metadata());
+        let place = if place.is_sampled() { own_values::sample(thread, parent, attributes) } else { place };
         if place.is_none() {
-            home.keep(engine, thread, given, Place::hidden(parent), None)
-        } else if place.is_sampled() {
-            home.keep(engine, thread, given, own_values::sample(thread, parent, attributes), None)
-        } else if place.has_own_values() {
-            let values = own_values::create(thread, parent, attributes);
-            home.keep(engine, thread, given, Place::new(values.node, 0).with_own_values(), Some(values))
+            return home.keep(engine, thread, given, Place::hidden(parent), None, 0);
+        }
+        let above = match attributes.parent() {
+            None if attributes.is_contextual() => thread.stack.innermost_call(),
+            None => 0,
+            Some(parent) => home.call(engine, thread, parent.into_u64()),
+        };
+        if place.has_own_values() {
+            let values = own_values::create(thread, parent, above, attributes);
+            let place = Place::new(values.node, 0).under(parent).with_own_values();
+            home.keep(engine, thread, given, place, Some(values), 0)
         } else {
             thread.add_call(place);
-            home.keep(engine, thread, given, place, None)
+            match thread.begin_call(place, above) {
+                0 => home.keep(engine, thread, given, place, None, 0),
+                call => home.keep(engine, thread, given, place.with_call(), None, call),
+            }
         }
     });
     if let Some(created) = created.as_ref().filter(|_| has_streams) {
@@ -202,14 +213,16 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else { return };
     let inherited = || home.inherited_stream(engine, thread, id);
     match home.find(engine, thread, id) {
-        Found::Counted(place) => thread.enter_general(id, place, None, stream_of_entry(thread, 0, inherited)),
+        Found::Counted(place, call) => {
+            thread.enter_general(id, place, call, None, stream_of_entry(thread, 0, inherited));
+        }
         Found::WithValues(values) => {
             let now = values.now();
             thread.enter_with_values(id, &values, &now, stream_of_entry(thread, now.stream, inherited));
         }
         // Where its parent is not open, what is created inside belongs under that parent.
         Found::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
-            thread.enter_general(id, Place::stand_in(parent), None, 0);
+            thread.enter_general(id, Place::stand_in(parent), 0, None, 0);
         }
         Found::Hidden(_) | Found::Nothing => {}
     }
@@ -268,6 +281,22 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     if let Some(metadata) = home.measured_site(engine, id) {
         engine.session.losses.misnested.count(metadata, |site| site.elsewhere += 1);
         engine.stray_exit(id, thread);
+    }
+}
+
+/// The span of a call has closed. Without a thread it cannot be counted, and that is; after the finish all stays as it
+/// was then.
+#[inline(never)]
+fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
+    let session = &engine.session;
+    let Some(ended) = session.calls.end(call, session.clock.now()) else { return };
+    let Some(home) = engine.thread_at(ended.thread).filter(|_| session.is_running()) else { return };
+    // What was created before the window, or entered once at the most as spans are that are no futures, is no call.
+    if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {
+        match thread {
+            Some(thread) => thread.add_call_ended(home, &ended),
+            None => session.drop_span(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing_core::span;
 
-use crate::record::{Ended, Place, RangeKey};
+use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::catalog::ROOT;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
@@ -13,9 +13,15 @@ use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record};
 use range_report::RangeStyle;
 
-/// Reads the fields of a new span and counts its creation. `parent` is the node it is under.
+/// Reads the fields of a new span and counts its creation. `parent` is the node it is under, `above` the call, 0 for
+/// none.
 #[inline(never)]
-pub(super) fn create(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Arc<SpanValues> {
+pub(super) fn create(
+    thread: &ThreadState,
+    parent: u32,
+    above: CallId,
+    attributes: &span::Attributes<'_>,
+) -> Arc<SpanValues> {
     let (session, lookup) = (thread.session, &thread.lookup());
     let metadata = attributes.metadata();
     let mut known = thread.known();
@@ -30,6 +36,7 @@ pub(super) fn create(thread: &ThreadState, parent: u32, attributes: &span::Attri
     let node = known.node(lookup, parent, RangeKey { label, category: 0, style: RangeStyle::PushPop });
     let category = read.category().map_or(0, |category| known.category(lookup, category));
     let place = known.place(lookup, node, RangeKey { label, category, style: RangeStyle::PushPop }, metadata);
+    let place = place.under_if_any(parent);
     let (changing, Scratch { texts, mut others }) = read.begin(category);
     known.keep_texts(texts);
     if others.is_empty() {
@@ -42,18 +49,18 @@ pub(super) fn create(thread: &ThreadState, parent: u32, attributes: &span::Attri
     if !place.is_none() {
         thread.add_call(place);
     }
-    let values = SpanValues::new(metadata, (node, label), (thread.index, place), changing, others);
+    let call = if place.is_none() { 0 } else { thread.begin_call(place, above) };
+    let values = SpanValues::new(metadata, (node, label), (thread.index, place, call), changing, others);
     if lifetime {
         begin_lifetime(thread, &values);
     }
     Arc::new(values)
 }
 
-/// Looks at a new span whose call site is only sampled, and counts its creation. Returns its place.
+/// Looks at a new span whose call site is only sampled. Returns its place.
 #[inline(never)]
 pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Place {
     let place = thread.sampled_child(parent, attributes.metadata());
-    thread.add_call(place);
     if thread.gate.while_closed(|| thread.session.samples.take(attributes)) {
         thread.know_sampled(parent, attributes.metadata(), place);
     }
@@ -101,6 +108,7 @@ pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, value
     if thread.is_none() && !engine.session.is_running() {
         return;
     }
+    super::close_call(engine, thread, values.call);
     let (lifetime, changing, fields) = values.end();
     if let Some(lifetime) = lifetime {
         end_lifetime(engine, thread, values, lifetime, &changing, &fields);

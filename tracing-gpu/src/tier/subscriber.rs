@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
 use super::{Found, Home, own_values};
-use crate::record::{Place, StreamId};
+use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
@@ -45,9 +45,12 @@ impl GpuSubscriber {
         };
         match home.slab.drop_handle(span, is_owner) {
             Closed::No => false,
-            Closed::Yes(None) => true,
-            Closed::Yes(Some(values)) => {
-                own_values::close(engine, thread, &values);
+            Closed::Yes { values, call } => {
+                match values {
+                    Some(values) => own_values::close(engine, thread, &values),
+                    None if call != 0 => super::close_call(engine, thread, call),
+                    None => {}
+                }
                 true
             }
         }
@@ -153,8 +156,9 @@ impl Home for Slabs {
         (): (),
         place: Place,
         values: Option<Arc<SpanValues>>,
+        call: CallId,
     ) -> Option<span::Id> {
-        let created = thread.slab.create(thread.index, place, values);
+        let created = thread.slab.create(thread.index, place, values, call);
         if created.is_none() {
             thread.session.drop_span();
         }
@@ -168,7 +172,7 @@ impl Home for Slabs {
     #[inline(always)]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
         let span = SpanRef::from_id(id);
-        thread.slab.near_place(span).filter(|place| span.thread == thread.index && !place.has_own_values())
+        thread.slab.near_place(span).filter(|place| span.thread == thread.index && place.is_plain())
     }
 
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {
@@ -183,17 +187,26 @@ impl Home for Slabs {
         if place.has_own_values() {
             return home.slab.values(span).map_or(Found::Nothing, Found::WithValues);
         }
-        let here = if home.index == thread.index { place } else { thread.place_from(home, place) };
+        let here = if home.index == thread.index { place } else { thread.place_from(home, place.plain()) };
         if here.is_none() {
             thread.session.drop_span();
             return Found::Nothing;
         }
-        Found::Counted(here)
+        Found::Counted(here.flagged_as(place), if place.is_called() { home.slab.call(span) } else { 0 })
     }
 
     fn inherited_stream(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> StreamId {
         let span = SpanRef::from_id(id);
         engine.thread_at(span.thread).map_or(0, |home| home.slab.inherited_stream(span))
+    }
+
+    fn call(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> CallId {
+        let Some((home, span, place)) = locate(engine, id).filter(|(_, _, place)| !place.is_none()) else { return 0 };
+        match place.has_own_values() {
+            true => home.slab.values(span).map_or(0, |values| values.call),
+            false if place.is_called() => home.slab.call(span),
+            false => 0,
+        }
     }
 
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>> {

@@ -326,7 +326,10 @@ proptest! {
     /// is dropped, and in the end nothing is kept but what is open or awaited.
     #[test]
     fn hostile_input_does_no_harm(
-        steps in prop::collection::vec((0u8..9, any_note(), 0u32..6, prop_oneof![0u64..50, any::<u64>()], prop_oneof![0u64..50, any::<u64>()]), 0..120),
+        steps in prop::collection::vec(
+            (0u8..9, any_note(), 0u32..6, prop_oneof![0u64..50, any::<u64>()], prop_oneof![0u64..50, any::<u64>()]),
+            0..120,
+        ),
         launches in 0usize..8, instances in 0usize..6, has_calls in any::<bool>(),
     ) {
         let mut all = Attribution::new(Limits { launches, has_calls, instances });
@@ -336,7 +339,8 @@ proptest! {
                 4 => all.ran(id, start, end),
                 5 => {
                     let memory = Memory { kind: MemoryKind::Set, bytes: start, source: 9, destination: 9, value: 1 };
-                    all.operation(&GpuOp { work: Work::Memory(memory), device: id.wrapping_neg(), ..kernel(id, start, end) }, &KEEP);
+                    let (work, device) = (Work::Memory(memory), id.wrapping_neg());
+                    all.operation(&GpuOp { work, device, ..kernel(id, start, end) }, &KEEP);
                 }
                 6 => all.call(&api(if start % 2 == 0 { Api::Driver } else { Api::Runtime }, id, start, end), &KEEP),
                 7 => all.drained(&KEEP, id > 1),
@@ -346,7 +350,8 @@ proptest! {
             prop_assert!(all.pending.remembered() <= launches.max(1));
         }
         let totals = all.totals(60);
-        let counted = totals.kernels.values().map(|times| times.count).sum::<u64>() + totals.memory.values().map(|row| row.0.count).sum::<u64>();
+        let kernels: u64 = totals.kernels.values().map(|times| times.count).sum();
+        let counted = kernels + totals.memory.values().map(|row| row.0.count).sum::<u64>();
         prop_assert_eq!(counted, totals.total.operations);
         prop_assert!(totals.total.busy_ns >= totals.nodes.get(&0).map_or(0, |root| root.total.busy_ns));
         for node in totals.nodes.values() {

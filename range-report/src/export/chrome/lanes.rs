@@ -141,7 +141,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_two_of_a_lane_cross_in_order_of_their_ends(mut slices in prop::collection::vec((0u64..60, 0u64..20), 0..60)) {
+        fn no_two_of_a_lane_cross_in_order_of_their_ends(
+            mut slices in prop::collection::vec((0u64..60, 0u64..20), 0..60),
+        ) {
             for slice in &mut slices {
                 slice.1 += slice.0;
             }
@@ -155,7 +157,9 @@ mod tests {
         }
 
         #[test]
-        fn no_two_operations_of_a_lane_overlap_in_any_order(mut slices in prop::collection::vec((0u64..60, 0u64..20), 0..60)) {
+        fn no_two_operations_of_a_lane_overlap_in_any_order(
+            mut slices in prop::collection::vec((0u64..60, 0u64..20), 0..60),
+        ) {
             for slice in &mut slices {
                 slice.1 += slice.0;
             }

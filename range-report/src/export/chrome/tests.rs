@@ -383,7 +383,9 @@ proptest! {
     /// A thread that opens and closes ranges of two domains, each a stack of its own: the ranges of one may cross those
     /// of the other.
     #[test]
-    fn any_order_of_ranges_is_drawn_without_crossing(steps in prop::collection::vec((0usize..2, any::<bool>(), 0u64..3), 1..200)) {
+    fn any_order_of_ranges_is_drawn_without_crossing(
+        steps in prop::collection::vec((0usize..2, any::<bool>(), 0u64..3), 1..200),
+    ) {
         let (mut stacks, mut now, mut items) = ([Vec::new(), Vec::new()], 0, Vec::new());
         for (domain, opens, passed) in steps {
             now += passed;

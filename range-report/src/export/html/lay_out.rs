@@ -87,9 +87,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_overlaps_and_nothing_is_lost(items in prop::collection::vec((0_u32..3, 0_u32..4, 0_u64..50, 0_u64..20), 0..60)) {
+        fn nothing_overlaps_and_nothing_is_lost(
+            items in prop::collection::vec((0_u32..3, 0_u32..4, 0_u64..50, 0_u64..20), 0..60),
+        ) {
             let count = items.len();
-            let bars = items.into_iter().map(|(track, level, start, length)| bar(track, level, start, start + length)).collect();
+            let bars = items.into_iter();
+            let bars = bars.map(|(track, level, start, length)| bar(track, level, start, start + length)).collect();
             let laid = lay_out(bars, 3);
             prop_assert_eq!(laid.bars.len(), count);
             let mut rest = laid.bars.as_slice();

@@ -76,7 +76,10 @@ mod tests {
         let place = write(&mut text, Some(payload), &fields).unwrap();
         assert_eq!(place, 6..text.len());
         let read: Json = serde_json::from_slice(&text[place]).unwrap();
-        let expected = json!({"nvtx.payload": "\\", odd: odd, "least": i64::MIN, "most": u64::MAX, "half": -0.5, "no number": "-inf", "no": false});
+        let expected = json!({
+            "nvtx.payload": "\\", odd: odd, "least": i64::MIN, "most": u64::MAX, "half": -0.5, "no number": "-inf",
+            "no": false,
+        });
         assert_eq!(read, expected);
     }
 }

@@ -324,7 +324,8 @@ proptest! {
             walk(&mut code, &mut now, 0, &mut ranges);
         }
         let mut stamps = stamps::Stamps::default();
-        let found: Vec<(u64, u64)> = ranges.iter().map(|&(start, end, depth, _)| stamps.of(start, end, depth)).collect();
+        let found = ranges.iter().map(|&(start, end, depth, _)| stamps.of(start, end, depth));
+        let found: Vec<(u64, u64)> = found.collect();
         // The parent of each, by the rule of the reports.
         for (at, (start, end)) in found.iter().enumerate() {
             prop_assert!(start <= end && start - ranges[at].0 < 500 && end - ranges[at].1 < 500);

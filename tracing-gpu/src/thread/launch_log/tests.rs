@@ -117,6 +117,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         statistics: true,
         gpu: false,
         domain,
+        parents: crate::Parents::Entered,
         filter: Some(Targets::new().with_default(Level::TRACE)),
         fields: crate::config::FieldNames::default(),
         sample_budget: 1 << 16,

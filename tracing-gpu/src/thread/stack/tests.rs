@@ -14,11 +14,11 @@ impl Ranges for Recorder {
         self.log.push(format!("pop {}", place.row()));
         self.now
     }
-    fn reopen(&mut self, place: Place, _span: u64) -> Ticks {
+    fn reopen(&mut self, place: Place, _span: u64, _: CallId) -> Ticks {
         self.log.push(format!("push {}", place.row()));
         self.now
     }
-    fn ended(&mut self, ended: Ended, _: Ticks, _: usize) {
+    fn ended(&mut self, ended: Ended, _: CallId, _: Ticks, _: usize) {
         self.ended.push(ended);
     }
     fn domain(&self, place: Place) -> u32 {
@@ -133,7 +133,9 @@ proptest! {
     /// Whatever the order of exits and the domains, the tool's per-domain stacks stay balanced, self times are never
     /// negative, and together they cover exactly the time in which anything was open.
     #[test]
-    fn self_times_sum_to_the_covered_time(steps in prop::collection::vec((any::<bool>(), 0usize..8, 0u32..3, 1u64..50), 1..80)) {
+    fn self_times_sum_to_the_covered_time(
+        steps in prop::collection::vec((any::<bool>(), 0usize..8, 0u32..3, 1u64..50), 1..80),
+    ) {
         let (stack, mut tool) = (Stack::new(), Recorder::default());
         let mut open: Vec<u64> = Vec::new();
         let mut tool_stacks: [Vec<usize>; 3] = Default::default();

@@ -34,10 +34,18 @@ function changesOf(one, most) {
   const entries = one.changes.map(({ name, lifetime, ns, ratio }) => {
     const paint = (bar) => bar.classList.add(ns > 0 ? 'slower' : 'faster');
     const label = name + (lifetime ? ' (start/end)' : '');
-    return barEntry(name, Math.abs(ns) / most, [WRITTEN.difference(ns), ratio], ' in ' + one.name + (one.by_own ? ', of its own' : ''), paint, label);
+    return barEntry(
+      name,
+      Math.abs(ns) / most,
+      [WRITTEN.difference(ns), ratio],
+      ' in ' + one.name + (one.by_own ? ', of its own' : ''),
+      paint,
+      label,
+    );
   });
   const list = element('ol', 'bars', ...entries);
-  if (one.more_changes > 0) list.append(element('li', 'quiet', 'and ' + counted(one.more_changes, 'smaller change', 'smaller changes')));
+  if (one.more_changes > 0)
+    list.append(element('li', 'quiet', 'and ' + counted(one.more_changes, 'smaller change', 'smaller changes')));
   const process = element('span', 'quiet', processOf(one));
   process.title = one.command;
   const verdict = element('p', one.slower ? 'verdict slower' : 'verdict', one.verdict);

@@ -17,8 +17,8 @@ function numbersIn(id, into) {
 }
 
 /**
- * The items, a column for each thing known of them. They stand in the order of rows, and by time on each row, where no two overlap. An item is
- * known by its index.
+ * The items, a column for each thing known of them. They stand in the order of rows, and by time on each row, where no
+ * two overlap. An item is known by its index.
  */
 function readRun() {
   const run = JSON.parse(byId('data').textContent);
@@ -28,7 +28,15 @@ function readRun() {
   run.groups.forEach((group, g) => {
     for (const track of group.tracks) {
       track.rows = track.rows.map(([level, length]) => {
-        const row = { index: run.rows.length, group: g, part: track.part, level, first: count, last: count + length, launch: -1 };
+        const row = {
+          index: run.rows.length,
+          group: g,
+          part: track.part,
+          level,
+          first: count,
+          last: count + length,
+          launch: -1,
+        };
         if (track.part === 'operations') {
           row.launch = operations;
           operations += length;

@@ -16,7 +16,8 @@ function factsOf(item) {
   const length = run.end[item] - run.start[item];
   const detail = detailOf(item);
   const facts = [];
-  const add = (label, value) => value !== undefined && value !== null && value !== '' && facts.push([label, String(value)]);
+  const add = (label, value) =>
+    value !== undefined && value !== null && value !== '' && facts.push([label, String(value)]);
   if (row.part !== 'marks') add('duration', human(length) + (length >= 1000 ? ' (' + integer(length) + ' ns)' : ''));
   add('start', human(run.start[item]));
   add(run.groups[row.group].kind, run.groups[row.group].label);
@@ -40,7 +41,8 @@ function factsOf(item) {
     if (detail.from || detail.to) add('memory', [detail.from, detail.to].filter(Boolean).join(' to '));
     add('set to', detail.set_to);
     add('launched by', launch.span || (launch.at === null ? '' : 'no span'));
-    if (launch.at !== null) add('launched', human(run.start[item] - launch.at) + ' before, on ' + threadName(launch.thread));
+    if (launch.at !== null)
+      add('launched', human(run.start[item] - launch.at) + ' before, on ' + threadName(launch.thread));
     add('graph node', detail.graph_node);
     add('correlation', launch.correlation);
   }
@@ -54,7 +56,8 @@ function threadName(number) {
 
 function fill(target, { name, facts }) {
   const list = element('dl', '');
-  for (const [label, value] of facts) list.append(element('div', '', element('dt', '', label), element('dd', '', value)));
+  for (const [label, value] of facts)
+    list.append(element('div', '', element('dt', '', label), element('dd', '', value)));
   target.replaceChildren(element('strong', '', name), list);
 }
 

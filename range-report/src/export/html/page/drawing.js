@@ -3,7 +3,13 @@
 const FONT = '12px system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif';
 const SMALL_FONT = FONT.replace('12px', '11px');
 const BOLD_FONT = '600 ' + FONT;
-const PART_LABELS = { marks: 'events', lifetimes: 'lifetimes', calls: 'CUDA API', projections: 'projected', operations: 'operations' };
+const PART_LABELS = {
+  marks: 'events',
+  lifetimes: 'lifetimes',
+  calls: 'CUDA API',
+  projections: 'projected',
+  operations: 'operations',
+};
 
 let redrawPending = false;
 function redraw() {
@@ -168,7 +174,7 @@ function drawMarks(context, row, y) {
   const middle = y + row.height / 2;
   let item = firstIndex(row.first, row.last, (index) => run.start[index] >= timeline.from);
   let drawn = -10;
-  for (; item < row.last && run.start[item] <= timeline.to; ) {
+  for (; item < row.last && run.start[item] <= timeline.to;) {
     const x = Math.round(xOf(run.start[item]));
     const next = firstIndex(item + 1, row.last, (index) => run.start[index] > timeAt(x + 1));
     if (x - drawn >= 1) {
@@ -252,7 +258,11 @@ function drawGutter(context, top) {
       context.font = SMALL_FONT;
       context.fillStyle = theme.quiet;
       const indented = 20;
-      context.fillText(fitting(context, PART_LABELS[track.part], gutter - indented - 4), indented, track.y - top + track.rows[0].height / 2);
+      context.fillText(
+        fitting(context, PART_LABELS[track.part], gutter - indented - 4),
+        indented,
+        track.y - top + track.rows[0].height / 2,
+      );
     }
     context.font = BOLD_FONT;
     context.fillStyle = theme.text;

@@ -102,7 +102,10 @@ function drawFlame() {
     }
     node++;
   }
-  for (const [marked, color] of [[flame.hovered, theme.text], [flame.selected, theme.accent]]) {
+  for (const [marked, color] of [
+    [flame.hovered, theme.text],
+    [flame.selected, theme.accent],
+  ]) {
     const box = marked >= 0 && flameBox(marked);
     if (!box) continue;
     context.strokeStyle = color;
@@ -129,7 +132,7 @@ function phaseAt(x, y) {
   const depth = Math.floor(y / FLAME_ROW) - 1;
   if (depth < 0) return -1;
   const graph = flame.graphs[flame.mode];
-  for (let node = 0; node < run.tree.length; ) {
+  for (let node = 0; node < run.tree.length;) {
     const box = graph.value[node] > 0 ? flameBox(node) : null;
     if (!box || x < box.x || x >= Math.max(box.x + box.width, box.x + 1)) {
       node = flame.ends[node];
@@ -147,8 +150,15 @@ function factsOfPhase(index) {
   const graph = flame.graphs[flame.mode];
   const facts = [];
   if (node.instances) {
-    facts.push(['total', human(node.total)], ['self', human(node.own) + ' (' + percent(node.own, flame.graphs.cpu.total) + ' of all)']);
-    facts.push(['calls', integer(node.calls)], ['per call', node.calls ? human(node.total / node.calls) : '-'], ['instances', integer(node.instances)]);
+    facts.push(
+      ['total', human(node.total)],
+      ['self', human(node.own) + ' (' + percent(node.own, flame.graphs.cpu.total) + ' of all)'],
+    );
+    facts.push(
+      ['calls', integer(node.calls)],
+      ['per call', node.calls ? human(node.total / node.calls) : '-'],
+      ['instances', integer(node.instances)],
+    );
   }
   if (node.gpu) {
     facts.push(['GPU busy', human(node.gpu.busy)], ['GPU busy, self', human(node.gpu.busy_own)]);
@@ -178,7 +188,9 @@ function showFlame(mode) {
   byId('flame-all').hidden = true;
   for (const other of ['cpu', 'gpu']) byId('flame-' + other).setAttribute('aria-pressed', String(other === mode));
   byId('flame-says').textContent =
-    mode === 'cpu' ? 'width: time on the CPU, of all threads together' : 'width: time the GPU was busy with what a phase launched; what overlaps counts for each';
+    mode === 'cpu'
+      ? 'width: time on the CPU, of all threads together'
+      : 'width: time the GPU was busy with what a phase launched; what overlaps counts for each';
   resizeFlame();
 }
 
@@ -190,10 +202,15 @@ function neighbourPhase(node, key) {
   if (key === 'ArrowUp') return parent < 0 ? node : parent;
   const family = [];
   const within = key === 'ArrowDown' ? node : parent;
-  for (let child = within < 0 ? 0 : within + 1; child < (within < 0 ? run.tree.length : flame.ends[within]); child = flame.ends[child]) {
+  for (
+    let child = within < 0 ? 0 : within + 1;
+    child < (within < 0 ? run.tree.length : flame.ends[within]);
+    child = flame.ends[child]
+  ) {
     if (value[child] > 0) family.push(child);
   }
-  if (key === 'ArrowDown') return family.reduce((best, child) => (best === node || value[child] > value[best] ? child : best), node);
+  if (key === 'ArrowDown')
+    return family.reduce((best, child) => (best === node || value[child] > value[best] ? child : best), node);
   const at = family.indexOf(node) + (key === 'ArrowLeft' ? -1 : 1);
   return family[at] ?? node;
 }

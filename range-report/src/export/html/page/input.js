@@ -80,7 +80,10 @@ timeline.scroller.addEventListener(
     const lines = event.deltaMode === 1 ? 30 : 1;
     if (event.ctrlKey || event.metaKey || event.altKey) {
       event.preventDefault();
-      zoom(Math.exp(Math.max(-120, Math.min(120, event.deltaY * lines)) / 250), event.clientX - timeline.scroller.getBoundingClientRect().left);
+      zoom(
+        Math.exp(Math.max(-120, Math.min(120, event.deltaY * lines)) / 250),
+        event.clientX - timeline.scroller.getBoundingClientRect().left,
+      );
     } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       event.preventDefault();
       pan(((event.deltaX || event.deltaY) * lines) / (timeline.width - timeline.gutter));
@@ -116,7 +119,8 @@ timeline.scroller.addEventListener('keydown', (event) => {
   else if (event.key === 'ArrowLeft') pan(-0.1);
   else if (event.key === 'ArrowRight') pan(0.1);
   else if (event.key === 'ArrowUp' && timeline.scroller.scrollTop > 0) timeline.scroller.scrollTop -= 40;
-  else if (event.key === 'ArrowDown' && timeline.scroller.scrollTop + timeline.height < timeline.contentHeight) timeline.scroller.scrollTop += 40;
+  else if (event.key === 'ArrowDown' && timeline.scroller.scrollTop + timeline.height < timeline.contentHeight)
+    timeline.scroller.scrollTop += 40;
   else if (event.key === 'Home') show(0, timeline.to - timeline.from);
   else if (event.key === 'End') show(run.until - (timeline.to - timeline.from), run.until);
   else if (event.key === 'Enter' && timeline.selected >= 0) zoomTo(timeline.selected);

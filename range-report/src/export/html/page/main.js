@@ -81,7 +81,7 @@ new ResizeObserver(() => {
   if (timeline.scroller.clientWidth !== timeline.width || flame.box.clientWidth !== flame.width) resizeAll();
 }).observe(byId('page'));
 
-/** For tests, and for whoever opens the console: the state of the timeline, where an item is on the screen, and drawing at once. */
+/** For tests and the console: the state of the timeline, where an item is on the screen, and drawing at once. */
 window.page = {
   run,
   palettes: PALETTES,

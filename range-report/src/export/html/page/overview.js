@@ -28,7 +28,11 @@ function showFigures() {
   if (threads) figures.push(['Threads', integer(threads), '']);
   if (run.gpu && run.gpu.operations) {
     const devices = Math.max(1, run.devices.length);
-    figures.push(['GPU busy', human(run.gpu.busy_ns), percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the window']);
+    figures.push([
+      'GPU busy',
+      human(run.gpu.busy_ns),
+      percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the window',
+    ]);
     figures.push(['GPU operations', integer(run.gpu.operations), '']);
   }
   for (const device of run.devices) {
@@ -36,17 +40,34 @@ function showFigures() {
     figures.push([label, name.join(': '), '']);
   }
   byId('figures').replaceChildren(
-    ...figures.map(([label, value, more]) => element('div', '', element('dt', '', label), element('dd', '', value, element('span', 'quiet', more ? ' ' + more : '')))),
+    ...figures.map(([label, value, more]) =>
+      element(
+        'div',
+        '',
+        element('dt', '', label),
+        element('dd', '', value, element('span', 'quiet', more ? ' ' + more : '')),
+      ),
+    ),
   );
 }
 
-/** An entry of a list of bars: a button that searches for its name. `part` of 1 is the whole bar; two figures stand beside it. */
+/**
+ * An entry of a list of bars: a button that searches for its name. `part` of 1 is the whole bar; two figures stand
+ * beside it.
+ */
 function barEntry(name, part, figures, says, paint, label = name) {
   const bar = element('span', 'bar-fill');
   bar.style.width = 100 * part + '%';
   paint(bar);
   const [time, share] = figures;
-  const button = element('button', '', element('span', 'bar-name', label), element('span', 'bar-track', bar), element('span', 'bar-time', time), element('span', 'bar-share', share));
+  const button = element(
+    'button',
+    '',
+    element('span', 'bar-name', label),
+    element('span', 'bar-track', bar),
+    element('span', 'bar-time', time),
+    element('span', 'bar-share', share),
+  );
   button.type = 'button';
   button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click to search for it.';
   button.addEventListener('click', () => searchForName(name));
@@ -61,12 +82,33 @@ function showHot(section, sums, says) {
   if (!rows.length) return;
   const most = rows[0][1];
   const list = section.querySelector('ol');
-  const entries = rows.slice(0, HOT_ROWS).map(([name, value]) =>
-    barEntry(name, value / most, [human(value), percent(value, all)], ' of ' + says, (bar) => (bar.style.background = colorOfName(name))),
-  );
+  const entries = rows
+    .slice(0, HOT_ROWS)
+    .map(([name, value]) =>
+      barEntry(
+        name,
+        value / most,
+        [human(value), percent(value, all)],
+        ' of ' + says,
+        (bar) => (bar.style.background = colorOfName(name)),
+      ),
+    );
   list.replaceChildren(...entries);
   const rest = rows.length - HOT_ROWS;
-  if (rest > 0) list.append(element('li', 'quiet', 'and ' + integer(rest) + ' more: ' + percent(rows.slice(HOT_ROWS).reduce((sum, row) => sum + row[1], 0), all)));
+  if (rest > 0)
+    list.append(
+      element(
+        'li',
+        'quiet',
+        'and ' +
+          integer(rest) +
+          ' more: ' +
+          percent(
+            rows.slice(HOT_ROWS).reduce((sum, row) => sum + row[1], 0),
+            all,
+          ),
+      ),
+    );
 }
 
 function addTo(sums, name, value) {
@@ -91,17 +133,35 @@ function showHotLists() {
 function showLeftOut() {
   const { lost, came, short, shortest_ns, marks, deep, texts } = run.left_out;
   const lines = [];
-  if (lost) lines.push(counted(lost, 'item was', 'items were') + ' lost on the way to this page, because the buffers were full.');
-  if (short) lines.push(integer(short) + ' of ' + counted(came, 'item', 'items') + ' are not drawn, to keep this page small: all ' + (shortest_ns > 0 ? 'no longer than ' + human(shortest_ns) : 'are too many') + '.');
+  if (lost)
+    lines.push(
+      counted(lost, 'item was', 'items were') + ' lost on the way to this page, because the buffers were full.',
+    );
+  if (short)
+    lines.push(
+      integer(short) +
+        ' of ' +
+        counted(came, 'item', 'items') +
+        ' are not drawn, to keep this page small: all ' +
+        (shortest_ns > 0 ? 'no longer than ' + human(shortest_ns) : 'are too many') +
+        '.',
+    );
   if (marks) lines.push(counted(marks, 'event', 'events') + ' came beyond the bound and are not drawn.');
   if (deep) lines.push(counted(deep, 'item', 'items') + ' would need more rows than there are, and are not drawn.');
-  if (texts) lines.push(counted(texts, 'name or field', 'names or fields') + ' came when the memory for texts was spent.');
+  if (texts)
+    lines.push(counted(texts, 'name or field', 'names or fields') + ' came when the memory for texts was spent.');
   const box = byId('left-out');
   box.hidden = lines.length === 0;
-  if (lines.length) box.replaceChildren(...lines.map((line) => element('p', '', line)), element('p', 'quiet', 'The tables count everything.'));
+  if (lines.length)
+    box.replaceChildren(
+      ...lines.map((line) => element('p', '', line)),
+      element('p', 'quiet', 'The tables count everything.'),
+    );
 }
 
 function showNotes() {
   byId('notes').hidden = run.notes.length === 0;
-  byId('notes').querySelector('ul').replaceChildren(...run.notes.map((note) => element('li', '', note)));
+  byId('notes')
+    .querySelector('ul')
+    .replaceChildren(...run.notes.map((note) => element('li', '', note)));
 }

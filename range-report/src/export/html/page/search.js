@@ -9,7 +9,8 @@ const search = {
   found: [],
   at: -1,
   /** In quotation marks: the whole text. */
-  matches: (text) => (search.whole === null ? text.toLowerCase().includes(search.query) : text.toLowerCase() === search.whole),
+  matches: (text) =>
+    search.whole === null ? text.toLowerCase().includes(search.query) : text.toLowerCase() === search.whole,
   whole: null,
 };
 
@@ -54,7 +55,8 @@ function findItems() {
 function tellFound() {
   const { found, at } = search;
   let text = '';
-  if (search.active && found.length) text = at < 0 ? counted(found.length, 'match', 'matches') : integer(at + 1) + ' of ' + integer(found.length);
+  if (search.active && found.length)
+    text = at < 0 ? counted(found.length, 'match', 'matches') : integer(at + 1) + ' of ' + integer(found.length);
   else if (search.active) text = foundInTables();
   byId('found').textContent = text;
 }

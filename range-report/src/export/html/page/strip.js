@@ -3,7 +3,7 @@
 const STRIP_HEIGHT = 34;
 const strip = { canvas: byId('strip'), width: 0, cpu: null, gpu: null };
 
-/** For each pixel, how much of it the outermost ranges, or the operations, cover: 1 for one thread or stream all the time. */
+/** How much of each pixel the outermost ranges, or the operations, cover: 1 for one thread or stream all the time. */
 function busyness(width, wanted) {
   const bins = new Float32Array(width);
   const perPixel = run.until / width;
@@ -28,7 +28,9 @@ function measureStrip() {
   strip.width = Math.max(50, timeline.width - timeline.gutter);
   sizeCanvas(strip.canvas, timeline.width, STRIP_HEIGHT);
   strip.cpu = busyness(strip.width, (row) => outermost.has(row));
-  strip.gpu = run.rows.some((row) => row.part === 'operations') ? busyness(strip.width, (row) => row.part === 'operations') : null;
+  strip.gpu = run.rows.some((row) => row.part === 'operations')
+    ? busyness(strip.width, (row) => row.part === 'operations')
+    : null;
 }
 
 function drawStrip() {
@@ -37,7 +39,12 @@ function drawStrip() {
   const { gutter, width } = timeline;
   context.fillStyle = theme.ground;
   context.fillRect(0, 0, width, STRIP_HEIGHT);
-  const bands = strip.gpu ? [['CPU', strip.cpu, 'cpu'], ['GPU', strip.gpu, 'gpu']] : [['CPU', strip.cpu, 'cpu']];
+  const bands = strip.gpu
+    ? [
+        ['CPU', strip.cpu, 'cpu'],
+        ['GPU', strip.gpu, 'gpu'],
+      ]
+    : [['CPU', strip.cpu, 'cpu']];
   const each = (STRIP_HEIGHT - 4) / bands.length;
   context.font = SMALL_FONT;
   context.textBaseline = 'middle';

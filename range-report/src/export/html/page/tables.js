@@ -20,7 +20,10 @@ const WRITTEN = {
   number: (value) => (value >= 1000 ? oneDecimal(value) : value.toFixed(2)),
 };
 
-/** A value that came from a histogram stands in a list of its own; one that is said in words, or has a mark, stands beside them. */
+/**
+ * A value that came from a histogram stands in a list of its own; one that is said in words, or has a mark, stands
+ * beside them.
+ */
 function bare(cell) {
   return Array.isArray(cell) ? cell[0] : (cell?.by ?? cell);
 }
@@ -37,29 +40,57 @@ function treeTable() {
   const any = (has) => tree.some(has);
   const own = flame.graphs.cpu.total;
   const whole = own || tree.reduce((sum, node) => sum + (node.depth === 0 ? node.total : 0), 0);
-  const columns = [['Phase', 'text'], ['Self, of all', 'percent'], ['Self', 'ns'], ['Total', 'ns'], ['% Parent', 'percent'], ['Calls', 'count'], ['Avg/Call', 'ns'], ['Instances', 'count']];
+  const columns = [
+    ['Phase', 'text'],
+    ['Self, of all', 'percent'],
+    ['Self', 'ns'],
+    ['Total', 'ns'],
+    ['% Parent', 'percent'],
+    ['Calls', 'count'],
+    ['Avg/Call', 'ns'],
+    ['Instances', 'count'],
+  ];
   const cells = [
     (node) => node.name,
     (node) => (own ? (100 * node.own) / own : null),
     (node) => node.own,
     (node) => node.total,
-    (node, parent) => marked((parent ? parent.total : whole) ? (100 * node.total) / (parent ? parent.total : whole) : null, node.beside && '*'),
+    (node, parent) =>
+      marked(
+        (parent ? parent.total : whole) ? (100 * node.total) / (parent ? parent.total : whole) : null,
+        node.beside && '*',
+      ),
     (node) => marked(node.calls, node.polled && '+'),
     (node) => (node.calls ? node.total / node.calls : null),
     (node) => node.instances,
   ];
   if (any((node) => node.gpu)) {
     columns.push(['GPU busy', 'ns'], ['Busy self', 'ns'], ['GPU ops', 'count']);
-    cells.push((node) => node.gpu?.busy, (node) => node.gpu?.busy_own, (node) => node.gpu?.operations);
+    cells.push(
+      (node) => node.gpu?.busy,
+      (node) => node.gpu?.busy_own,
+      (node) => node.gpu?.operations,
+    );
   }
   if (any((node) => node.stream_total !== undefined)) {
     columns.push(['Stream total', 'ns'], ['Stream self', 'ns']);
-    cells.push((node) => node.stream_total, (node) => node.stream_own);
+    cells.push(
+      (node) => node.stream_total,
+      (node) => node.stream_own,
+    );
   }
   const rows = tree.map((node, index) => cells.map((cell) => cell(node, tree[flame.parents[index]])));
   const about = 'Phases under the phases they were started in. Sorting keeps what belongs together.';
   const said = [...(run.tree_whole ? [run.tree_whole] : []), ...run.tree_marks];
-  return { title: 'Phase tree', about, said, columns, rows, depths: tree.map((node) => node.depth), rows_left_out: run.left_out.nodes };
+  return {
+    title: 'Phase tree',
+    about,
+    said,
+    columns,
+    rows,
+    depths: tree.map((node) => node.depth),
+    rows_left_out: run.left_out.nodes,
+  };
 }
 
 /** A figure with a mark behind it, as the printed tree has. */
@@ -115,7 +146,12 @@ function headerOf(sheet, index) {
   header.scope = 'col';
   const sorted = table.sort && table.sort.column === index;
   header.setAttribute('aria-sort', sorted ? (table.sort.down ? 'descending' : 'ascending') : 'none');
-  const button = element('button', '', title + (tables.exact && (kind === 'ns' || kind === 'difference') ? ' (ns)' : ''), element('span', 'arrow', sorted ? (table.sort.down ? '\u25bc' : '\u25b2') : ''));
+  const button = element(
+    'button',
+    '',
+    title + (tables.exact && (kind === 'ns' || kind === 'difference') ? ' (ns)' : ''),
+    element('span', 'arrow', sorted ? (table.sort.down ? '\u25bc' : '\u25b2') : ''),
+  );
   button.type = 'button';
   button.addEventListener('click', () => {
     sortTable(table, index, sorted ? !table.sort.down : kind !== 'text');
@@ -135,7 +171,8 @@ function rowElement(table, row, depth) {
       if (cell && cell.mark) made.append(element('span', 'mark', cell.mark));
       if (kind === 'percent' && cell !== null) made.style.setProperty('--share', Math.min(100, bare(cell)) + '%');
       if (kind === 'percent') made.classList.add('share');
-      if ((kind === 'ns' || kind === 'difference') && cell !== null && cell !== undefined) made.title = oneDecimal(bare(cell)) + ' ns';
+      if ((kind === 'ns' || kind === 'difference') && cell !== null && cell !== undefined)
+        made.title = oneDecimal(bare(cell)) + ' ns';
       if (kind === 'difference' && cell) {
         made.style.setProperty('--share', (100 * Math.abs(cell)) / table.most + '%');
         made.classList.add('share', cell > 0 ? 'slower' : 'faster');
@@ -178,7 +215,9 @@ function showTable(sheet) {
   const { table, panel } = sheet;
   if (!table) return;
   const made = element('table', '');
-  made.append(element('caption', '', table.about, ...(table.said || []).map((sentence) => element('div', '', sentence))));
+  made.append(
+    element('caption', '', table.about, ...(table.said || []).map((sentence) => element('div', '', sentence))),
+  );
   const headers = element('tr', '', ...table.columns.map((_, index) => headerOf(sheet, index)));
   made.append(element('thead', '', ...(table.groups ? [groupHeader(table)] : []), headers));
   const body = element('tbody', '');
@@ -207,7 +246,10 @@ function showTable(sheet) {
     });
     panel.append(more);
   }
-  if (table.rows_left_out) panel.append(element('p', 'quiet', counted(table.rows_left_out, 'more row is', 'more rows are') + ' left out of this page.'));
+  if (table.rows_left_out)
+    panel.append(
+      element('p', 'quiet', counted(table.rows_left_out, 'more row is', 'more rows are') + ' left out of this page.'),
+    );
 }
 
 function showTables() {
@@ -217,7 +259,12 @@ function showTables() {
 function showTabs() {
   const tabs = tables.list.map((table, index) => {
     const found = search.active ? table.rows.reduce((sum, row) => sum + rowMatches(table, row), 0) : 0;
-    const tab = element('button', '', table.title, element('span', 'count', integer(search.active ? found : table.rows.length)));
+    const tab = element(
+      'button',
+      '',
+      table.title,
+      element('span', 'count', integer(search.active ? found : table.rows.length)),
+    );
     tab.type = 'button';
     tab.id = 'tab-' + index;
     tab.setAttribute('role', 'tab');

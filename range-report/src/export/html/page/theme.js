@@ -2,8 +2,16 @@
 
 /** Twelve hues in two shades, of a lightness on which text is readable: see the test of their contrast. */
 const PALETTES = {
-  light: ['#a3cafd', '#feb392', '#8fdd9f', '#e9aff6', '#dfc76b', '#59dee5', '#fdb0af', '#c1c0fe', '#b6d580', '#fea9d1', '#f7ba71', '#65e0ca', '#6fa4e8', '#dd8963', '#69b67b', '#c189ce', '#b8a044', '#22b7be', '#e08384', '#9a97e6', '#91ae5b', '#d783ac', '#cf944a', '#36b9a4'],
-  dark: ['#4172af', '#a45936', '#39824c', '#8c5998', '#846f06', '#0e8085', '#a75355', '#6a66ad', '#617b2c', '#9f5379', '#986316', '#048272', '#285994', '#89401c', '#1d6835', '#73417e', '#695701', '#016569', '#8b3b3e', '#534d92', '#4a620b', '#843b61', '#7a4d04', '#05675a'],
+  light: [
+    '#a3cafd', '#feb392', '#8fdd9f', '#e9aff6', '#dfc76b', '#59dee5', '#fdb0af', '#c1c0fe',
+    '#b6d580', '#fea9d1', '#f7ba71', '#65e0ca', '#6fa4e8', '#dd8963', '#69b67b', '#c189ce',
+    '#b8a044', '#22b7be', '#e08384', '#9a97e6', '#91ae5b', '#d783ac', '#cf944a', '#36b9a4',
+  ],
+  dark: [
+    '#4172af', '#a45936', '#39824c', '#8c5998', '#846f06', '#0e8085', '#a75355', '#6a66ad',
+    '#617b2c', '#9f5379', '#986316', '#048272', '#285994', '#89401c', '#1d6835', '#73417e',
+    '#695701', '#016569', '#8b3b3e', '#534d92', '#4a620b', '#843b61', '#7a4d04', '#05675a',
+  ],
 };
 const SEVERITIES = {
   light: ['#5b6673', '#b3261e', '#9a5b00', '#1f62b5', '#5b6673', '#5b6673'],
@@ -28,7 +36,10 @@ function applyTheme() {
   theme.palette = PALETTES[theme.name];
   theme.severities = SEVERITIES[theme.name];
   const style = getComputedStyle(document.documentElement);
-  for (const name of ['ground', 'panel', 'text', 'quiet', 'line', 'edge', 'accent', 'on-color', 'call', 'found', 'cpu', 'gpu']) {
+  const names = [
+    'ground', 'panel', 'text', 'quiet', 'line', 'edge', 'accent', 'on-color', 'call', 'found', 'cpu', 'gpu',
+  ];
+  for (const name of names) {
     theme[name] = style.getPropertyValue('--' + name).trim();
   }
   byId('theme').textContent = theme.name === 'dark' ? 'Light' : 'Dark';

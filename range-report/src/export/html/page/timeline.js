@@ -121,7 +121,8 @@ function reveal(item) {
   const row = rowOf(item);
   const { scroller } = timeline;
   if (row.y < scroller.scrollTop + RULER) scroller.scrollTop = row.y - RULER - 8;
-  if (row.y + row.height > scroller.scrollTop + timeline.height) scroller.scrollTop = row.y + row.height + 16 - timeline.height;
+  if (row.y + row.height > scroller.scrollTop + timeline.height)
+    scroller.scrollTop = row.y + row.height + 16 - timeline.height;
   redraw();
 }
 

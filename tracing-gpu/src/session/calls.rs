@@ -1,0 +1,369 @@
+//! Calls of spans that may be futures: when each was created, how long it was busy, and what it awaited.
+//!
+//! A span that is entered once has all it takes in that one instance. One that is entered again may be a future, which
+//! waits in between. Nothing at its creation tells them apart, so the first spans of a row are followed until one has
+//! closed: where it was entered once, the row is of plain spans, and the next ones pay nothing.
+//!
+//! A call is busy while an instance of it is open on any thread. The rest of its latency it awaits something; and while
+//! a call that was created inside of it is alive, it awaits that one.
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+
+use parking_lot::Mutex;
+
+use crate::chunked::Chunked;
+use crate::clock::Ticks;
+use crate::record::{CallId, Place};
+
+/// Calls that are followed at one time.
+const CALLS: usize = 1 << 18;
+/// In ticks, some 100 us. A future that has finished is dropped right after its last poll; one that is cancelled has
+/// waited in between. `select!` and a timeout poll once more before they give up, so theirs may look finished.
+const SOON: u64 = 1 << 18;
+
+/// In [`Call::state`]: the instances that are open, the calls below that are alive, and whether the span is closed.
+const OPEN: u64 = 1;
+const CHILD: u64 = 1 << 24;
+const CLOSED: u64 = 1 << 63;
+const ALL_OPEN: u64 = CHILD - 1;
+const ACTIVE: u64 = CLOSED - 1;
+
+/// One call. Any thread; times of one that is entered on several threads at once are not exact.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    state: AtomicU64,
+    created: AtomicU64,
+    /// Since when it is busy, and how long it was before.
+    busy_since: AtomicU64,
+    busy: AtomicU64,
+    /// Since when neither it nor a call below does anything, and how long that was before.
+    idle_since: AtomicU64,
+    idle: AtomicU64,
+    entries: AtomicU64,
+    /// Its last entry and exit; and how long before its last entry the exit before was.
+    entered: AtomicU64,
+    exited: AtomicU64,
+    pause: AtomicU64,
+    /// Whether calls below were alive at its last exit: they keep the span from closing.
+    outlived: AtomicBool,
+    parent: AtomicU32,
+    /// The state of the thread that created it.
+    thread: AtomicU32,
+    /// Where it is counted on that thread by creation; and the node where it was entered last.
+    place: AtomicU64,
+    node: AtomicU32,
+    /// Start of the range that it was last entered in, from the first entry elsewhere than it was created on.
+    inside: AtomicU64,
+}
+
+/// What a call came to, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndedCall {
+    pub(crate) created: Ticks,
+    pub(crate) latency: u64,
+    pub(crate) busy: u64,
+    /// Time in which neither it nor a call below was doing anything.
+    pub(crate) idle: u64,
+    pub(crate) entries: u64,
+    /// When it was entered last.
+    pub(crate) entered: Ticks,
+    /// Whether calls below were alive at its last exit, so that it could not close then.
+    pub(crate) is_outlived: bool,
+    /// Whether it was dropped while it waited.
+    pub(crate) is_cancelled: bool,
+    pub(crate) thread: u32,
+    pub(crate) place: Place,
+    pub(crate) node: u32,
+}
+
+impl Call {
+    /// Opens an instance.
+    #[inline]
+    fn enter(&self, now: Ticks) {
+        let entries = self.entries.load(Relaxed);
+        if entries > 0 {
+            self.pause.store(now.saturating_sub(self.exited.load(Relaxed)), Relaxed);
+        }
+        self.entries.store(entries + 1, Relaxed);
+        self.enter_again(now);
+    }
+
+    /// Opens an instance that was closed since another one had to be.
+    fn enter_again(&self, now: Ticks) {
+        self.entered.store(now, Relaxed);
+        let before = self.state.fetch_add(OPEN, AcqRel);
+        if before & ALL_OPEN == 0 {
+            self.busy_since.store(now, Relaxed);
+        }
+        self.wake(before, now);
+    }
+
+    /// Ends an instance. Returns whether nobody needs it any more.
+    #[inline]
+    fn exit(&self, now: Ticks) -> bool {
+        let (since, before) = (self.busy_since.load(Relaxed), self.state.load(Relaxed));
+        self.exited.store(now, Relaxed);
+        self.outlived.store(before & ACTIVE >= CHILD, Relaxed);
+        self.idle_since.store(now, Relaxed); // pairs with `wake`: whoever finds it idle sees since when
+        let before = self.state.fetch_sub(OPEN, AcqRel);
+        if before & ALL_OPEN == OPEN {
+            self.busy.store(self.busy.load(Relaxed) + now.saturating_sub(since), Relaxed);
+        }
+        before == CLOSED | OPEN
+    }
+
+    /// Ends the time in which it was idle, if it was.
+    #[inline]
+    fn wake(&self, before: u64, now: Ticks) {
+        if before & ACTIVE == 0 {
+            let idle = now.saturating_sub(self.idle_since.load(Relaxed));
+            self.idle.store(self.idle.load(Relaxed) + idle, Relaxed);
+        }
+    }
+
+    fn begin_child(&self, now: Ticks) {
+        let before = self.state.fetch_add(CHILD, AcqRel);
+        self.wake(before, now);
+    }
+
+    /// Returns whether nobody needs it any more.
+    fn end_child(&self, now: Ticks) -> bool {
+        self.idle_since.store(now, Relaxed);
+        self.state.fetch_sub(CHILD, Release) == CLOSED | CHILD
+    }
+
+    /// Where it is counted by creation.
+    pub(crate) fn home(&self) -> (u32, Place) {
+        (self.thread.load(Relaxed), Place::from_bits(self.place.load(Relaxed)))
+    }
+
+    /// It is about to be entered elsewhere than it was created, in a range that began then. Returns whether that is the
+    /// first entry in that range, and the first of all.
+    pub(crate) fn enter_elsewhere(&self, node: u32, range: Ticks) -> (bool, bool) {
+        self.node.store(node, Relaxed);
+        (self.inside.swap(range, Relaxed) != range, self.entries.load(Relaxed) == 0)
+    }
+
+    /// It is about to be entered where it was created, in a range that began then. Returns whether that is a use of its
+    /// own: the first in that range, after others elsewhere.
+    pub(crate) fn enter_at_home(&self, range: Ticks) -> bool {
+        ![0, range].contains(&self.inside.load(Relaxed)) && self.inside.swap(range, Relaxed) != range
+    }
+
+    fn end(&self) -> EndedCall {
+        let (created, exited) = (self.created.load(Relaxed), self.exited.load(Relaxed));
+        let entries = self.entries.load(Relaxed);
+        EndedCall {
+            created,
+            latency: exited.saturating_sub(created),
+            busy: self.busy.load(Relaxed),
+            idle: self.idle.load(Relaxed),
+            entries,
+            entered: self.entered.load(Relaxed),
+            is_outlived: self.outlived.load(Relaxed),
+            is_cancelled: entries == 1 || self.pause.load(Relaxed) > SOON,
+            thread: self.thread.load(Relaxed),
+            place: Place::from_bits(self.place.load(Relaxed)),
+            node: self.node.load(Relaxed),
+        }
+    }
+}
+
+/// The calls of a session.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    all: Chunked<Call, 1>,
+    free: Mutex<Free>,
+    /// Spans that were not followed because too many were.
+    over_limit: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    ids: Vec<CallId>,
+    unused: CallId,
+}
+
+impl Calls {
+    pub(crate) fn new() -> Self {
+        Self { all: Chunked::new(), free: Mutex::default(), over_limit: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: CallId) -> Option<&Call> {
+        if id == 0 { None } else { self.all.get_inline(id as usize) }
+    }
+
+    /// Follows a new span of a thread, which was created in another call, 0 for none. 0 where too many are followed.
+    pub(crate) fn begin(&self, thread: u32, place: Place, parent: CallId, now: Ticks) -> CallId {
+        let Some((id, call)) = self.take() else {
+            self.over_limit.fetch_add(1, Relaxed);
+            return 0;
+        };
+        let parent = match self.get(parent) {
+            Some(above) => {
+                above.begin_child(now);
+                parent
+            }
+            None => 0,
+        };
+        for (word, value) in [
+            (&call.created, now),
+            (&call.idle_since, now),
+            (&call.exited, now),
+            (&call.place, place.plain().bits()),
+            (&call.busy, 0),
+            (&call.idle, 0),
+            (&call.entries, 0),
+            (&call.entered, 0),
+            (&call.pause, 0),
+            (&call.inside, 0),
+        ] {
+            word.store(value, Relaxed);
+        }
+        for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
+            word.store(value, Relaxed);
+        }
+        call.outlived.store(false, Relaxed);
+        call.state.store(0, Release);
+        id
+    }
+
+    /// Opens an instance of a call.
+    #[inline]
+    pub(crate) fn enter(&self, id: CallId, now: Ticks) {
+        if let Some(call) = self.get(id) {
+            call.enter(now);
+        }
+    }
+
+    /// Opens an instance of a call again, which was closed since another range had to be.
+    pub(crate) fn enter_again(&self, id: CallId, now: Ticks) {
+        if let Some(call) = self.get(id) {
+            call.enter_again(now);
+        }
+    }
+
+    /// Ends an instance of a call.
+    #[inline]
+    pub(crate) fn exit(&self, id: CallId, now: Ticks) {
+        if self.get(id).is_some_and(|call| call.exit(now)) {
+            self.free.lock().ids.push(id);
+        }
+    }
+
+    /// The span of a call has closed.
+    pub(crate) fn end(&self, id: CallId, now: Ticks) -> Option<EndedCall> {
+        let call = self.get(id)?;
+        let ended = call.end();
+        let parent = call.parent.load(Relaxed);
+        if call.state.fetch_or(CLOSED, AcqRel) & ACTIVE == 0 {
+            self.free.lock().ids.push(id);
+        }
+        if self.get(parent).is_some_and(|above| above.end_child(now)) {
+            self.free.lock().ids.push(parent);
+        }
+        Some(ended)
+    }
+
+    fn take(&self) -> Option<(CallId, &Call)> {
+        let mut free = self.free.lock();
+        let id = match free.ids.pop() {
+            Some(id) => id,
+            None if (free.unused as usize) < CALLS => {
+                free.unused += 1;
+                free.unused
+            }
+            None => return None,
+        };
+        drop(free);
+        Some((id, self.all.get_or_grow(id as usize)?))
+    }
+
+    pub(crate) fn over_limit(&self) -> u64 {
+        self.over_limit.load(Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        Place::new(3, 2).under(1)
+    }
+
+    #[test]
+    fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
+        let calls = Calls::new();
+        let id = calls.begin(7, place().with_call(), 0, 100);
+        for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
+            calls.enter(id, enter);
+            calls.exit(id, exit);
+        }
+        let ended = EndedCall {
+            created: 100,
+            latency: 149_941,
+            busy: 41,
+            idle: 149_900,
+            entries: 3,
+            entered: 150_040,
+            is_outlived: false,
+            is_cancelled: false,
+            thread: 7,
+            place: place(),
+            node: 3,
+        };
+        assert_eq!(calls.end(id, 150_050), Some(ended));
+        assert_eq!(calls.begin(7, place(), 0, 1), id, "is used again");
+    }
+
+    #[test]
+    fn what_a_call_below_awaits_is_not_its_own() {
+        let calls = Calls::new();
+        let above = calls.begin(1, place(), 0, 0);
+        calls.enter(above, 10);
+        let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(1, place(), above, now)).collect();
+        calls.exit(above, 20);
+        assert_eq!(calls.end(below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
+        assert!(calls.end(below[1], 600).is_some());
+        calls.enter(above, 650);
+        calls.exit(above, 660);
+        let ended = calls.end(above, 661).unwrap();
+        assert_eq!((ended.latency, ended.busy, ended.idle), (660, 20, 10 + 50));
+    }
+
+    #[test]
+    fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
+        let calls = Calls::new();
+        let above = calls.begin(1, place(), 0, 0);
+        let below = calls.begin(1, place(), above, 5);
+        calls.enter(above, 6);
+        calls.exit(above, 7);
+        assert!(calls.end(above, 1 << 40).is_some_and(|ended| ended.is_outlived && ended.latency == 7));
+        let other = calls.begin(1, place(), 0, 8);
+        assert_ne!(other, above);
+        assert!(calls.end(below, 9).is_some());
+        let mut again = [calls.begin(1, place(), 0, 10), calls.begin(1, place(), 0, 10)];
+        again.sort_unstable();
+        assert_eq!(again, [above, below]);
+    }
+
+    #[test]
+    fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
+        let calls = Calls::new();
+        let is_cancelled = |entries: &[(Ticks, Ticks)]| {
+            let id = calls.begin(1, place(), 0, 0);
+            entries.iter().for_each(|&(enter, exit)| {
+                calls.enter(id, enter);
+                calls.exit(id, exit);
+            });
+            calls.end(id, 4 * SOON).map(|ended| ended.is_cancelled)
+        };
+        assert_eq!(is_cancelled(&[(1, 2), (3, 4)]), Some(false));
+        assert_eq!(is_cancelled(&[(1, 2), (2 + 2 * SOON, 3 + 2 * SOON)]), Some(true));
+        assert_eq!(is_cancelled(&[(1, 2)]), Some(true), "it was only dropped");
+    }
+}
