@@ -105,6 +105,12 @@ pub struct Driver {
     _library: Library,
 }
 
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Driver")
+    }
+}
+
 /// What a stream says of captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capture {

@@ -11,6 +11,7 @@ thread_local! {
 }
 
 /// See [`calls`].
+#[derive(Debug)]
 #[must_use]
 pub struct Calls(PhantomData<*const ()>); // dropped on the thread that made it
 
@@ -58,6 +59,7 @@ pub fn within<T: Send + 'static>(
 
 /// Whether the call that is being made on this thread is our own.
 #[inline(always)]
+#[must_use]
 pub fn is_own() -> bool {
     DEPTH.get() > 0
 }

@@ -10,6 +10,7 @@
 //! ```
 
 use std::ffi::{c_char, c_int, c_void};
+use std::fmt;
 use std::mem::{offset_of, size_of};
 
 /// The interface's version, sent in every attribute struct.
@@ -164,9 +165,16 @@ pub union PayloadValue {
     pub f32: f32,
 }
 
+/// Which field counts is not known here.
+impl fmt::Debug for PayloadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PayloadValue")
+    }
+}
+
 /// What describes a range or a mark (`nvtxEventAttributes_t`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct EventAttributes {
     /// [`VERSION`].
     pub version: u16,
@@ -194,7 +202,7 @@ pub struct EventAttributes {
 
 /// What describes a named resource (`nvtxResourceAttributes_t`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct ResourceAttributes {
     /// [`VERSION`].
     pub version: u16,
@@ -214,7 +222,7 @@ pub struct ResourceAttributes {
 
 /// What describes a synchronisation object (`nvtxSyncUserAttributes_t`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct SyncUserAttributes {
     /// [`VERSION`].
     pub version: u16,
@@ -228,6 +236,7 @@ pub struct SyncUserAttributes {
 
 /// The table through which a tool finds a client's slots.
 #[repr(C)]
+#[derive(Debug)]
 pub struct ExportTableCallbacks {
     /// The size of this struct.
     pub struct_size: usize,
@@ -237,6 +246,7 @@ pub struct ExportTableCallbacks {
 
 /// The table through which client and tool exchange versions.
 #[repr(C)]
+#[derive(Debug)]
 pub struct ExportTableVersionInfo {
     /// The size of this struct.
     pub struct_size: usize,

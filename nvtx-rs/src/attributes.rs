@@ -38,6 +38,7 @@ impl<'a> Attributes<'a> {
     /// # let _ = UNNAMED;
     /// ```
     #[inline]
+    #[must_use]
     pub const fn new() -> Self {
         Self { message: Message::None, category: 0, color: None, payload: None }
     }
@@ -49,6 +50,7 @@ impl<'a> Attributes<'a> {
     /// # let _ = step;
     /// ```
     #[inline]
+    #[must_use]
     pub const fn message(mut self, message: &'a str) -> Self {
         self.message = Message::Text(message);
         self
@@ -62,6 +64,7 @@ impl<'a> Attributes<'a> {
     /// # let _ = step;
     /// ```
     #[inline]
+    #[must_use]
     pub const fn registered(mut self, message: RegisteredString) -> Self {
         self.message = Message::Registered(message);
         self
@@ -75,6 +78,7 @@ impl<'a> Attributes<'a> {
     /// # let _ = red;
     /// ```
     #[inline]
+    #[must_use]
     pub const fn color(mut self, color: Color) -> Self {
         self.color = Some(color);
         self

@@ -31,6 +31,7 @@ impl Category {
     /// assert_eq!(Domain::DEFAULT.category("io").id(), Domain::DEFAULT.category("io").id());
     /// ```
     #[inline]
+    #[must_use]
     pub fn id(self) -> u32 {
         self.id
     }
@@ -42,6 +43,7 @@ impl Category {
     /// assert_eq!(Domain::DEFAULT.category("io").domain(), Domain::DEFAULT);
     /// ```
     #[inline]
+    #[must_use]
     pub fn domain(self) -> Domain {
         self.domain
     }

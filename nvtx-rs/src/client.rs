@@ -80,6 +80,7 @@ pub fn state() -> State {
 /// }
 /// ```
 #[inline]
+#[must_use]
 pub fn is_tool_attached() -> bool {
     is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) && is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX])
 }
@@ -96,6 +97,7 @@ pub fn is_tool_attached() -> bool {
 /// }
 /// ```
 #[inline(always)]
+#[must_use]
 pub fn is_tool_absent() -> bool {
     !is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX])
 }

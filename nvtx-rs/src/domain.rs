@@ -97,6 +97,7 @@ impl Domain {
     /// assert_eq!(nvtx_rs::Domain::DEFAULT.name(), None);
     /// ```
     #[inline]
+    #[must_use]
     pub fn name(self) -> Option<&'static str> {
         self.0.map(|entry| entry.name)
     }
@@ -208,6 +209,7 @@ impl Domain {
     /// Domain::DEFAULT.end(request);
     /// ```
     #[inline]
+    #[must_use]
     pub fn start(self, attributes: &Attributes<'_>) -> RangeId {
         if is_set(&SLOTS.core2[abi::core2::RANGE_START_EX]) { self.start_attached(*attributes) } else { RangeId(0) }
     }
@@ -237,6 +239,7 @@ impl Domain {
     ///     Domain::DEFAULT.pop();
     /// }
     /// ```
+    #[must_use]
     pub fn register(self, text: &str) -> RegisteredString {
         let clean = text::sanitize(text);
         let mut strings = self.names().strings.lock();
@@ -260,6 +263,7 @@ impl Domain {
     /// let conv = Domain::DEFAULT.category("Conv");
     /// assert_ne!(conv, Domain::DEFAULT.category("ReLU"));
     /// ```
+    #[must_use]
     pub fn category(self, name: &str) -> Category {
         let clean = text::sanitize(name);
         let attached = client::is_ready(&SLOTS.core2[abi::core2::NAME_CATEGORY_A]);

@@ -12,6 +12,7 @@ pub struct CallSite {
 }
 
 impl CallSite {
+    #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { name, registered: OnceCell::new() }
     }

@@ -36,6 +36,7 @@ pub fn name_thread(id: u32, name: &str) {
 /// let other = std::thread::spawn(nvtx_rs::naming::current_thread_id).join().unwrap();
 /// assert!(main.is_none() || main != other);
 /// ```
+#[must_use]
 pub fn current_thread_id() -> Option<u32> {
     // The link reads "<process>/task/<thread>".
     let link = std::fs::read_link("/proc/thread-self").ok()?;
@@ -58,6 +59,7 @@ impl ObjectHandle {
     /// ```
     /// assert_eq!(nvtx_rs::naming::ObjectHandle::from(64).value(), 64);
     /// ```
+    #[must_use]
     pub fn value(self) -> usize {
         self.0
     }

@@ -42,6 +42,7 @@ impl RegisteredString {
     /// assert_eq!(nvtx_rs::Domain::DEFAULT.register("a\0b").as_str(), "a\u{2400}b");
     /// ```
     #[inline]
+    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.0.text
     }
@@ -53,6 +54,7 @@ impl RegisteredString {
     /// assert_eq!(Domain::DEFAULT.register("x").domain(), Domain::DEFAULT);
     /// ```
     #[inline]
+    #[must_use]
     pub fn domain(self) -> Domain {
         self.0.domain
     }

@@ -44,6 +44,7 @@ impl SyncObject {
     /// let ready = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "ready queue");
     /// # drop(ready);
     /// ```
+    #[must_use]
     pub fn new(domain: Domain, name: &str) -> Self {
         if !is_ready(&SLOTS.sync[abi::sync::CREATE]) {
             return Self(AtomicPtr::new(null_mut()));

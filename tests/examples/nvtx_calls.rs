@@ -225,7 +225,7 @@ fn threads() {
             let Ok(domain) = Domain::named("shared") else { return };
             let name = domain.register("registered");
             domain.push(&Attributes::new().registered(name).payload(number));
-            domain.category("category");
+            let _named = domain.category("category");
             domain.pop();
         })
     };

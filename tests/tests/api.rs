@@ -101,3 +101,38 @@ fn types_cross_threads() {
     all::<nvtx_rs::Domain>();
     all::<nvtx_rs::StartRange>();
 }
+
+/// A column can be added to each without breaking anyone.
+#[test]
+fn results_may_get_more_fields() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let files = ["range-report/src/summary", "range-report/src/summary/merge", "range-report/src/compare"]
+        .map(|folder| root.join(folder))
+        .into_iter()
+        .chain([root.join("cuda-activity/src/attribution/totals.rs")]);
+    let mut seen = 0;
+    let mut check = |file: &std::path::Path| {
+        let text = std::fs::read_to_string(file).expect("a source file");
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            if line.starts_with("pub struct ") && line.ends_with('{') {
+                let mut attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+                assert!(attributes.any(|line| *line == "#[non_exhaustive]"), "{}: {line}", file.display());
+                seen += 1;
+            }
+        }
+    };
+    for place in files {
+        if place.is_file() {
+            check(&place);
+            continue;
+        }
+        for entry in std::fs::read_dir(&place).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                check(&path);
+            }
+        }
+    }
+    assert!(seen > 35, "{seen} structs");
+}

@@ -218,6 +218,11 @@ pub enum ConfigError {
         /// Bytes needed at least.
         least: usize,
     },
+    /// A percentile is not from 0 to 100.
+    Percentile {
+        /// The percentile asked for, as text.
+        percent: String,
+    },
     /// The percentage that the rows of [`Report::Hot`] make together is not from 0 to 100.
     HotPercent {
         /// The percentage asked for, as text.
@@ -228,6 +233,9 @@ pub enum ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Percentile { percent } => {
+                write!(f, "there is no percentile {percent}: percentiles are numbers from 0 to 100")
+            }
             Self::EmptyDomain => f.write_str("the NVTX domain has an empty name: give it one, or use Domain::Default"),
             Self::SampleBudget { bytes, least } => {
                 write!(f, "a sample budget of {bytes} bytes is too small: give it at least {least}")
@@ -276,9 +284,14 @@ pub(crate) struct Config {
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
+    /// Quantiles that were asked for, from 0 to 1, in rising order.
+    pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,
     pub(crate) rows: usize,
 }
+
+/// What is printed where nothing else is asked for; of calls, only where there are any.
+pub(crate) const DEFAULT_REPORTS: [Report; 3] = [Report::Ranges, Report::Tree, Report::Calls];
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
 const LEAST_GPU_MEMORY: usize = 32 << 20;
@@ -297,7 +310,7 @@ impl Default for Config {
             parents: Parents::Entered,
             filter: None,
             fields: FieldNames::default(),
-            reports: vec![Report::Ranges, Report::Tree],
+            reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,
             output: Output::Stderr,
             files: BTreeMap::new(),
@@ -306,6 +319,7 @@ impl Default for Config {
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
+            quantiles: Vec::new(),
             notes: 5,
             rows: 30,
         }
@@ -313,6 +327,14 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Sets the quantiles, from percentiles.
+    pub(crate) fn ask_for(&mut self, percentiles: &[f64]) {
+        // 99.9 / 100 is not 0.999.
+        self.quantiles = percentiles.iter().map(|percent| (percent * 1e7).round() / 1e9).collect();
+        self.quantiles.sort_by(f64::total_cmp);
+        self.quantiles.dedup();
+    }
+
     /// Whether kernels, copies and sets are recorded through CUPTI.
     pub(crate) fn wants_activity(&self) -> bool {
         match self.gpu {
@@ -335,6 +357,9 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.domain == Domain::Named(String::new()) {
             return Err(ConfigError::EmptyDomain);
+        }
+        if let Some(quantile) = self.quantiles.iter().find(|quantile| !(0.0..=1.0).contains(*quantile)) {
+            return Err(ConfigError::Percentile { percent: (quantile * 100.0).to_string() });
         }
         if self.sample_budget < LEAST_BUDGET {
             return Err(ConfigError::SampleBudget { bytes: self.sample_budget, least: LEAST_BUDGET });

@@ -23,6 +23,7 @@ mod totals;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use self::calls::Calls;
 use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
@@ -59,6 +60,12 @@ pub struct Context<'a> {
     pub parents: &'a [u32],
     /// Whether one more duration is kept by itself, by the number of those kept in its row.
     pub keep: &'a dyn Fn(u64) -> bool,
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("parents", &self.parents).finish_non_exhaustive()
+    }
 }
 
 /// The whole of attribution: notes and records in, [`Totals`] out.

@@ -14,6 +14,7 @@ pub type Range = (u32, RangeStyle);
 
 /// Everything that was counted in one window.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Totals {
     /// Execution times by number of the kernel's name.
     pub kernels: BTreeMap<u32, Distribution>,
@@ -38,6 +39,7 @@ pub struct Totals {
 
 /// Work and calls of one node.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct NodeTotals {
     /// Launched directly in it.
     pub own: GpuWork,
@@ -49,6 +51,7 @@ pub struct NodeTotals {
 
 /// The instances of one range that have GPU work.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Projection {
     /// Projected durations, in nanoseconds.
     pub projected: Distribution,
@@ -64,6 +67,7 @@ pub struct Projection {
 
 /// One kernel in one range on one thread.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct RangeKernel {
     /// Instances of the range that launched it.
     pub range_instances: u64,
@@ -75,6 +79,7 @@ pub struct RangeKernel {
 
 /// What is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AttributionLosses {
     /// Operations and API calls without a time.
     pub without_time: u64,

@@ -100,6 +100,7 @@ pub(crate) fn enqueues(cbid: u32) -> bool {
 
 /// Whether this function of the driver launches a graph, so that many operations share its correlation id.
 #[inline]
+#[must_use]
 pub fn is_graph_launch(cbid: u32) -> bool {
     matches!(cbid, 514 | 515)
 }

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
@@ -92,6 +93,12 @@ pub struct Library {
     _for_ever: ManuallyDrop<Shared>,
 }
 
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Library").field("path", &self.path).field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
 fn answer(code: Code) -> Result<(), Code> {
     if code == 0 { Ok(()) } else { Err(code) }
 }
@@ -99,6 +106,10 @@ fn answer(code: Code) -> Result<(), Code> {
 impl Library {
     /// The library to use with a driver of this version (13000 for CUDA 13.0); `search` says where it is looked for.
     /// Call it with the driver loaded: libcupti 13.2 crashes in its first function without.
+    ///
+    /// # Errors
+    ///
+    /// When there is no library, or none that can be used: of the first that was found, why.
     pub fn find(driver_version: i32) -> Result<Self, Unavailable> {
         if let Some(library) = already_mapped() {
             return library;
@@ -119,6 +130,10 @@ impl Library {
     }
 
     /// Loads this file, or this name from the loader's path.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be loaded, or is no CUPTI that can be used.
     pub fn open(path: &Path) -> Result<Self, Unavailable> {
         // SAFETY: the file is called libcupti or was named by the user as such; its initialisers are meant to run in
         // any process.
@@ -158,6 +173,7 @@ impl Library {
     }
 
     /// The version as a person would say it.
+    #[must_use]
     pub fn version_name(&self) -> String {
         match i32::try_from(self.version) {
             Ok(version @ 10_000..) => cuda_version(version / 10_000 * 1000 + version / 100 % 100 * 10),
@@ -166,11 +182,16 @@ impl Library {
     }
 
     /// How long records are.
+    #[must_use]
     pub fn strides(&self) -> Strides {
         Strides::measure(|buffer, before| self.next_record(buffer, before))
     }
 
     /// The place of the record that follows the one at `before`, or of the first.
+    ///
+    /// # Errors
+    ///
+    /// The code of the library, as where no record follows.
     pub fn next_record(&self, buffer: &mut [u8], before: Option<usize>) -> Result<usize, Code> {
         const INVALID_PARAMETER: Code = 1;
         let start = buffer.as_mut_ptr();
@@ -188,6 +209,7 @@ impl Library {
     }
 
     /// Name of a function of the driver or the runtime.
+    #[must_use]
     pub fn function_name(&self, api: Api, number: u32) -> Option<String> {
         let domain = match api {
             Api::Driver => Domain::Driver,

@@ -69,6 +69,7 @@ pub enum Recorded {
 
 /// Records that are counted and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Lost {
     /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts
     /// with it.

@@ -62,6 +62,7 @@ fn guarded(body: impl FnOnce()) {
 
 /// Nanoseconds of CLOCK_MONOTONIC, without a system call.
 #[cfg(unix)]
+#[must_use]
 pub extern "C" fn clock() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one struct; the clock exists on every Unix.

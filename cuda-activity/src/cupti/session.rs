@@ -68,6 +68,10 @@ impl std::fmt::Debug for Session {
 
 /// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is
 /// initialised. There is one session at a time.
+///
+/// # Errors
+///
+/// When CUPTI cannot be used: why. Nothing is changed then.
 pub fn start<S: Sink + 'static>(options: Options, sink: &'static S) -> Result<&'static Session, Unavailable> {
     start_with(options, sink, receive::on_call::<S>)
 }

@@ -96,6 +96,7 @@ impl<W: Write + Send> HtmlSink<W> {
     }
 
     /// The page gets a section that compares the run with this one; where there is none, a note that says why.
+    #[must_use]
     pub fn compared_with(self, name: impl Into<String>, baseline: Result<Summary, String>) -> Self {
         Self { baseline: Some((name.into(), baseline)), ..self }
     }

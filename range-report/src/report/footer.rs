@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{RenderOptions, Report, TableStyle, names, section, streams};
 use crate::text::number::{human_inline, integer};
 use crate::text::width::{shorten, wrapped};
-use crate::{GpuActivity, GpuWork, Losses, OpenRange, RangeStyle, Summary, Times};
+use crate::{GpuActivity, GpuWork, Losses, OpenRange, Quantile, RangeStyle, Summary, Times, TreeNode};
 
 /// Names of open ranges printed before the rest is only counted.
 const MAX_OPEN: usize = 10;
@@ -50,7 +50,9 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
         "row has no median (-): the memory for durations was spent.",
         "rows have no median (-): the memory for durations was spent.",
     );
-    if shows_approximate_median(summary, reports, options) {
+    if shows_approximate_percentile(summary, reports) {
+        lines.push("~ marks figures from a histogram: within 0.2 % of the true ones.".to_owned());
+    } else if shows_approximate_median(summary, reports, options) {
         lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
     }
     if reports.contains(&Report::Ranges) {
@@ -275,6 +277,23 @@ fn floor_lines(summary: &Summary, options: &RenderOptions, lines: &mut Vec<Strin
     }
 }
 
+fn shows_approximate_percentile(summary: &Summary, reports: &[Report]) -> bool {
+    let approximate = |quantiles: &[Quantile]| quantiles.iter().any(|quantile| !quantile.exact);
+    let mut nodes: Vec<&TreeNode> = summary.tree.iter().filter(|_| reports.contains(&Report::Tree)).collect();
+    while let Some(node) = nodes.pop() {
+        if approximate(&node.quantiles) {
+            return true;
+        }
+        nodes.extend(&node.children);
+    }
+    let mut calls = summary.calls.iter().filter(|row| row.latency.instances > 0);
+    reports.contains(&Report::Calls)
+        && calls.any(|row| {
+            let median_exact = row.latency.median_exact || row.latency.median_ns.is_none();
+            !median_exact || approximate(&row.latency.quantiles)
+        })
+}
+
 fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &RenderOptions) -> bool {
     let approximate = |times: &Times| times.median_ns.is_some() && !times.median_exact && times.instances > 0;
     let in_gpu = |times: &dyn Fn(&GpuActivity) -> bool| summary.gpu.as_ref().is_some_and(times);
@@ -290,7 +309,7 @@ fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &Ren
             Report::Api => in_gpu(&|gpu| gpu.calls.iter().flatten().any(|row| approximate(&row.times))),
             Report::GpuProjection => in_gpu(&|gpu| gpu.projections.iter().any(|row| approximate(&row.projected))),
             Report::RangeKernels => in_gpu(&|gpu| gpu.range_kernels.iter().any(|row| approximate(&row.times))),
-            Report::Tree | Report::Nvprof | Report::Torch | Report::MemSize | Report::Hot => false,
+            Report::Tree | Report::Calls | Report::Nvprof | Report::Torch | Report::MemSize | Report::Hot => false,
         })
 }
 

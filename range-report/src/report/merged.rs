@@ -49,6 +49,8 @@ pub enum MergedTable {
     GpuProjection,
     /// Calls of the CUDA API.
     Api,
+    /// Calls of futures, by what they waited themselves.
+    Calls,
     /// Sums over `nvtx.category`.
     Categories,
     /// The phase tree, a row a node, with its depth.
@@ -66,25 +68,27 @@ impl MergedTable {
         Self::MemSize,
         Self::GpuProjection,
         Self::Api,
+        Self::Calls,
         Self::Categories,
         Self::Tree,
     ];
 }
 
 /// Those that are printed where there is anything in them, and what they are called.
-const PRINTED: [(MergedTable, &str); 7] = [
+const PRINTED: [(MergedTable, &str); 8] = [
     (MergedTable::Ranges, "Ranges"),
     (MergedTable::Work, "GPU Work"),
     (MergedTable::Kernels, "CUDA GPU Kernels"),
     (MergedTable::StreamTimes, "Stream Times (CUDA events)"),
     (MergedTable::MemTime, "CUDA GPU MemOps (by Time)"),
     (MergedTable::MemSize, "CUDA GPU MemOps (by Size)"),
+    (MergedTable::Calls, "Calls and Waiting"),
     (MergedTable::Categories, "Categories"),
 ];
 
 impl MergedSummary {
     /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies,
-    /// categories. Each has totals over all processes, the least, average and longest total of a process, and which
+    /// calls of futures, categories. Each has totals over all processes, the least, average and longest total of a process, and which
     /// process that is. Then the phase tree with its totals (that of each process is in
     /// [`write_csv`](Self::write_csv)), and what was lost.
     ///
@@ -227,6 +231,9 @@ fn flat_tree(merged: &MergedSummary) -> Table {
         "Instances",
         "Total Time (ns)",
         "Self Time (ns)",
+        "Max (ns)",
+        "Awaited (ns)",
+        "Awaited Self (ns)",
         "Stream Total (ns)",
         "Stream Self (ns)",
         "GPU Busy (ns)",
@@ -243,7 +250,8 @@ fn flat_tree(merged: &MergedSummary) -> Table {
         let mut row: Vec<Cell> =
             [node.key.depth as u64, all.calls, all.instances, all.total_ns, all.self_ns].map(whole).into();
         let known_ns = |ns: Option<u64>| known(ns.map(|ns| integer(ns, false)));
-        row.extend([all.stream_total_ns, all.stream_self_ns].map(known_ns));
+        row.push(known_ns(Some(all.max_ns).filter(|&ns| ns > 0)));
+        row.extend([all.awaited_ns, all.awaited_self_ns, all.stream_total_ns, all.stream_self_ns].map(known_ns));
         row.extend([gpu.map(|gpu| gpu.total.busy_ns), gpu.map(|gpu| gpu.own.busy_ns)].map(known_ns));
         row.push(whole(node.ranks.len() as u64));
         row.extend(rank_cells(&node.ranks));

@@ -15,6 +15,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+pub(crate) mod calls;
 mod categories;
 mod comparison;
 mod cuda;
@@ -84,6 +85,10 @@ pub enum Report {
     /// launched, `GPU busy` is how long any of it ran, and below the tree is what was copied; where they were timed on
     /// streams, `GPU total` is that, or `Stream` beside the other.
     Tree,
+    /// Calls of spans that are futures, those that waited longest themselves first: how many, how many were cancelled,
+    /// percentiles of their latency, from the creation of the span to its end, and how much of it an instance was open
+    /// (`Busy`) and was not (`Awaited`; `Awaited self` without the time in which a child call was alive).
+    Calls,
     /// Sums over the span field `nvtx.category`.
     Categories,
     /// GPU activities and API calls as `nvprof` printed them: columns of fixed width, times in five digits, averages
@@ -123,7 +128,7 @@ impl Report {
     /// use range_report::Report;
     ///
     /// let names: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
-    /// assert_eq!(names[..4], ["ranges", "tree", "categories", "nvprof"]);
+    /// assert_eq!(names[..4], ["ranges", "tree", "calls", "categories"]);
     /// ```
     pub const ALL: &'static [Self] = &{
         let mut all = [Self::Ranges; TABLE.len()];
@@ -192,6 +197,7 @@ enum Needs {
 const TABLE: &[Row] = &[
     row(Report::Ranges, "ranges", Needs::Spans, ranges, Some(tables::ranges)),
     row(Report::Tree, "tree", Needs::Spans, tree::tree, Some(tables::tree)),
+    row(Report::Calls, "calls", Needs::Spans, calls::calls, Some(tables::calls)),
     row(Report::Categories, "categories", Needs::Spans, categories::categories, Some(tables::categories)),
     row(Report::Nvprof, "nvprof", Needs::Calls, nvprof::nvprof, None),
     row(Report::Torch, "torch", Needs::Calls, torch::torch, None),

@@ -36,6 +36,19 @@ pub struct Median {
     pub exact: bool,
 }
 
+/// Where a quantile lies: between two durations, which are the same one where it is one of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Between {
+    /// The duration below.
+    pub lower: u64,
+    /// The duration above.
+    pub upper: u64,
+    /// The part of the way from `lower` to `upper`, from 0 to 1.
+    pub way: f64,
+    /// Whether it comes from every single duration.
+    pub exact: bool,
+}
+
 impl Distribution {
     /// These durations, each kept.
     #[must_use]
@@ -99,26 +112,41 @@ impl Distribution {
     }
 
     /// The middle duration, or the mean of the two middle ones. `None` without durations, or when some were not kept.
+    #[must_use]
     pub fn median(&self) -> Option<Median> {
+        let middle = *self.quantiles(&[0.5])?.first()?;
+        Some(Median { lower: middle.lower, upper: middle.upper, exact: middle.exact })
+    }
+
+    /// For each of these parts, from 0 to 1, the duration that it took at most; between two durations it is on a
+    /// straight line from the one to the other. `None` without durations, or when some were not kept.
+    pub fn quantiles(&self, parts: &[f64]) -> Option<Vec<Between>> {
         if self.count == 0 || self.missing() > 0 {
             return None;
         }
         let mut weighted: Vec<(u64, u64)> = self.samples.iter().map(|&sample| (sample, 1)).collect();
         weighted.extend(self.buckets.iter().map(|(&(octave, bucket), &count)| (middle_of(octave, bucket), count)));
         weighted.sort_unstable();
-        let (lower, upper) = ((self.count - 1) / 2, self.count / 2);
+        let mut counted = 0;
+        for (_, count) in &mut weighted {
+            counted += *count;
+            *count = counted;
+        }
         let at = |rank: u64| {
-            let mut before = 0;
-            weighted.iter().find_map(|&(value, count)| {
-                before += count;
-                (rank < before).then_some(value)
-            })
+            let (value, _) = weighted.get(weighted.partition_point(|(_, counted)| *counted <= rank))?;
+            Some((*value).clamp(self.min, self.max))
         };
-        let within = |value: u64| value.clamp(self.min, self.max);
-        Some(Median { lower: within(at(lower)?), upper: within(at(upper)?), exact: self.buckets.is_empty() })
+        let last = self.count - 1;
+        let between = |&part: &f64| {
+            let rank = last as f64 * part.clamp(0.0, 1.0);
+            let (lower, upper) = ((rank.floor() as u64).min(last), (rank.ceil() as u64).min(last));
+            Some(Between { lower: at(lower)?, upper: at(upper)?, way: rank.fract(), exact: self.buckets.is_empty() })
+        };
+        parts.iter().map(between).collect()
     }
 
     /// Sample standard deviation (divisor n - 1); 0 for fewer than two durations.
+    #[must_use]
     pub fn stddev(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
@@ -165,6 +193,11 @@ mod tests {
             let middle = Median { lower: ordered[(n - 1) / 2], upper: ordered[n / 2], exact: true };
             prop_assert_eq!(all.median(), Some(middle));
             prop_assert_eq!((all.min, all.max), (ordered[0], ordered[n - 1]));
+            for part in [0.0, 0.25, 0.9, 0.99, 1.0] {
+                let (place, found) = ((n - 1) as f64 * part, all.quantiles(&[part]).unwrap()[0]);
+                let (lower, upper) = (ordered[place.floor() as usize], ordered[place.ceil() as usize]);
+                prop_assert_eq!((found.lower, found.upper, found.way, found.exact), (lower, upper, place.fract(), true));
+            }
             let mean = ordered.iter().sum::<u64>() as f64 / n as f64;
             let variance = ordered.iter().map(|&d| (d as f64 - mean).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
             prop_assert!((all.stddev() - variance.sqrt()).abs() <= 1e-6 * variance.sqrt() + 1e-3);
@@ -179,6 +212,11 @@ mod tests {
             mixed.samples.truncate(kept);
             for &duration in durations.iter().skip(kept) {
                 *mixed.buckets.entry(bucket_of(duration)).or_default() += 1;
+            }
+            let parts = [0.1, 0.9, 0.99];
+            for (exact, mixed) in exact.quantiles(&parts).unwrap().iter().zip(mixed.quantiles(&parts).unwrap()) {
+                prop_assert!((mixed.lower as f64 / exact.lower as f64 - 1.0).abs() < 0.002, "{mixed:?} against {exact:?}");
+                prop_assert!((mixed.upper as f64 / exact.upper as f64 - 1.0).abs() < 0.002, "{mixed:?} against {exact:?}");
             }
             let (exact, mixed) = (exact.median().unwrap(), mixed.median().unwrap());
             prop_assert!((mixed.lower as f64 / exact.lower as f64 - 1.0).abs() < 0.002, "{mixed:?} against {exact:?}");

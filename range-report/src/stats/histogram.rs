@@ -9,6 +9,7 @@ const BUCKET_BITS: u32 = BUCKETS.trailing_zeros();
 
 /// Octave and bucket of a duration. Durations below 1,024 have a bucket of their own.
 #[inline]
+#[must_use]
 pub fn bucket_of(duration: u64) -> (usize, usize) {
     let leading = (duration | 1).leading_zeros();
     let bits = (duration << leading) >> (63 - BUCKET_BITS); // the highest bit that is set, and those that follow it
@@ -16,6 +17,7 @@ pub fn bucket_of(duration: u64) -> (usize, usize) {
 }
 
 /// The duration that stands for a bucket: its middle.
+#[must_use]
 pub fn middle_of(octave: usize, bucket: usize) -> u64 {
     let bits = (BUCKETS + bucket) as u64;
     let octave = octave as u32;

@@ -3,4 +3,4 @@
 pub mod distribution;
 pub mod histogram;
 
-pub use distribution::Distribution;
+pub use distribution::{Between, Distribution};

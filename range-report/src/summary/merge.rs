@@ -103,6 +103,7 @@ pub struct RangeLabel {
 /// Which calls a row is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CallLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,

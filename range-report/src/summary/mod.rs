@@ -2,6 +2,17 @@
 //!
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
 //! nanoseconds. With the feature `serde` every type here can be serialised and read back.
+//!
+//! Every type may get more fields. To make one, call `new` or `default`, and set the other fields:
+//!
+//! ```
+//! use range_report::Summary;
+//! use range_report::summary::{RangeStats, Times};
+//!
+//! let mut summary = Summary::default();
+//! summary.elapsed_ns = 5_000;
+//! summary.ranges.push(RangeStats::new("Load Module", Times::new(2, 3_000)));
+//! ```
 
 #[cfg(feature = "serde")]
 mod finite;
@@ -183,11 +194,10 @@ pub struct CallStats {
 }
 
 impl CallStats {
-    /// Calls that were busy all the time: set the other fields.
+    /// Calls in the default domain that were busy all the time.
     #[must_use]
-    pub const fn new(domain: Option<String>, name: String, latency: Times) -> Self {
-        let busy_ns = latency.total_ns;
-        Self { domain, name, cancelled: 0, latency, busy_ns, awaited_ns: 0, awaited_self_ns: 0 }
+    pub fn new(name: impl Into<String>, latency: Times) -> Self {
+        Self { name: name.into(), busy_ns: latency.total_ns, latency, ..Self::default() }
     }
 
     /// The name as [`RangeStats::label`] gives it.

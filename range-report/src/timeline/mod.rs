@@ -146,6 +146,7 @@ pub struct Projection<'a> {
 
 /// Anything that a timeline shows.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Item<'a> {
     /// A thread that ranges and marks are of.
     Thread {

@@ -61,7 +61,7 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> BTreeMap<u32, NodeCalls> 
 }
 
 /// A row a name, those first that awaited most themselves.
-pub(super) fn stats(nodes: &BTreeMap<u32, NodeCalls>, names: &Names, rate: Rate) -> Vec<CallStats> {
+pub(super) fn stats(nodes: &BTreeMap<u32, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
     let mut merged: BTreeMap<String, NodeCalls> = BTreeMap::new();
     for node in nodes.values() {
         let all = merged
@@ -71,7 +71,8 @@ pub(super) fn stats(nodes: &BTreeMap<u32, NodeCalls>, names: &Names, rate: Rate)
     }
     let rows = merged.values().filter_map(|calls| {
         let (domain, name) = label_text(names, calls.label)?;
-        let mut row = CallStats::new(domain, name, times(&calls.latency, rate));
+        let mut row = CallStats::new(name, times(&calls.latency, rate, asked));
+        row.domain = domain;
         row.cancelled = calls.cancelled;
         row.busy_ns = rate.ns(calls.busy);
         row.awaited_ns = rate.ns(calls.awaited());

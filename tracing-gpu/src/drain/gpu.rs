@@ -28,13 +28,13 @@ pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
 }
 
 /// All of it. `pid` is that of this process.
-pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, pid: u32) -> GpuActivity {
+pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64], pid: u32) -> GpuActivity {
     let mut activity = GpuActivity::default();
-    activity.kernels = kernels(all);
-    activity.memory = memory(all);
-    activity.calls = all.calls.then(|| calls(all));
-    activity.projections = projections(all, names, rate);
-    activity.range_kernels = range_kernels(all, names, pid);
+    activity.kernels = kernels(all, asked);
+    activity.memory = memory(all, asked);
+    activity.calls = all.calls.then(|| calls(all, asked));
+    activity.projections = projections(all, names, rate, asked);
+    activity.range_kernels = range_kernels(all, names, asked, pid);
     activity.total = all.totals.total.clone();
     activity.outside =
         all.totals.nodes.get(&attribution::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
@@ -46,31 +46,31 @@ pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
     all.losses
 }
 
-fn ns(distribution: &Distribution) -> range_report::Times {
-    times(distribution, Rate::IDENTITY)
+fn ns(distribution: &Distribution, asked: &[f64]) -> range_report::Times {
+    times(distribution, Rate::IDENTITY, asked)
 }
 
-fn kernels(all: &ActivityTotals) -> Vec<KernelStats> {
+fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
     let mut merged: BTreeMap<String, Distribution> = BTreeMap::new(); // two modules may have a kernel of one name
     for (&id, times) in &all.totals.kernels {
         merged.entry(all.kernel(id)).or_default().merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats::new(name, ns(&all))).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats::new(name, ns(&all, asked))).collect();
     // Stable: equal totals stay in the order of their names.
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
 }
 
-fn memory(all: &ActivityTotals) -> Vec<MemoryStats> {
+fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
     let rows = all.totals.memory.iter();
     let mut rows: Vec<MemoryStats> =
-        rows.map(|(&kind, (times, bytes))| MemoryStats::new(kind, ns(times), sizes(bytes))).collect();
+        rows.map(|(&kind, (times, bytes))| MemoryStats::new(kind, ns(times, asked), sizes(bytes))).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }
 
 fn sizes(bytes: &Distribution) -> Sizes {
-    let as_times = ns(bytes); // the same figures, of bytes
+    let as_times = ns(bytes, &[]); // the same figures, of bytes
     let mut sizes = Sizes::new(as_times.instances, as_times.total_ns);
     sizes.min_bytes = as_times.min_ns;
     sizes.max_bytes = as_times.max_ns;
@@ -79,17 +79,17 @@ fn sizes(bytes: &Distribution) -> Sizes {
     sizes
 }
 
-fn calls(all: &ActivityTotals) -> Vec<ApiCallStats> {
+fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
     let mut merged: BTreeMap<String, Distribution> = BTreeMap::new();
     for (&function, times) in &all.totals.calls {
         merged.entry(all.function(function)).or_default().merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| ApiCallStats::new(name, ns(&all))).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| ApiCallStats::new(name, ns(&all, asked))).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
     rows
 }
 
-fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<ProjectionStats> {
+fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
     let mut merged: BTreeMap<(String, RangeStyle), (u32, attribution::Projection)> = BTreeMap::new();
     for (&(label, style), projection) in &all.totals.projections {
@@ -102,7 +102,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<Projectio
     }
     let rows = merged.into_iter().filter_map(|((_, style), (label, sum))| {
         let (domain, name) = label_text(names, label)?;
-        let mut row = ProjectionStats::new(name, ns(&sum.projected));
+        let mut row = ProjectionStats::new(name, ns(&sum.projected, asked));
         row.domain = domain;
         row.style = style;
         row.range_total_ns = rate.ns(sum.range_total);
@@ -116,14 +116,14 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate) -> Vec<Projectio
     rows
 }
 
-fn range_kernels(all: &ActivityTotals, names: &Names, pid: u32) -> Vec<RangeKernelStats> {
+fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -> Vec<RangeKernelStats> {
     let mut rows: Vec<(Option<String>, RangeKernelStats)> = Vec::new();
     for (&(tid, range, kernel), sum) in &all.totals.range_kernels {
         let (shown, text, style) = match range {
             None => (None, None, None),
             Some((label, style)) => (Some(label_shown(names, label)), label_text(names, label), Some(style)),
         };
-        let mut row = RangeKernelStats::new(all.kernel(kernel), ns(&sum.times));
+        let mut row = RangeKernelStats::new(all.kernel(kernel), ns(&sum.times, asked));
         row.range = text;
         row.style = style;
         row.pid = pid;

@@ -6,7 +6,7 @@ use crate::clock::Rate;
 use crate::collector::ActivityTotals;
 use crate::session::Names;
 
-pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: u32) -> GpuActivity {
+pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: &[f64], _: u32) -> GpuActivity {
     match *all {}
 }
 

@@ -17,9 +17,10 @@ mod recursion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use range_report::stats::Distribution;
+use range_report::stats::{Between, Distribution};
 use range_report::{
-    CategoryStats, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times, TreeNode,
+    CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
+    TreeNode,
 };
 
 use crate::clock::{Rate, Ticks};
@@ -53,7 +54,14 @@ pub(crate) struct End {
 }
 
 /// Everything measured so far in the current window, or in the last one.
-pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, end: Option<&End>) -> Summary {
+///
+/// `asked` are the quantiles that are kept beside those that always are.
+pub(crate) fn summarise(
+    engine: &'static Engine,
+    collector: Option<&Collector>,
+    end: Option<&End>,
+    asked: &[f64],
+) -> Summary {
     let session = &engine.session;
     if session.gpu {
         // Waits for the GPU, for what was recorded on named streams; the measured threads go on.
@@ -106,16 +114,16 @@ pub(crate) fn summarise(engine: &'static Engine, collector: Option<&Collector>, 
                 *node = to.get(*node as usize).copied().unwrap_or(*node);
             }
         }
-        let totals = node_totals(&rows, &ends, &stream_rows, names, &folded);
+        let totals = node_totals(&rows, &ends, &stream_rows, names, &folded, !asked.is_empty());
         let mut summary = Summary::default();
         summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
-        summary.ranges = ranges(&merged, names, rate);
-        summary.stream_ranges = stream_ranges(&stream_rows, names);
+        summary.ranges = ranges(&merged, names, rate, asked);
+        summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
         let calls = calls::by_node(&calls);
-        summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window);
-        summary.calls = calls::stats(&calls, names, rate);
-        summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, std::process::id()));
-        summary.categories = categories(&merged, rate);
+        summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
+        summary.calls = calls::stats(&calls, names, rate, asked);
+        summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
+        summary.categories = categories(&merged, rate, asked);
         summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);
         summary.losses.recursive_rows = recursive_rows(&totals, names);
@@ -178,7 +186,24 @@ impl Merged {
     }
 }
 
-fn times(distribution: &Distribution, rate: Rate) -> Times {
+/// Quantiles that are always kept, beside the median.
+const ALWAYS: [f64; 2] = [0.9, 0.99];
+
+/// Those of these durations, in nanoseconds; none where they are not known.
+fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quantile> {
+    let ns = |ticks: u64| rate.ns(u128::from(ticks)) as f64;
+    let found = distribution.quantiles(asked).unwrap_or_default();
+    let quantiles = asked.iter().zip(found).map(|(&q, Between { lower, upper, way, exact })| {
+        Quantile::new(q, ns(lower) + (ns(upper) - ns(lower)) * way, exact)
+    });
+    quantiles.collect()
+}
+
+fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
+    let mut kept = [&ALWAYS[..], asked].concat();
+    kept.retain(|&q| ![0.0, 0.5, 1.0].contains(&q)); // these have fields of their own
+    kept.sort_by(f64::total_cmp);
+    kept.dedup();
     let median = distribution.median();
     let mut times = Times::new(distribution.count, rate.ns(distribution.total));
     times.min_ns = rate.ns(u128::from(distribution.min));
@@ -190,13 +215,14 @@ fn times(distribution: &Distribution, rate: Rate) -> Times {
     });
     times.median_exact = median.is_none_or(|median| median.exact);
     times.stddev_ns = distribution.stddev() * rate.factor();
+    times.quantiles = quantiles(distribution, rate, &kept);
     times
 }
 
-fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
+fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<RangeStats> {
     let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
-        let mut row = RangeStats::new(name, times(all, rate));
+        let mut row = RangeStats::new(name, times(all, rate, asked));
         row.domain = domain;
         row.style = *style;
         Some(row)
@@ -207,10 +233,10 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate) -> Vec<RangeStats> {
     rows
 }
 
-fn categories(merged: &Merged, rate: Rate) -> Vec<CategoryStats> {
+fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
-        rows.map(|(category, all)| CategoryStats::new(category.clone(), times(all, rate))).collect();
+        rows.map(|(category, all)| CategoryStats::new(category.clone(), times(all, rate, asked))).collect();
     // Stable: equal totals stay in the order of their names.
     rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
     rows
@@ -231,7 +257,7 @@ fn label_shown(names: &Names, label: u32) -> String {
 }
 
 /// Rows of stream time: one a name and stream.
-fn stream_ranges(rows: &[StreamRow], names: &Names) -> Vec<StreamStats> {
+fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
     let mut merged: BTreeMap<(String, u32), (u32, StreamTime)> = BTreeMap::new();
     for (stream, _, range, row) in rows {
         let (_, all) =
@@ -245,7 +271,7 @@ fn stream_ranges(rows: &[StreamRow], names: &Names) -> Vec<StreamStats> {
         .filter_map(|((_, stream), (label, row))| {
             let (domain, name) = label_text(names, label)?;
             let (stream, floor_ns) = facts.get(stream as usize).cloned().unwrap_or_default();
-            let mut stats = StreamStats::new(name, stream, times(&row.times, Rate::IDENTITY));
+            let mut stats = StreamStats::new(name, stream, times(&row.times, Rate::IDENTITY, asked));
             stats.domain = domain;
             stats.empty = row.empty;
             stats.floor_ns = floor_ns;
@@ -263,6 +289,8 @@ struct NodeTotals {
     instances: u64,
     total: u128,
     longest: u64,
+    /// All durations, where quantiles were asked for.
+    times: Distribution,
     nested: u128,
     /// Part of the total that was spent inside of the same node on the same thread.
     again: u128,
@@ -286,6 +314,7 @@ fn node_totals(
     stream_rows: &[StreamRow],
     names: &Names,
     folded: &BTreeSet<u32>,
+    keep_times: bool,
 ) -> Vec<NodeTotals> {
     let nodes = names.catalog.nodes();
     let mut totals = vec![NodeTotals::default(); nodes.len()];
@@ -295,6 +324,9 @@ fn node_totals(
             node.instances += row.times.count;
             node.total += row.times.total;
             node.longest = node.longest.max(row.times.max);
+            if keep_times {
+                node.times.merge(&row.times);
+            }
             node.nested += u128::from(row.nested);
             // Where a thread has entered one, what others have only created says nothing.
             let first = (row.times.count == 0, row.first);
@@ -327,6 +359,7 @@ fn tree(
     names: &Names,
     rate: Rate,
     window: u64,
+    asked: &[f64],
 ) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
     // A parent has a lower number than its children: from the last node to the first, every node is complete when it is
@@ -357,6 +390,7 @@ fn tree(
         tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
         tree_node.max_ns = rate.ns(u128::from(own.longest));
+        tree_node.quantiles = quantiles(&own.times, rate, asked);
         tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));
         tree_node.awaited_self_ns = of_calls.map(|calls| rate.ns(calls.awaited_self()));
         tree_node.stream_total_ns = own_stream.or(below_stream);

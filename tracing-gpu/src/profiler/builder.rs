@@ -81,7 +81,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// What is printed at the end, in this order. Default: ranges and tree.
+    /// What is printed at the end, in this order. Default: ranges, tree and, where a
+    /// future was awaited, calls.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
         self.config.reports = reports.into_iter().collect();
         self
@@ -153,6 +154,29 @@ impl ProfilerBuilder {
     /// with its sum. `usize::MAX` for all. Files have all of them. Default: 30.
     pub fn rows(mut self, most: usize) -> Self {
         self.config.rows = most;
+        self
+    }
+
+    /// Percentiles of durations that are kept and shown: columns of the tree and of the calls, and what
+    /// [`Times::quantile`](crate::Times::quantile) finds. The 50th, 90th and 99th are always kept, and in the calls.
+    /// Nsight's tables stay as they are. Default: none more, and none in the tree.
+    ///
+    /// They are exact while every duration is kept (see [`sample_budget`](Self::sample_budget)), else their error is
+    /// below 0.2 %, and reports mark them `~`.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let profiler = Profiler::builder().percentiles([50.0, 99.9]).output(Output::None).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("load").in_scope(|| ()));
+    /// let times = &profiler.summary().ranges[0].times;
+    /// assert!(times.quantile(0.999).is_some_and(|longest| longest.exact && longest.ns == times.total_ns as f64));
+    /// # Ok::<(), tracing_gpu::ConfigError>(())
+    /// ```
+    ///
+    /// [`build`](Self::build) refuses what is not within 0 and 100.
+    pub fn percentiles(mut self, percentiles: impl IntoIterator<Item = f64>) -> Self {
+        self.config.ask_for(&percentiles.into_iter().collect::<Vec<f64>>());
         self
     }
 

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use range_report::{RenderOptions, Summary};
+use range_report::{RenderOptions, Report, Summary};
 
 use super::{Inner, NVTX_OWNER, Profiler, complain};
-use crate::config::Output;
+use crate::config::{DEFAULT_REPORTS, Output};
 use crate::drain::{Cut, End};
 use crate::outputs;
 use crate::process;
@@ -185,7 +185,7 @@ impl Inner {
         if !self.config.prints() {
             return Ok(());
         }
-        let (process, reports) = (&summary.process, &self.config.reports);
+        let (process, reports) = (&summary.process, self.reports(summary));
         match &self.config.output {
             Output::None => Ok(()),
             Output::Stderr => of_stream("standard error", summary.render(reports, &options(2), io::stderr())),
@@ -194,9 +194,17 @@ impl Inner {
         }
     }
 
+    /// What is printed: nothing on calls where there is none and nobody asked.
+    fn reports(&self, summary: &Summary) -> &[Report] {
+        match self.config.reports.as_slice() {
+            [first @ .., Report::Calls] if self.config.reports == DEFAULT_REPORTS && summary.calls.is_empty() => first,
+            all => all,
+        }
+    }
+
     fn print_to(&self, path: &Path, summary: &Summary, options: &RenderOptions) -> io::Result<()> {
         let mut text = Vec::new();
-        summary.render(&self.config.reports, options, &mut text)?;
+        summary.render(self.reports(summary), options, &mut text)?;
         outputs::REPORT.write(path, &text).inspect_err(|_| {
             // What was measured is worth more than where it was to go.
             let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);

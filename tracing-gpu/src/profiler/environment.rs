@@ -25,7 +25,7 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 12] = [
+const SETTINGS: [(&str, Set); 13] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = names)),
@@ -33,6 +33,7 @@ const SETTINGS: [(&str, Set); 12] = [
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
     ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
+    ("percentiles", |config, key, value| percentiles(key, value).map(|all| config.ask_for(&all))),
     ("rows", |config, key, value| most(key, value).map(|most| config.rows = most)),
     ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
@@ -150,6 +151,11 @@ fn percent(key: &str, value: &str) -> Result<f64, String> {
     percent
         .filter(|percent| (0.0..=100.0).contains(percent))
         .ok_or_else(|| refused(key, value, "a percentage from 0 to 100"))
+}
+
+fn percentiles(key: &str, value: &str) -> Result<Vec<f64>, String> {
+    let all: Result<Vec<f64>, String> = value.split('+').map(|one| percent(key, one.trim())).collect();
+    all.map_err(|_| refused(key, value, "percentages from 0 to 100, joined by +"))
 }
 
 fn signals(key: &str, value: &str) -> Result<bool, String> {

@@ -228,7 +228,7 @@ impl Inner {
     }
 
     fn summarise(&'static self, end: Option<&End>) -> Summary {
-        let mut summary = drain::summarise(&self.engine, self.collector(), end);
+        let mut summary = drain::summarise(&self.engine, self.collector(), end, &self.config.quantiles);
         match self.collector.get() {
             Some(Ok(collector)) => summary.notes.push(collector.describe()),
             Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),

@@ -139,6 +139,18 @@ impl<'a> Rows<'a> {
                 });
                 Self::new(Unit::Size, "Total", "Count", vec!["Operation"], lines.collect())
             }
+            MergedTable::Calls => {
+                let lines = merged.calls.iter().map(|row| Line {
+                    total: row.all.awaited_self_ns,
+                    sum: Some(row.all.awaited_self_ns),
+                    ..Line::of_times(
+                        &row.all.latency,
+                        &row.ranks,
+                        vec![label(row.key.domain.as_deref(), &row.key.name)],
+                    )
+                });
+                Self::new(Unit::Time, "Awaited Self", "Calls", vec!["Call"], lines.collect())
+            }
             MergedTable::Categories => {
                 let lines = merged.categories.iter().map(|row| Line::of(row, vec![row.key.clone()]));
                 Self::times("Instances", vec!["Category"], lines.collect())

@@ -1,6 +1,6 @@
 use crate::text::width::width_of;
 use crate::{
-    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary,
+    ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary,
     MergedTable, NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions, Sizes,
     StreamStats, Summary, TableStyle, Times, TreeNode,
 };
@@ -75,7 +75,11 @@ fn rank(rank: u32, slower: u64) -> Summary {
         children: vec![child],
         ..TreeNode::default()
     }];
+    let mut call = CallStats::new("query", times(&[10 * slower, 20 * slower]));
+    call.domain = Some("db".to_owned());
+    (call.awaited_ns, call.awaited_self_ns, call.cancelled) = (25 * slower, 7 * slower, 1);
     Summary {
+        calls: vec![call],
         stream_ranges: vec![stream("nothing", 1_000, 1), stream("step", 800 * slower, 0)],
         categories: vec![CategoryStats { category: "7".to_owned(), times: times(&[5]) }],
         gpu: Some(gpu),
@@ -172,6 +176,13 @@ fn eighty_columns_have_what_matters() {
  --------  --------  --------  --------  -------  -------  ------------------
  6.000 MB  1.000 MB  2.000 MB  3.000 MB     1.50  rank 1   [CUDA memcpy HtoD]
 
+
+ ** Calls and Waiting of 3 Processes (merged):
+
+ Awaited Self  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest    Call  
+ ------------  --------  --------  --------  -------  -------  --------
+        42 ns      7 ns     14 ns     21 ns     1.50  rank 1   db:query
+
 ";
     let text = printed(&ranks(), &RenderOptions::default().width(80));
     assert_eq!(text.split_once("\n ** Categories").map(|(tables, _)| tables), Some(expected));
@@ -239,16 +250,21 @@ fn each_table_has_its_columns() {
              100.0,90,6,3,15.0,30,30.0,30,1.00,rank 0,cudaLaunchKernel\n",
         ),
         (
+            MergedTable::Calls,
+            "Time (%),Awaited Self (ns),Calls,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Call\n\
+             100.0,42,6,3,7.0,7,14.0,21,1.50,rank 1,db:query\n",
+        ),
+        (
             MergedTable::Categories,
             "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Category\n\
              100.0,15,3,3,5.0,5,5.0,5,1.00,rank 0,7\n",
         ),
         (
             MergedTable::Tree,
-            "Depth,Calls,Instances,Total Time (ns),Self Time (ns),Stream Total (ns),Stream Self (ns),GPU Busy (ns),GPU Self Busy (ns),\
+            "Depth,Calls,Instances,Total Time (ns),Self Time (ns),Max (ns),Awaited (ns),Awaited Self (ns),Stream Total (ns),Stream Self (ns),GPU Busy (ns),GPU Self Busy (ns),\
              Ranks,Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Phase\n\
-             0,6,12,300,270,24,,27,15,3,100,100.0,100,1.00,rank 0,step\n\
-             1,3,0,60,0,,,,,3,10,20.0,30,1.50,rank 1,\"a,b\"\n",
+             0,6,12,300,270,,,,24,,27,15,3,100,100.0,100,1.00,rank 0,step\n\
+             1,3,0,60,0,,,,,,,,3,10,20.0,30,1.50,rank 1,\"a,b\"\n",
         ),
     ] {
         assert_eq!(csv(&merged, table), expected, "{table:?}");

@@ -4,16 +4,19 @@ use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
 
 /// One line, all cells written.
+#[derive(Default)]
 pub(super) struct Line {
     /// Two columns before everything.
     pub(super) margin: &'static str,
-    /// Total and self; both while the GPU was busy; both on streams; share of the parent, calls, average per call,
-    /// instances.
-    pub(super) cells: [String; COLUMNS],
+    /// Total, self and awaited; total and self while the GPU was busy; both on streams; share of the parent, calls,
+    /// average per call, instances; quantiles.
+    pub(super) cells: Vec<String>,
     /// Whether the share is marked.
     pub(super) beside: bool,
     /// Whether the calls are.
     pub(super) polled: bool,
+    /// Whether one of them took more than half.
+    pub(super) one_call: bool,
     pub(super) depth: usize,
     pub(super) phase: String,
     pub(super) self_ns: u64,
@@ -26,30 +29,45 @@ impl Line {
         match column {
             SHARE_OF_PARENT if self.beside => Some('*'),
             CALLS if self.polled => Some('+'),
+            CALLS if self.one_call => Some('!'),
             _ => None,
         }
     }
 }
 
-/// Columns of figures.
-pub(super) const COLUMNS: usize = 10;
-const HEADERS: [&str; COLUMNS] =
-    ["Total", "Self", "GPU busy", "Busy self", "GPU total", "GPU self", "% Parent", "Calls", "Avg/Call", "Instances"];
-const SHORT_HEADERS: [&str; COLUMNS] =
-    ["Total", "Self", "GPU busy", "Busy own", "GPU tot.", "GPU self", "Parent", "Calls", "Avg/Call", "Inst."];
+/// Columns of figures that any tree may have; those of quantiles follow.
+pub(super) const COLUMNS: usize = 11;
+const HEADERS: [&str; COLUMNS] = [
+    "Total",
+    "Self",
+    "Awaited",
+    "GPU busy",
+    "Busy self",
+    "GPU total",
+    "GPU self",
+    "% Parent",
+    "Calls",
+    "Avg/Call",
+    "Instances",
+];
+const SHORT_HEADERS: [&str; COLUMNS] = [
+    "Total", "Self", "Awaited", "GPU busy", "Busy own", "GPU tot.", "GPU self", "Parent", "Calls", "Avg/Call", "Inst.",
+];
 /// From this width on headers are written out.
 const ROOMY: usize = 100;
-/// The columns that only a tree has of whose phases CUPTI recorded work.
-const BUSY: [usize; 2] = [2, 3];
+/// The column that only a tree has in which a future waits.
+const AWAITED: [usize; 1] = [2];
+/// Those that only a tree has of whose phases CUPTI recorded work.
+pub(super) const BUSY: [usize; 2] = [3, 4];
 /// Those that only a tree with stream times has, and their headers beside the others.
-const ON_STREAMS: [usize; 2] = [4, 5];
+const ON_STREAMS: [usize; 2] = [5, 6];
 const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
 /// The columns whose cells may carry a mark.
-const SHARE_OF_PARENT: usize = 6;
-const CALLS: usize = 7;
-/// The columns that make room for those on the GPU: first instances, which mostly are the calls, then what others
+const SHARE_OF_PARENT: usize = 7;
+const CALLS: usize = 8;
+/// The columns that make room for those that not every tree has: first instances, which mostly are the calls, then what others
 /// imply.
-const DISPENSABLE: [usize; 2] = [9, 8];
+const DISPENSABLE: [usize; 2] = [10, 9];
 /// What a phase gets however narrow it is.
 const MIN_PHASE: usize = 12;
 /// What phases get, if they need it, before columns that can be dispensed with.
@@ -61,11 +79,11 @@ const BAR_LABEL: usize = 7;
 const MAX_BAR: usize = 30;
 
 pub(super) struct Layout {
-    headers: [&'static str; COLUMNS],
-    widths: [usize; COLUMNS],
-    shown: [bool; COLUMNS],
+    headers: Vec<String>,
+    widths: Vec<usize>,
+    shown: Vec<bool>,
     /// Whether any line has a mark there.
-    marked: [bool; COLUMNS],
+    marked: Vec<bool>,
     /// Width of the phase column.
     phase: usize,
     /// Columns a level is indented by.
@@ -76,33 +94,48 @@ pub(super) struct Layout {
     bar: usize,
 }
 
+/// What of the columns that not every tree has is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known<'a> {
+    pub(super) awaited: bool,
+    pub(super) busy: bool,
+    pub(super) on_streams: bool,
+    /// Headers over quantiles.
+    pub(super) quantiles: &'a [String],
+}
+
 impl Layout {
-    pub(super) fn fitting(lines: &[Line], busy: bool, on_streams: bool, width: usize) -> Self {
+    pub(super) fn fitting(lines: &[Line], known: Known, width: usize) -> Self {
+        let Known { awaited, busy, on_streams, quantiles } = known;
         let mut headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
         if busy {
             [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
         }
-        let marked = std::array::from_fn(|column| lines.iter().any(|line| line.mark(column).is_some()));
-        let mut widths = headers.map(width_of);
+        let headers: Vec<String> = headers.iter().map(ToString::to_string).chain(quantiles.iter().cloned()).collect();
+        let marked: Vec<bool> =
+            (0..headers.len()).map(|column| lines.iter().any(|line| line.mark(column).is_some())).collect();
+        let mut widths: Vec<usize> = headers.iter().map(|header| width_of(header)).collect();
         for line in lines {
             for (column, cell) in line.cells.iter().enumerate() {
                 widths[column] = widths[column].max(width_of(cell) + usize::from(marked[column]));
             }
         }
-        let mut shown = [true; COLUMNS];
-        let room_beside = |shown: &[bool; COLUMNS]| {
+        let mut shown = vec![true; headers.len()];
+        let room_beside = |shown: &[bool]| {
             let columns = widths.iter().zip(shown).filter(|(_, shown)| **shown);
             width.saturating_sub(3 + columns.map(|(width, _)| width + 2).sum::<usize>())
         };
-        for (columns, known) in [(BUSY, busy), (ON_STREAMS, on_streams)] {
+        for (columns, known) in [(&AWAITED[..], awaited), (&BUSY, busy), (&ON_STREAMS, on_streams)] {
             columns.iter().for_each(|&column| shown[column] = known);
         }
-        if busy || on_streams {
+        if awaited || busy || on_streams || !quantiles.is_empty() {
             let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).max().unwrap_or(0);
             // The times on streams give way to the exact ones, the total last; alone they stay.
             let [total, own] = ON_STREAMS;
             let beside = [own, total].into_iter().filter(|_| busy && on_streams);
-            for column in DISPENSABLE.into_iter().chain(beside) {
+            // Of the quantiles the last stays.
+            let quantiles = COLUMNS..headers.len().saturating_sub(1);
+            for column in DISPENSABLE.into_iter().chain(beside).chain(quantiles) {
                 shown[column] = room_beside(&shown) >= longest.clamp("Phase".len(), GOOD_PHASE);
             }
         }
@@ -126,8 +159,8 @@ impl Layout {
     pub(super) fn render(&self, lines: &[Line]) -> String {
         let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
         let mut out = String::new();
-        self.push(&mut out, "  ", &self.headers.map(str::to_owned), "Phase", bar_header);
-        let dashes = self.widths.map(|width| "-".repeat(width));
+        self.push(&mut out, "  ", &self.headers, "Phase", bar_header);
+        let dashes: Vec<String> = self.widths.iter().map(|width| "-".repeat(*width)).collect();
         let bar_dashes = if self.bar > 0 { "-".repeat(BAR_LABEL + self.bar) } else { String::new() };
         self.push(&mut out, "  ", &dashes, &"-".repeat(self.phase), &bar_dashes);
         for line in lines {
@@ -140,14 +173,14 @@ impl Layout {
         out
     }
 
-    fn push(&self, out: &mut String, margin: &str, cells: &[String; COLUMNS], phase: &str, bar: &str) {
+    fn push(&self, out: &mut String, margin: &str, cells: &[String], phase: &str, bar: &str) {
         let mut text = margin.to_owned();
-        for (column, (cell, width)) in cells.iter().zip(self.widths).enumerate() {
+        for (column, (cell, width)) in cells.iter().zip(&self.widths).enumerate() {
             if !self.shown[column] {
                 continue;
             }
             text.push_str(if column == 0 { " " } else { "  " });
-            text.push_str(&blanks(cell, width));
+            text.push_str(&blanks(cell, *width));
             text.push_str(cell);
         }
         text.push_str("  ");

@@ -6,17 +6,18 @@ mod shape;
 mod tests;
 mod verdict;
 
+use super::calls::{percentile, quantile_text};
 use super::{NO_RANGE, RenderOptions, TableStyle, gpu_work, names, section};
 use crate::text::number::{human, human_bytes, human_inline, integer, percent};
 use crate::text::width::width_of;
 use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
-use layout::{COLUMNS, Layout, Line};
-use shape::{Entry, Mark, Shape, Way};
+use layout::{BUSY, COLUMNS, Known, Layout, Line};
+use shape::{Entry, Shape, Way};
 
 /// A time that there is not, its dash below the digits of the others.
 const NO_TIME: &str = "-   ";
 /// What `GPU busy` means.
-const BUSY: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
+const BUSY_MEANS: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
 /// The line of what was launched elsewhere.
 const OUTSIDE: &str = "(outside any span)";
 
@@ -36,19 +37,28 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     }
     let shape = Shape::of(&summary.tree, options.rows);
     let entries = shape.entries();
-    let mut lines: Vec<Line> = entries.iter().map(|entry| line(&shape, entry, options)).collect();
+    let quantiles = shape.quantiles();
+    let mut lines: Vec<Line> = entries.iter().map(|entry| line(&shape, entry, &quantiles, options)).collect();
     lines.extend(summary.gpu.as_ref().and_then(outside));
     let known = |way: Way| shape.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
-    let mut body = Layout::fitting(&lines, busy, known(Way::Stream), options.columns()).render(&lines);
+    let headers: Vec<String> = quantiles.iter().map(|&q| percentile(q)).collect();
+    let known =
+        Known { awaited: shape.awaited_whole().is_some(), busy, on_streams: known(Way::Stream), quantiles: &headers };
+    let mut body = Layout::fitting(&lines, known, options.columns()).render(&lines);
     let mut below = verdict::verdict(summary, &shape, &entries, options);
     below += &verdict::marks(summary, &shape, &entries, options);
-    below += if busy { BUSY } else { "" };
+    below += if busy { BUSY_MEANS } else { "" };
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
     if !below.is_empty() {
         body += &format!("\n{below}");
     }
     section(title, &body)
+}
+
+/// The quantiles that any node has, in rising order.
+pub(crate) fn quantiles(summary: &Summary) -> Vec<f64> {
+    Shape::of(&summary.tree, usize::MAX).quantiles()
 }
 
 /// What the marks of a tree are and mean, for a page.
@@ -78,10 +88,9 @@ pub(crate) fn explained(summary: &Summary) -> Explained {
 /// The GPU's time for what no span launched; what the CPU did there is not known.
 fn outside(gpu: &GpuActivity) -> Option<Line> {
     let work = Some(&gpu.outside).filter(|work| work.operations > 0)?;
-    let mut cells: [String; COLUMNS] = Default::default();
-    cells[2..4].fill(human(work.busy_ns));
-    let (margin, phase) = (Mark::None.text(false), OUTSIDE.to_owned());
-    Some(Line { margin, cells, beside: false, polled: false, depth: 0, phase, self_ns: 0, whole: 0 })
+    let mut cells = vec![String::new(); COLUMNS];
+    BUSY.iter().for_each(|&column| cells[column] = human(work.busy_ns));
+    Some(Line { margin: "  ", cells, phase: OUTSIDE.to_owned(), ..Line::default() })
 }
 
 /// One line for each direction that memory was copied in, and for sets.
@@ -120,28 +129,40 @@ fn rate(work: &MemoryWork) -> String {
     format!("{rate:.decimals$}")
 }
 
-fn line(shape: &Shape, entry: &Entry, options: &RenderOptions) -> Line {
+fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions) -> Line {
     let figures = &entry.figures;
-    let mean = figures.total_ns.checked_div(figures.calls);
+    let node = shape.node(entry.index);
+    let one_call = entry.folded == 0 && shape::one_call(node);
+    let mean = match one_call {
+        true => verdict::mean_of_the_others(node),
+        false => figures.total_ns.checked_div(figures.calls),
+    };
     let (busy, stream) = (figures.on_gpu(Way::Busy), figures.on_gpu(Way::Stream));
+    let mut cells = vec![
+        human(figures.total_ns),
+        human(figures.self_ns),
+        or_dash(figures.awaited_ns),
+        or_dash(busy.total_ns),
+        or_dash(busy.self_ns),
+        or_dash(stream.total_ns),
+        or_dash(stream.self_ns),
+        share(figures.total_ns, entry.base),
+        integer(figures.calls, options.thousands),
+        match (entry.folded, mean) {
+            (0, Some(mean)) => human(mean),
+            (0, None) => NO_TIME.to_owned(),
+            _ => String::new(), // an average over different phases says nothing
+        },
+        integer(figures.instances, options.thousands),
+    ];
+    cells.extend(quantiles.iter().map(|&q| match entry.folded {
+        0 => quantile_text(node.quantiles.iter().find(|quantile| quantile.q == q).copied()),
+        _ => String::new(),
+    }));
     Line {
-        margin: entry.mark.text(entry.busiest),
-        cells: [
-            human(figures.total_ns),
-            human(figures.self_ns),
-            on_gpu(busy.total_ns),
-            on_gpu(busy.self_ns),
-            on_gpu(stream.total_ns),
-            on_gpu(stream.self_ns),
-            share(figures.total_ns, entry.base),
-            integer(figures.calls, options.thousands),
-            match (entry.folded, mean) {
-                (0, Some(mean)) => human(mean),
-                (0, None) => NO_TIME.to_owned(),
-                _ => String::new(), // an average over different phases says nothing
-            },
-            integer(figures.instances, options.thousands),
-        ],
+        margin: entry.margin(),
+        cells,
+        one_call,
         beside: entry.beside,
         polled: entry.is_polled(),
         depth: entry.depth,
@@ -155,7 +176,7 @@ fn line(shape: &Shape, entry: &Entry, options: &RenderOptions) -> Line {
     }
 }
 
-fn on_gpu(ns: Option<u64>) -> String {
+fn or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| NO_TIME.to_owned(), human)
 }
 

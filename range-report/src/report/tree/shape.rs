@@ -6,11 +6,17 @@ use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
+/// From this number of calls on, one that takes more than half of them all is told apart.
+const MANY_CALLS: u64 = 10;
 
 /// Every node in order of printing, with what is known of its subtree.
 pub(super) struct Shape<'a> {
     nodes: Vec<Flat<'a>>,
     whole: u128,
+    /// Self time of calls that took more than half of their row.
+    apart: u128,
+    /// All that calls waited themselves; `None` where no node waits.
+    awaited_whole: Option<u128>,
     /// All time on the GPU that phases launched or were timed with themselves; `None` where none is known.
     gpu_whole: [Option<u128>; WAYS],
     /// The node with the most self time.
@@ -30,6 +36,10 @@ struct Flat<'a> {
     beside: bool,
     /// Self time of the whole subtree.
     self_below: u128,
+    /// What is left of its own time without a call that took more than half of the row.
+    own_ns: u64,
+    /// Longest wait in the subtree.
+    awaited_peak: u64,
     /// Longest total in the subtree. A child on another thread may be longer than its parent.
     peak: u64,
     on_gpu: [OnGpu; WAYS],
@@ -74,6 +84,7 @@ impl OnGpu {
 pub(super) struct Figures {
     pub(super) total_ns: u64,
     pub(super) self_ns: u64,
+    pub(super) awaited_ns: Option<u64>,
     on_gpu: [OnGpu; WAYS],
     pub(super) calls: u64,
     pub(super) instances: u64,
@@ -90,14 +101,18 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Two columns; `busiest` is for the phase that kept the GPU busy longest. One that is both is the slowest.
-    pub(super) const fn text(self, busiest: bool) -> &'static str {
-        match (self, busiest) {
-            (Self::None, false) => "  ",
-            (Self::Way, false) => " >",
-            (Self::None, true) => " G",
-            (Self::Way, true) => "G>",
-            (Self::Slowest, _) => ">>",
+    /// Two columns; `busiest` is for the phase that kept the GPU busy longest, `waits` for the one that waited longest.
+    /// One that is both is the slowest.
+    pub(super) const fn text(self, busiest: bool, waits: bool) -> &'static str {
+        match (self, busiest, waits) {
+            (Self::None, false, false) => "  ",
+            (Self::None, false, true) => "~~",
+            (Self::None, true, false) => " G",
+            (Self::None, true, true) => "G~",
+            (Self::Way, false, false) => " >",
+            (Self::Way, _, true) => "~>",
+            (Self::Way, true, false) => "G>",
+            (Self::Slowest, ..) => ">>",
         }
     }
 }
@@ -115,6 +130,8 @@ pub(super) struct Entry {
     pub(super) mark: Mark,
     /// Whether no phase kept the GPU busier with what it launched itself.
     pub(super) busiest: bool,
+    /// Whether no phase waited longer itself, where more time was waited than run.
+    pub(super) waits: bool,
     /// How many siblings this line stands for; 0 for a node of its own.
     pub(super) folded: usize,
     /// These and all below them.
@@ -127,6 +144,11 @@ impl Entry {
     /// Whether spans were entered more than once: a future is at each poll.
     pub(super) const fn is_polled(&self) -> bool {
         self.figures.instances > self.figures.calls
+    }
+
+    /// The two columns before the line.
+    pub(super) const fn margin(&self) -> &'static str {
+        self.mark.text(self.busiest, self.waits)
     }
 }
 
@@ -145,11 +167,13 @@ impl<'a> Shape<'a> {
         let mut nodes = flatten(roots);
         for i in (0..nodes.len()).rev() {
             let (end, self_below, peak) = (nodes[i].end, nodes[i].self_below, nodes[i].peak);
+            let awaited_peak = nodes[i].awaited_peak;
             let (gpu_self_below, gpu_peak) = (nodes[i].gpu_self_below, nodes[i].gpu_peak);
             if let Some(parent) = nodes[i].parent.map(|parent| &mut nodes[parent]) {
                 parent.end = parent.end.max(end);
                 parent.self_below += self_below;
                 parent.peak = parent.peak.max(peak);
+                parent.awaited_peak = parent.awaited_peak.max(awaited_peak);
                 for way in 0..WAYS {
                     let below = either(parent.gpu_self_below[way], gpu_self_below[way], u128::saturating_add);
                     parent.gpu_self_below[way] = below;
@@ -167,17 +191,20 @@ impl<'a> Shape<'a> {
             let known = nodes.iter().any(|flat| flat.on_gpu[way].total_ns.is_some());
             known.then(|| nodes.iter().filter_map(|flat| flat.on_gpu[way].self_ns).map(u128::from).sum())
         });
-        let slowest = (0..nodes.len())
-            .filter(|&i| nodes[i].node.self_ns > 0)
-            .max_by_key(|&i| (nodes[i].node.self_ns, std::cmp::Reverse(i)));
+        let slowest =
+            (0..nodes.len()).filter(|&i| nodes[i].own_ns > 0).max_by_key(|&i| (nodes[i].own_ns, std::cmp::Reverse(i)));
+        let apart = nodes.iter().map(|flat| u128::from(flat.node.self_ns - flat.own_ns)).sum();
+        let waits = nodes.iter().any(|flat| flat.node.awaited_ns.is_some());
+        let awaited_whole =
+            waits.then(|| nodes.iter().filter_map(|flat| flat.node.awaited_self_ns).map(u128::from).sum());
         mark_beside(&mut nodes, whole);
         let has_row = vec![true; nodes.len()];
-        let mut shape = Self { nodes, whole, gpu_whole, slowest, has_row };
+        let mut shape = Self { nodes, whole, apart, awaited_whole, gpu_whole, slowest, has_row };
         shape.choose_rows(rows);
         shape
     }
 
-    /// Gives rows to the largest nodes, in time or on the GPU, and to the ways to those that a mark leads to. No node is
+    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to. No node is
     /// larger than its parent here, which comes first among equals: so the parent of each has one too.
     fn choose_rows(&mut self, rows: usize) {
         if self.nodes.len() <= rows {
@@ -186,14 +213,16 @@ impl<'a> Shape<'a> {
         let part = |peak: u64, whole: u128| u128::from(peak).saturating_mul(1 << 32).checked_div(whole).unwrap_or(0);
         let size = |flat: &Flat| {
             let on_gpu = flat.gpu_peak.iter().zip(self.gpu_whole).filter_map(|(&peak, whole)| Some(part(peak, whole?)));
-            on_gpu.fold(part(flat.peak, self.whole), u128::max)
+            let on_cpu = part(flat.peak, self.whole).max(part(flat.awaited_peak, self.awaited_whole.unwrap_or(0)));
+            on_gpu.fold(on_cpu, u128::max)
         };
         let mut sizes: Vec<(u128, usize)> = self.nodes.iter().map(size).zip(0..).collect();
         sizes.sort_by_key(|&(size, index)| (std::cmp::Reverse(size), index));
         for &(_, index) in sizes.iter().skip(rows) {
             self.has_row[index] = false;
         }
-        for marked in [self.slowest, self.busiest()] {
+        let waits = self.most_awaited(1).first().map(|(index, _)| *index);
+        for marked in [self.slowest, self.busiest(), waits] {
             let mut at = marked;
             while let Some(index) = at {
                 self.has_row[index] = true;
@@ -211,6 +240,44 @@ impl<'a> Shape<'a> {
     /// The time that shares are of: what all threads spent inside spans.
     pub(super) fn whole(&self) -> u128 {
         self.whole
+    }
+
+    /// What of it calls took that were more than half of their row: no share of what is slowest.
+    pub(super) fn apart(&self) -> u128 {
+        self.apart
+    }
+
+    /// All that calls waited themselves. `None` where no node is one of a future.
+    pub(super) fn awaited_whole(&self) -> Option<u128> {
+        self.awaited_whole
+    }
+
+    /// Up to `count` nodes that waited longest themselves, where more time was waited than run.
+    pub(super) fn most_awaited(&self, count: usize) -> Vec<(usize, u64)> {
+        match self.awaited_whole {
+            Some(all) if all > self.whole => self.most(count, all, |flat| flat.node.awaited_self_ns.unwrap_or(0)),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The quantiles that any node has, in rising order.
+    pub(super) fn quantiles(&self) -> Vec<f64> {
+        let mut all: Vec<f64> = self.nodes.iter().flat_map(|flat| &flat.node.quantiles).map(|one| one.q).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    }
+
+    /// The nodes of which one call took more than half, those first of whose own time it was most. Those in which it
+    /// was children that took so long are left out, where the children are known.
+    pub(super) fn dominated(&self) -> Vec<&'a TreeNode> {
+        let mut nodes: Vec<&TreeNode> = self.nodes.iter().map(|flat| flat.node).filter(|node| one_call(node)).collect();
+        let once = |node: &TreeNode| node.self_ns - own_of_the_others(node);
+        if nodes.iter().any(|node| once(node) > 0) {
+            nodes.retain(|node| once(node) > 0);
+        }
+        nodes.sort_by_key(|node| std::cmp::Reverse((once(node), node.max_ns)));
+        nodes
     }
 
     /// All that the spans took on the GPU themselves: what shares of it are of. `None` where nothing is known in that
@@ -239,7 +306,7 @@ impl<'a> Shape<'a> {
 
     /// Up to `count` nodes with the most self time, none below the bound for folding.
     pub(super) fn slowest(&self, count: usize) -> Vec<(usize, u64)> {
-        self.most(count, self.whole, |flat| flat.node.self_ns)
+        self.most(count, self.whole - self.apart, |flat| flat.own_ns)
     }
 
     /// The same for time on the GPU.
@@ -264,6 +331,7 @@ impl<'a> Shape<'a> {
     /// The lines of the tree from top to bottom.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let (marks, busiest) = (self.marks(), self.busiest());
+        let waits = self.most_awaited(1).first().map(|(index, _)| *index);
         let mut entries = Vec::new();
         let mut levels = vec![self.level(None)];
         while let Some(level) = levels.last_mut() {
@@ -287,6 +355,7 @@ impl<'a> Shape<'a> {
                 beside: flat.beside,
                 mark: marks[index],
                 busiest: busiest == Some(index),
+                waits: waits == Some(index),
                 folded: 0,
                 hidden: 0,
                 is_small: false,
@@ -333,6 +402,7 @@ impl<'a> Shape<'a> {
             beside: flat.beside,
             mark: Mark::None,
             busiest: false,
+            waits: false,
             folded: 0,
             hidden: 0,
             is_small: true,
@@ -357,6 +427,7 @@ impl<'a> Shape<'a> {
         let flat = &self.nodes[index];
         let mut on_gpu = flat.gpu_peak.iter().zip(self.gpu_whole);
         is_below_bound(flat.peak, self.whole)
+            && (flat.awaited_peak == 0 || is_below_bound(flat.awaited_peak, self.awaited_whole.unwrap_or(0)))
             && on_gpu.all(|(&peak, whole)| peak == 0 || whole.is_none_or(|whole| is_below_bound(peak, whole)))
     }
 
@@ -394,6 +465,20 @@ fn mark_beside(nodes: &mut [Flat], whole: u128) {
     }
 }
 
+/// Whether one call took more than half of many: the first mostly, in which something was made ready.
+pub(super) const fn one_call(node: &TreeNode) -> bool {
+    let is_call = node.instances <= node.calls; // else an instance is a poll
+    let rest = node.total_ns.saturating_sub(node.max_ns);
+    is_call && node.instances >= MANY_CALLS && node.max_ns > rest && rest > 0
+}
+
+/// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.
+fn own_of_the_others(node: &TreeNode) -> u64 {
+    let nested = node.total_ns.saturating_sub(node.self_ns);
+    let once = if one_call(node) { node.max_ns.saturating_sub(nested) } else { 0 };
+    node.self_ns.saturating_sub(once)
+}
+
 fn is_below_bound(ns: u64, whole: u128) -> bool {
     u128::from(ns) * FOLD_BELOW < whole
 }
@@ -408,8 +493,8 @@ fn either<T>(a: Option<T>, b: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
 
 impl Figures {
     fn of(flat: &Flat) -> Self {
-        let TreeNode { total_ns, self_ns, calls, instances, .. } = *flat.node;
-        Self { total_ns, self_ns, on_gpu: flat.on_gpu, calls, instances }
+        let TreeNode { total_ns, self_ns, awaited_ns, calls, instances, .. } = *flat.node;
+        Self { total_ns, self_ns, awaited_ns, on_gpu: flat.on_gpu, calls, instances }
     }
 
     pub(super) fn on_gpu(&self, way: Way) -> OnGpu {
@@ -419,6 +504,7 @@ impl Figures {
     fn add(&mut self, other: &Self) {
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.self_ns = self.self_ns.saturating_add(other.self_ns);
+        self.awaited_ns = either(self.awaited_ns, other.awaited_ns, u64::saturating_add);
         for (sum, more) in self.on_gpu.iter_mut().zip(other.on_gpu) {
             sum.total_ns = either(sum.total_ns, more.total_ns, u64::saturating_add);
             sum.self_ns = either(sum.self_ns, more.self_ns, u64::saturating_add);
@@ -441,6 +527,8 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
             end: index + 1,
             beside: false,
             self_below: u128::from(node.self_ns),
+            own_ns: own_of_the_others(node),
+            awaited_peak: node.awaited_ns.unwrap_or(0),
             peak: node.total_ns,
             on_gpu,
             gpu_self_below: on_gpu.map(|on_gpu| on_gpu.self_ns.map(u128::from)),

@@ -1,5 +1,6 @@
 mod any_tree;
 mod verdict;
+mod waiting;
 
 use super::*;
 use crate::{GpuWork, MemoryKind, NodeWork};

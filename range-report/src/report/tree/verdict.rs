@@ -21,20 +21,25 @@ const AROUND_NAME: usize = 24;
 const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
 const BESIDE: &str = "together more than the parent: on other threads, in each other, after it";
+/// What is done about calls that took more than half of their row.
+const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out";
 /// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
 /// too.
+const AWAITS: &str = "one instance a poll: Awaited is the time between them";
 const POLLED: &str = "more instances than calls, as futures have, one a poll: the time between them, awaiting, is in \
                       no figure here; nvtx.lifetime = true shows it";
 
 /// Where the time goes, on the CPU and on the GPU.
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
+    let mut out = awaited(shape, options);
     let slowest = shape.slowest(SLOWEST);
-    let mut out = line(" >> most time of its own: ", shape, &slowest, shape.whole(), options);
+    out += &line(" >> most time of its own: ", shape, &slowest, shape.whole() - shape.apart(), options);
     out += &hidden(shape, entries, &slowest, options);
+    out += &one_call_each(shape, options);
     if let Some(sentence) = whole_beside_wall(summary, shape).filter(|_| !out.is_empty()) {
         out += &wrapped("   ", &sentence, options.columns());
     }
-    let busiest = match entries.iter().any(|entry| entry.mark.text(entry.busiest).contains('G')) {
+    let busiest = match entries.iter().any(|entry| entry.margin().contains('G')) {
         true => " G  most busy time of its own: ",
         false => " GPU: most busy time of its own: ",
     };
@@ -49,18 +54,82 @@ pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], optio
     out
 }
 
+/// What waited longest, where more time was waited than run: the way to each, and its share of all that was waited.
+fn awaited(shape: &Shape, options: &RenderOptions) -> String {
+    const WHAT: &str = " ~~ most time awaited: ";
+    let whole = shape.awaited_whole().unwrap_or(0);
+    let phases = shape.most_awaited(SLOWEST).into_iter().map(|(index, ns)| {
+        let figures = format!(" {} ({})", human_inline(ns), share(ns, whole));
+        let room = options.columns().saturating_sub(width_of(WHAT) + width_of(&figures));
+        way(shape, index, room, options) + &figures
+    });
+    listed(WHAT, phases, options)
+}
+
+/// The names from the root down to a phase, as many as fit, the last ones.
+fn way(shape: &Shape, index: usize, room: usize, options: &RenderOptions) -> String {
+    const MORE: &str = "… > ";
+    let name = |index| label(shape.node(index), options.raw_names);
+    let mut text = shorten(&name(index), room, room / 2);
+    let mut at = shape.parent(index);
+    while let Some(ancestor) = at {
+        let longer = format!("{} > {text}", name(ancestor));
+        at = shape.parent(ancestor);
+        let more = if at.is_some() { width_of(MORE) } else { 0 };
+        if width_of(&longer) + more > room {
+            return if width_of(&text) + width_of(MORE) > room { text } else { format!("{MORE}{text}") };
+        }
+        text = longer;
+    }
+    text
+}
+
+/// Which phases one call took more than half of: the longest such calls, a line each.
+fn one_call_each(shape: &Shape, options: &RenderOptions) -> String {
+    let all = shape.dominated();
+    let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|node| one_call(node, options)).collect();
+    if let Some(last) = sentences.last_mut() {
+        if all.len() > SLOWEST {
+            *last += &format!("; and {} phases more", integer((all.len() - SLOWEST) as u64, options.thousands));
+        }
+        sentences.push(ONE_CALL.to_owned());
+    }
+    let line = |(number, sentence): (usize, String)| {
+        wrapped(if number == 0 { " ! " } else { "   " }, &sentence, options.columns())
+    };
+    sentences.into_iter().enumerate().map(line).collect()
+}
+
+fn one_call(node: &TreeNode, options: &RenderOptions) -> String {
+    let others = human_inline(mean_of_the_others(node).unwrap_or(0));
+    let name = shorten(&label(node, options.raw_names), MAX_NAME, MAX_NAME / 2);
+    format!("`{name}`: one call {}, the others {others} each", human_inline(node.max_ns))
+}
+
+/// The average of a row without its longest call.
+pub(super) fn mean_of_the_others(node: &TreeNode) -> Option<u64> {
+    node.total_ns.saturating_sub(node.max_ns).checked_div(node.calls.saturating_sub(1))
+}
+
 /// What all shares are of; nothing where it is not known how long all of it took.
 fn whole_beside_wall(summary: &Summary, shape: &Shape) -> Option<String> {
-    let whole = human_inline(u64::try_from(shape.whole()).unwrap_or(u64::MAX));
+    let human = |ns: u128| human_inline(u64::try_from(ns).unwrap_or(u64::MAX));
+    let whole = human(shape.whole() - shape.apart());
     let wall = human_inline(summary.elapsed_ns);
-    (summary.elapsed_ns > 0).then(|| format!("100% is {whole} in spans, on all threads, in {wall} of wall time"))
+    let apart = match shape.apart() {
+        0 => String::new(),
+        ns => format!(" without {} of single calls", human(ns)),
+    };
+    (summary.elapsed_ns > 0).then(|| format!("100% is {whole} in spans{apart}, on all threads, in {wall} of wall time"))
 }
 
 /// What the marks behind figures mean, of those that are there.
 pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
     let mut out = String::new();
     if entries.iter().any(Entry::is_polled) {
-        out += &wrapped(" + ", POLLED, options.columns());
+        let mut polled = entries.iter().filter(|entry| entry.is_polled());
+        let awaits = polled.all(|entry| entry.figures.awaited_ns.is_some());
+        out += &wrapped(" + ", if awaits { AWAITS } else { POLLED }, options.columns());
         let shown = entries.iter().filter(|entry| entry.folded == 0);
         out += &lifetimes(summary, shown.map(|entry| shape.node(entry.index)), options);
     }
@@ -85,8 +154,11 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
     if marked.iter().any(|node| node.polled) {
         let nodes = shape.nodes().map(|(node, _)| node);
         let longest = lifetimes(summary, nodes, &RenderOptions::default().width(1_000));
-        marks.extend([format!("+ {POLLED}"), longest.trim().to_owned()]);
+        let awaits = shape.nodes().all(|(node, _)| !is_polled(node) || node.awaited_ns.is_some());
+        marks.extend([format!("+ {}", if awaits { AWAITS } else { POLLED }), longest.trim().to_owned()]);
     }
+    let wide = RenderOptions::default().width(1_000);
+    marks.extend(one_call_each(shape, &wide).lines().map(|line| line.trim().to_owned()));
     if marked.iter().any(|node| node.beside) {
         marks.push(format!("* {}", beside(summary)));
     }

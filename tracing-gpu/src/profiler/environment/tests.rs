@@ -27,6 +27,9 @@ fn every_key_is_read() {
     assert!(config.enabled && !applied("off").0.enabled);
     assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
     assert_eq!(applied("hot=75%").0.hot_percent, 75.0);
+    assert_eq!(applied("percentiles=99.9+ 50%+90").0.quantiles, [0.5, 0.9, 0.999]);
+    let refused = "TRACING_GPU: `percentiles` cannot be `50+101`: allowed is percentages from 0 to 100, joined by +";
+    assert_eq!(applied("percentiles=50+101").1, [refused]);
     assert_eq!(applied("").1, Vec::<String>::new());
     assert!(
         !applied("OFF").0.enabled && !applied("0").0.enabled && applied("1").0.enabled && applied("on").1.is_empty()
@@ -95,10 +98,10 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
     assert_eq!(
         complaints,
         [
-            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels or hot, joined by +",
+            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels or hot, joined by +",
             "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
             "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
-            "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, bare_fields, nvtx, gpu, hot, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
+            "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
             "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
             "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
             "TRACING_GPU: `out` needs a value: write out=...",

@@ -1,0 +1,110 @@
+use super::*;
+use crate::Report;
+use crate::text::width::width_of;
+
+fn call(name: &str, calls: u64, mean_ms: u64, busy_ms: u64, own_ms: u64) -> CallStats {
+    const MS: u64 = 1_000_000;
+    let mut latency = Times {
+        instances: calls,
+        total_ns: calls * mean_ms * MS,
+        max_ns: 3 * mean_ms * MS,
+        median_ns: Some(mean_ms as f64 * 900_000.0),
+        median_exact: true,
+        ..Times::default()
+    };
+    latency.quantiles = vec![
+        Quantile::new(0.9, mean_ms as f64 * 1.5e6, true),
+        Quantile::new(0.99, mean_ms as f64 * 2.5e6, calls < 1_000),
+    ];
+    let mut row = CallStats::new(name, latency);
+    row.busy_ns = busy_ms * MS;
+    row.awaited_ns = row.latency.total_ns - row.busy_ns;
+    row.awaited_self_ns = own_ms * MS;
+    row
+}
+
+/// A service whose requests wait for a connection.
+pub(crate) fn service() -> Summary {
+    let request = CallStats { cancelled: 4, ..call("request", 1_000, 85, 3_400, 200) };
+    let serialise = call("serialise", 996, 3, 2_988, 0);
+    let query = CallStats { domain: Some("db".to_owned()), ..call("query", 996, 80, 100, 11_680) };
+    let wait = CallStats { cancelled: 4, ..call("wait for a connection", 1_000, 69, 20, 68_900) };
+    let never_ended = CallStats::new("listen", Times::default());
+    let calls = vec![request, serialise, never_ended, query, wait];
+    Summary { calls, ..Summary::default() }
+}
+
+fn printed(summary: &Summary, width: usize) -> String {
+    calls(summary, &RenderOptions::default().width(width))
+}
+
+#[test]
+fn at_80_columns() {
+    let expected = "
+ ** Calls and Waiting (calls):
+
+   Calls  Canc.       p50        p99   Awaited  Aw. self  Call
+   -----  -----  --------  ---------  --------  --------  ---------------------
+   1,000      4  62.10 ms  ~172.5 ms  68.98 s   68.90 s   wait for a connection
+     996      0  72.00 ms   200.0 ms  79.58 s   11.68 s   db:query
+   1,000      4  76.50 ms  ~212.5 ms  81.60 s   200.0 ms  request
+     996      0  2.700 ms   7.500 ms      0 ns      0 ns  serialise
+
+";
+    assert_eq!(printed(&service(), 80), expected);
+}
+
+#[test]
+fn at_200_columns() {
+    let expected = "
+ ** Calls and Waiting (calls):
+
+   Calls  Cancelled       p50       p90        p99       Max      Mean      Busy   Awaited  Awaited self  Call
+   -----  ---------  --------  --------  ---------  --------  --------  --------  --------  ------------  ---------------------
+   1,000          4  62.10 ms  103.5 ms  ~172.5 ms  207.0 ms  69.00 ms  20.00 ms  68.98 s       68.90 s   wait for a connection
+     996          0  72.00 ms  120.0 ms   200.0 ms  240.0 ms  80.00 ms  100.0 ms  79.58 s       11.68 s   db:query
+   1,000          4  76.50 ms  127.5 ms  ~212.5 ms  255.0 ms  85.00 ms  3.400 s   81.60 s       200.0 ms  request
+     996          0  2.700 ms  4.500 ms   7.500 ms  9.000 ms  3.000 ms  2.988 s       0 ns          0 ns  serialise
+
+";
+    assert_eq!(printed(&service(), 200), expected);
+}
+
+/// Whatever the names and the width.
+#[test]
+fn lines_are_no_wider_than_there_is_room() {
+    let mut summary = service();
+    summary.calls[0].name = "日本語モデル".repeat(20);
+    summary.calls[1].name = "\u{1b}\n".to_owned();
+    summary.calls[3].latency.quantiles.push(Quantile::new(0.999, 1e12, false));
+    for width in 60..=220 {
+        let text = printed(&summary, width);
+        let widest = text.lines().map(width_of).max();
+        assert!(widest <= Some(width) && !text.contains('\u{1b}'), "{width}:\n{text}");
+        assert!(text.contains("p99") && text.contains(if width < 100 { "Aw. self" } else { "Awaited self" }), "{text}");
+        assert!(text.contains("p99.9") || width < 70, "{text}");
+    }
+}
+
+#[test]
+fn nothing_that_waits_is_one_sentence() {
+    assert!(printed(&Summary::default(), 80).contains("No span of a future has ended"));
+    let mut summary = service();
+    summary.calls.truncate(2);
+    summary.calls.iter_mut().for_each(|row| row.cancelled = 0);
+    assert!(!printed(&summary, 80).contains("Cancelled"), "{}", printed(&summary, 80));
+}
+
+#[test]
+fn csv_has_all_figures() {
+    let mut text = Vec::new();
+    service().write_csv(Report::Calls, &mut text).unwrap();
+    let expected = "\
+Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),Busy (ns),Awaited (ns),Awaited Self (ns),Call
+1000,4,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,wait for a connection
+996,0,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,db:query
+1000,4,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,request
+996,0,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,serialise
+";
+    assert_eq!(String::from_utf8(text).unwrap(), expected);
+}

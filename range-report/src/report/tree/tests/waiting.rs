@@ -1,0 +1,159 @@
+//! What waits, what one call took most of, and quantiles.
+
+use super::*;
+use crate::Quantile;
+
+const MS: u64 = 1_000_000;
+
+fn future(name: &str, calls: u64, own_ms: u64, awaited: [u64; 2], children: Vec<TreeNode>) -> TreeNode {
+    let own_ns = own_ms * MS;
+    let total_ns = own_ns + children.iter().map(|child| child.total_ns).sum::<u64>();
+    let [awaited_ns, awaited_self_ns] = awaited.map(|ms| Some(ms * MS));
+    let instances = 3 * calls;
+    TreeNode { instances, awaited_ns, awaited_self_ns, ..node(name, calls, total_ns, own_ns, children) }
+}
+
+/// A handler that waits for a connection, and renders.
+fn service() -> Summary {
+    let wait = future("wait for a connection", 1_000, 0, [60_000, 60_000], vec![]);
+    let load_user = future("load_user", 1_000, 12, [69_000, 9_000], vec![wait]);
+    let render = node("render", 1_000, 3_000 * MS, 3_000 * MS, vec![]);
+    summary(vec![future("request", 1_000, 200, [70_500, 1_500], vec![load_user, render])])
+}
+
+#[test]
+fn what_waits_comes_first_at_80_columns() {
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self   Awaited  Parent   Calls  Phase
+   --------  --------  --------  ------  ------  -------------------------
+ > 3.212 s   200.0 ms  70.50 s   100.0%  1,000+  request
+   12.00 ms  12.00 ms  69.00 s     0.4%  1,000+    load_user
+~~     0 ns      0 ns  60.00 s     0.0%  1,000+      wait for a connection
+>> 3.000 s   3.000 s       -      93.4%  1,000     render
+
+ ~~ most time awaited: … > load_user > wait for a connection 60.00 s (85.1%)
+ >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%)
+ +  one instance a poll: Awaited is the time between them
+
+";
+    assert_eq!(tree(&service(), &RenderOptions::default().width(80)), expected);
+}
+
+#[test]
+fn what_waits_comes_first_at_200_columns() {
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self   Awaited  % Parent   Calls  Avg/Call  Instances  Phase                      Self, of all
+   --------  --------  --------  --------  ------  --------  ---------  -------------------------  -------------------------------------
+ > 3.212 s   200.0 ms  70.50 s     100.0%  1,000+  3.212 ms      3,000  request                      6.2% ##
+   12.00 ms  12.00 ms  69.00 s       0.4%  1,000+  12.00 us      3,000    load_user                  0.4%
+~~     0 ns      0 ns  60.00 s       0.0%  1,000+      0 ns      3,000      wait for a connection
+>> 3.000 s   3.000 s       -        93.4%  1,000   3.000 ms      1,000    render                    93.4% ############################
+
+ ~~ most time awaited: request > load_user > wait for a connection 60.00 s (85.1%), request > load_user 9.000 s (12.8%), request 1.500 s (2.1%)
+ >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%), load_user 12.00 ms (0.4%)
+ +  one instance a poll: Awaited is the time between them
+
+";
+    assert_eq!(tree(&service(), &RenderOptions::default().width(200)), expected);
+}
+
+#[test]
+fn a_long_way_is_cut_at_its_beginning() {
+    let mut below = future("wait for a connection", 1, 0, [60_000, 60_000], vec![]);
+    for name in ["load_user", "handler", "route", "request", "connection", "server"] {
+        below = future(name, 1, 1, [60_000, 0], vec![below]);
+    }
+    let text = tree(&summary(vec![below]), &RenderOptions::default().width(80));
+    assert!(
+        text.contains("\n ~~ most time awaited: … > load_user > wait for a connection 60.00 s (100.0%)\n"),
+        "{text}"
+    );
+}
+
+/// It says nothing of what waits where more is run; the column stays.
+#[test]
+fn what_runs_longer_than_it_waits_is_no_matter_of_waiting() {
+    let text = tree(&summary(vec![future("work", 1, 900, [100, 100], vec![])]), &RenderOptions::default().width(80));
+    assert!(text.contains("  Awaited  ") && text.contains("100.0 ms") && !text.contains("~~"), "{text}");
+    assert!(!tree(&phases(), &RenderOptions::default()).contains("Awaited"));
+}
+
+/// Twenty calls of a kernel that is compiled at first.
+fn warm_up() -> Summary {
+    let linear = |name: &str, longest_us: u64, own_us: u64| TreeNode {
+        max_ns: longest_us * 1_000,
+        ..node(name, 20, own_us * 1_000, own_us * 1_000, vec![])
+    };
+    let layers = vec![linear("linear a", 450_700, 454_500), linear("linear b", 400, 8_000), linear("relu", 90, 900)];
+    let total_ns = layers.iter().map(|layer| layer.total_ns).sum::<u64>() + 200_000;
+    let forward = TreeNode { max_ns: 452_000_000, ..node("forward", 20, total_ns, 200_000, layers) };
+    summary(vec![forward])
+}
+
+#[test]
+fn one_call_that_took_more_than_half_is_told_apart() {
+    let mut summary = warm_up();
+    summary.elapsed_ns = 500 * MS;
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self  % Parent  Calls  Avg/Call  Instances  Phase       Self, of all
+   --------  --------  --------  -----  --------  ---------  ----------  ---------------------------
+ > 463.6 ms  200.0 us    100.0%    20!  610.5 us         20  forward       0.0%
+   454.5 ms  454.5 ms     98.0%    20!  200.0 us         20    linear a   98.0% ####################
+>> 8.000 ms  8.000 ms      1.7%    20   400.0 us         20    linear b    1.7%
+   900.0 us  900.0 us      0.2%    20   45.00 us         20    relu        0.2%
+
+ >> most time of its own: linear b 8.000 ms (62.0%), linear a 3.800 ms (29.5%), relu 900.0 us (7.0%)
+ !  `linear a`: one call 450.7 ms, the others 200.0 us each
+    Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out
+    100% is 12.90 ms in spans without 450.7 ms of single calls, on all threads, in 500.0 ms of wall
+    time
+
+";
+    assert_eq!(tree(&summary, &RenderOptions::default().width(100)), expected);
+    // What a parent's longest call did beside its children is not known.
+    summary.tree[0].children.truncate(1);
+    summary.tree[0].children[0].max_ns = 0;
+    let text = tree(&summary, &RenderOptions::default());
+    assert!(text.contains("\n !  `forward`: one call 452.0 ms, the others 610.5 us each\n"), "{text}");
+}
+
+#[test]
+fn few_calls_polls_and_equal_ones_are_not() {
+    let said = |change: &dyn Fn(&mut TreeNode)| {
+        let mut summary = warm_up();
+        change(&mut summary.tree[0].children[0]);
+        summary.tree[0].max_ns = 0;
+        tree(&summary, &RenderOptions::default()).contains("one call")
+    };
+    assert!(said(&|_| ()));
+    assert!(!said(&|node| (node.calls, node.instances) = (9, 9)));
+    assert!(!said(&|node| node.instances = 21), "an instance is a poll");
+    assert!(!said(&|node| node.max_ns = node.total_ns / 2));
+    assert!(!said(&|node| node.max_ns = 0), "a summary of an older version");
+}
+
+#[test]
+fn quantiles_have_columns_where_they_were_asked_for() {
+    let mut summary = warm_up();
+    for layer in &mut summary.tree[0].children {
+        layer.quantiles = vec![Quantile::new(0.5, 200_400.0, true), Quantile::new(0.99, 450_700_000.0, false)];
+    }
+    let text = tree(&summary, &RenderOptions::default().width(120));
+    let expected = [
+        "      Total      Self  % Parent  Calls  Avg/Call  Instances       p50        p99  Phase       Self, of all",
+        "   --------  --------  --------  -----  --------  ---------  --------  ---------  ----------  --------------------------",
+        " > 463.6 ms  200.0 us    100.0%    20!  610.5 us         20      -          -     forward       0.0%",
+        "   454.5 ms  454.5 ms     98.0%    20!  200.0 us         20  200.4 us  ~450.7 ms    linear a   98.0% ###################",
+    ];
+    let head: Vec<&str> = text.lines().skip(3).take(4).collect();
+    assert_eq!(head, expected);
+    // The last one stays where there is little room.
+    let text = tree(&summary, &RenderOptions::default().width(66));
+    assert!(text.contains("p99") && !text.contains("p50") && !text.contains("Inst."), "{text}");
+}
