@@ -142,7 +142,7 @@ impl Driver {
 
     // Every block below calls a function of the table with arguments of the declared types. The driver checks handles
     // that were valid once and answers with an error; that they were is the contract of whoever registered the stream
-    // (`stream_id`, `stream_id_raw`).
+    // (a binding's `Arc`, or the contract of `RawStream`).
 
     /// Version of CUDA that the driver speaks, as 1000 * major + 10 * minor.
     pub fn version(&self) -> Result<i32, CudaError> {

@@ -3,7 +3,7 @@
 //! Prints its summary as JSON. The handles are made up: without a device no driver looks at them.
 
 use tracing::info_span;
-use tracing_gpu::{Output, Profiler, stream_id_raw};
+use tracing_gpu::{Output, Profiler, RawStream, stream_id};
 
 fn main() {
     let profiler = Profiler::builder().output(Output::Stderr).build().expect("a profiler");
@@ -11,7 +11,7 @@ fn main() {
     let (context, stream) = (std::ptr::without_provenance_mut(0x1000), std::ptr::without_provenance_mut(0x2000));
     #[allow(unsafe_code)]
     // SAFETY: not kept, on purpose: there is no device, so no driver gets as far as to look at a handle.
-    let stream = unsafe { stream_id_raw(context, stream) };
+    let stream = stream_id(&unsafe { RawStream::new(context, stream) });
     for _ in 0..3 {
         info_span!("on a stream", gpu.stream = stream).in_scope(|| info_span!("below").in_scope(|| ()));
     }

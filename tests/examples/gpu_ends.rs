@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaContext;
 use tracing::info_span;
-use tracing_gpu::{Output, Profiler, stream_id, stream_id_raw, with_stream};
+use tracing_gpu::{Output, Profiler, RawStream, stream_id, with_stream};
 
 fn is_driver_loaded() -> bool {
     std::fs::read_to_string("/proc/self/maps").expect("what is mapped").contains("/libcuda.so")
@@ -37,13 +37,13 @@ fn raw_first(profiler: Profiler) {
     let context = CudaContext::new(0).expect("the fake device");
     #[allow(unsafe_code)]
     // SAFETY: the fake driver takes any handle, and the context lives on.
-    let raw = unsafe { stream_id_raw(context.cu_ctx(), std::ptr::without_provenance_mut(0x2000)) };
-    info_span!("raw", gpu.stream = raw).in_scope(|| ());
+    let raw = unsafe { RawStream::new(context.cu_ctx().cast(), std::ptr::without_provenance_mut(0x2000)) };
+    info_span!("raw", gpu.stream = stream_id(&raw)).in_scope(|| ());
     for stream in [context.default_stream(), context.per_thread_stream()] {
         with_stream(&stream, || info_span!("default").in_scope(|| ()));
         info_span!("default", gpu.stream = stream_id(&stream)).in_scope(|| ());
     }
-    info_span!("raw", gpu.stream = raw).in_scope(|| ());
+    with_stream(&raw, || info_span!("raw").in_scope(|| ()));
     profiler.finish().expect("a file");
 }
 

@@ -12,7 +12,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use allocations::Allocations;
 use libloading::Library;
 use tracing::info_span;
-use tracing_gpu::{Output, Profiler, stream_id_raw};
+use tracing_gpu::{Output, Profiler, RawStream, stream_id};
 use tracing_subscriber::prelude::*;
 
 /// Timed spans between two readings of the counters: whole batches of what is read at once.
@@ -53,7 +53,7 @@ fn main() {
     };
     let (context, stream) = (std::ptr::without_provenance_mut(0x1000), std::ptr::without_provenance_mut(0x2000));
     // SAFETY: the fake driver takes any handles.
-    let id = unsafe { stream_id_raw(context, stream) };
+    let id = stream_id(&unsafe { RawStream::new(context, stream) });
     // SAFETY: as above. A program that uses a stream has its context current.
     unsafe { set_current(context.cast()) };
 

@@ -47,7 +47,7 @@ const UNSAFE: &[&str] = &[
     "cuda-activity/src/forks.rs",
     "tracing-gpu/src/clock.rs",
     "tracing-gpu/src/process.rs",
-    "tracing-gpu/src/stream/mod.rs",
+    "tracing-gpu/src/stream/binding.rs",
 ];
 
 const LIBRARIES: &[&str] = &["nvtx-rs/src", "range-report/src", "cuda-activity/src", "tracing-gpu/src"];

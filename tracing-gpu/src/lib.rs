@@ -178,6 +178,6 @@ pub use range_report::{Comparison, MergedTable, RenderOptions, Report, Summary, 
 #[doc(inline)]
 pub use range_report::{compare, summary};
 #[cfg(feature = "cudarc")]
-pub use stream::{OnStream, WithStream, stream_id, stream_id_raw, with_stream};
+pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
+#[cfg(feature = "sqlx")]
+use sqlx as _; // that both can be built together is all
 use tracing_gpu::{OnStream as _, stream_id, with_stream};
 
 fn timed(stream: &Arc<CudaStream>) -> u64 {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaStream, PushKernelArg, result};
 use tracing::{Instrument as _, info_span};
-use tracing_gpu::{OnStream as _, stream_id, stream_id_raw, with_stream};
+use tracing_gpu::{OnStream as _, RawStream, stream_id, with_stream};
 
 use super::device::{Device, ONE, check, profiler, row, us};
 
@@ -106,9 +106,9 @@ fn nesting_and_streams(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>
     let c = Box::leak(Box::new(device.context.new_stream().expect("a stream")));
     #[allow(unsafe_code)]
     // SAFETY: context and stream belong together and are never dropped.
-    let raw = unsafe { stream_id_raw(c.context().cu_ctx(), c.cu_stream()) };
+    let raw = unsafe { RawStream::new(c.context().cu_ctx().cast(), c.cu_stream().cast()) };
     device.spin(c, us(200));
-    info_span!("raw", gpu.stream = raw).in_scope(|| device.spin(c, us(300)));
+    info_span!("raw", gpu.stream = stream_id(&raw)).in_scope(|| device.spin(c, us(300)));
     device.context.synchronize().expect("the device");
 }
 

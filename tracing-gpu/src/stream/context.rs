@@ -5,10 +5,10 @@ use std::sync::{Arc, Once, Weak};
 use std::time::{Duration, Instant};
 
 use cuda_activity::driver::{CudaError, Driver, Handle};
-use cudarc::driver::CudaContext;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::binding::Held;
 use super::queue::EventPair;
 use crate::process;
 
@@ -16,8 +16,8 @@ use crate::process;
 #[derive(Debug)]
 pub(super) struct NamedContext {
     pub(super) handle: Handle,
-    /// The context, where it is cudarc's.
-    owner: Option<Weak<CudaContext>>,
+    /// The context, where its last `Arc` destroys it.
+    owner: Option<Weak<dyn Held>>,
     /// Pairs that no stream has taken.
     pub(super) spare: Mutex<Vec<EventPair>>,
     pub(super) facts: OnceCell<ContextFacts>,
@@ -37,17 +37,17 @@ pub(super) struct ContextFacts {
 const FLOOR_PATIENCE: Duration = Duration::from_millis(100);
 
 impl NamedContext {
-    pub(super) fn new(handle: Handle, owner: Option<Weak<CudaContext>>) -> Self {
+    pub(super) fn new(handle: Handle, owner: Option<Weak<dyn Held>>) -> Self {
         Self { handle, owner, spare: Mutex::default(), facts: OnceCell::new() }
     }
 
-    /// Whether cudarc can destroy it.
-    pub(super) fn is_cudarcs(&self) -> bool {
+    /// Whether its last `Arc` destroys it.
+    pub(super) fn can_be_held(&self) -> bool {
         self.owner.is_some()
     }
 
-    /// Holds a context of cudarc's alive; `None` when it is gone.
-    pub(super) fn hold(&self) -> Option<Arc<CudaContext>> {
+    /// Holds it alive; `None` when it is gone, or cannot be held.
+    pub(super) fn hold(&self) -> Option<Arc<dyn Held>> {
         self.owner.as_ref()?.upgrade()
     }
 

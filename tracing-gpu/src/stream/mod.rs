@@ -4,7 +4,9 @@
 //! innermost [`with_stream`] of its thread; outside of those, on the stream of the nearest parent with the field; else
 //! on none. There is no default stream: events on the legacy stream would make other streams wait.
 
+mod binding;
 mod context;
+mod cudarc;
 mod events;
 mod lane;
 mod named;
@@ -15,15 +17,13 @@ mod totals;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use cuda_activity::{cupti, own_calls};
-use cudarc::driver::CudaStream;
-use cudarc::driver::sys::{CUcontext, CUstream};
 use pin_project_lite::pin_project;
 
+pub use binding::{AsStream, RawStream};
 pub(crate) use events::StartedPair;
 use queue::Target;
 pub(crate) use scope::{current, on_scope_change};
@@ -37,7 +37,7 @@ use crate::record::{RangeKey, StreamId};
 /// The table shows *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit,
 /// waiting and idling included. It is read later, without stopping the program. Calls may be nested, with any streams;
 /// a span's own `gpu.stream` goes first. A span that was entered before is not timed. The stream and its context are
-/// kept alive from the first timed span to the end of `body`, and until all that was measured is read.
+/// kept alive (a [`RawStream`] is not) from the first timed span to the end of `body`, and until all that was measured is read.
 ///
 /// ```no_run
 /// use cudarc::driver::CudaContext;
@@ -48,8 +48,8 @@ use crate::record::{RangeKey, StreamId};
 /// })?;
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
-pub fn with_stream<T>(stream: &Arc<CudaStream>, body: impl FnOnce() -> T) -> T {
-    scope::inside(named::name(stream), body)
+pub fn with_stream<T>(stream: &(impl AsStream + ?Sized), body: impl FnOnce() -> T) -> T {
+    scope::inside(stream.name(), body)
 }
 
 /// A number for a stream, to be used as the span field `gpu.stream`: the span is timed on this stream, and so are spans
@@ -67,20 +67,8 @@ pub fn with_stream<T>(stream: &Arc<CudaStream>, body: impl FnOnce() -> T) -> T {
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 #[must_use = "the number does something as the span field `gpu.stream`"]
-pub fn stream_id(stream: &Arc<CudaStream>) -> u64 {
-    u64::from(named::name(stream))
-}
-
-/// [`stream_id`] for a stream that cudarc did not create, by the raw handles of any binding.
-///
-/// # Safety
-///
-/// `stream` must be a stream of `context`. Both must stay alive as long as spans are entered with this number, and
-/// after the last of them until a summary is taken.
-#[allow(unsafe_code)]
-#[must_use = "the number does something as the span field `gpu.stream`"]
-pub unsafe fn stream_id_raw(context: CUcontext, stream: CUstream) -> u64 {
-    u64::from(named::name_raw(context.expose_provenance(), stream.expose_provenance()))
+pub fn stream_id(stream: &(impl AsStream + ?Sized)) -> u64 {
+    u64::from(stream.name())
 }
 
 pin_project! {
@@ -122,8 +110,8 @@ impl<F: Future> Future for WithStream<F> {
 pub trait OnStream: Future + Sized {
     /// Runs every poll inside [`with_stream`](crate::with_stream). Put it outside of `.instrument(span)`, so that the
     /// span is timed.
-    fn on_stream(self, stream: &Arc<CudaStream>) -> WithStream<Self> {
-        WithStream { future: self, stream: named::name(stream) }
+    fn on_stream(self, stream: &(impl AsStream + ?Sized)) -> WithStream<Self> {
+        WithStream { future: self, stream: stream.name() }
     }
 }
 

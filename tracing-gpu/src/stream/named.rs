@@ -6,10 +6,10 @@ use std::sync::{Arc, Once, Weak};
 
 use cuda_activity::driver::{Driver, Handle};
 use cuda_activity::{forks, own_calls};
-use cudarc::driver::{CudaContext, CudaStream};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::binding::Held;
 use super::context::NamedContext;
 use super::queue::Queue;
 use super::{events, scope};
@@ -32,29 +32,23 @@ pub(super) struct NamedStream {
 
 #[derive(Debug)]
 enum Owner {
-    /// A stream of cudarc's: gone with its last `Arc`.
-    Cudarc(Weak<CudaStream>),
+    /// Its last `Arc`, with which it is gone.
+    Binding(Weak<dyn Held>),
     /// A default stream: gone with its context.
     Context,
-    /// A stream of another binding: alive by the contract of `stream_id_raw`.
+    /// A raw stream: alive by the contract of `RawStream`.
     Caller,
 }
 
 /// As long as it is held, the stream lives.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Alive {
-    stream: Option<Arc<CudaStream>>,
-    context: Option<Arc<CudaContext>>,
-}
+pub(super) struct Alive(Option<Arc<dyn Held>>);
 
 impl Alive {
-    /// Drops it, and leaves the current context as it was: the last hold on a stream or context of cudarc's destroys
-    /// it, which changes the current context. The caller holds no lock.
+    /// Drops it. The caller holds no lock.
     pub(super) fn let_go(this: Option<Self>, driver: &Driver) {
-        let Some(Self { stream, context }) = this else { return };
-        let last = (stream.and_then(Arc::into_inner), context.and_then(Arc::into_inner));
-        if last.0.is_some() || last.1.is_some() {
-            driver.keeping_context(|| drop(last));
+        if let Some(Self(Some(held))) = this {
+            held.let_go(driver);
         }
     }
 }
@@ -63,16 +57,16 @@ impl NamedStream {
     /// Holds the stream alive; `None` when it is gone.
     pub(super) fn hold(&self) -> Option<Alive> {
         match &self.owner {
-            Owner::Cudarc(stream) => Some(Alive { stream: Some(stream.upgrade()?), context: None }),
-            Owner::Context => Some(Alive { stream: None, context: Some(self.context.hold()?) }),
+            Owner::Binding(stream) => Some(Alive(Some(stream.upgrade()?))),
+            Owner::Context => Some(Alive(Some(self.context.hold()?))),
             Owner::Caller => Some(Alive::default()), // by contract
         }
     }
 
-    /// How many hold a stream that cudarc destroys, its queue included; `None` for other streams.
+    /// How many hold a stream that its last `Arc` destroys, its queue included; `None` for other streams.
     pub(super) fn holders(&self) -> Option<usize> {
         match &self.owner {
-            Owner::Cudarc(stream) => Some(stream.strong_count()),
+            Owner::Binding(stream) => Some(stream.strong_count()),
             Owner::Context | Owner::Caller => None,
         }
     }
@@ -81,7 +75,7 @@ impl NamedStream {
     /// under a lock.
     fn lives(&self) -> bool {
         match &self.owner {
-            Owner::Cudarc(stream) => stream.strong_count() > 0,
+            Owner::Binding(stream) => stream.strong_count() > 0,
             Owner::Context => self.context.lives(),
             Owner::Caller => true,
         }
@@ -113,21 +107,27 @@ pub(super) fn all() -> impl Iterator<Item = &'static NamedStream> {
     (1..).map_while(get)
 }
 
-/// Names a stream of cudarc's.
-pub(super) fn name(stream: &Arc<CudaStream>) -> StreamId {
-    let handle = stream.cu_stream().addr();
+/// Names a stream that lives as long as its last `Arc`, or, a default stream, as long as its context's.
+pub(super) fn name<C: Held + 'static, S: Held + 'static>(
+    (context, context_alive): (Handle, &Arc<C>),
+    (handle, alive): (Handle, &Arc<S>),
+) -> StreamId {
     // 0 and 1 are the legacy default stream, 2 the per-thread one. cudarc makes a new wrapper for them at each call.
-    let owner = if handle <= 2 { Owner::Context } else { Owner::Cudarc(Arc::downgrade(stream)) };
-    let context = stream.context();
-    register(context.cu_ctx().addr(), Some(Arc::downgrade(context)), handle, owner)
+    let owner = if handle <= 2 { Owner::Context } else { Owner::Binding(downgrade(alive)) };
+    register(context, Some(downgrade(context_alive)), handle, owner)
 }
 
-/// Names a stream of another binding's.
+fn downgrade<T: Held + 'static>(held: &Arc<T>) -> Weak<dyn Held> {
+    let held: Weak<T> = Arc::downgrade(held);
+    held
+}
+
+/// Names a stream that the caller keeps alive.
 pub(super) fn name_raw(context: Handle, stream: Handle) -> StreamId {
     register(context, None, stream, Owner::Caller)
 }
 
-fn register(context: Handle, alive: Option<Weak<CudaContext>>, handle: Handle, owner: Owner) -> StreamId {
+fn register(context: Handle, alive: Option<Weak<dyn Held>>, handle: Handle, owner: Owner) -> StreamId {
     // The same handle is the same stream only while the known one lives: after that the driver may give the handle to
     // another.
     let is_same = |id: StreamId| {
@@ -185,7 +185,7 @@ impl Names {
     fn add(
         &mut self,
         context: Handle,
-        alive: Option<Weak<CudaContext>>,
+        alive: Option<Weak<dyn Held>>,
         handle: Handle,
         owner: Owner,
     ) -> Option<StreamId> {
@@ -200,10 +200,10 @@ impl Names {
         Some(id)
     }
 
-    fn context(&mut self, handle: Handle, alive: Option<Weak<CudaContext>>) -> &'static NamedContext {
+    fn context(&mut self, handle: Handle, alive: Option<Weak<dyn Held>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
-            // A caller's context cannot be held, so it does not serve where cudarc's is wanted.
-            let serves = if known.is_cudarcs() { known.lives() } else { alive.is_none() };
+            // A caller's context cannot be held, so it does not serve where one that can be is wanted.
+            let serves = if known.can_be_held() { known.lives() } else { alive.is_none() };
             if serves {
                 return known;
             }
