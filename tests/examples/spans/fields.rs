@@ -190,7 +190,7 @@ fn record(tier: Tier) -> Outcome {
 }
 
 fn record_before_entry(tier: Tier) -> Outcome {
-    measure(tier, || {
+    measure_by(tier, silent().bare_fields(true), || {
         let span = info_span!("span", color = Empty, category = "cool", payload = Empty);
         span.record("color", "red");
         span.record("payload", 2u64);

@@ -68,7 +68,7 @@ impl ProfilerBuilder {
     /// assert_eq!(profiler.summary().ranges[0].name, "/users/{id}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn name_from<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Self {
+    pub fn name_from(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.fields.name_from = fields.into_iter().map(Into::into).collect();
         self
     }
