@@ -239,7 +239,7 @@ fn place(shape: &Shape, index: usize, phases: &[(usize, u64)]) -> Option<(usize,
 
 /// That more time is in folded lines than in the slowest phase, as where each span has a name of its own.
 fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &RenderOptions) -> String {
-    let folded = entries.iter().filter(|entry| entry.folded > 0);
+    let folded = entries.iter().filter(|entry| entry.folded > 0 && entry.is_small);
     let (mut own_ns, mut phases) = (0_u64, 0);
     for entry in folded {
         own_ns = own_ns.saturating_add(entry.figures.self_ns);
