@@ -5,6 +5,7 @@
 //! since CUDA 11.4.
 #![allow(unsafe_code)]
 
+use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fmt;
 
@@ -120,6 +121,11 @@ pub enum Capture {
     Active,
 }
 
+/// Why a library is not loaded, in the words of the loader; the error itself says only which function failed.
+pub(crate) fn reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 fn answer(code: c_int) -> Result<(), CudaError> {
     if code == 0 { Ok(()) } else { Err(CudaError(code)) }
 }
@@ -136,7 +142,7 @@ impl Driver {
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
         // SAFETY: the driver's initialisers are meant to run in any process; where the program uses CUDA they have run
         // already, and this only counts one more user.
-        let library = unsafe { Library::new(name) }.map_err(|error| DriverMissing::Library(error.to_string()))?;
+        let library = unsafe { Library::new(name) }.map_err(|error| DriverMissing::Library(reason(&error)))?;
         Ok(Self { table: Table::load(&library)?, _library: library })
     }
 

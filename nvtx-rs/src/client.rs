@@ -14,6 +14,7 @@ use crate::abi;
 use crate::slots::{Slot, Slots, export_tables};
 use once_cell::sync::OnceCell;
 use std::cell::Cell;
+use std::error::Error as _;
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -219,7 +220,11 @@ pub(crate) fn load_library(path: PathBuf) -> Result<(ToolLibrary, abi::Entry), S
     let opened = unsafe { Library::new(&path) };
     let library = match opened {
         Ok(library) => library,
-        Err(error) => return Err(State::MissingLibrary { path, reason: error.to_string() }),
+        Err(error) => {
+            // What the loader says is the source; the error itself says which function failed.
+            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            return Err(State::MissingLibrary { path, reason });
+        }
     };
     // SAFETY: in a tool's library the name stands for a function of this type.
     let entry = unsafe { library.get::<abi::Entry>(abi::ENTRY_POINT.as_bytes()) }.map(|entry| *entry);

@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn start(tier: &str, domain: &str) -> Result<Profiler, Box<dyn Error>> {
     let profiler = Profiler::builder()
+        .bare_fields(true)
         .domain(match domain {
             "default" => Domain::Default,
             "target" => Domain::PerTarget,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const WIDEST: usize = 120;
 
 const FOLDERS: &[&str] =
-    &[".ci", "cuda-activity", "examples", "nvtx-rs", "range-report", "site", "tests", "tracing-gpu"];
+    &[".ci", "cuda-activity", "examples", "nvtx-rs", "programs", "range-report", "site", "tests", "tracing-gpu"];
 
 const KINDS: &[&str] = &["c", "css", "cu", "js", "mjs", "py", "rs", "toml"];
 

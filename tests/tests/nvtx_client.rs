@@ -68,6 +68,7 @@ fn without_the_variable_nothing_is_loaded() {
 fn a_missing_library_is_named() {
     let said = state_with(Path::new("/no/such/tool.so"));
     assert!(said.starts_with("false MissingLibrary { path: \"/no/such/tool.so\", reason: "), "{said}");
+    assert!(said.contains("No such file or directory"), "the words of the loader: {said}");
 }
 
 #[test]

@@ -252,6 +252,15 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// Which fields of spans are read beside those whose names begin with `nvtx.` and `gpu.`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FieldNames {
+    /// Those of NVIDIA's own layer, which come without a prefix.
+    pub(crate) bare: bool,
+    /// The first of these that a span has is its name.
+    pub(crate) name_from: Vec<String>,
+}
+
 /// Everything a profiler is told.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -263,6 +272,7 @@ pub(crate) struct Config {
     pub(crate) parents: Parents,
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.
     pub(crate) filter: Option<Targets>,
+    pub(crate) fields: FieldNames,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
@@ -277,6 +287,7 @@ pub(crate) struct Config {
     /// Quantiles that were asked for, from 0 to 1, in rising order.
     pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,
+    pub(crate) rows: usize,
 }
 
 /// What is printed where nothing else is asked for; of calls, only where there are any.
@@ -298,6 +309,7 @@ impl Default for Config {
             domain: Domain::Default,
             parents: Parents::Entered,
             filter: None,
+            fields: FieldNames::default(),
             reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,
             output: Output::Stderr,
@@ -309,6 +321,7 @@ impl Default for Config {
             hot_percent: 90.0,
             quantiles: Vec::new(),
             notes: 5,
+            rows: 30,
         }
     }
 }

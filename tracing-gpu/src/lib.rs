@@ -107,7 +107,8 @@
 //!
 //! - `off`: measure nothing;
 //! - `report=ranges+tree+categories+nvprof+...`, the names of [`Report`]; `style=current|legacy`; `hot=PERCENT`;
-//!   `notes=NUMBER|all`;
+//!   `rows=NUMBER|all`; `notes=NUMBER|all`;
+//! - `name_from=FIELD+FIELD`; `bare_fields=on|off`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a

@@ -80,6 +80,17 @@ impl Place {
         Self::new(node, MAX_ROWS)
     }
 
+    /// The place of a new span under this node that has values of its own: its name, and so its node, is known only when
+    /// it is created. `is_sampled`: it has none, and they are only looked at.
+    pub(crate) fn unnamed(parent: u32, is_sampled: bool) -> Self {
+        Self::new(parent, u32::from(is_sampled)).under(parent).with_own_values()
+    }
+
+    /// Whether this is an [`unnamed`](Self::unnamed) place of a span that is only looked at.
+    pub(crate) fn is_sampled(self) -> bool {
+        self.has_own_values() && self.row() == 1
+    }
+
     #[inline(always)]
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self(bits)

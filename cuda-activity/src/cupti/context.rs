@@ -12,7 +12,7 @@ use libloading::Library;
 use parking_lot::{Condvar, Mutex};
 
 use super::unavailable::Unavailable;
-use crate::driver::{CudaError, Driver, Handle};
+use crate::driver::{CudaError, Driver, Handle, reason};
 
 /// Contexts that are remembered; more than a process has.
 const MOST: usize = 64;
@@ -35,7 +35,7 @@ impl Device {
         let driver = Driver::get().map_err(|missing| Unavailable::Driver(missing.to_string()))?;
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
         // SAFETY: the library is loaded already, `driver` holds it; this counts one more user, for ever.
-        let library = unsafe { Library::new(name) }.map_err(|error| Unavailable::Driver(error.to_string()))?;
+        let library = unsafe { Library::new(name) }.map_err(|error| Unavailable::Driver(reason(&error)))?;
         let library = ManuallyDrop::new(library);
         let lacks = |function: &str| Unavailable::Driver(format!("the CUDA driver has no `{function}`"));
         // SAFETY: `cuInit` takes flags and returns a code, in every version of the driver.

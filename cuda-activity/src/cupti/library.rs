@@ -15,6 +15,7 @@ use libloading::Library as Shared;
 use super::search::{self, Environment};
 use super::strides::Strides;
 use super::unavailable::{Unavailable, cuda_version};
+use crate::driver;
 use crate::record::Api;
 
 /// What a library of CUDA 11.8 says.
@@ -140,7 +141,7 @@ impl Library {
         let library = unsafe { Shared::new(path) };
         let path = path.display().to_string();
         let library =
-            library.map_err(|error| Unavailable::NotLoadable { path: path.clone(), reason: error.to_string() });
+            library.map_err(|error| Unavailable::NotLoadable { path: path.clone(), reason: driver::reason(&error) });
         Self::of(library?, path)
     }
 
@@ -369,4 +370,17 @@ fn file_of(function: *const c_void) -> Option<String> {
 #[cfg(not(unix))]
 fn file_of(_function: *const c_void) -> Option<String> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `Library::find` goes on where the loader knows no such name, so it needs the loader's own words.
+    #[test]
+    #[cfg(unix)]
+    fn a_file_that_is_not_there_is_named_in_the_words_of_the_loader() {
+        let missing = Library::open(Path::new("/not/there.so")).unwrap_err();
+        assert!(missing.to_string().contains("No such file or directory"), "{missing}");
+    }
 }

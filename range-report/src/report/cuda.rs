@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY};
 use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
-use super::table::{Cell, Layout, Table};
+use super::table::{Cell, Layout, Rest, Table};
 use super::{RenderOptions, TableStyle, names, section};
 use crate::text::number::Rounding;
 use crate::{ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
@@ -172,7 +172,7 @@ fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> Table {
         cells.push(Cell::text(name));
         table.push(cells);
     }
-    table
+    table.sum_up(Rest { name: headers.len() - 1, sums: vec![0, 1], share: None })
 }
 
 fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &RenderOptions) -> Table {
@@ -213,7 +213,7 @@ fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &Rende
             per_instance(row.children_sum),
         ]);
     }
-    table
+    table.sum_up(Rest { name: 0, sums: vec![2, 3, 4, 10], share: None })
 }
 
 fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &RenderOptions) -> Table {
@@ -250,7 +250,7 @@ fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &Re
             name_cell(Some(&row.kernel), options),
         ]);
     }
-    table
+    table.sum_up(Rest { name: 0, sums: vec![5, 6], share: None })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::names;
-use super::table::{Cell, Layout, Table};
+use super::table::{Cell, Layout, Rest, Table};
 use super::{RenderOptions, TableStyle, section};
 use crate::text::number::{Rounding, integer};
 use crate::{RangeStats, RangeStyle, Summary, Times};
@@ -149,7 +149,8 @@ pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &Render
         cells.extend(row.names.iter().cloned());
         table.push(cells);
     }
-    table
+    let name = names.iter().position(|name| *name != "Style").unwrap_or(0);
+    table.sum_up(Rest { name: numbers.len() + name, sums: vec![1, 2], share: Some((0, 1)) })
 }
 
 /// The cells of a row that are made from its times.

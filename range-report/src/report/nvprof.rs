@@ -37,18 +37,20 @@ pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
             out += &line("Type", ["Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name"].map(str::to_owned));
             headed = true;
         }
-        out += &rows_of(label, rows);
+        out += &rows_of(label, rows, options.rows);
     }
     out.push('\n');
     out
 }
 
-/// The rows of a section by total time, its label before the first. Rows of equal time keep their order.
-fn rows_of(label: &str, rows: &[Tally]) -> String {
+/// The rows of a section by total time, its label before the first, as many as there are to be, and one for all others.
+/// Rows of equal time keep their order.
+fn rows_of(label: &str, rows: &[Tally], most: usize) -> String {
     let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
     let mut rows: Vec<&Tally> = rows.iter().collect();
     rows.sort_by_key(|row| Reverse(row.total_ns));
     let mut out = String::new();
+    let others = if rows.len() > most.saturating_add(1) { rows.split_off(most) } else { Vec::new() };
     for (index, row) in rows.into_iter().enumerate() {
         let mean_ns = row.total_ns.checked_div(row.calls).unwrap_or(0); // the tool does not round here
         let cells = [
@@ -61,6 +63,15 @@ fn rows_of(label: &str, rows: &[Tally]) -> String {
             row.name.clone(),
         ];
         out += &line(if index == 0 { label } else { "" }, cells);
+    }
+    if !others.is_empty() {
+        let sum = |of: fn(&Tally) -> u64| others.iter().fold(0_u64, |sum, row| sum.saturating_add(of(row)));
+        let (total_ns, calls) = (sum(|row| row.total_ns), sum(|row| row.calls).to_string());
+        let [mean, min, max] = <[String; 3]>::default();
+        out += &line(
+            "",
+            [share(total_ns, base), time(total_ns), calls, mean, min, max, format!("({} more)", others.len())],
+        );
     }
     out
 }

@@ -10,6 +10,9 @@ pub(super) const HOT_PERCENT: f64 = 90.0;
 /// Notes that are printed if it is not said how many.
 const NOTES: usize = 5;
 
+/// Rows that are printed if it is not said how many.
+const ROWS: usize = 30;
+
 /// How reports are printed. Start from the default and change what differs.
 ///
 /// ```
@@ -37,6 +40,9 @@ pub struct RenderOptions {
     pub hot_percent: f64,
     /// Notes that are printed at most, the most important ones; the page has all. Default: 5.
     pub notes: usize,
+    /// Rows of each table that are printed at most, and phases of the tree; what is left has one more row with its sum.
+    /// Files have all of them. Default: 30.
+    pub rows: usize,
 }
 
 impl Default for RenderOptions {
@@ -48,6 +54,7 @@ impl Default for RenderOptions {
             raw_names: false,
             hot_percent: HOT_PERCENT,
             notes: NOTES,
+            rows: ROWS,
         }
     }
 }
@@ -113,6 +120,17 @@ impl RenderOptions {
         if !percent.is_nan() {
             self.hot_percent = percent.clamp(0.0, 100.0);
         }
+        self
+    }
+
+    /// Sets how many rows of each table are printed at most; `usize::MAX` for all of them.
+    ///
+    /// ```
+    /// assert_eq!(range_report::RenderOptions::default().rows(usize::MAX).rows, usize::MAX);
+    /// ```
+    #[must_use]
+    pub const fn rows(mut self, most: usize) -> Self {
+        self.rows = most;
         self
     }
 

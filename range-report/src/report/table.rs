@@ -9,6 +9,8 @@
 //! * what is too long ends in `…`; lengths are counted as [`Layout::measure`] says, the tool counts code points;
 //! * headers are centred, one blank leads each line, two stand between columns.
 
+use std::borrow::Cow;
+
 use super::RenderOptions;
 use crate::text::number::Number;
 use crate::text::width::Measure;
@@ -77,11 +79,13 @@ pub(crate) struct Layout {
     /// Widest a column may be; 0 for no bound.
     pub(crate) max_width: usize,
     pub(crate) measure: Measure,
+    /// Rows that are printed at most, where the table says what sums up the others.
+    pub(crate) rows: usize,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { thousands: false, scan_rows: 100, max_width: 100, measure: Measure::default() }
+        Self { thousands: false, scan_rows: 100, max_width: 100, measure: Measure::default(), rows: usize::MAX }
     }
 }
 
@@ -89,7 +93,7 @@ impl Layout {
     /// That of a table of Nsight Systems.
     pub(super) fn as_nsight(options: &RenderOptions) -> Self {
         let measure = if options.raw_names { Measure::CodePoints } else { Measure::Columns };
-        Self { thousands: options.thousands, measure, ..Self::default() }
+        Self { thousands: options.thousands, measure, rows: options.rows, ..Self::default() }
     }
 }
 
@@ -98,15 +102,55 @@ impl Layout {
 pub(crate) struct Table {
     headers: Vec<String>,
     rows: Vec<Vec<Cell>>,
+    rest: Option<Rest>,
+}
+
+/// How the rows of a table that are not printed become one. Columns go by their numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// Where their number stands.
+    pub(crate) name: usize,
+    /// Those that are summed up.
+    pub(crate) sums: Vec<usize>,
+    /// That of shares, and the one that they are shares of.
+    pub(crate) share: Option<(usize, usize)>,
 }
 
 impl Table {
     pub(crate) fn new<H: Into<String>>(headers: impl IntoIterator<Item = H>) -> Self {
-        Self { headers: headers.into_iter().map(Into::into).collect(), rows: Vec::new() }
+        Self { headers: headers.into_iter().map(Into::into).collect(), rows: Vec::new(), rest: None }
     }
 
     pub(crate) fn push(&mut self, row: Vec<Cell>) {
         self.rows.push(row);
+    }
+
+    /// Lets so many rows be printed as a [`Layout`] says, and sums up the others.
+    pub(crate) fn sum_up(mut self, rest: Rest) -> Self {
+        self.rest = Some(rest);
+        self
+    }
+
+    /// The rows that are printed: the first ones, and one for all others.
+    fn printed(&self, most: usize) -> Cow<'_, [Vec<Cell>]> {
+        let rest = self.rest.as_ref().filter(|_| self.rows.len() > most.saturating_add(1)); // one more is as short
+        let Some(Rest { name, sums, share }) = rest else { return Cow::Borrowed(&self.rows) };
+        let (shown, others) = self.rows.split_at(most);
+        let mut row = vec![Cell::text(""); self.headers.len()];
+        let mut set = |column: usize, cell: Cell| row.get_mut(column).map_or((), |place| *place = cell);
+        for &column in sums {
+            set(column, Cell::tested(sum(others, column)));
+        }
+        if let Some((column, of)) = *share {
+            let number = |rows: &[Vec<Cell>]| sum(rows, of).parse().unwrap_or(0.0_f64);
+            let (part, whole) = (number(others), number(&self.rows));
+            set(
+                column,
+                if whole > 0.0 { Cell::tested(format!("{:.1}", 100.0 * part / whole)) } else { Cell::unknown() },
+            );
+        }
+        set(*name, Cell::text(format!("({} more)", others.len())));
+        Cow::Owned(shown.iter().cloned().chain([row]).collect())
     }
 
     /// The lines of the table as `nsys stats --format csv` writes them: cells as they are, between quotation marks
@@ -134,13 +178,13 @@ impl Table {
 
     /// The lines of the table: header, dashes, rows; each ends in a line feed.
     pub(crate) fn render(&self, layout: &Layout) -> String {
-        let empty = Cell::text("");
+        let (empty, rows) = (Cell::text(""), self.printed(layout.rows));
         let columns: Vec<Column> = self
             .headers
             .iter()
             .enumerate()
             .map(|(j, header)| {
-                let cells = self.rows.iter().map(|row| row.get(j).unwrap_or(&empty));
+                let cells = rows.iter().map(|row| row.get(j).unwrap_or(&empty));
                 Column::lay_out(header, cells, layout)
             })
             .collect();
@@ -148,11 +192,22 @@ impl Table {
         let mut out = String::new();
         line(&mut out, columns.iter().map(Column::header));
         line(&mut out, columns.iter().map(|column| "-".repeat(column.width)));
-        for i in 0..self.rows.len() {
+        for i in 0..rows.len() {
             line(&mut out, columns.iter().map(|column| column.cell(i)));
         }
         out
     }
+}
+
+/// The sum of a column, with as many decimals as it has; what is not known, and what is only bounded, is left out.
+fn sum(rows: &[Vec<Cell>], column: usize) -> String {
+    let values = || rows.iter().filter_map(|row| row.get(column)).map(Cell::value);
+    let whole: Option<u128> = values().filter(|value| !value.is_empty()).map(|value| value.parse::<u128>().ok()).sum();
+    if let Some(whole) = whole {
+        return whole.to_string();
+    }
+    let decimals = values().map(|value| value.split_once('.').map_or(0, |(_, decimals)| decimals.len())).max();
+    format!("{:.*}", decimals.unwrap_or(0), values().filter_map(|value| value.parse::<f64>().ok()).sum::<f64>())
 }
 
 fn line(out: &mut String, cells: impl Iterator<Item = String>) {
@@ -294,6 +349,36 @@ mod tests {
     fn a_tie_is_text_and_empty_cells_do_not_vote() {
         assert_eq!(table("h", &["10", "x", ""], &Layout::default())[2..], [" 10", " x ", "   "]);
         assert_eq!(table("h", &["10", "20", "x"], &Layout::default())[4], "  x");
+    }
+
+    #[test]
+    fn rows_that_are_not_printed_are_summed_up() {
+        let mut all = Table::new(["Time (%)", "Total", "MB", "Max", "Name"]);
+        for (share, total, name) in
+            [("50.0", "500", "a"), ("30.0", "300", "b"), ("15.0", "150", "c"), ("5.0", "50", "d")]
+        {
+            all.push(["", total, "0.125", "7", name].map(Cell::tested).into());
+            all.rows.last_mut().unwrap()[0] = Cell::tested(share);
+        }
+        let all = all.sum_up(Rest { name: 4, sums: vec![1, 2], share: Some((0, 1)) });
+        let lines = |rows: usize| -> Vec<String> {
+            all.render(&Layout { rows, ..Layout::default() })
+                .lines()
+                .skip(2)
+                .map(|line| line.trim_end().to_owned())
+                .collect()
+        };
+        let printed = lines(2);
+        assert_eq!(
+            printed,
+            [
+                "     50.0    500  0.125    7  a",
+                "     30.0    300  0.125    7  b",
+                "     20.0    200  0.250       (2 more)"
+            ]
+        );
+        assert_eq!((lines(3).len(), lines(3).last().map(String::as_str)), (4, Some("      5.0     50  0.125    7  d")));
+        assert_eq!(all.csv().lines().count(), 5, "a file has all");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What spans carry: names, colours, categories, payloads and lifetimes; and events.
 
-use crate::stage::{enter, exit, measure, measure_with, on_thread, silent};
+use crate::stage::{enter, exit, measure, measure_by, measure_with, on_thread, silent};
 use crate::{Outcome, Scenario, Tier};
 use std::fmt;
 use std::path::Path;
@@ -124,7 +124,7 @@ fn payloads(tier: Tier) -> Outcome {
 
 /// The fields as NVIDIA's layer calls them.
 fn nvidia_fields(tier: Tier) -> Outcome {
-    measure(tier, || {
+    measure_by(tier, silent().bare_fields(true), || {
         info_span!("span", color = "red", category = "cool", payload = 3u64).in_scope(|| ());
         info_span!("hex", color = "#ff0000").in_scope(|| ());
         info_span!("display", category = %"cool").in_scope(|| ());
@@ -190,7 +190,7 @@ fn record(tier: Tier) -> Outcome {
 }
 
 fn record_before_entry(tier: Tier) -> Outcome {
-    measure(tier, || {
+    measure_by(tier, silent().bare_fields(true), || {
         let span = info_span!("span", color = Empty, category = "cool", payload = Empty);
         span.record("color", "red");
         span.record("payload", 2u64);

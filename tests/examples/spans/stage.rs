@@ -54,13 +54,18 @@ pub(crate) fn silent() -> ProfilerBuilder {
 
 /// Runs `body` measured with the defaults, and prints what was counted.
 pub(crate) fn measure(tier: Tier, body: impl FnOnce()) -> Outcome {
+    measure_by(tier, silent(), body)
+}
+
+/// The same by such a profiler of ours.
+pub(crate) fn measure_by(tier: Tier, builder: ProfilerBuilder, body: impl FnOnce()) -> Outcome {
     #[cfg(feature = "nvidia")]
     if tier == Tier::Nvidia {
         set_global_default(tracing_subscriber::registry().with(nvtx::tracing::NvtxLayer::default()))?;
         body();
         return Ok(());
     }
-    measure_with(tier, silent(), |_| {
+    measure_with(tier, builder, |_| {
         body();
         Ok(())
     })

@@ -117,6 +117,7 @@ mod tests {
             domain: crate::Domain::Default,
             parents: crate::Parents::Entered,
             filter: None,
+            fields: crate::config::FieldNames::default(),
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },

@@ -55,6 +55,32 @@ impl ProfilerBuilder {
         self
     }
 
+    /// The first of these fields that a span has when it is created is the name of its range, as `nvtx.name` is, which
+    /// wins. For frameworks whose spans have one name and carry the real one in a field. Default: none.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let profiler = Profiler::builder().name_from(["otel.name", "http.route"]).output(Output::None).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || {
+    ///     tracing::info_span!("request", http.route = "/users/{id}").in_scope(|| ());
+    /// });
+    /// assert_eq!(profiler.summary().ranges[0].name, "/users/{id}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn name_from(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.config.fields.name_from = fields.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether `color`, `category` and `payload` are read as `nvtx.color`, `nvtx.category` and `nvtx.payload` are, for
+    /// code that was written for NVIDIA's layer. `#[instrument]` turns a function's arguments into fields, and
+    /// `category` is a common one. Default: no.
+    pub fn bare_fields(mut self, on: bool) -> Self {
+        self.config.fields.bare = on;
+        self
+    }
+
     /// What is printed at the end, in this order. Default: ranges, tree and, where a
     /// future was awaited, calls.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
@@ -121,6 +147,13 @@ impl ProfilerBuilder {
     /// How many percent of the time the rows of [`Report::Hot`] make together, from 0 to 100. Default: 90.
     pub fn hot_percent(mut self, percent: f64) -> Self {
         self.config.hot_percent = percent;
+        self
+    }
+
+    /// How many rows of each table are printed at most, and how many phases of the tree; what is left has one more row
+    /// with its sum. `usize::MAX` for all. Files have all of them. Default: 30.
+    pub fn rows(mut self, most: usize) -> Self {
+        self.config.rows = most;
         self
     }
 

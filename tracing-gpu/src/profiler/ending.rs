@@ -180,6 +180,7 @@ impl Inner {
                 .width(width)
                 .hot_percent(self.config.hot_percent)
                 .notes(self.config.notes)
+                .rows(self.config.rows)
         };
         if !self.config.prints() {
             return Ok(());

@@ -25,13 +25,16 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 10] = [
+const SETTINGS: [(&str, Set); 13] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
+    ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = names)),
+    ("bare_fields", |config, key, value| switch(key, value).map(|on| config.fields.bare = on)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
     ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
     ("percentiles", |config, key, value| percentiles(key, value).map(|all| config.ask_for(&all))),
+    ("rows", |config, key, value| most(key, value).map(|most| config.rows = most)),
     ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
     ("parents", |config, key, value| parsed(key, value).map(|parents| config.parents = parents)),
@@ -193,6 +196,14 @@ fn refused_key(item: &str) -> String {
     let allowed = first.iter().map(|(key, _)| *key).chain(outputs::TABLE.iter().map(|row| row.key));
     let allowed: String = allowed.map(|key| format!(", {key}")).collect();
     format!("TRACING_GPU: `{}` is not known: allowed are off{allowed} and {last}", item.escape_debug())
+}
+
+fn names(key: &str, value: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = value.split('+').map(|name| name.trim().to_owned()).collect();
+    match names.iter().any(String::is_empty) {
+        true => Err(refused(key, value, "names of fields, joined by +")),
+        false => Ok(names),
+    }
 }
 
 /// How many there are at most.

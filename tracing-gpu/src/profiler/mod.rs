@@ -159,6 +159,7 @@ impl Inner {
             domain: config.domain.clone(),
             parents: config.parents,
             filter: config.filter.clone(),
+            fields: config.fields.clone(),
             sample_budget: config.sample_budget,
             tape_bytes: (config.enabled && outputs::has_timeline(&config)).then_some(config.timeline_memory),
             limits: LIMITS,
@@ -259,6 +260,7 @@ impl Inner {
         }
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());
+        summary.notes.extend(session.samples.notes());
         if summary.ranges.iter().all(|row| row.times.instances == 0) {
             summary.empty_because = Some(explain::why_empty(session, &summary));
         } else {

@@ -19,10 +19,11 @@ use tracing_subscriber::filter::Targets;
 
 use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
-use crate::config::{Domain as DomainChoice, Parents};
+use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::record::RangeKey;
 use crate::span::misread::MisreadValues;
-use crate::span::site::{Site, declares_own_field, site_key};
+use crate::span::samples::{self, NameSamples};
+use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use calls::Calls;
@@ -49,6 +50,7 @@ pub(crate) struct SessionOptions {
     pub(crate) parents: Parents,
     /// `None` for the default.
     pub(crate) filter: Option<Targets>,
+    pub(crate) fields: FieldNames,
     pub(crate) sample_budget: usize,
     /// Memory for records that wait to be written into a timeline, in bytes; `None` where none is written.
     pub(crate) tape_bytes: Option<usize>,
@@ -94,6 +96,8 @@ pub(crate) struct Session {
     /// Whether the tree goes by the creation of spans alone.
     by_creation: bool,
     pub(crate) misread: MisreadValues,
+    pub(crate) samples: NameSamples,
+    pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
     window: AtomicU64,
     was_reset: AtomicBool,
@@ -144,6 +148,8 @@ impl Session {
             calls: Calls::new(),
             by_creation: options.parents == Parents::Created,
             misread: MisreadValues::default(),
+            samples: NameSamples::default(),
+            fields: options.fields,
             front_end: FrontEnd::default(),
             was_reset: AtomicBool::new(false),
             window: AtomicU64::new(window),
@@ -168,6 +174,7 @@ impl Session {
             domain: DomainChoice::Default,
             parents: Parents::Entered,
             filter: None,
+            fields: FieldNames::default(),
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
@@ -300,11 +307,14 @@ impl Session {
         let domain = names.domain(&self.choice, metadata.target());
         let name =
             if metadata.name().is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(metadata.name()) };
+        let own_values =
+            self.fields.are_declared(metadata) || self.tape_room.is_some() && !metadata.fields().is_empty();
         let site = Site {
             enabled: self.is_enabled(metadata),
             label: names.catalog.label(domain, &name),
             domain,
-            own_values: declares_own_field(metadata) || self.tape_room.is_some() && !metadata.fields().is_empty(),
+            own_values,
+            is_sampled: !own_values && self.statistics && samples::is_worth_it(metadata),
         };
         names.sites.insert(key, site);
         drop(names);

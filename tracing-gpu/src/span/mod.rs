@@ -2,5 +2,6 @@
 
 pub(crate) mod fields;
 pub(crate) mod misread;
+pub(crate) mod samples;
 pub(crate) mod site;
 pub(crate) mod values;

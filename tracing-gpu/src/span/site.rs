@@ -2,8 +2,6 @@
 
 use tracing_core::Metadata;
 
-use super::values::is_own_field;
-
 /// A call site as one profiler sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
@@ -15,15 +13,12 @@ pub(crate) struct Site {
     pub(crate) domain: u32,
     /// Whether it declares a field that this crate reads, so that each span must be looked at.
     pub(crate) own_values: bool,
+    /// Whether a field that may tell its spans apart is looked at when the first of them are created, for a note.
+    pub(crate) is_sampled: bool,
 }
 
 /// What stands for a call site in maps and caches: the address of its metadata, which is a static of its own.
 #[inline(always)]
 pub(crate) fn site_key(metadata: &'static Metadata<'static>) -> u64 {
     std::ptr::from_ref(metadata).addr() as u64
-}
-
-/// Whether a call site declares a field that this crate reads.
-pub(crate) fn declares_own_field(metadata: &Metadata<'_>) -> bool {
-    metadata.fields().iter().any(|field| is_own_field(field.name()))
 }

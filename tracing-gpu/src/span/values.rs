@@ -11,6 +11,7 @@ use tracing_core::field::{Field, Visit};
 use super::fields::Fields;
 use super::misread::Misread;
 use crate::clock::Ticks;
+use crate::config::FieldNames;
 use crate::record::{CallId, InstanceId, Place, StreamId};
 use range_report::timeline::Value;
 
@@ -18,6 +19,8 @@ use range_report::timeline::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Own {
     Name,
+    /// A field of the program's, by its place in the order of preference.
+    NameFrom(usize),
     Color,
     Category,
     Payload,
@@ -26,23 +29,36 @@ enum Own {
     Stream,
 }
 
-/// Fields of NVIDIA's own layer come without a prefix, so that code written for it works unchanged.
-fn own_field(name: &str) -> Option<Own> {
-    Some(match name {
-        "nvtx.name" => Own::Name,
-        "nvtx.color" | "color" => Own::Color,
-        "nvtx.category" | "category" => Own::Category,
-        "nvtx.payload" | "payload" => Own::Payload,
-        "nvtx.lifetime" => Own::Lifetime,
-        "gpu.stream" => Own::Stream,
-        _ => return None,
-    })
+impl FieldNames {
+    fn own(&self, name: &str) -> Option<Own> {
+        Some(match name {
+            "nvtx.name" => Own::Name,
+            "nvtx.color" => Own::Color,
+            "nvtx.category" => Own::Category,
+            "nvtx.payload" => Own::Payload,
+            "nvtx.lifetime" => Own::Lifetime,
+            "gpu.stream" => Own::Stream,
+            "color" if self.bare => Own::Color,
+            "category" if self.bare => Own::Category,
+            "payload" if self.bare => Own::Payload,
+            _ => Own::NameFrom(self.name_from.iter().position(|field| field == name)?),
+        })
+    }
+
+    /// Whether a call site declares a field that is read.
+    pub(crate) fn are_declared(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.fields().iter().any(|field| self.own(field.name()).is_some())
+    }
 }
 
 impl Own {
+    const fn is_of_the_program(self) -> bool {
+        matches!(self, Self::NameFrom(_))
+    }
+
     const fn takes(self) -> &'static str {
         match self {
-            Self::Name => "a text or a number",
+            Self::Name | Self::NameFrom(_) => "a text or a number",
             Self::Color => "a colour",
             Self::Category => "a text or an integer from 0 to 2^32 - 1",
             Self::Payload => "a number or a bool",
@@ -52,13 +68,9 @@ impl Own {
     }
 }
 
-pub(crate) fn is_own_field(name: &str) -> bool {
-    own_field(name).is_some()
-}
-
 /// Whether a field is called as ours are, and is none of them.
 pub(crate) fn is_unknown_field(name: &str) -> bool {
-    name.starts_with("nvtx.") && own_field(name).is_none()
+    name.starts_with("nvtx.") && FieldNames::default().own(name).is_none()
 }
 
 /// A category as a span has it.
@@ -76,11 +88,14 @@ pub(crate) struct Scratch {
 }
 
 /// What was read from the fields of a span, at its creation or in one `record`.
-#[derive(Debug, Default)]
-pub(crate) struct FieldValues {
+#[derive(Debug)]
+pub(crate) struct FieldValues<'a> {
+    names: &'a FieldNames,
     /// Those of the name and the category, one behind the other.
     texts: String,
     name: Option<ops::Range<usize>>,
+    /// How many fields are preferred to the one that the name is from: 0 for `nvtx.name`.
+    name_rank: usize,
     category_name: Option<ops::Range<usize>>,
     category_number: Option<u32>,
     pub(crate) color: Option<Color>,
@@ -93,11 +108,25 @@ pub(crate) struct FieldValues {
     others: Fields,
 }
 
-impl FieldValues {
+impl<'a> FieldValues<'a> {
     /// Nothing yet. `with_others`: whether a timeline wants the span's other fields.
-    pub(crate) fn new(scratch: Scratch, with_others: bool) -> Self {
+    pub(crate) fn new(scratch: Scratch, names: &'a FieldNames, with_others: bool) -> Self {
         let Scratch { texts, others } = scratch;
-        Self { texts, others, with_others, ..Self::default() }
+        Self {
+            names,
+            texts,
+            name: None,
+            name_rank: usize::MAX,
+            category_name: None,
+            category_number: None,
+            color: None,
+            payload: None,
+            lifetime: false,
+            stream: None,
+            misread: None,
+            with_others,
+            others,
+        }
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
@@ -124,7 +153,11 @@ impl FieldValues {
     /// Takes over a text that was put at the end of the texts, from there on.
     fn text(&mut self, field: &Field, own: Own, from: usize) {
         match own {
-            Own::Name => self.name = Some(from..self.texts.len()),
+            Own::Name => (self.name, self.name_rank) = (Some(from..self.texts.len()), 0),
+            Own::NameFrom(place) if place + 1 < self.name_rank && from < self.texts.len() => {
+                (self.name, self.name_rank) = (Some(from..self.texts.len()), place + 1);
+            }
+            Own::NameFrom(_) => {}
             Own::Category => (self.category_name, self.category_number) = (Some(from..self.texts.len()), None),
             Own::Color => match self.texts.get(from..).and_then(|text| text.parse().ok()) {
                 Some(color) => self.color = Some(color),
@@ -150,7 +183,7 @@ impl FieldValues {
         u32: TryFrom<T>,
     {
         match (own, u32::try_from(value).ok()) {
-            (Own::Name, _) => self.formatted(field, own, format_args!("{value}")),
+            (Own::Name | Own::NameFrom(_), _) => self.formatted(field, own, format_args!("{value}")),
             (Own::Payload, _) => self.payload = Some(value.into()),
             // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
             (Own::Color, Some(rgb)) if rgb >> 24 == 0 => self.color = Some(Color::argb(rgb | 0xff00_0000)),
@@ -186,59 +219,63 @@ impl FieldValues {
         }
     }
 
-    fn other(&mut self, field: &Field, value: Value<'_>) {
-        if self.with_others {
+    /// What a field is to us, where it is anything. One of the program's goes to the timeline, also where it is read.
+    fn own(&mut self, field: &Field, value: Value<'_>) -> Option<Own> {
+        let own = self.names.own(field.name());
+        if self.with_others && own.is_none_or(Own::is_of_the_program) {
             self.others.push(field.name(), value);
         }
+        own
     }
 }
 
-impl Visit for FieldValues {
+impl Visit for FieldValues<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        let Some(own) = own_field(field.name()) else { return self.other(field, Value::Text(value)) };
+        let Some(own) = self.own(field, Value::Text(value)) else { return };
         let from = self.texts.len();
         self.texts.push_str(value);
         self.text(field, own, from);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        match own_field(field.name()) {
-            None => self.other(field, Value::Unsigned(value)),
-            Some(own) => self.integer(field, own, value),
+        if let Some(own) = self.own(field, Value::Unsigned(value)) {
+            self.integer(field, own, value);
         }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        match own_field(field.name()) {
-            None => self.other(field, Value::Integer(value)),
-            Some(own) => self.integer(field, own, value),
+        if let Some(own) = self.own(field, Value::Integer(value)) {
+            self.integer(field, own, value);
         }
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        match own_field(field.name()) {
-            None => self.other(field, Value::Float(value)),
+        match self.own(field, Value::Float(value)) {
+            None => {}
             Some(Own::Payload) => self.payload = Some(Payload::F64(value)),
-            Some(Own::Name) => self.formatted(field, Own::Name, format_args!("{value}")),
+            Some(own @ (Own::Name | Own::NameFrom(_))) => self.formatted(field, own, format_args!("{value}")),
             Some(own) => self.meaningless(field, own, value),
         }
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        match own_field(field.name()) {
-            None => self.other(field, Value::Bool(value)),
+        match self.own(field, Value::Bool(value)) {
+            None => {}
             Some(Own::Lifetime) => self.lifetime = value,
             Some(Own::Payload) => self.payload = Some(Payload::U32(u32::from(value))),
+            Some(own @ Own::NameFrom(_)) => self.formatted(field, own, format_args!("{value}")),
             Some(own) => self.meaningless(field, own, value),
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // `%value` and `?value` come here; whatever else the span carries is not formatted.
-        match own_field(field.name()) {
-            None if self.with_others => self.others.push_formatted(field.name(), value),
-            None => {}
-            Some(own) => self.formatted(field, own, format_args!("{value:?}")),
+        let own = self.names.own(field.name());
+        if self.with_others && own.is_none_or(Own::is_of_the_program) {
+            self.others.push_formatted(field.name(), value);
+        }
+        if let Some(own) = own {
+            self.formatted(field, own, format_args!("{value:?}"));
         }
     }
 }
@@ -336,7 +373,7 @@ impl SpanValues {
 
     /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is
     /// not used any more.
-    pub(crate) fn update(&self, recorded: FieldValues, category: Option<u32>) -> Scratch {
+    pub(crate) fn update(&self, recorded: FieldValues<'_>, category: Option<u32>) -> Scratch {
         let mut kept = self.kept.lock();
         let changing = &mut kept.changing;
         changing.category = category.unwrap_or(changing.category);

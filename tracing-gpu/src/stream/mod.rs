@@ -37,7 +37,8 @@ use crate::record::{RangeKey, StreamId};
 /// The table shows *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit,
 /// waiting and idling included. It is read later, without stopping the program. Calls may be nested, with any streams;
 /// a span's own `gpu.stream` goes first. A span that was entered before is not timed. The stream and its context are
-/// kept alive (a [`RawStream`] is not) from the first timed span to the end of `body`, and until all that was measured is read.
+/// kept alive (a [`RawStream`] is not) from the first timed span to the end of `body`, and until all that was measured
+/// is read.
 ///
 /// ```no_run
 /// use cudarc::driver::CudaContext;

@@ -145,14 +145,31 @@ impl ThreadState {
                 if !site.enabled {
                     return Place::NONE;
                 }
-                if site.own_values {
-                    // Its name, and so its node, is known only when it is created.
-                    return Place::new(parent, 0).under(parent).with_own_values();
+                if site.own_values || site.is_sampled {
+                    return Place::unnamed(parent, site.is_sampled);
                 }
                 let key = RangeKey { label: site.label, category: 0, style: RangeStyle::PushPop };
                 self.place(self.node(parent, key), key, metadata).under_if_any(parent)
             })
         })
+    }
+
+    /// [`child`](Self::child) of a span that was created before: one that is only sampled has no values of its own.
+    pub(crate) fn counted_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+        let place = self.child(parent, metadata);
+        if place.is_sampled() { self.sampled_child(parent, metadata) } else { place }
+    }
+
+    /// The place of a span whose call site is only sampled.
+    pub(crate) fn sampled_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+        let key = RangeKey { label: self.site(metadata).label, category: 0, style: RangeStyle::PushPop };
+        self.place(self.node(parent, key), key, metadata).under_if_any(parent)
+    }
+
+    /// From now on spans of this call site under this parent take the fast paths.
+    pub(crate) fn know_sampled(&self, parent: u32, metadata: &'static Metadata<'static>, place: Place) {
+        self.known.lock().know_child(parent, site_key(metadata), place);
+        self.children.insert(parent, site_key(metadata), place);
     }
 
     /// A place that another thread made, on this one.

@@ -185,7 +185,7 @@ where
             None => {}
         }
         let parent = span.parent().map_or(ROOT, |parent| node_of(engine, thread, parent));
-        let place = thread.child(parent, span.metadata());
+        let place = thread.counted_child(parent, span.metadata());
         if place.is_none() {
             Found::Hidden(parent)
         } else if place.has_own_values() {
@@ -297,7 +297,7 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
         sites.push(ancestor.metadata());
     }
     for metadata in sites.into_iter().rev() {
-        let place = thread.child(node, metadata);
+        let place = thread.counted_child(node, metadata);
         if !place.is_none() {
             node = place.node();
         }

@@ -123,6 +123,7 @@ fn new_span_general<H: Home>(
             Some(parent) => home.node(engine, thread, parent.into_u64()),
         };
         let place = thread.child(parent, attributes.metadata());
+        let place = if place.is_sampled() { own_values::sample(thread, parent, attributes) } else { place };
         if place.is_none() {
             return home.keep(engine, thread, given, Place::hidden(parent), None, 0);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing_core::span;
 
-use crate::record::{CallId, Ended, RangeKey};
+use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::catalog::ROOT;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
@@ -25,7 +25,7 @@ pub(super) fn create(
     let (session, lookup) = (thread.session, &thread.lookup());
     let metadata = attributes.metadata();
     let mut known = thread.known();
-    let mut read = FieldValues::new(known.scratch(), session.tape_room.is_some());
+    let mut read = FieldValues::new(known.scratch(), &session.fields, session.tape_room.is_some());
     thread.gate.while_closed(|| attributes.record(&mut read));
     let (lifetime, names_a_stream) = (read.lifetime, read.stream.is_some());
     if let Some((misread, value)) = read.misread() {
@@ -57,11 +57,21 @@ pub(super) fn create(
     Arc::new(values)
 }
 
+/// Looks at a new span whose call site is only sampled. Returns its place.
+#[inline(never)]
+pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Place {
+    let place = thread.sampled_child(parent, attributes.metadata());
+    if thread.gate.while_closed(|| thread.session.samples.take(attributes)) {
+        thread.know_sampled(parent, attributes.metadata(), place);
+    }
+    place
+}
+
 /// Takes over the fields of a `record`.
 pub(super) fn record(thread: &ThreadState, values: &SpanValues, record: &span::Record<'_>) {
     let (session, lookup) = (thread.session, &thread.lookup());
     let mut known = thread.known();
-    let mut read = FieldValues::new(known.scratch(), session.tape_room.is_some());
+    let mut read = FieldValues::new(known.scratch(), &session.fields, session.tape_room.is_some());
     thread.gate.while_closed(|| record.record(&mut read));
     let names_a_stream = read.stream.is_some();
     if let Some((misread, value)) = read.misread() {

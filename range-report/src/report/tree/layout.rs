@@ -65,8 +65,8 @@ const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
 /// The columns whose cells may carry a mark.
 const SHARE_OF_PARENT: usize = 7;
 const CALLS: usize = 8;
-/// The columns that make room for those that not every tree has: first instances, which mostly are the calls, then what others
-/// imply.
+/// The columns that make room for those that not every tree has: first instances, which mostly are the calls, then what
+/// others imply.
 const DISPENSABLE: [usize; 2] = [10, 9];
 /// What a phase gets however narrow it is.
 const MIN_PHASE: usize = 12;

@@ -35,7 +35,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     if summary.tree.is_empty() {
         return section(title, NO_RANGE);
     }
-    let shape = Shape::of(&summary.tree);
+    let shape = Shape::of(&summary.tree, options.rows);
     let entries = shape.entries();
     let quantiles = shape.quantiles();
     let mut lines: Vec<Line> = entries.iter().map(|entry| line(&shape, entry, &quantiles, options)).collect();
@@ -58,7 +58,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
 
 /// The quantiles that any node has, in rising order.
 pub(crate) fn quantiles(summary: &Summary) -> Vec<f64> {
-    Shape::of(&summary.tree).quantiles()
+    Shape::of(&summary.tree, usize::MAX).quantiles()
 }
 
 /// What the marks of a tree are and mean, for a page.
@@ -78,11 +78,13 @@ pub(crate) struct Explained {
 pub(crate) struct Marked {
     pub(crate) polled: bool,
     pub(crate) beside: bool,
+    /// What one call took, where that is more than half of the node.
+    pub(crate) one_call: Option<u64>,
 }
 
 #[cfg(feature = "html")]
 pub(crate) fn explained(summary: &Summary) -> Explained {
-    verdict::explained(summary, &Shape::of(&summary.tree))
+    verdict::explained(summary, &Shape::of(&summary.tree, usize::MAX))
 }
 
 /// The GPU's time for what no span launched; what the CPU did there is not known.
@@ -168,7 +170,8 @@ fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions
         depth: entry.depth,
         phase: match entry.folded {
             0 => label(shape.node(entry.index), options.raw_names),
-            count => format!("({count} more under 0.1 %)"),
+            count if entry.is_small => format!("({count} more under 0.1 %)"),
+            count => format!("({count} more)"),
         },
         self_ns: figures.self_ns,
         whole: shape.whole(),

@@ -21,6 +21,8 @@ pub(super) struct Shape<'a> {
     gpu_whole: [Option<u128>; WAYS],
     /// The node with the most self time.
     slowest: Option<usize>,
+    /// By node, whether it is among the largest ones, as many as there are rows.
+    has_row: Vec<bool>,
 }
 
 struct Flat<'a> {
@@ -134,6 +136,8 @@ pub(super) struct Entry {
     pub(super) folded: usize,
     /// These and all below them.
     pub(super) hidden: usize,
+    /// Of a folded line, whether all are below the bound for folding, and none is left out for want of rows.
+    pub(super) is_small: bool,
 }
 
 impl Entry {
@@ -159,7 +163,7 @@ struct Level {
 }
 
 impl<'a> Shape<'a> {
-    pub(super) fn of(roots: &'a [TreeNode]) -> Self {
+    pub(super) fn of(roots: &'a [TreeNode], rows: usize) -> Self {
         let mut nodes = flatten(roots);
         for i in (0..nodes.len()).rev() {
             let (end, self_below, peak) = (nodes[i].end, nodes[i].self_below, nodes[i].peak);
@@ -194,7 +198,37 @@ impl<'a> Shape<'a> {
         let awaited_whole =
             waits.then(|| nodes.iter().filter_map(|flat| flat.node.awaited_self_ns).map(u128::from).sum());
         mark_beside(&mut nodes, whole);
-        Self { nodes, whole, apart, awaited_whole, gpu_whole, slowest }
+        let has_row = vec![true; nodes.len()];
+        let mut shape = Self { nodes, whole, apart, awaited_whole, gpu_whole, slowest, has_row };
+        shape.choose_rows(rows);
+        shape
+    }
+
+    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to. No node is
+    /// larger than its parent here, which comes first among equals: so the parent of each has one too.
+    fn choose_rows(&mut self, rows: usize) {
+        if self.nodes.len() <= rows {
+            return;
+        }
+        let part = |peak: u64, whole: u128| u128::from(peak).saturating_mul(1 << 32).checked_div(whole).unwrap_or(0);
+        let size = |flat: &Flat| {
+            let on_gpu = flat.gpu_peak.iter().zip(self.gpu_whole).filter_map(|(&peak, whole)| Some(part(peak, whole?)));
+            let on_cpu = part(flat.peak, self.whole).max(part(flat.awaited_peak, self.awaited_whole.unwrap_or(0)));
+            on_gpu.fold(on_cpu, u128::max)
+        };
+        let mut sizes: Vec<(u128, usize)> = self.nodes.iter().map(size).zip(0..).collect();
+        sizes.sort_by_key(|&(size, index)| (std::cmp::Reverse(size), index));
+        for &(_, index) in sizes.iter().skip(rows) {
+            self.has_row[index] = false;
+        }
+        let waits = self.most_awaited(1).first().map(|(index, _)| *index);
+        for marked in [self.slowest, self.busiest(), waits] {
+            let mut at = marked;
+            while let Some(index) = at {
+                self.has_row[index] = true;
+                at = self.nodes[index].parent;
+            }
+        }
     }
 
     /// The nodes in order of printing, and whether the share of each is marked.
@@ -309,7 +343,7 @@ impl<'a> Shape<'a> {
             let index = level.next;
             let flat = &self.nodes[index];
             level.next = flat.end;
-            if level.folds && self.is_small(index) {
+            if level.folds && self.is_folded(index) {
                 self.fold(index, level);
                 continue;
             }
@@ -324,6 +358,7 @@ impl<'a> Shape<'a> {
                 waits: waits == Some(index),
                 folded: 0,
                 hidden: 0,
+                is_small: false,
             });
             levels.push(self.level(Some(index)));
         }
@@ -347,7 +382,7 @@ impl<'a> Shape<'a> {
         let mut child = first;
         while child < end {
             let flat = &self.nodes[child];
-            if self.is_small(child) {
+            if self.is_folded(child) {
                 small += 1;
                 small_with_children |= flat.end > child + 1;
             }
@@ -370,8 +405,10 @@ impl<'a> Shape<'a> {
             waits: false,
             folded: 0,
             hidden: 0,
+            is_small: true,
         });
         entry.folded += 1;
+        entry.is_small &= self.is_small(index);
         entry.hidden += flat.end - index;
         let saturated = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
         let mut figures = Figures { self_ns: saturated(flat.self_below), ..Figures::of(flat) };
@@ -379,6 +416,10 @@ impl<'a> Shape<'a> {
             on_gpu.self_ns = below.map(saturated);
         }
         entry.figures.add(&figures);
+    }
+
+    fn is_folded(&self, index: usize) -> bool {
+        !self.has_row[index] || self.is_small(index)
     }
 
     /// Small in everything: a long kernel is launched in next to no time.

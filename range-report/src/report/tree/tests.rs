@@ -373,3 +373,28 @@ fn forget_streams(node: &mut TreeNode) {
     (node.stream_total_ns, node.stream_self_ns) = (None, None);
     node.children.iter_mut().for_each(forget_streams);
 }
+
+/// The largest phases have the rows, each below its parent.
+#[test]
+fn phases_without_a_row_are_summed_up() {
+    let layers = (1..=50).map(|layer| {
+        let ns = layer * 1_000_000;
+        node(&format!("layer {layer}"), 2, ns, ns, vec![])
+    });
+    let layers: Vec<TreeNode> = layers.collect();
+    let total = layers.iter().map(|layer| layer.total_ns).sum();
+    let summary = summary(vec![node("forward", 1, total, 0, layers)]);
+    let printed = |options: RenderOptions| -> Vec<String> {
+        let text = tree(&summary, &options.width(90));
+        let phases =
+            text.lines().filter(|line| line.contains("layer ") || line.contains("forward") || line.contains("more"));
+        phases.take_while(|line| !line.contains(">> most")).map(str::to_owned).collect()
+    };
+    let lines = printed(RenderOptions::default());
+    assert_eq!(lines.len(), 31, "{lines:#?}");
+    assert!(lines[1].contains("layer 22 ") || lines[1].contains("layer 22"), "{}", lines[1]);
+    // 1 to 21 make 231 of 1,275 ms.
+    let rest = lines.last().unwrap();
+    assert!(rest.contains("231.0 ms") && rest.contains("18.1%") && rest.contains("(21 more)"), "{rest}");
+    assert_eq!(printed(RenderOptions::default().rows(usize::MAX)).len(), 51);
+}

@@ -49,8 +49,8 @@ proptest! {
 
     /// Folding hides names, never time.
     #[test]
-    fn self_times_of_the_lines_add_up(roots in any_tree()) {
-        let shape = Shape::of(&roots);
+    fn self_times_of_the_lines_add_up(roots in any_tree(), rows in 1_usize..40) {
+        let shape = Shape::of(&roots, rows);
         let shown: u128 = shape.entries().iter().map(|entry| u128::from(entry.figures.self_ns)).sum();
         prop_assert_eq!(shown, self_time(&roots, |node| node.self_ns));
         let own = |ns: Option<u64>| ns.unwrap_or(0);
