@@ -165,7 +165,8 @@ pub struct Expected<'a> {
     pub never: &'a [&'a str],
 }
 
-/// What did not hold. Times alone may be wrong where the machine stopped a thread between the two layers: exit status 2.
+/// What did not hold. Where times alone are wrong, the machine may have stopped a thread between the two layers: exit
+/// status 2.
 #[derive(Debug, Default)]
 struct Wrong {
     facts: Vec<String>,
