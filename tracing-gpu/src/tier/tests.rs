@@ -8,8 +8,8 @@ use crate::{Output, Profiler};
 
 const THREADS: usize = 8;
 
-/// Enters and leaves spans as futures, kept spans and guards that are held too long do, hands them on to another thread,
-/// and begins a new window now and then.
+/// Enters and leaves spans as futures, kept spans and guards that are held too long do, hands them on to another
+/// thread, and begins a new window now and then.
 fn storm(profiler: &Profiler, seed: usize, inbox: &mpsc::Receiver<Span>, outbox: &mpsc::SyncSender<Span>) {
     let mut held: Vec<Span> = Vec::new();
     for step in 0..2_000 {
