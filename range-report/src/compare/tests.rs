@@ -1,5 +1,5 @@
 use super::*;
-use crate::RenderOptions;
+use crate::{Quantile, RenderOptions};
 
 fn range(name: &str, instances: u64, total_ns: u64) -> RangeStats {
     let times = Times { instances, total_ns, ..Times::default() };
@@ -106,16 +106,19 @@ fn csv_has_a_row_a_range_and_run() {
         domain: Some("net".to_owned()),
         ..range("request", 1, 500)
     });
+    let known = new.ranges.iter_mut().find(|range| range.name == "a, b").unwrap();
+    known.times.median_ns = Some(740.5);
+    known.times.quantiles = vec![Quantile::new(0.9, 780.0, false)];
     // The old one has no tree.
     new.tree = vec![TreeNode { name: "a, b".to_owned(), self_ns: 1_400, ..TreeNode::default() }];
     let mut out = Vec::new();
     Comparison::of([("old", &run(&[("a, b", 2, 1_000)])), ("new", &new)]).write_csv(&mut out).unwrap();
     let expected = "\
-Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range
-old,100.0,1000,2,500.0,,,,,PushPop,\"a, b\"
-new,75.0,1500,2,750.0,500,1.5000,1400,,PushPop,\"a, b\"
-old,,,,,,,,,StartEnd,net:request
-new,25.0,500,1,500.0,500,,,,StartEnd,net:request
+Run,Time (%),Total Time (ns),Instances,Avg (ns),p50 (ns),p90 (ns),p99 (ns),Difference (ns),Ratio,Self Time (ns),Self Difference (ns),Style,Range
+old,100.0,1000,2,500.0,,,,,,,,PushPop,\"a, b\"
+new,75.0,1500,2,750.0,740.5,780.0,,500,1.5000,1400,,PushPop,\"a, b\"
+old,,,,,,,,,,,,StartEnd,net:request
+new,25.0,500,1,500.0,,,,500,,,,StartEnd,net:request
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

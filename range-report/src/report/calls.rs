@@ -32,7 +32,7 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
 /// The table alone, for programs.
 pub(crate) fn table(summary: &Summary) -> Table {
     let rows = sorted(summary);
-    let parts = parts(&rows);
+    let parts = parts(rows.iter().map(|row| &row.latency));
     let mut headers: Vec<String> = ["Calls", "Cancelled"].map(str::to_owned).into();
     headers.extend(parts.iter().map(|&q| format!("{} (ns)", percentile(q))));
     headers
@@ -79,8 +79,8 @@ pub(crate) fn sorted(summary: &Summary) -> Vec<&CallStats> {
 }
 
 /// The quantiles that any row has, in rising order.
-pub(crate) fn parts(rows: &[&CallStats]) -> Vec<f64> {
-    let kept = rows.iter().flat_map(|row| &row.latency.quantiles).map(|quantile| quantile.q);
+pub(crate) fn parts<'a>(rows: impl Iterator<Item = &'a Times>) -> Vec<f64> {
+    let kept = rows.flat_map(|times| &times.quantiles).map(|quantile| quantile.q);
     let mut parts: Vec<f64> = ALWAYS.into_iter().chain(kept).collect();
     parts.sort_by(f64::total_cmp);
     parts.dedup_by(|a, b| (*a - *b).abs() < 1e-9);
@@ -120,7 +120,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
     column("Calls", STAYS, &|row| integer(row.latency.instances, options.thousands));
     let cancelled = if roomy { "Cancelled" } else { "Canc." };
     column(cancelled, if no_cancelled { 0 } else { 6 }, &|row| integer(row.cancelled, options.thousands));
-    for q in parts(rows) {
+    for q in parts(rows.iter().map(|row| &row.latency)) {
         let rank = match ALWAYS.iter().position(|always| *always == q) {
             Some(0) => 7,
             Some(1) => 2,

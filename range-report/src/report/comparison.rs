@@ -3,7 +3,7 @@
 use std::io;
 
 use super::table::{Cell, Table};
-use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
+use super::{NO_RANGE, RenderOptions, TableStyle, calls, names, section};
 use crate::compare::by_self_time;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio};
 use crate::text::width::{blanks, shorten, width_of};
@@ -49,7 +49,7 @@ impl Comparison {
     /// Comparison::of([("old", &Summary::default()), ("new", &Summary::default())]).write_csv(&mut text)?;
     /// assert_eq!(
     ///     String::from_utf8_lossy(&text),
-    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),Difference (ns),Ratio,\
+    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),p50 (ns),p90 (ns),p99 (ns),Difference (ns),Ratio,\
     ///      Self Time (ns),Self Difference (ns),Style,Range\n"
     /// );
     /// # Ok::<(), std::io::Error>(())
@@ -96,19 +96,13 @@ fn body(comparison: &Comparison, time: &'static str, sentences: &str, options: &
 
 /// The comparison for programs: a row a range and run.
 pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
-    let headers = [
-        "Run",
-        "Time (%)",
-        "Total Time (ns)",
-        "Instances",
-        "Avg (ns)",
-        "Difference (ns)",
-        "Ratio",
-        "Self Time (ns)",
-        "Self Difference (ns)",
-        "Style",
-        "Range",
-    ];
+    let all = comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
+    let parts = calls::parts(all.map(|place| &place.times));
+    let mut headers: Vec<String> =
+        ["Run", "Time (%)", "Total Time (ns)", "Instances", "Avg (ns)"].map(str::to_owned).into();
+    headers.extend(parts.iter().map(|&q| format!("{} (ns)", calls::percentile(q))));
+    let last = ["Difference (ns)", "Ratio", "Self Time (ns)", "Self Difference (ns)", "Style", "Range"];
+    headers.extend(last.map(str::to_owned));
     let mut table = Table::new(headers);
     let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
     let wholes = wholes(comparison);
@@ -116,12 +110,15 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
         for (number, (run, place)) in comparison.runs.iter().zip(&range.in_runs).enumerate() {
             let times = place.as_ref().map(|place| &place.times);
             let whole = wholes.get(number).copied().unwrap_or(0);
-            table.push(vec![
+            let mut row = vec![
                 Cell::text(run.as_str()),
                 known(times.and_then(|times| percent(times.total_ns, whole))),
                 known(times.map(|times| times.total_ns.to_string())),
                 known(times.map(|times| times.instances.to_string())),
                 known(times.and_then(|times| average(times.total_ns, times.instances))),
+            ];
+            row.extend(parts.iter().map(|&q| calls::quantile_cell(times.and_then(|times| times.quantile(q)))));
+            row.extend([
                 known(range.difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
                 known(
                     place
@@ -135,6 +132,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
                 Cell::text(style(range.style)),
                 Cell::text(names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned())),
             ]);
+            table.push(row);
         }
     }
     table

@@ -4,11 +4,58 @@ use range_report::export::HtmlSink;
 use range_report::timeline::Sink;
 use serde_json::json;
 use tests::with;
-use tracing_gpu::summary::{RangeStats, RangeStyle, Times, TreeNode};
+use tracing_gpu::summary::{CallStats, Quantile, RangeStats, RangeStyle, Times, TreeNode};
 use tracing_gpu::{Comparison, RenderOptions, Report, Summary};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};
+
+/// What waits has its columns in the tree and a table of its own, in both themes.
+#[test]
+fn calls_have_a_table_and_what_waits_is_said() {
+    const MS: u64 = 1_000_000;
+    let mut latency = Times::new(20, 1_700 * MS);
+    (latency.max_ns, latency.median_ns, latency.median_exact) = (120 * MS, Some(84e6), true);
+    latency.quantiles = vec![Quantile::new(0.9, 90e6, true), Quantile::new(0.99, 118e6, false)];
+    let mut query = CallStats::new("query_db", latency);
+    (query.cancelled, query.busy_ns, query.awaited_ns, query.awaited_self_ns) = (2, 9 * MS, 1_691 * MS, 1_690 * MS);
+    let mut node = TreeNode::new("query_db");
+    (node.calls, node.instances, node.total_ns, node.self_ns) = (20, 60, 9 * MS, 9 * MS);
+    (node.awaited_ns, node.awaited_self_ns) = (Some(1_691 * MS), Some(1_690 * MS));
+    node.quantiles = vec![Quantile::new(0.999, 2e6, false)];
+    let mut warm = TreeNode::new("linear");
+    (warm.calls, warm.instances, warm.total_ns, warm.self_ns, warm.max_ns) = (20, 20, 464 * MS, 464 * MS, 450 * MS);
+    let mut summary = Summary::default();
+    summary.ranges = vec![RangeStats::new("query_db", Times::new(60, 9 * MS))];
+    (summary.tree, summary.calls) = (vec![node, warm], vec![query]);
+    let mut page = Vec::new();
+    let mut sink = HtmlSink::new(&mut page);
+    sink.begin(&summary.process).and_then(|()| sink.end(&summary, 0)).expect("memory takes it");
+    let mut browser = Browser::start();
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        browser.size(1_280, 800);
+        browser.open(&written("calls.html", &page));
+        let tab = |name: &str| {
+            format!("[...document.querySelectorAll('#tabs button')].find((tab) => tab.innerText.startsWith('{name}'))")
+        };
+        let row = "[...document.querySelector('#panel tbody tr').children].map((cell) => cell.innerText)";
+        browser.click_on(&tab("Calls"));
+        let cells = ["query_db", "20", "2", "84.00 ms", "90.00 ms", "~118.0 ms", "120.0 ms", "85.00 ms", "9.000 ms"];
+        let cells = [&cells[..], &["1.691 s", "1.690 s"]].concat();
+        assert_eq!(browser.eval(row), json!(cells));
+        browser.screenshot(&folder().join(format!("calls-{scheme}.png")));
+        browser.click_on(&tab("Phase tree"));
+        let head = browser.eval("[...document.querySelectorAll('#panel th button')].map((one) => one.innerText)");
+        assert!(head.to_string().contains(r#""Awaited","Awaited self","p99.9""#), "{head}");
+        let said = browser.text("document.querySelector('#panel caption').innerText");
+        assert!(said.contains("~~ most time awaited: query_db 1.690 s (100.0%)"), "{said}");
+        assert!(said.contains("`linear`: one call 450.0 ms, the others 736.8 us each"), "{said}");
+        let mean = "[...document.querySelectorAll('#panel tbody tr')][1].children[6].innerText";
+        assert_eq!(browser.text(mean), "736.8 us");
+        browser.screenshot(&folder().join(format!("waiting-{scheme}.png")));
+    }
+}
 
 /// Futures on other threads: what the marks of the printed tree are for. The page has them, the same shares and the
 /// same sentences.

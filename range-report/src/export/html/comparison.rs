@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::tables::{Cell, Column, Kind, MOST_ROWS, Table, name, number, style};
+use super::tables::{Cell, Kind, MOST_ROWS, Table, column, name, number, style};
 use super::texts::{LONGEST, LONGEST_COMMAND, identity, presentable};
 use crate::compare::by_self_time;
 use crate::report::{RenderOptions, change, label, verdicts, verdicts_on_self_time};
@@ -67,8 +67,8 @@ pub(super) fn title(comparison: &Comparison) -> String {
 
 pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
     let any_start_end = comparison.ranges.iter().any(|range| range.style == RangeStyle::StartEnd);
-    let mut columns = vec![Column("Range", Kind::Text)];
-    columns.extend(any_start_end.then_some(Column("Style", Kind::Text)));
+    let mut columns = vec![column("Range", Kind::Text)];
+    columns.extend(any_start_end.then_some(column("Style", Kind::Text)));
     let mut said = verdicts(comparison, COLUMNS, &RenderOptions::default()).into_iter();
     let mut said_of_own = verdicts_on_self_time(comparison, COLUMNS, &RenderOptions::default()).into_iter();
     let any_own =
@@ -91,12 +91,12 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
             changes,
             more_changes,
         });
-        columns.extend([Column("Total", Kind::Ns), Column("Share", Kind::Percent)]);
+        columns.extend([column("Total", Kind::Ns), column("Share", Kind::Percent)]);
         if at > 0 {
-            columns.extend([Column("Difference", Kind::Difference), Column("Ratio", Kind::Ratio)]);
+            columns.extend([column("Difference", Kind::Difference), column("Ratio", Kind::Ratio)]);
         }
-        columns.extend(any_own.then_some(Column("Self", Kind::Ns)));
-        columns.extend((any_own && at > 0).then_some(Column("Self difference", Kind::Difference)));
+        columns.extend(any_own.then_some(column("Self", Kind::Ns)));
+        columns.extend((any_own && at > 0).then_some(column("Self difference", Kind::Difference)));
     }
     let most = MOST_ROWS * FEW_RUNS / comparison.runs.len().max(FEW_RUNS);
     let rows = comparison.ranges.iter().take(most).map(|range| row(range, any_start_end, any_own)).collect();

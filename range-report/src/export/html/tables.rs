@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::texts::{LONGEST, presentable};
 use crate::TableStyle;
-use crate::report::{bracketed, label, nsys_call, style_name};
-use crate::summary::{GpuActivity, RangeStyle, StreamStats, Summary, Times};
+use crate::report::{self, bracketed, label, nsys_call, style_name};
+use crate::summary::{GpuActivity, Quantile, RangeStyle, StreamStats, Summary, Times};
 
 /// Rows of a table. What is beyond is counted.
 pub(super) const MOST_ROWS: usize = 20_000;
@@ -24,8 +24,12 @@ pub(super) struct Table<'a> {
     pub(super) rows_left_out: usize,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Column(pub(super) Cow<'static, str>, pub(super) Kind);
+
+pub(super) const fn column(title: &'static str, kind: Kind) -> Column {
+    Column(Cow::Borrowed(title), kind)
+}
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -58,22 +62,24 @@ pub(super) enum Cell<'a> {
     Nothing(()),
 }
 
-const TIMES: [Column; 8] = [
-    Column("Time", Kind::Percent),
-    Column("Total", Kind::Ns),
-    Column("Instances", Kind::Count),
-    Column("Avg", Kind::Ns),
-    Column("Med", Kind::Ns),
-    Column("Min", Kind::Ns),
-    Column("Max", Kind::Ns),
-    Column("StdDev", Kind::Ns),
+const TIMES: [Column; 10] = [
+    column("Time", Kind::Percent),
+    column("Total", Kind::Ns),
+    column("Instances", Kind::Count),
+    column("Avg", Kind::Ns),
+    column("Med", Kind::Ns),
+    column("p90", Kind::Ns),
+    column("p99", Kind::Ns),
+    column("Min", Kind::Ns),
+    column("Max", Kind::Ns),
+    column("StdDev", Kind::Ns),
 ];
 
 /// All tables that have rows, without the tree.
 pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
-    let mut tables = vec![ranges(summary), categories(summary), streams(summary)];
+    let mut tables = vec![ranges(summary), calls(summary), categories(summary), streams(summary)];
     if let Some(gpu) = &summary.gpu {
-        tables.extend([kernels(gpu), memory(gpu), calls(gpu), projections(gpu), range_kernels(gpu)]);
+        tables.extend([kernels(gpu), memory(gpu), api_calls(gpu), projections(gpu), range_kernels(gpu)]);
     }
     tables.retain(|table| !table.rows.is_empty());
     for table in &mut tables {
@@ -92,21 +98,51 @@ fn ranges(summary: &Summary) -> Table<'_> {
     rows.sort_by_key(|row| Reverse(row.times.total_ns));
     let base = sum(rows.iter().map(|row| &row.times));
     let any_start_end = rows.iter().any(|row| row.style == RangeStyle::StartEnd);
-    let style_column = any_start_end.then_some(Column("Style", Kind::Text));
+    let style_column = any_start_end.then_some(column("Style", Kind::Text));
     let cells = rows.into_iter().map(|row| {
         let style = any_start_end.then(|| style(row.style));
         [name(row.domain.as_deref(), &row.name)].into_iter().chain(style).chain(times(&row.times, base)).collect()
     });
     let cells = cells.collect();
-    let columns = [Column("Range", Kind::Text)].into_iter().chain(style_column).chain(TIMES).collect();
+    let columns = [column("Range", Kind::Text)].into_iter().chain(style_column).chain(TIMES).collect();
     table("Ranges", "Time between entry and exit, on the CPU.", columns, cells)
+}
+
+/// Latencies of futures, and what of them was waited.
+fn calls(summary: &Summary) -> Table<'_> {
+    let rows = report::calls::sorted(summary);
+    let parts = report::calls::parts(rows.iter().map(|row| &row.latency));
+    let cells = rows.iter().map(|row| {
+        let counts = [row.latency.instances, row.cancelled].map(Cell::Count);
+        let quantiles = parts.iter().map(|&q| quantile(row.latency.quantile(q)));
+        let mean = average(row.latency.total_ns, row.latency.instances);
+        let figures = [Cell::Count(row.latency.max_ns), mean];
+        let waiting = [row.busy_ns, row.awaited_ns, row.awaited_self_ns].map(Cell::Count);
+        let name = [name(row.domain.as_deref(), &row.name)];
+        name.into_iter().chain(counts).chain(quantiles).chain(figures).chain(waiting).collect()
+    });
+    let rows = cells.collect();
+    let first = [column("Call", Kind::Text), column("Calls", Kind::Count), column("Cancelled", Kind::Count)];
+    let quantiles = parts.iter().map(|&q| Column(report::calls::percentile(q).into(), Kind::Ns));
+    let last = ["Max", "Mean", "Busy", "Awaited", "Awaited self"].map(|title| column(title, Kind::Ns));
+    let about = "Spans that are futures, from creation to end: busy is time in polls, awaited the rest, and awaited \
+                 self that in which no child was alive.";
+    table("Calls", about, first.into_iter().chain(quantiles).chain(last).collect(), rows)
+}
+
+fn quantile<'a>(quantile: Option<Quantile>) -> Cell<'a> {
+    match quantile {
+        Some(Quantile { ns, exact: false, .. }) if ns.is_finite() => Cell::About([ns]),
+        Some(Quantile { ns, .. }) => number(ns),
+        None => Cell::Nothing(()),
+    }
 }
 
 fn categories(summary: &Summary) -> Table<'_> {
     let base = sum(summary.categories.iter().map(|row| &row.times));
     let rows = summary.categories.iter().filter(|row| row.times.instances > 0);
     let rows = rows.map(|row| [text(&row.category)].into_iter().chain(times(&row.times, base)).collect()).collect();
-    let columns = [Column("Category", Kind::Text)].into_iter().chain(TIMES).collect();
+    let columns = [column("Category", Kind::Text)].into_iter().chain(TIMES).collect();
     table("Categories", "Ranges by nvtx.category, nested ones counted inclusively.", columns, rows)
 }
 
@@ -129,8 +165,8 @@ fn streams(summary: &Summary) -> Table<'_> {
         names.into_iter().chain(figures).chain([Cell::Count(row.empty)]).collect()
     });
     let cells = cells.collect();
-    let names = [Column("Range", Kind::Text), Column("Stream", Kind::Text)];
-    let columns = names.into_iter().chain(TIMES).chain([Column("Empty", Kind::Count)]).collect();
+    let names = [column("Range", Kind::Text), column("Stream", Kind::Text)];
+    let columns = names.into_iter().chain(TIMES).chain([column("Empty", Kind::Count)]).collect();
     let about = "Time between entry and exit on the stream (CUDA events), idle included. Empty: instances in which nothing was \
                  enqueued; a row of nothing else has no times.";
     table("Stream time", about, columns, cells)
@@ -140,7 +176,7 @@ fn kernels(gpu: &GpuActivity) -> Table<'_> {
     let base = sum(gpu.kernels.iter().map(|row| &row.times));
     let rows = gpu.kernels.iter().filter(|row| row.times.instances > 0);
     let rows = rows.map(|row| [text(&row.name)].into_iter().chain(times(&row.times, base)).collect()).collect();
-    let columns = [Column("Kernel", Kind::Text)].into_iter().chain(TIMES).collect();
+    let columns = [column("Kernel", Kind::Text)].into_iter().chain(TIMES).collect();
     table("Kernels", "Execution on the GPU.", columns, rows)
 }
 
@@ -159,20 +195,20 @@ fn memory(gpu: &GpuActivity) -> Table<'_> {
     });
     let rows = rows.collect();
     let sizes = [
-        Column("Bytes", Kind::Bytes),
-        Column("Avg size", Kind::Bytes),
-        Column("Max size", Kind::Bytes),
-        Column("GB/s", Kind::Number),
+        column("Bytes", Kind::Bytes),
+        column("Avg size", Kind::Bytes),
+        column("Max size", Kind::Bytes),
+        column("GB/s", Kind::Number),
     ];
-    let columns = [Column("Operation", Kind::Text)].into_iter().chain(TIMES).chain(sizes).collect();
+    let columns = [column("Operation", Kind::Text)].into_iter().chain(TIMES).chain(sizes).collect();
     table("GPU memory", "Copies and sets, by kind.", columns, rows)
 }
 
-fn calls(gpu: &GpuActivity) -> Table<'_> {
+fn api_calls(gpu: &GpuActivity) -> Table<'_> {
     let base = sum(gpu.calls.iter().flatten().map(|row| &row.times));
     let rows = gpu.calls.iter().flatten().filter(|row| row.times.instances > 0);
     let rows = rows.map(|row| [text(nsys_call(&row.name))].into_iter().chain(times(&row.times, base)).collect());
-    let columns = [Column("Call", Kind::Text)].into_iter().chain(TIMES).collect();
+    let columns = [column("Call", Kind::Text)].into_iter().chain(TIMES).collect();
     table("API calls", "Calls of the CUDA API, on the CPU.", columns, rows.collect())
 }
 
@@ -191,13 +227,13 @@ fn projections(gpu: &GpuActivity) -> Table<'_> {
         names.into_iter().chain(times(&row.projected, base)).chain(after).collect()
     });
     let rows = rows.collect();
-    let names = [Column("Range", Kind::Text), Column("Style", Kind::Text)];
+    let names = [column("Range", Kind::Text), column("Style", Kind::Text)];
     let after = [
-        Column("Range total", Kind::Ns),
-        Column("GPU ops", Kind::Count),
-        Column("Avg ops", Kind::Number),
-        Column("Avg level", Kind::Number),
-        Column("Avg children", Kind::Number),
+        column("Range total", Kind::Ns),
+        column("GPU ops", Kind::Count),
+        column("Avg ops", Kind::Number),
+        column("Avg level", Kind::Number),
+        column("Avg children", Kind::Number),
     ];
     let columns = names.into_iter().chain(TIMES).chain(after).collect();
     let about = "Ranges on the GPU: from the start of the first operation launched inside to the end of the last.";
@@ -217,8 +253,8 @@ fn range_kernels(gpu: &GpuActivity) -> Table<'_> {
         [range, text(&row.kernel)].into_iter().chain(times(&row.times, base)).chain(counts).collect()
     });
     let rows = rows.collect();
-    let names = [Column("Range", Kind::Text), Column("Kernel", Kind::Text)];
-    let counts = [Column("Thread", Kind::Text), Column("Range inst.", Kind::Count)];
+    let names = [column("Range", Kind::Text), column("Kernel", Kind::Text)];
+    let counts = [column("Thread", Kind::Text), column("Range inst.", Kind::Count)];
     let columns = names.into_iter().chain(TIMES).chain(counts).collect();
     table("Kernels by range", "Kernels as launched inside ranges, once for each range around them.", columns, rows)
 }
@@ -240,6 +276,8 @@ fn times<'a>(times: &Times, base: u128) -> Vec<Cell<'a>> {
         Cell::Count(times.instances),
         average(times.total_ns, times.instances),
         median,
+        quantile(times.quantile(0.9)),
+        quantile(times.quantile(0.99)),
         Cell::Count(times.min_ns),
         Cell::Count(times.max_ns),
         number(times.stddev_ns),

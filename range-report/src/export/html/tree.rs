@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::texts::{LONGEST, presentable};
+use crate::report::calls::percentile;
 use crate::report::{Marked, label};
-use crate::summary::{GpuWork, Summary, TreeNode};
+use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 
 /// Nodes that are kept. What is beyond is counted.
 const MOST_NODES: usize = 200_000;
@@ -23,12 +24,30 @@ pub(super) struct Node {
     polled: bool,
     #[serde(skip_serializing_if = "is_not")]
     beside: bool,
+    /// What one call took that is told from the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    one_call: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited_own: Option<u64>,
+    /// Quantiles that were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    quantiles: Vec<Written>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_own: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<Work>,
+}
+
+/// The header of a quantile, and its time; in a list of its own where it is from a histogram.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Written {
+    Exact(String, f64),
+    About(String, [f64; 1]),
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -77,6 +96,10 @@ fn of(depth: usize, node: &TreeNode, marked: Marked) -> Node {
         own: node.self_ns,
         polled: marked.polled,
         beside: marked.beside,
+        one_call: marked.one_call,
+        awaited: node.awaited_ns,
+        awaited_own: node.awaited_self_ns,
+        quantiles: node.quantiles.iter().filter(|quantile| quantile.ns.is_finite()).map(written).collect(),
         stream_total: node.stream_total_ns,
         stream_own: node.stream_self_ns,
         gpu: node.gpu.as_ref().map(|work| Work {
@@ -86,6 +109,11 @@ fn of(depth: usize, node: &TreeNode, marked: Marked) -> Node {
             operations: work.total.operations,
         }),
     }
+}
+
+fn written(quantile: &Quantile) -> Written {
+    let header = percentile(quantile.q);
+    if quantile.exact { Written::Exact(header, quantile.ns) } else { Written::About(header, [quantile.ns]) }
 }
 
 fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
@@ -98,6 +126,10 @@ fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
         own: 0,
         polled: false,
         beside: false,
+        one_call: None,
+        awaited: None,
+        awaited_own: None,
+        quantiles: Vec::new(),
         stream_total: None,
         stream_own: None,
         gpu: Some(Work { busy: work.busy_ns, busy_own: work.busy_ns, sum: work.sum_ns, operations: work.operations }),

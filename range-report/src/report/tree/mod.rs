@@ -78,6 +78,8 @@ pub(crate) struct Explained {
 pub(crate) struct Marked {
     pub(crate) polled: bool,
     pub(crate) beside: bool,
+    /// What one call took, where that is more than half of the node.
+    pub(crate) one_call: Option<u64>,
 }
 
 #[cfg(feature = "html")]

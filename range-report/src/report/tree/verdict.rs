@@ -23,6 +23,9 @@ const LEAST_PLACE: usize = 18;
 const BESIDE: &str = "together more than the parent: on other threads, in each other, after it";
 /// What is done about calls that took more than half of their row.
 const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out";
+/// The same of a page, which orders phases by all of their time.
+#[cfg(feature = "html")]
+const ONE_CALL_ON_PAGE: &str = "Avg/Call is of the others; reset() after a warm-up leaves such calls out";
 /// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
 /// too.
 const AWAITS: &str = "one instance a poll: Awaited is the time between them";
@@ -153,7 +156,14 @@ fn beside(summary: &Summary) -> String {
 /// itself what is slowest.
 #[cfg(feature = "html")]
 pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
-    let marked: Vec<Marked> = shape.nodes().map(|(node, beside)| Marked { polled: is_polled(node), beside }).collect();
+    let marked: Vec<Marked> = shape
+        .nodes()
+        .map(|(node, beside)| Marked {
+            polled: is_polled(node),
+            beside,
+            one_call: super::shape::one_call(node).then_some(node.max_ns),
+        })
+        .collect();
     let mut marks = Vec::new();
     if marked.iter().any(|node| node.polled) {
         let nodes = shape.nodes().map(|(node, _)| node);
@@ -164,7 +174,9 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
         marks.extend(awaits.into_iter().chain(kept).chain([longest.trim().to_owned()]));
     }
     let wide = RenderOptions::default().width(1_000);
-    marks.extend(one_call_each(shape, &wide).lines().map(|line| line.trim().to_owned()));
+    marks.insert(0, awaited(shape, &wide).trim().to_owned());
+    let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);
+    marks.extend(each.lines().map(|line| line.trim().to_owned()));
     if marked.iter().any(|node| node.beside) {
         marks.push(format!("* {}", beside(summary)));
     }

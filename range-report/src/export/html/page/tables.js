@@ -60,10 +60,21 @@ function treeTable() {
         (parent ? parent.total : whole) ? (100 * node.total) / (parent ? parent.total : whole) : null,
         node.beside && '*',
       ),
-    (node) => marked(node.calls, node.polled && '+'),
-    (node) => (node.calls ? node.total / node.calls : null),
+    (node) => marked(node.calls, (node.polled && '+') || (node.one_call && '!')),
+    (node) => {
+      if (node.one_call) return (node.total - node.one_call) / (node.calls - 1);
+      return node.calls ? node.total / node.calls : null;
+    },
     (node) => node.instances,
   ];
+  if (any((node) => node.awaited !== undefined)) {
+    columns.push(['Awaited', 'ns'], ['Awaited self', 'ns']);
+    cells.push((node) => node.awaited, (node) => node.awaited_own);
+  }
+  for (const title of new Set(tree.flatMap((node) => (node.quantiles ?? []).map(([title]) => title)))) {
+    columns.push([title, 'ns']);
+    cells.push((node) => node.quantiles?.find(([other]) => other === title)?.[1] ?? null);
+  }
   if (any((node) => node.gpu)) {
     columns.push(['GPU busy', 'ns'], ['Busy self', 'ns'], ['GPU ops', 'count']);
     cells.push(
