@@ -207,8 +207,8 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to. No node is
-    /// larger than its parent here, which comes first among equals: so the parent of each has one too.
+    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to.
+    /// No node is larger than its parent here, which comes first among equals: so the parent of each has one too.
     fn choose_rows(&mut self, rows: usize) {
         if self.nodes.len() <= rows {
             return;
