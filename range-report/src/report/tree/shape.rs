@@ -6,6 +6,8 @@ use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
+/// A shorter call is nobody's warm-up.
+const LONG_CALL_NS: u64 = 1_000_000;
 /// From this number of calls on, one that takes more than half of them all is told apart.
 const MANY_CALLS: u64 = 10;
 
@@ -125,6 +127,8 @@ pub(super) struct Entry {
     pub(super) figures: Figures,
     /// What `% Parent` is a share of: the parent's total; for a root, the whole.
     pub(super) base: u128,
+    /// The part of it in which ranges ran directly above.
+    pub(super) nested: u128,
     /// Whether its share of the parent is marked: what it and its siblings took is together more.
     pub(super) beside: bool,
     pub(super) mark: Mark,
@@ -158,6 +162,7 @@ struct Level {
     end: usize,
     depth: usize,
     base: u128,
+    nested: u128,
     folds: bool,
     folded: Option<Entry>,
 }
@@ -204,8 +209,8 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to. No node is
-    /// larger than its parent here, which comes first among equals: so the parent of each has one too.
+    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to.
+    /// No node is larger than its parent here, which comes first among equals: so the parent of each has one too.
     fn choose_rows(&mut self, rows: usize) {
         if self.nodes.len() <= rows {
             return;
@@ -352,6 +357,7 @@ impl<'a> Shape<'a> {
                 depth: level.depth,
                 figures: Figures::of(flat),
                 base: level.base,
+                nested: level.nested,
                 beside: flat.beside,
                 mark: marks[index],
                 busiest: busiest == Some(index),
@@ -370,14 +376,15 @@ impl<'a> Shape<'a> {
     }
 
     fn level(&self, parent: Option<usize>) -> Level {
-        let (first, end, depth, base) = match parent {
+        let (first, end, depth, base, nested) = match parent {
             Some(index) => {
                 let flat = &self.nodes[index];
-                (index + 1, flat.end, flat.depth + 1, u128::from(flat.node.total_ns))
+                let nested = flat.node.total_ns.saturating_sub(flat.node.self_ns);
+                (index + 1, flat.end, flat.depth + 1, u128::from(flat.node.total_ns), u128::from(nested))
             }
-            None => (0, self.nodes.len(), 0, self.whole),
+            None => (0, self.nodes.len(), 0, self.whole, self.whole),
         };
-        let mut level = Level { next: first, end, depth, base, folds: false, folded: None };
+        let mut level = Level { next: first, end, depth, base, nested, folds: false, folded: None };
         let (mut small, mut small_with_children) = (0, false);
         let mut child = first;
         while child < end {
@@ -399,6 +406,7 @@ impl<'a> Shape<'a> {
             depth: level.depth,
             figures: Figures::default(),
             base: level.base,
+            nested: level.nested,
             beside: flat.beside,
             mark: Mark::None,
             busiest: false,
@@ -469,7 +477,8 @@ fn mark_beside(nodes: &mut [Flat], whole: u128) {
 pub(super) const fn one_call(node: &TreeNode) -> bool {
     let is_call = node.instances <= node.calls; // else an instance is a poll
     let rest = node.total_ns.saturating_sub(node.max_ns);
-    is_call && node.instances >= MANY_CALLS && node.max_ns > rest && rest > 0
+    let is_worth_it = node.max_ns >= LONG_CALL_NS && node.max_ns > rest && rest > 0;
+    is_call && node.instances >= MANY_CALLS && is_worth_it
 }
 
 /// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.
