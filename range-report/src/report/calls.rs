@@ -6,7 +6,7 @@ use crate::text::number::{human, integer};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{CallStats, Quantile, Summary, Times};
 
-const NO_CALL: &str = "No span of a future has ended: there is nothing that waits.\n";
+const NO_CALL: &str = "No span of a future has ended, so nothing was awaited.\n";
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
 /// What a name gets, if it needs it, before figures that can be dispensed with; and however narrow it is.

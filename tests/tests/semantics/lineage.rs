@@ -263,8 +263,8 @@ fn a_second_layer_of_one_profiler_counts_nothing_and_says_so() {
         assert_eq!(ran.told_on_main(), told, "{tier}");
         let summary = ran.summary();
         assert_eq!(instances(&summary), rows([("once", 1), ("once (start/end)", 1)]));
-        let said = "1 further layer or subscriber of this profiler measured nothing: one measures at a time, drop it \
-                    before the next is made.";
+        let said = "1 further layer or subscriber of this profiler measured nothing: one measures at a time. Drop it \
+                    before you make the next.";
         assert_eq!(summary.notes, [said]);
         assert_eq!(summary.losses, Losses::default());
     }

@@ -136,7 +136,9 @@ pub(crate) fn summarise(
         }
         if session.calls.over_limit() > 0 {
             let spans = session.calls.over_limit();
-            summary.notes.push(format!("Too many spans were open at once: the calls of {spans} were not followed."));
+            summary
+                .notes
+                .push(format!("Too many spans were open at once: the calls of {spans} spans were not followed."));
         }
         if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = session.clock.worst_correction_ppm();

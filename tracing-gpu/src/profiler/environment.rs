@@ -168,13 +168,13 @@ fn needs(setting: &str, features: &str) -> String {
 }
 
 fn refused(key: &str, value: &str, allowed: &str) -> String {
-    format!("TRACING_GPU: `{key}` cannot be `{}`: allowed is {allowed}", value.escape_debug())
+    format!("TRACING_GPU: `{key}` cannot be `{}`: expected {allowed}", value.escape_debug())
 }
 
 /// If the last value won in silence, a file that somebody waits for would not be written.
 fn refused_again(key: &str, first: &str, again: &str) -> String {
     let (first, again) = (first.escape_debug(), again.escape_debug());
-    format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
+    format!("TRACING_GPU: `{key}` is given twice: `{first}` is used, `{again}` is ignored")
 }
 
 fn bare_target(word: &str) -> String {

@@ -60,7 +60,7 @@ impl MisreadValues {
         let mut notes: Vec<String> = told.first.iter().map(|(_, note)| note.clone()).collect();
         if told.more {
             notes.push(
-                "Fields of further call sites are unknown or have values that mean nothing; they were ignored."
+                "More call sites have unknown fields, or values that a field does not accept; they were ignored."
                     .to_owned(),
             );
         }
