@@ -80,8 +80,8 @@ impl Place {
         Self::new(node, MAX_ROWS)
     }
 
-    /// The place of a new span under this node that has values of its own: its name, and so its node, is known only when
-    /// it is created. `is_sampled`: it has none, and they are only looked at.
+    /// The place of a new span under this node that has values of its own: its name, and so its node, is known only
+    /// when it is created. `is_sampled`: it has none, and they are only looked at.
     pub(crate) fn unnamed(parent: u32, is_sampled: bool) -> Self {
         Self::new(parent, u32::from(is_sampled)).under(parent).with_own_values()
     }

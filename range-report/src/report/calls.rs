@@ -25,8 +25,27 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Current => " ** Calls and Waiting (calls):",
         TableStyle::Legacy => "Calls and Waiting:",
     };
-    let rows = sorted(summary);
+    let mut rows = sorted(summary);
+    let rest = rest(&rows, options.rows);
+    if let Some(rest) = &rest {
+        rows.truncate(options.rows);
+        rows.push(rest);
+    }
     section(title, &if rows.is_empty() { NO_CALL.to_owned() } else { text(&rows, options) })
+}
+
+/// The rows beyond the bound as one.
+fn rest(rows: &[&CallStats], most: usize) -> Option<CallStats> {
+    let others = rows.get(most..).filter(|others| others.len() > 1)?; // one more is as short
+    let sum = |of: fn(&CallStats) -> u64| others.iter().map(|row| of(row)).fold(0, u64::saturating_add);
+    let mut latency = Times::new(sum(|row| row.latency.instances), sum(|row| row.latency.total_ns));
+    latency.max_ns = others.iter().map(|row| row.latency.max_ns).max().unwrap_or(0);
+    let mut rest = CallStats::new(format!("({} more)", others.len()), latency);
+    rest.cancelled = sum(|row| row.cancelled);
+    rest.busy_ns = sum(|row| row.busy_ns);
+    rest.awaited_ns = sum(|row| row.awaited_ns);
+    rest.awaited_self_ns = sum(|row| row.awaited_self_ns);
+    Some(rest)
 }
 
 /// The table alone, for programs.

@@ -99,6 +99,28 @@ fn a_span_without_a_parent_is_under_the_range_it_runs_in() {
     }
 }
 
+/// Where nobody says what is printed, calls are where there are any; percentiles where they are asked for.
+#[test]
+fn calls_are_printed_where_a_future_was_awaited() {
+    for tier in BOTH {
+        let printed = |scenario, setting| outcome(command(scenario, tier).env("TRACING_GPU", setting));
+        let ran = printed("futures", "out=stderr,percentiles=95");
+        let (tree, calls) = ran.stderr.split_once(" ** Calls and Waiting (calls):").expect("a table of calls");
+        assert!(tree.contains("\n ~~ most time awaited: request"), "{tier}: {tree}");
+        let header = |text: &str| text.lines().find(|line| line.contains("Calls  ")).unwrap_or_default().to_owned();
+        assert!(header(tree).contains(" p95  Phase"), "{tier}: {tree}");
+        assert!(header(calls).contains("p99") && header(calls).contains("p95"), "{tier}: {calls}");
+        let summary = ran.summary();
+        let quantile = summary.calls[0].latency.quantile(0.95).expect("it was asked for");
+        let times = &summary.calls[0].latency;
+        assert!(quantile.exact && (times.min_ns as f64..=times.max_ns as f64).contains(&quantile.ns), "{quantile:?}");
+        let without = printed("futures", "out=stderr,report=tree");
+        assert!(!without.stderr.contains("(calls)") && !without.stderr.contains("p95"), "{}", without.stderr);
+        let plain = printed("steady", "out=stderr").stderr;
+        assert!(plain.contains("(tree)") && !plain.contains("(calls)"), "{tier}: {plain}");
+    }
+}
+
 #[test]
 fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
     for tier in BOTH {

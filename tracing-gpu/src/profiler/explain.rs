@@ -76,7 +76,7 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
              one."
         }
         _ if met.measured == 0 && !met.rejected.is_empty() => {
-            return not_measured(session).unwrap_or_default();
+            return not_measured(session).unwrap_or_default().replacen("Not measured", "all spans were rejected", 1);
         }
         _ if met.measured > 0 => {
             "the subscriber hides all spans from the profiler, by a filter of its own (`EnvFilter` and RUST_LOG). Put \

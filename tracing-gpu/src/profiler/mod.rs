@@ -109,6 +109,11 @@ impl Profiler {
         self.inner.config.enabled
     }
 
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> &'static Engine {
+        &self.inner.engine
+    }
+
     fn take_tier(&self) -> &'static Engine {
         if !self.inner.engine.session.front_end.take() {
             self.inner.extra_tiers.fetch_add(1, Relaxed);

@@ -186,6 +186,12 @@ struct Free {
     unused: CallId,
 }
 
+/// Free calls of one thread, so that threads share a lock once in [`BATCH`] calls only.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Vec<CallId>>);
+
+const BATCH: usize = 32;
+
 impl Calls {
     pub(crate) fn new() -> Self {
         Self { all: Chunked::new(), free: Mutex::default(), over_limit: AtomicU64::new(0) }
@@ -197,8 +203,8 @@ impl Calls {
     }
 
     /// Follows a new span of a thread, which was created in another call, 0 for none. 0 where too many are followed.
-    pub(crate) fn begin(&self, thread: u32, place: Place, parent: CallId, now: Ticks) -> CallId {
-        let Some((id, call)) = self.take() else {
+    pub(crate) fn begin(&self, spare: &Spare, thread: u32, place: Place, parent: CallId, now: Ticks) -> CallId {
+        let Some((id, call)) = self.take(spare) else {
             self.over_limit.fetch_add(1, Relaxed);
             return 0;
         };
@@ -255,31 +261,49 @@ impl Calls {
     }
 
     /// The span of a call has closed.
-    pub(crate) fn end(&self, id: CallId, now: Ticks) -> Option<EndedCall> {
+    pub(crate) fn end(&self, spare: Option<&Spare>, id: CallId, now: Ticks) -> Option<EndedCall> {
         let call = self.get(id)?;
         let ended = call.end();
         let parent = call.parent.load(Relaxed);
         if call.state.fetch_or(CLOSED, AcqRel) & ACTIVE == 0 {
-            self.free.lock().ids.push(id);
+            self.give(spare, id);
         }
         if self.get(parent).is_some_and(|above| above.end_child(now)) {
-            self.free.lock().ids.push(parent);
+            self.give(spare, parent);
         }
         Some(ended)
     }
 
-    fn take(&self) -> Option<(CallId, &Call)> {
-        let mut free = self.free.lock();
-        let id = match free.ids.pop() {
-            Some(id) => id,
-            None if (free.unused as usize) < CALLS => {
+    fn take(&self, spare: &Spare) -> Option<(CallId, &Call)> {
+        let mut spare = spare.0.lock();
+        if spare.is_empty() {
+            let mut free = self.free.lock();
+            let kept = free.ids.len().saturating_sub(BATCH);
+            spare.extend(free.ids.drain(kept..));
+            while spare.len() < BATCH && (free.unused as usize) < CALLS {
                 free.unused += 1;
-                free.unused
+                spare.push(free.unused);
             }
-            None => return None,
-        };
-        drop(free);
+        }
+        let id = spare.pop()?;
         Some((id, self.all.get_or_grow(id as usize)?))
+    }
+
+    fn give(&self, spare: Option<&Spare>, id: CallId) {
+        let Some(spare) = spare else { return self.free.lock().ids.push(id) };
+        let mut spare = spare.0.lock();
+        spare.push(id);
+        if spare.len() >= 2 * BATCH {
+            self.free.lock().ids.extend(spare.drain(..BATCH));
+        }
+    }
+
+    /// Calls that are neither free nor spare.
+    #[cfg(test)]
+    pub(crate) fn alive<'a>(&self, spare: impl Iterator<Item = &'a Spare>) -> usize {
+        let spare: usize = spare.map(|spare| spare.0.lock().len()).sum();
+        let free = self.free.lock();
+        free.unused as usize - free.ids.len() - spare
     }
 
     pub(crate) fn over_limit(&self) -> u64 {
@@ -297,8 +321,8 @@ mod tests {
 
     #[test]
     fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
-        let calls = Calls::new();
-        let id = calls.begin(7, place().with_call(), 0, 100);
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let id = calls.begin(&spare, 7, place().with_call(), 0, 100);
         for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
             calls.enter(id, enter);
             calls.exit(id, exit);
@@ -316,51 +340,61 @@ mod tests {
             place: place(),
             node: 3,
         };
-        assert_eq!(calls.end(id, 150_050), Some(ended));
-        assert_eq!(calls.begin(7, place(), 0, 1), id, "is used again");
+        assert_eq!(calls.end(Some(&spare), id, 150_050), Some(ended));
+        assert_eq!(calls.begin(&spare, 7, place(), 0, 1), id, "is used again");
     }
 
     #[test]
     fn what_a_call_below_awaits_is_not_its_own() {
-        let calls = Calls::new();
-        let above = calls.begin(1, place(), 0, 0);
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let above = calls.begin(&spare, 1, place(), 0, 0);
         calls.enter(above, 10);
-        let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(1, place(), above, now)).collect();
+        let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, 1, place(), above, now)).collect();
         calls.exit(above, 20);
-        assert_eq!(calls.end(below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
-        assert!(calls.end(below[1], 600).is_some());
+        assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
+        assert!(calls.end(Some(&spare), below[1], 600).is_some());
         calls.enter(above, 650);
         calls.exit(above, 660);
-        let ended = calls.end(above, 661).unwrap();
+        let ended = calls.end(Some(&spare), above, 661).unwrap();
         assert_eq!((ended.latency, ended.busy, ended.idle), (660, 20, 10 + 50));
     }
 
     #[test]
     fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
-        let calls = Calls::new();
-        let above = calls.begin(1, place(), 0, 0);
-        let below = calls.begin(1, place(), above, 5);
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let above = calls.begin(&spare, 1, place(), 0, 0);
+        let below = calls.begin(&spare, 1, place(), above, 5);
         calls.enter(above, 6);
         calls.exit(above, 7);
-        assert!(calls.end(above, 1 << 40).is_some_and(|ended| ended.is_outlived && ended.latency == 7));
-        let other = calls.begin(1, place(), 0, 8);
+        assert!(calls.end(Some(&spare), above, 1 << 40).is_some_and(|ended| ended.is_outlived && ended.latency == 7));
+        let other = calls.begin(&spare, 1, place(), 0, 8);
         assert_ne!(other, above);
-        assert!(calls.end(below, 9).is_some());
-        let mut again = [calls.begin(1, place(), 0, 10), calls.begin(1, place(), 0, 10)];
+        assert!(calls.end(Some(&spare), below, 9).is_some());
+        let mut again = [calls.begin(&spare, 1, place(), 0, 10), calls.begin(&spare, 1, place(), 0, 10)];
         again.sort_unstable();
-        assert_eq!(again, [above, below]);
+        assert_eq!(again, [below.min(above), below.max(above)]);
+    }
+
+    #[test]
+    fn threads_pass_free_calls_on() {
+        let (calls, theirs, ours) = (Calls::new(), Spare::default(), Spare::default());
+        for _ in 0..100 {
+            let ids: Vec<CallId> = (0..100).map(|_| calls.begin(&theirs, 1, place(), 0, 1)).collect();
+            assert!(ids.iter().all(|&id| id != 0 && calls.end(Some(&ours), id, 2).is_some()));
+        }
+        assert!(calls.free.lock().unused <= 100 + 4 * BATCH as CallId, "{:?}", calls.free.lock().unused);
     }
 
     #[test]
     fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
-        let calls = Calls::new();
+        let (calls, spare) = (Calls::new(), Spare::default());
         let is_cancelled = |entries: &[(Ticks, Ticks)]| {
-            let id = calls.begin(1, place(), 0, 0);
+            let id = calls.begin(&spare, 1, place(), 0, 0);
             entries.iter().for_each(|&(enter, exit)| {
                 calls.enter(id, enter);
                 calls.exit(id, exit);
             });
-            calls.end(id, 4 * SOON).map(|ended| ended.is_cancelled)
+            calls.end(Some(&spare), id, 4 * SOON).map(|ended| ended.is_cancelled)
         };
         assert_eq!(is_cancelled(&[(1, 2), (3, 4)]), Some(false));
         assert_eq!(is_cancelled(&[(1, 2), (2 + 2 * SOON, 3 + 2 * SOON)]), Some(true));

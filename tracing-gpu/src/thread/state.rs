@@ -25,7 +25,7 @@ use super::stack::{Frame, Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, InstanceId, Place, RangeKey, StreamId};
-use crate::session::calls::EndedCall;
+use crate::session::calls::{EndedCall, Spare};
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
@@ -71,6 +71,7 @@ pub(crate) struct ThreadState {
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) launches: LaunchLog,
     pub(crate) tape: Tape,
+    pub(crate) spare_calls: Spare,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
     /// When the last front end was dropped that this thread knows of.
@@ -113,6 +114,7 @@ impl ThreadState {
             told: Mutex::default(),
             launches: LaunchLog::new(),
             tape: Tape::new(session.tape_room.as_ref()),
+            spare_calls: Spare::default(),
             name: Mutex::default(),
             left: AtomicU64::new(session.front_end.left()),
         }
@@ -253,7 +255,10 @@ impl ThreadState {
     /// Follows a new span of this place by a call, created inside of another, 0 for none; 0 where that tells nothing.
     pub(crate) fn begin_call(&self, place: Place, parent: CallId) -> CallId {
         let is_followed = self.statistics && self.rows.get(place.row()).is_some_and(|row| !row.is_plain());
-        if is_followed { self.session.calls.begin(self.index, place, parent, self.session.clock.now()) } else { 0 }
+        if !is_followed {
+            return 0;
+        }
+        self.session.calls.begin(&self.spare_calls, self.index, place, parent, self.session.clock.now())
     }
 
     /// Remembers the call of a span with this registry id, whose place says that there is one.

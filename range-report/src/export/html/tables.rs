@@ -83,10 +83,26 @@ pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
     }
     tables.retain(|table| !table.rows.is_empty());
     for table in &mut tables {
+        without_what_no_row_has(table, &["p90", "p99"]);
         table.rows_left_out = table.rows.len().saturating_sub(MOST_ROWS);
         table.rows.truncate(MOST_ROWS);
     }
     tables
+}
+
+/// Quantiles of a run of an older version are not known.
+fn without_what_no_row_has(table: &mut Table<'_>, titles: &[&str]) {
+    let has = |place: usize| table.rows.iter().any(|row| !matches!(row.get(place), None | Some(Cell::Nothing(()))));
+    let kept: Vec<bool> = (0..)
+        .zip(&table.columns)
+        .map(|(place, Column(title, _))| !titles.contains(&title.as_ref()) || has(place))
+        .collect();
+    let mut keep = kept.iter().copied();
+    table.columns.retain(|_| keep.next().unwrap_or(true));
+    for row in &mut table.rows {
+        let mut keep = kept.iter().copied();
+        row.retain(|_| keep.next().unwrap_or(true));
+    }
 }
 
 fn table<'a>(title: &'static str, about: &'static str, columns: Vec<Column>, rows: Vec<Vec<Cell<'a>>>) -> Table<'a> {

@@ -70,6 +70,17 @@ fn at_200_columns() {
     assert_eq!(printed(&service(), 200), expected);
 }
 
+#[test]
+fn rows_beyond_the_bound_are_one() {
+    let text = calls(&service(), &RenderOptions::default().width(140).rows(2));
+    let last = text.trim_end().lines().last().unwrap();
+    let cells: Vec<&str> = last.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let expected = "1,996|4|-|-|-|255.0 ms|44.08 ms|6.388 s|81.60 s|200.0 ms|(2 more)";
+    assert_eq!(cells.join("|"), expected, "{text}");
+    let all = calls(&service(), &RenderOptions::default().width(140));
+    assert_eq!(calls(&service(), &RenderOptions::default().width(140).rows(3)), all, "one more is as short");
+}
+
 /// Whatever the names and the width.
 #[test]
 fn lines_are_no_wider_than_there_is_room() {

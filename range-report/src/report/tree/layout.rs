@@ -13,8 +13,8 @@ pub(super) struct Line {
     pub(super) cells: Vec<String>,
     /// Whether the share is marked.
     pub(super) beside: bool,
-    /// Whether the calls are.
-    pub(super) polled: bool,
+    /// What the calls are marked with.
+    pub(super) again: Option<char>,
     /// Whether one of them took more than half.
     pub(super) one_call: bool,
     pub(super) depth: usize,
@@ -28,8 +28,8 @@ impl Line {
     fn mark(&self, column: usize) -> Option<char> {
         match column {
             SHARE_OF_PARENT if self.beside => Some('*'),
-            CALLS if self.polled => Some('+'),
-            CALLS if self.one_call => Some('!'),
+            CALLS if self.one_call => self.again.or(Some('!')),
+            CALLS => self.again,
             _ => None,
         }
     }

@@ -148,7 +148,11 @@ fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions
         or_dash(busy.self_ns),
         or_dash(stream.total_ns),
         or_dash(stream.self_ns),
-        share(figures.total_ns, entry.base),
+        // What ran elsewhere or later is no part of its parent.
+        match entry.beside && u128::from(figures.total_ns) > entry.nested {
+            true => "-".to_owned(),
+            false => share(figures.total_ns, entry.base),
+        },
         integer(figures.calls, options.thousands),
         match (entry.folded, mean) {
             (0, Some(mean)) => human(mean),
@@ -166,7 +170,7 @@ fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions
         cells,
         one_call,
         beside: entry.beside,
-        polled: entry.is_polled(),
+        again: entry.is_polled().then_some(if figures.awaited_ns.is_some() { '+' } else { '&' }),
         depth: entry.depth,
         phase: match entry.folded {
             0 => label(shape.node(entry.index), options.raw_names),

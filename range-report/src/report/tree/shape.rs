@@ -125,6 +125,8 @@ pub(super) struct Entry {
     pub(super) figures: Figures,
     /// What `% Parent` is a share of: the parent's total; for a root, the whole.
     pub(super) base: u128,
+    /// The part of it in which ranges ran directly above.
+    pub(super) nested: u128,
     /// Whether its share of the parent is marked: what it and its siblings took is together more.
     pub(super) beside: bool,
     pub(super) mark: Mark,
@@ -158,6 +160,7 @@ struct Level {
     end: usize,
     depth: usize,
     base: u128,
+    nested: u128,
     folds: bool,
     folded: Option<Entry>,
 }
@@ -204,8 +207,8 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to. No node is
-    /// larger than its parent here, which comes first among equals: so the parent of each has one too.
+    /// Gives rows to the largest nodes, in time, waiting or on the GPU, and to the ways to those that a mark leads to.
+    /// No node is larger than its parent here, which comes first among equals: so the parent of each has one too.
     fn choose_rows(&mut self, rows: usize) {
         if self.nodes.len() <= rows {
             return;
@@ -352,6 +355,7 @@ impl<'a> Shape<'a> {
                 depth: level.depth,
                 figures: Figures::of(flat),
                 base: level.base,
+                nested: level.nested,
                 beside: flat.beside,
                 mark: marks[index],
                 busiest: busiest == Some(index),
@@ -370,14 +374,15 @@ impl<'a> Shape<'a> {
     }
 
     fn level(&self, parent: Option<usize>) -> Level {
-        let (first, end, depth, base) = match parent {
+        let (first, end, depth, base, nested) = match parent {
             Some(index) => {
                 let flat = &self.nodes[index];
-                (index + 1, flat.end, flat.depth + 1, u128::from(flat.node.total_ns))
+                let nested = flat.node.total_ns.saturating_sub(flat.node.self_ns);
+                (index + 1, flat.end, flat.depth + 1, u128::from(flat.node.total_ns), u128::from(nested))
             }
-            None => (0, self.nodes.len(), 0, self.whole),
+            None => (0, self.nodes.len(), 0, self.whole, self.whole),
         };
-        let mut level = Level { next: first, end, depth, base, folds: false, folded: None };
+        let mut level = Level { next: first, end, depth, base, nested, folds: false, folded: None };
         let (mut small, mut small_with_children) = (0, false);
         let mut child = first;
         while child < end {
@@ -399,6 +404,7 @@ impl<'a> Shape<'a> {
             depth: level.depth,
             figures: Figures::default(),
             base: level.base,
+            nested: level.nested,
             beside: flat.beside,
             mark: Mark::None,
             busiest: false,

@@ -29,8 +29,8 @@ const ONE_CALL_ON_PAGE: &str = "Avg/Call is of the others; reset() after a warm-
 /// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
 /// too.
 const AWAITS: &str = "one instance per poll: Awaited is the time between them";
-const POLLED: &str = "more instances than calls, as futures have, one per poll: the time awaited between them is not \
-                      counted here; nvtx.lifetime = true shows it";
+const KEPT: &str = "more instances than calls, but no call has waited: spans that were entered again or on several \
+                    threads at once, or have not closed";
 
 /// Where the time goes, on the CPU and on the GPU.
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
@@ -130,9 +130,13 @@ fn whole_beside_wall(summary: &Summary, shape: &Shape) -> Option<String> {
 pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
     let mut out = String::new();
     if entries.iter().any(Entry::is_polled) {
-        let mut polled = entries.iter().filter(|entry| entry.is_polled());
-        let awaits = polled.all(|entry| entry.figures.awaited_ns.is_some());
-        out += &wrapped(" + ", if awaits { AWAITS } else { POLLED }, options.columns());
+        let polled = || entries.iter().filter(|entry| entry.is_polled());
+        if polled().any(|entry| entry.figures.awaited_ns.is_some()) {
+            out += &wrapped(" + ", AWAITS, options.columns());
+        }
+        if polled().any(|entry| entry.figures.awaited_ns.is_none()) {
+            out += &wrapped(" & ", KEPT, options.columns());
+        }
         let shown = entries.iter().filter(|entry| entry.folded == 0);
         out += &lifetimes(summary, shown.map(|entry| shape.node(entry.index)), options);
     }
@@ -164,8 +168,10 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
     if marked.iter().any(|node| node.polled) {
         let nodes = shape.nodes().map(|(node, _)| node);
         let longest = lifetimes(summary, nodes, &RenderOptions::default().width(1_000));
-        let awaits = shape.nodes().all(|(node, _)| !is_polled(node) || node.awaited_ns.is_some());
-        marks.extend([format!("+ {}", if awaits { AWAITS } else { POLLED }), longest.trim().to_owned()]);
+        let polled = || shape.nodes().filter(|(node, _)| is_polled(node));
+        let awaits = polled().any(|(node, _)| node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}"));
+        let kept = polled().any(|(node, _)| node.awaited_ns.is_none()).then(|| format!("+ {KEPT}"));
+        marks.extend(awaits.into_iter().chain(kept).chain([longest.trim().to_owned()]));
     }
     let wide = RenderOptions::default().width(1_000);
     marks.insert(0, awaited(shape, &wide).trim().to_owned());

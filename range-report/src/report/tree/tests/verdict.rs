@@ -25,8 +25,8 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     let mut summary = summary(vec![node("step", 1, 10_200, 10_200, vec![]), polled("request", 20, 2_000)]);
     let without = "
  >> most time of its own: step 10.20 us (83.6%), request 2.000 us (16.4%)
- +  more instances than calls, as futures have, one per poll: the time awaited
-    between them is not counted here; nvtx.lifetime = true shows it";
+ &  more instances than calls, but no call has waited: spans that were entered
+    again or on several threads at once, or have not closed";
     assert_eq!(said(&summary, 80), without[1..]);
     summary.ranges = vec![
         lifetime("request", &[133_000_000, 135_000_000]),
@@ -65,9 +65,9 @@ fn polled_phases_are_marked_where_instances_are_not_shown() {
     (request.stream_total_ns, request.stream_self_ns) = (Some(500), Some(500));
     let text =
         tree(&summary(vec![request, node("step", 3, 9_000, 9_000, vec![])]), &RenderOptions::default().width(70));
-    assert!(!text.contains("Inst.") && text.contains("  20+  request"), "{text}");
+    assert!(!text.contains("Inst.") && text.contains("  20&  request"), "{text}");
     assert!(text.contains("   3   step"), "{text}");
-    assert!(text.contains("\n +  more instances than calls"), "{text}");
+    assert!(text.contains("\n &  more instances than calls"), "{text}");
 }
 
 /// One span of 10 ms in half a second is not all of it.
@@ -164,4 +164,24 @@ fn children_of_what_is_open_are_longer_than_their_parent() {
     open.losses.open[0].cut = false;
     open.losses.open[0].style = RangeStyle::StartEnd;
     assert!(!said(&open, 80).contains("open"));
+}
+
+/// Futures and spans that are kept have marks of their own.
+#[test]
+fn polls_are_told_from_spans_that_are_entered_again() {
+    let mut future = polled("future", 20, 2_000);
+    (future.awaited_ns, future.awaited_self_ns) = (Some(1_000), Some(1_000));
+    let text = tree(&summary(vec![future, polled("kept", 3, 9_000)]), &RenderOptions::default());
+    assert!(text.contains(" 20+ ") && text.contains("  3& "), "{text}");
+    assert!(text.contains("\n +  one instance per poll") && text.contains("\n &  more instances than calls"), "{text}");
+}
+
+/// A share is one of time that passed inside of the parent.
+#[test]
+fn what_ran_elsewhere_has_no_share() {
+    let child = |name, total_ns| node(name, 1, total_ns, total_ns, vec![]);
+    let all = summary(vec![node("parent", 1, 1_000, 400, vec![child("inside", 600), child("elsewhere", 900)])]);
+    let text = tree(&all, &RenderOptions::default());
+    let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(line("inside").contains(" 60.0%* ") && line("elsewhere").contains(" -* "), "{text}");
 }

@@ -1,0 +1,75 @@
+use std::sync::mpsc;
+use std::thread;
+
+use tracing::{Dispatch, Span, dispatcher, info_span};
+use tracing_subscriber::prelude::*;
+
+use crate::{Output, Profiler};
+
+const THREADS: usize = 8;
+
+/// Enters and leaves spans as futures, kept spans and guards that are held too long do, hands them on to another
+/// thread, and begins a new window now and then.
+fn storm(profiler: &Profiler, seed: usize, inbox: &mpsc::Receiver<Span>, outbox: &mpsc::SyncSender<Span>) {
+    let mut held: Vec<Span> = Vec::new();
+    for step in 0..2_000 {
+        let number = (step * 7 + seed * 13) % 31;
+        match number {
+            0..6 => held.push(info_span!("task")),
+            6..9 => held.push(info_span!("named", nvtx.name = number)),
+            9..12 => {
+                let parent = held.last().and_then(Span::id);
+                held.push(info_span!(parent: parent, "child"));
+            }
+            12..20 => held.iter().rev().take(3).for_each(|span| span.in_scope(|| ())),
+            20..22 => {
+                let [outer, inner] = [info_span!("outer"), info_span!("inner")];
+                let first = outer.enter();
+                let second = inner.enter();
+                drop(first);
+                drop(second);
+            }
+            22..26 => held.pop().into_iter().for_each(|span| {
+                let _span_goes_with_its_guard = span.entered();
+            }),
+            26..29 => {
+                if let Some(Err(mpsc::TrySendError::Full(span))) = held.pop().map(|span| outbox.try_send(span)) {
+                    held.push(span);
+                }
+                held.extend(inbox.try_recv());
+            }
+            29 if step % 500 == 499 => profiler.reset(),
+            _ => held.truncate(40),
+        }
+    }
+}
+
+#[test]
+fn every_call_is_free_again_when_its_span_is_gone() {
+    for with_layer in [false, true] {
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+        let dispatch = if with_layer {
+            Dispatch::new(tracing_subscriber::registry().with(profiler.layer()))
+        } else {
+            Dispatch::new(profiler.subscriber())
+        };
+        let (mut outboxes, inboxes): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(64)).unzip();
+        outboxes.rotate_left(1);
+        thread::scope(|scope| {
+            for (seed, (outbox, inbox)) in outboxes.into_iter().zip(inboxes).enumerate() {
+                let (dispatch, profiler) = (&dispatch, &profiler);
+                scope.spawn(move || {
+                    dispatcher::with_default(dispatch, || storm(profiler, seed, &inbox, &outbox));
+                    drop(outbox);
+                    inbox.into_iter().for_each(drop); // until the neighbour is done
+                });
+            }
+        });
+        let engine = profiler.engine();
+        let threads = engine.all_threads();
+        assert_eq!(engine.session.calls.alive(threads.iter().map(|thread| &thread.spare_calls)), 0, "{with_layer}");
+        assert!(engine.session.calls.over_limit() == 0);
+        let summary = profiler.summary();
+        assert!(summary.calls.iter().all(|row| row.awaited_self_ns <= row.awaited_ns), "{:?}", summary.calls);
+    }
+}
