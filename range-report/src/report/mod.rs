@@ -186,7 +186,7 @@ type MakeTable = fn(&Summary, &RenderOptions) -> cuda::Made;
 
 /// What a report is made from.
 enum Needs {
-    /// What the spans tell.
+    /// The spans alone.
     Spans,
     /// The GPU's work, which CUPTI records.
     Activity,

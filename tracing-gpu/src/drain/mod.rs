@@ -1,7 +1,7 @@
 //! Rows of all threads to a [`Summary`], without stopping the threads.
 //!
 //! Here ticks become nanoseconds, and numbers become names: of ranges in this file, of the GPU's work in `gpu`.
-//! `recursion` says what a node inside of itself would count twice.
+//! `recursion` finds the time that a node inside itself would count twice.
 //!
 //! It imports the threads' state, the session, the streams and the collector. Nothing below it calls it.
 
@@ -258,7 +258,7 @@ fn label_shown(names: &Names, label: u32) -> String {
     }
 }
 
-/// Rows of stream time: one a name and stream.
+/// Rows of stream time: one per name and stream.
 fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
     let mut merged: BTreeMap<(String, u32), (u32, StreamTime)> = BTreeMap::new();
     for (stream, _, range, row) in rows {

@@ -1,4 +1,4 @@
-//! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, which override what the builder was told.
+//! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, which override the settings of the builder.
 //!
 //! All but [`read`] is pure: text in, changes and complaints out.
 

@@ -1,11 +1,11 @@
 //! Calls of spans that may be futures: when each was created, how long it was busy, and what it awaited.
 //!
-//! A span that is entered once has all it takes in that one instance. One that is entered again may be a future, which
-//! waits in between. Nothing at its creation tells them apart, so the first spans of a row are followed until one has
-//! closed: where it was entered once, the row is of plain spans, and the next ones pay nothing.
+//! If a span is entered once, that one instance has all its time. If it is entered again, it may be a future, which
+//! waits between the entries. Nothing at the creation of a span shows which it is, so the first spans of a row are
+//! followed until they have closed. If they were entered once, the row has plain spans, and its next spans pay nothing.
 //!
-//! A call is busy while an instance of it is open on any thread. The rest of its latency it awaits something; and while
-//! a call that was created inside of it is alive, it awaits that one.
+//! A call is busy while one of its instances is open on any thread. During the rest of its latency it awaits something.
+//! While a call that was created inside it is alive, it awaits that call.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -19,8 +19,8 @@ use crate::record::{CallId, Place};
 
 /// Calls that are followed at one time.
 const CALLS: usize = 1 << 18;
-/// In ticks, some 100 us. A future that has finished is dropped right after its last poll; one that is cancelled has
-/// waited in between. `select!` and a timeout poll once more before they give up, so theirs may look finished.
+/// In ticks, about 100 us. A finished future is dropped right after its last poll; a cancelled future has waited in
+/// between. `select!` and a timeout poll once more before they give up, so a future that they cancel may look finished.
 const SOON: u64 = 1 << 18;
 
 /// In [`Call::state`]: the instances that are open, the calls below that are alive, and whether the span is closed.

@@ -1,6 +1,6 @@
 //! What one thread measures, made of parts; and the paths that lead through them, from a callback to a row.
 //!
-//! A path that is named by a condition does everything, calling next to nothing, or has done nothing and says so: then
+//! A path that is named by a condition handles the whole callback, or changes nothing and returns that it did not: then
 //! the next one is tried. [`engine`](super::engine) says which path applies when.
 
 use std::sync::Arc;
@@ -40,7 +40,7 @@ use range_report::RangeStyle;
 #[path = "state/tests.rs"]
 mod tests;
 
-/// Exits elsewhere that a thread is told of before it looks.
+/// How many exits on other threads are kept for a thread until it looks at them.
 const TOLD: usize = 1024;
 
 /// The state of one thread in one session. Only that thread writes (plain loads and stores); any thread reads for a

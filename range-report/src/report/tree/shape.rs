@@ -6,7 +6,7 @@ use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
-/// From this number of calls on, one that takes more than half of them all is told apart.
+/// From this number of calls on, one call that takes more than half the time of all is shown separately.
 const MANY_CALLS: u64 = 10;
 
 /// Every node in order of printing, with what is known of its subtree.
@@ -271,8 +271,8 @@ impl<'a> Shape<'a> {
         all
     }
 
-    /// The nodes of which one call took more than half, those first of whose own time it was most. Those in which it
-    /// was children that took so long are left out, where the children are known.
+    /// The nodes in which one call took more than half the time, by the self time of that call, longest first. Leaves
+    /// out nodes whose children took that time, where the children are known.
     pub(super) fn dominated(&self) -> Vec<&'a TreeNode> {
         let mut nodes: Vec<&TreeNode> = self.nodes.iter().map(|flat| flat.node).filter(|node| one_call(node)).collect();
         let once = |node: &TreeNode| node.self_ns - own_of_the_others(node);

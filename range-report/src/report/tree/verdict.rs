@@ -1,4 +1,4 @@
-//! What is said below the tree: the answer in words, and what the marks mean.
+//! The lines below the tree: the answer in words, and what the marks mean.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ const SLOWEST: usize = 3;
 /// Widest name there, and what the figures around one take: the first always fits.
 const MAX_NAME: usize = 40;
 const AROUND_NAME: usize = 24;
-/// Where there is less room for a name it is not told where it stands.
+/// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
 const BESIDE: &str = "together more than the parent: they ran on other threads, in each other or after it";
