@@ -91,8 +91,8 @@ fn the_tree_has_the_marks_and_the_words_of_the_text() {
     let cells = browser
         .eval("[...document.querySelectorAll('#panel tbody tr')].map((row) => [0, 1, 4, 5, 7].map((cell) => row.children[cell].innerText))");
     let expected = [
-        ["serve", "10.0 %", "10.0 %", "1+", "4"],
-        ["task", "50.0 %", "500.0 %*", "3+", "9"],
+        ["serve", "10.0 %", "10.0 %", "1&", "4"],
+        ["task", "50.0 %", "-*", "3&", "9"],
         ["load", "40.0 %", "40.0 %", "1", "1"],
     ];
     assert_eq!(cells, json!(expected));

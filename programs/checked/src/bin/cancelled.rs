@@ -55,7 +55,11 @@ fn main() -> ExitCode {
     drop(runtime);
     run.finish(Expected {
         spans: &["race", "quick", "loses", "times_out", "aborted"].map(|name| (name, EACH)),
+        futures: &["race", "quick", "loses", "times_out", "aborted"],
+        // One that is polled right before it is dropped ends as one does that is ready.
+        cancelled: &[("aborted", EACH..=EACH), ("loses", 0..=EACH), ("times_out", 0..=EACH)],
         parents: &[("quick", &["race"]), ("loses", &["race"]), ("times_out", &[""]), ("aborted", &[""])],
+        says: &["most time awaited: aborted "],
         ..Expected::default()
     })
 }

@@ -39,7 +39,9 @@ fn main() -> ExitCode {
     drop(runtime);
     run.finish(Expected {
         spans: &[("job", JOBS), ("compress", JOBS), ("upload", JOBS)],
+        futures: &["job", "upload"],
         parents: &[("job", &[""]), ("compress", &["job"]), ("upload", &["job"])],
+        says: &["most time awaited: job ", "most time of its own: compress "],
         ..Expected::default()
     })
 }

@@ -52,5 +52,6 @@ fn main() -> ExitCode {
         parents: &[("on_rayon", &[""]), ("on_crossbeam", &[""]), ("part", &["on_crossbeam"]), ("half", &["item"])],
         says: &["most time of its own: .. half"],
         never: &["most time of its own: on_rayon"],
+        ..Expected::default()
     })
 }

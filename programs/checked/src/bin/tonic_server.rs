@@ -7,7 +7,7 @@ use std::time::Duration;
 use checked::{Expected, Run, spin};
 use tokio::sync::Semaphore;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Server;
+use tonic::transport::{Endpoint, Server};
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -50,7 +50,8 @@ impl Health for Service {
 }
 
 async fn client(address: String) {
-    let mut client = HealthClient::connect(address).await.expect("a server");
+    let channel = Endpoint::from_shared(address).expect("an address").connect().await.expect("a server");
+    let mut client = HealthClient::new(channel);
     for _ in 0..REQUESTS {
         let answer = client.check(HealthCheckRequest { service: String::new() }).await.expect("an answer");
         assert_eq!(answer.into_inner().status(), ServingStatus::Serving);
@@ -85,6 +86,8 @@ fn main() -> ExitCode {
     let requests = CLIENTS * REQUESTS;
     run.finish(Expected {
         spans: &["request", "check", "wait for a connection", "query", "serialise"].map(|name| (name, requests)),
+        futures: &["request", "check", "wait for a connection", "query"],
+        cancelled: &[("request", 0..=requests)],
         parents: &[
             ("request", &[""]),
             ("check", &["request"]),
@@ -92,7 +95,7 @@ fn main() -> ExitCode {
             ("query", &["check"]),
             ("serialise", &["check"]),
         ],
-        says: &["most time awaited: .. wait for a connection"],
+        says: &["most time awaited: request > check > wait for a connection "],
         ..Expected::default()
     })
 }

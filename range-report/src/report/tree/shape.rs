@@ -6,6 +6,8 @@ use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
+/// A shorter call is no warm-up.
+const LONG_CALL_NS: u64 = 1_000_000;
 /// From this number of calls on, one call that takes more than half the time of all is shown separately.
 const MANY_CALLS: u64 = 10;
 
@@ -475,7 +477,8 @@ fn mark_beside(nodes: &mut [Flat], whole: u128) {
 pub(super) const fn one_call(node: &TreeNode) -> bool {
     let is_call = node.instances <= node.calls; // else an instance is a poll
     let rest = node.total_ns.saturating_sub(node.max_ns);
-    is_call && node.instances >= MANY_CALLS && node.max_ns > rest && rest > 0
+    let is_worth_it = node.max_ns >= LONG_CALL_NS && node.max_ns > rest && rest > 0;
+    is_call && node.instances >= MANY_CALLS && is_worth_it
 }
 
 /// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.

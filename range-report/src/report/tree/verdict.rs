@@ -170,7 +170,7 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
         let longest = lifetimes(summary, nodes, &RenderOptions::default().width(1_000));
         let polled = || shape.nodes().filter(|(node, _)| is_polled(node));
         let awaits = polled().any(|(node, _)| node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}"));
-        let kept = polled().any(|(node, _)| node.awaited_ns.is_none()).then(|| format!("+ {KEPT}"));
+        let kept = polled().any(|(node, _)| node.awaited_ns.is_none()).then(|| format!("& {KEPT}"));
         marks.extend(awaits.into_iter().chain(kept).chain([longest.trim().to_owned()]));
     }
     let wide = RenderOptions::default().width(1_000);

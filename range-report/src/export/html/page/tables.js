@@ -55,12 +55,17 @@ function treeTable() {
     (node) => (own ? (100 * node.own) / own : null),
     (node) => node.own,
     (node) => node.total,
-    (node, parent) =>
-      marked(
-        (parent ? parent.total : whole) ? (100 * node.total) / (parent ? parent.total : whole) : null,
-        node.beside && '*',
-      ),
-    (node) => marked(node.calls, (node.polled && '+') || (node.one_call && '!')),
+    (node, parent) => {
+      const base = parent ? parent.total : whole;
+      // What ran elsewhere or later is no part of its parent.
+      const ranElsewhere = node.beside && node.total > (parent ? parent.total - parent.own : whole);
+      if (ranElsewhere) return { by: 0, says: '-', mark: '*' };
+      return marked(base ? (100 * node.total) / base : null, node.beside && '*');
+    },
+    (node) => {
+      const again = node.awaited === undefined ? '&' : '+';
+      return marked(node.calls, (node.polled && again) || (node.one_call && '!'));
+    },
     (node) => {
       if (node.one_call) return (node.total - node.one_call) / (node.calls - 1);
       return node.calls ? node.total / node.calls : null;
