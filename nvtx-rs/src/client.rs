@@ -89,8 +89,7 @@ pub fn is_tool_attached() -> bool {
 /// Whether no tool wants ranges, as far as one load tells: false where there is a tool, and before the first NVTX call
 /// of the process, which loads one.
 ///
-/// For paths on which not even the call is to be compiled in that [`is_tool_attached`] may make; that one is what to
-/// ask next.
+/// For paths that must not even contain the call which [`is_tool_attached`] may make. Ask [`is_tool_attached`] next.
 ///
 /// ```
 /// if !nvtx_rs::is_tool_absent() && nvtx_rs::is_tool_attached() {

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 
 /// A string known to the tool, made by [`Domain::register`].
 ///
-/// It is kept for the life of the process. The tool is told of it at first use while a tool is attached.
+/// It is kept for the life of the process. At its first use while a tool is attached, it is registered with the tool.
 ///
 /// ```
 /// use nvtx_rs::Domain;

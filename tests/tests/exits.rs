@@ -348,7 +348,7 @@ fn a_second_global_subscriber_is_refused_and_the_first_goes_on() {
 fn an_empty_report_states_its_cause() {
     let own = "spans"; // the target of the scenarios: the crate that they are in
     let filtered = format!(
-        "Not measured, by the filter info: 2 spans of h2, 2 spans of {own}, `request` of tower_http. \
+        "Not measured, because of the filter info: 2 spans of h2, 2 spans of {own}, `request` of tower_http. \
          TRACING_GPU_FILTER=info,h2=trace,{own}=trace,tower_http=debug measures them."
     );
     let other_filter = "the subscriber lets only ERROR through, by a filter of its own (`EnvFilter` and RUST_LOG). Put \
@@ -387,11 +387,11 @@ fn an_empty_report_states_its_cause() {
         ("empty-own-filter-off", &own_filter.replace("only ERROR", "nothing")),
         (
             "empty-filter-of-nothing",
-            "all spans were rejected, by a filter of nothing: `work` of spans. TRACING_GPU_FILTER=spans=info measures \
+            "all spans were rejected, because of a filter of nothing: `work` of spans. TRACING_GPU_FILTER=spans=info measures \
              them.",
         ),
-        ("empty-reset", "the profiler was reset, and no span was entered and left since."),
-        ("empty-not-entered", "spans were created, and none was entered."),
+        ("empty-reset", "the profiler was reset, and no span was entered and exited since then."),
+        ("empty-not-entered", "spans were created, but none was entered."),
         (
             "empty-dropped-at-once",
             &format!("{none_seen} If the profiler was dropped at once, keep it until the end of `main`."),

@@ -61,18 +61,18 @@ fn each_bad_setting_is_one_line_and_the_rest_counts() {
         let complaints: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
         let allowed = "allowed are off, report, style, name_from, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
         let expected = [
-            "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, calls, categories, nvprof, torch, gpu_projection, \
+            "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, \
              kernels, mem_time, mem_size, api, range_kernels or hot, joined by +"
                 .to_owned(),
-            "tracing-gpu: TRACING_GPU: `style` cannot be `old`: allowed is current or legacy".to_owned(),
-            "tracing-gpu: TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off".to_owned(),
+            "tracing-gpu: TRACING_GPU: `style` cannot be `old`: expected current or legacy".to_owned(),
+            "tracing-gpu: TRACING_GPU: `nvtx` cannot be `1`: expected on or off".to_owned(),
             format!("tracing-gpu: TRACING_GPU: `wat` is not known: {allowed}"),
-            "tracing-gpu: TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name".to_owned(),
-            "tracing-gpu: TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off".to_owned(),
+            "tracing-gpu: TRACING_GPU: `domain` cannot be ``: expected default, target or a name".to_owned(),
+            "tracing-gpu: TRACING_GPU: `gpu` cannot be `on`: expected auto, events, cupti or off".to_owned(),
             "tracing-gpu: TRACING_GPU: `out` needs a value: write out=...".to_owned(),
-            "tracing-gpu: TRACING_GPU: `signals` cannot be `maybe`: allowed is on or off".to_owned(),
-            "tracing-gpu: TRACING_GPU: `out` cannot be ``: allowed is stderr, stdout, none or a path".to_owned(),
-            "tracing-gpu: TRACING_GPU: `style` is given twice: `legacy` counts and `current` does not, give it once".to_owned(),
+            "tracing-gpu: TRACING_GPU: `signals` cannot be `maybe`: expected on or off".to_owned(),
+            "tracing-gpu: TRACING_GPU: `out` cannot be ``: expected stderr, stdout, none or a path".to_owned(),
+            "tracing-gpu: TRACING_GPU: `style` is given twice: `legacy` is used, `current` is ignored".to_owned(),
         ];
         assert_eq!(complaints, expected, "{tier}");
         assert!(ran.stderr.contains("Range Statistics:"), "the legacy style: {}", ran.stderr);
@@ -125,7 +125,7 @@ fn a_setting_that_is_not_utf8_is_one_line() {
         let ran = outcome(command("defaults", tier).env("TRACING_GPU", OsStr::from_bytes(b"style=\xff,report=ranges")));
         assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "went on\n"), "{}", ran.stderr);
         let lines: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
-        let said = "tracing-gpu: TRACING_GPU: `style` cannot be `\u{fffd}`: allowed is current or legacy";
+        let said = "tracing-gpu: TRACING_GPU: `style` cannot be `\u{fffd}`: expected current or legacy";
         assert_eq!(lines, [said], "{tier}");
     }
 }
@@ -269,7 +269,7 @@ fn a_spent_budget_takes_medians_and_nothing_else() {
         assert_eq!(printed.split_whitespace().nth(4), Some("-"), "{printed}");
         let thousands = format!("{},{:03}", without / 1_000, without % 1_000);
         let count = if without < 1_000 { without.to_string() } else { thousands };
-        let said = format!("{count} rows have no median (-): the memory for durations was spent.");
+        let said = format!("{count} rows have no median (-): the memory for durations was used up.");
         assert!(scenario::notes(&ran.stderr).contains(&said), "{said}\n{}", scenario::notes(&ran.stderr));
         assert_whole(&summary);
     }
@@ -295,7 +295,7 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
         for scenario in ["unwritable-drop", "unwritable-exit"] {
             let ran = outcome(&mut command(scenario, tier));
             assert_eq!(ran.status.code(), Some(7), "{scenario} {tier}");
-            let line = format!("tracing-gpu: {said}; it is tried again at the end\n");
+            let line = format!("tracing-gpu: {said}; the profiler tries again at the end\n");
             assert!(ran.stderr.starts_with(&line), "{scenario} {tier}: {}", ran.stderr);
             assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{scenario} {tier}: {}", ran.stderr);
             assert!(ran.stderr.contains("Range Summary ("), "{scenario} {tier}: {}", ran.stderr);

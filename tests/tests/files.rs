@@ -91,7 +91,7 @@ fn own_times(nodes: &[tracing_gpu::summary::TreeNode]) -> u64 {
 }
 
 /// What the start adds to an error that the end may not meet.
-const AGAIN: &str = "; it is tried again at the end";
+const AGAIN: &str = "; the profiler tries again at the end";
 
 #[test]
 fn a_file_that_cannot_be_written_is_one_line() {

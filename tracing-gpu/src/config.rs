@@ -1,5 +1,5 @@
-//! What a profiler is told: values and their defaults. The builder sets them in code, and `profiler/environment.rs`
-//! from the environment.
+//! The settings of a profiler and their defaults. The builder sets them in code, and `profiler/environment.rs` from the
+//! environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,12 +37,12 @@ pub enum Domain {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parents {
-    /// The span that it runs in: the innermost open range of its thread. Where that is one of its ancestors by
-    /// creation, or none is open, its parent by creation. So a layer of a model that was made at load time stands under
-    /// the forward pass that runs it, and a task that a bare worker polls under its request.
+    /// The range that the span runs in: the innermost open range of its thread. If that range is an ancestor of the
+    /// span by creation, or no range is open, the span's parent by creation. So a layer of a model that was created at
+    /// load time stands under the forward pass that runs it, and a task that a worker polls stands under its request.
     #[default]
     Entered,
-    /// The parent that it was created with, wherever it is entered.
+    /// The parent that the span was created with, wherever the span is entered.
     Created,
 }
 
@@ -61,12 +61,12 @@ pub enum Parents {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gpu {
-    /// With CUDA events, from the first stream that the program names on. CUDA is not touched before.
+    /// With CUDA events, after the program names its first stream. CUDA is not touched before.
     #[default]
     Auto,
     /// Not at all.
     Off,
-    /// With CUDA events; the report says so where no stream was named.
+    /// With CUDA events. If no stream was named, a note in the report warns.
     Events,
     /// Exactly, through CUPTI: every kernel, copy and set, attributed to the span that launched it; with CUDA events
     /// besides, on named streams. CUDA is initialised in `build`. [`Auto`](Self::Auto) does the same where a report
@@ -202,16 +202,14 @@ pub enum ConfigError {
     /// The NVTX domain has an empty name, which makes Nsight Systems fail to import the whole run. Give it a name, or
     /// use [`Domain::Default`](crate::Domain::Default).
     EmptyDomain,
-    /// The bound on memory for durations is too small to be of use: the bytes asked for, and the least that is
-    /// accepted.
+    /// The memory for durations is too small to be of use.
     SampleBudget {
         /// Bytes asked for.
         bytes: usize,
         /// Bytes needed at least.
         least: usize,
     },
-    /// The bound on memory for GPU records is too small to be of use: the bytes asked for, and the least that is
-    /// accepted.
+    /// The memory for GPU records is too small to be of use.
     GpuMemory {
         /// Bytes asked for.
         bytes: usize,
@@ -223,7 +221,7 @@ pub enum ConfigError {
         /// The percentile asked for, as text.
         percent: String,
     },
-    /// The percentage that the rows of [`Report::Hot`] make together is not from 0 to 100.
+    /// The percentage of the time that [`Report::Hot`] lists is not from 0 to 100.
     HotPercent {
         /// The percentage asked for, as text.
         percent: String,
@@ -252,7 +250,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Which fields of spans are read beside those whose names begin with `nvtx.` and `gpu.`.
+/// The fields of spans that the profiler reads, beside those whose names begin with `nvtx.` and `gpu.`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
     /// Those of NVIDIA's own layer, which come without a prefix.
@@ -261,7 +259,7 @@ pub(crate) struct FieldNames {
     pub(crate) name_from: Vec<String>,
 }
 
-/// Everything a profiler is told.
+/// All settings of a profiler.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) enabled: bool,
@@ -278,7 +276,7 @@ pub(crate) struct Config {
     pub(crate) output: Output,
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
     pub(crate) files: BTreeMap<&'static str, PathBuf>,
-    /// `None` where it is not said: no, but for a profiler that is installed.
+    /// `None` where it is not set: then yes for a profiler that `init` or `install` installs, else no.
     pub(crate) on_signal: Option<bool>,
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
@@ -290,7 +288,7 @@ pub(crate) struct Config {
     pub(crate) rows: usize,
 }
 
-/// What is printed where nothing else is asked for; of calls, only where there are any.
+/// The reports that are printed by default; `Calls` only if there are any.
 pub(crate) const DEFAULT_REPORTS: [Report; 3] = [Report::Ranges, Report::Tree, Report::Calls];
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.

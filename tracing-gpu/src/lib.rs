@@ -14,7 +14,7 @@
 //!
 //! **Limits first.**
 //! - A duration is wall-clock time between entry and exit of a span. Blocking counts; time suspended at `.await` does
-//!   not.
+//!   not, and has columns of its own.
 //! - GPU time is measured on streams that the program names, with CUDA events: *stream time*, which includes waiting
 //!   and idling. Kernels and copies are listed where CUPTI records.
 //! - With `panic = "abort"` and on SIGKILL nothing is printed.
@@ -107,31 +107,31 @@
 //!
 //! - `off`: measure nothing;
 //! - `report=ranges+tree+categories+nvprof+...`, the names of [`Report`]; `style=current|legacy`; `hot=PERCENT`;
-//!   `rows=NUMBER|all`; `notes=NUMBER|all`;
+//!   `rows=NUMBER|all`; `notes=NUMBER|all`; `percentiles=NUMBER+NUMBER`; `parents=entered|created`;
 //! - `name_from=FIELD+FIELD`; `bare_fields=on|off`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a
 //!   path `%h` is the host, `%p` the process id, `%r` the rank and `%%` a percent sign.
 //!
-//! `TRACING_GPU_FILTER` holds a filter such as `info,my_crate=debug`. A bad value, or a second one for a key, is one
-//! line on standard error; the rest counts.
+//! `TRACING_GPU_FILTER` holds a filter such as `info,my_crate=debug`. For each unknown key, each bad value and each key
+//! that is given twice, the profiler prints one line on standard error; the other parts take effect.
 //!
 //! # Features
 //!
-//! - `cudarc` (default): time on the GPU. It needs no toolkit to build. Any one CUDA version and linking mode of
-//!   cudarc that the application picks goes with it.
+//! - `cudarc` (default): time on the GPU. Its build needs no toolkit. It works with any CUDA version and linking mode
+//!   of cudarc that the application picks.
 //! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
 //!   `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
-//! - `csv`: `CsvFlavor`, which quotes comma-separated values so that every reader gets each name back.
+//! - `csv`: `CsvFlavor`, which quotes names in comma-separated values so that every reader reads them back unchanged.
 //! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
 //! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes
 //!   `serde` and `serde_json`.
 //! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a
-//!   copyleft licence for its own files, and not under MIT or Apache-2.0 as this crate is. Without the feature
-//!   nothing of it is built, and [`Summary::write_folded`] writes what its programs read.
+//!   copyleft licence for its own files, not under MIT or Apache-2.0 as this crate is. Without the feature inferno is
+//!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -36,7 +36,7 @@ pub(crate) type InstanceId = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
-/// Bits of a node's number: twice the bound on nodes, each of which may have a `(more)` below it, and room.
+/// Bits of a node's number: room for twice the limit on nodes, because each node may have a `(more)` below it.
 const NODE_BITS: u32 = 20;
 const NODES: u64 = (1 << NODE_BITS) - 1;
 const ROW_BITS: u32 = 22;

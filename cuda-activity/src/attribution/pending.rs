@@ -110,7 +110,7 @@ pub(super) enum Joins {
     No,
     /// It is one with it.
     Yes,
-    /// It is one with it, and the first of them of which operations come.
+    /// It is part of the remembered call, and its first part that expects operations.
     AsLaunch,
 }
 
@@ -127,8 +127,8 @@ pub(super) struct Pending {
     within: FxHashMap<u32, Arc<[u32]>>,
     /// Summed lengths of these, of what is shared once.
     around: usize,
-    /// Ids and serials in order of arrival; those that are gone are passed over. Beyond the bound calls of which no
-    /// operations come go first.
+    /// Ids and serials in order of arrival; those that are gone are skipped. At the limit, calls without operations are
+    /// dropped first.
     arrived: VecDeque<(u32, u32)>,
     mere_calls: VecDeque<(u32, u32)>,
     /// How many of the latter wait for their records.
@@ -176,7 +176,7 @@ impl Pending {
         self.arrived.capacity() + self.mere_calls.capacity()
     }
 
-    /// Launches of which nothing has come.
+    /// Launches that still wait for their operations.
     pub(super) fn awaited(&self) -> u64 {
         self.known.values().filter(|launch| launch.is_awaited()).count() as u64
     }
@@ -186,8 +186,8 @@ impl Pending {
         self.running.values().copied().collect()
     }
 
-    /// Whether this is one more call of the same id in the same place, of which nothing has come: driver calls of one
-    /// call of the runtime have its id.
+    /// Whether this is another call with the same id in the same place, and no operation has arrived for that id: the
+    /// driver calls of one runtime call share its id.
     pub(super) fn joins(&mut self, id: u32, launch: &PendingCall) -> Joins {
         let has_records = self.has_records;
         let Some(known) = self.known.get_mut(&id) else { return Joins::No };
@@ -268,8 +268,8 @@ impl Pending {
         }
     }
 
-    /// Forgets the oldest call of which no operations come, unless few of these wait for their records; then, and where
-    /// there is none, the oldest, however much may come of it. False where there is nothing.
+    /// Forgets the oldest call without operations, unless only few such calls wait for their records. Then, or if there
+    /// is no such call, forgets the oldest call of any kind. False if there is no call at all.
     fn forget_one(&mut self, mut free: impl FnMut(u32)) -> bool {
         let mere_call = loop {
             let Some(&(id, serial)) = self.mere_calls.front() else { break None };
@@ -371,7 +371,7 @@ impl Pending {
         }
     }
 
-    /// A drain that counts is over: forgets those of which nothing was heard in the last two, as far as they age.
+    /// A drain that counts is over: forgets calls that age and had no record in the last two drains.
     pub(super) fn drained(&mut self, mut free: impl FnMut(u32)) {
         if self.running.len() > MOST_THREADS {
             // Most of them have ended.

@@ -85,9 +85,9 @@ pub struct AttributionLosses {
     pub without_time: u64,
     /// Operations without a note of their launch.
     pub unmatched: u64,
-    /// Launches of which nothing has come.
+    /// Launches that still wait for their operations.
     pub outstanding: u64,
-    /// Launches that were forgotten by the bound on them before anything of them had come.
+    /// Launches that were dropped at their limit before any of their operations arrived.
     pub forgotten_launches: u64,
     /// API calls that were forgotten by the bound on them before their record had come: it is in no span, and where the
     /// call was the profiler's own, in the table.

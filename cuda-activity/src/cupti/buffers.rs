@@ -124,7 +124,7 @@ impl Pool {
         }
     }
 
-    /// Takes a buffer back from CUPTI, with so many bytes of records; `None` for one that was not handed out here.
+    /// Takes a buffer back from CUPTI, with `valid` bytes of records; `None` if the buffer was not handed out here.
     pub(crate) fn take_back(&'static self, buffer: *mut u8, valid: usize) -> Option<Filled> {
         let mut buffers = self.0.lock();
         let place = buffers.out.iter().position(|(address, _)| *address == buffer.addr())?;

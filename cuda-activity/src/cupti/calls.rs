@@ -47,8 +47,8 @@ pub const ENQUEUE: &[(u32, &str)] = &[
 ];
 
 /// Functions of the driver that only ask or set something, in well under a microsecond: entries of these are worth
-/// nothing but where our own calls of them are to be told from the program's. cudarc asks for the current context
-/// before each call that it makes.
+/// nothing but where our own calls must be distinguished from the program's. cudarc asks for the current context before
+/// each call that it makes.
 pub(crate) const SLIGHT: &[&str] = &[
     "cuCtxGetApiVersion",
     "cuCtxGetCurrent",

@@ -344,7 +344,7 @@ fn maps() -> String {
     std::fs::read("/proc/self/maps").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
-/// Name of the tool that has CUPTI in this process, as far as it can be told from what is mapped.
+/// Name of the tool that uses CUPTI in this process, if the mapped libraries show it.
 pub(crate) fn other_tool() -> Option<String> {
     search::other_tool(&maps(), std::env::var("CUDA_INJECTION64_PATH").ok().as_deref())
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The library is found and loaded when a session starts, asked how long its records are, and subscribed to. From then
-//! on CUPTI calls `receive`: at the entry of driver calls, and with buffers of records, which are handed to the sink as
-//! they are but for the names of kernels: threads that launch may wait for the end of CUPTI's call. The sink has them
+//! on CUPTI calls `receive`: at the entry of driver calls, and with buffers of records, which the sink gets unchanged,
+//! except for the names of kernels: threads that launch may wait for the end of CUPTI's call. The sink has them
 //! decoded. A session that cannot start says why in one sentence, and changes nothing.
 
 mod buffers;
@@ -43,7 +43,7 @@ pub struct Options {
     pub buffer_bytes: usize,
 }
 
-/// Who is told. Called by CUPTI: no panic is to come out, and none does.
+/// Receives calls and records. CUPTI calls it, so no method may panic.
 pub trait Sink: Sync {
     /// At the entry of a driver call, on the calling thread, and whether it puts work on a GPU. Calls no CUDA, takes no
     /// lock that is held while CUPTI is called.

@@ -111,7 +111,7 @@ pub(super) fn mapped(maps: &str) -> Vec<&str> {
     found
 }
 
-/// Who else may be profiling, by the libraries that are mapped and the one that the driver was told to load.
+/// Which other tool may be profiling, by the mapped libraries and by the library that the driver was set to load.
 pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> {
     // What is particular comes first: Nsight Compute brings Nsight Systems along, in a folder of its own.
     let known = [

@@ -66,7 +66,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Starts a session: from here on work on all devices of the process is recorded, and `sink` is told. CUDA is
+/// Starts a session: from here on, work on all devices of the process is recorded, and `sink` is called. CUDA is
 /// initialised. There is one session at a time.
 ///
 /// # Errors
@@ -194,8 +194,7 @@ impl Session {
         (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| calls::SLIGHT.contains(&&*name)))
     }
 
-    /// Tells the sink of the entries of slight functions too, which it is not told of before. For sessions with API
-    /// records.
+    /// From now on the sink is also called at the entries of slight functions. For sessions with API records.
     fn watch_slight(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         for number in self.slight() {

@@ -7,11 +7,11 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// The CUDA driver is missing or lacks functions: what was said of it.
+    /// The CUDA driver is missing or lacks functions: the reason.
     Driver(String),
     /// The driver is there, and answered this function with this code.
     NoDevice { function: &'static str, code: i32 },
-    /// No libcupti: where it was looked for.
+    /// No libcupti was found: the places that were searched.
     NotFound { looked: String },
     /// There is a file, and the system does not load it.
     NotLoadable { path: String, reason: String },
@@ -21,7 +21,7 @@ pub enum Unavailable {
     TooOld { path: String, version: u32 },
     /// Records of this kind do not have the size that the reader needs.
     UnknownLayout { path: String, kind: &'static str },
-    /// Another profiler has CUPTI, of which there is one a process: its name, where that can be told.
+    /// Another profiler uses CUPTI, which serves one profiler per process: its name, if known.
     OtherTool(Option<String>),
     /// The library does not work with a driver that is older than itself.
     NewerThanDriver { library: String, driver: i32 },

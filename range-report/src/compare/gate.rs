@@ -8,7 +8,7 @@ use crate::RangeStyle;
 use crate::text::number::{human_inline, ratio};
 use crate::text::{escaped, label};
 
-/// Time below which a difference is never a regression, if nothing else is said: 0.1 ms.
+/// By default, a difference below this time is never a regression: 0.1 ms.
 const LEAST_NS: u64 = 100_000;
 
 /// Which time of a range is judged.
@@ -26,9 +26,10 @@ pub enum Basis {
 
 /// What counts as a regression.
 ///
-/// A range of a run is one if it took longer than in the first run by more than `threshold_percent`, by at least
-/// `least_ns`, and if it has at least `least_instances` in both. A range that the first run does not have is none:
-/// there is nothing to compare it with (its time is in the ranges around it, and [`Comparison::added`] lists it).
+/// A range of a run is a regression if it took longer than in the first run by more than `threshold_percent`, by at
+/// least `least_ns`, and if it has at least `least_instances` in both runs. A range that the first run does not have is
+/// no regression: there is nothing to compare it with (its time is in the ranges around it, and [`Comparison::added`]
+/// lists it).
 ///
 /// ```
 /// use range_report::{Basis, Comparison, Gate, Summary};
@@ -42,8 +43,7 @@ pub enum Basis {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Gate {
-    /// How many percent longer than in the first run is still allowed. A negative value, and what is no number, counts
-    /// as 0.
+    /// The growth that is allowed, in percent of the time in the first run. A negative value or NaN counts as 0.
     pub threshold_percent: f64,
     /// What is judged. Default: the total.
     pub basis: Basis,
@@ -79,8 +79,8 @@ impl Gate {
         too_much.then_some((grown as u64, own, now.total_ns as f64 / expected))
     }
 
-    /// What comes first: ranges that lost time themselves; those of which that is not known; those through others
-    /// inside of them alone.
+    /// The order: ranges that lost time themselves, then ranges where that is not known, then ranges that lost time
+    /// only in the ranges inside them.
     fn place(&self, regression: &Regression) -> (u8, Reverse<u64>) {
         match regression.self_grown_ns {
             Some(own) if own > 0 && own.unsigned_abs() >= self.least_ns => (0, Reverse(own.unsigned_abs())),

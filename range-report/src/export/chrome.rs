@@ -1,8 +1,8 @@
 //! The timeline as Chrome trace events: a file that ui.perfetto.dev and chrome://tracing open.
 //!
-//! The file is a JSON array with an event a line. The comma of an event is written with the next one, and the bracket
-//! at the end may be missing: readers of the format take a file that was cut off, so that of a process that was killed
-//! opens too, with all up to the last [`Sink::flush`].
+//! The file is a JSON array with one event per line. The comma of an event is written with the next event, and the
+//! bracket at the end may be missing: readers of the format accept a file that was cut off. So the file of a process
+//! that was killed opens too, with everything up to the last [`Sink::flush`].
 //!
 //! | shown | as |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Files made from a [`Summary`](crate::Summary), for other programs: comma-separated values, folded stacks, flame
 //! graphs. (JSON is `Summary::write_json`.)
 //!
-//! All of it takes data and a writer, and knows no file. The profiler of the crate `tracing-gpu` writes files at the
-//! end of a run when it is told to: `ProfilerBuilder::json`, `ProfilerBuilder::folded`, `ProfilerBuilder::flamegraph`.
+//! All of it takes data and a writer, and opens no file. The profiler of the crate `tracing-gpu` writes files at the
+//! end of a run, by `ProfilerBuilder::json`, `ProfilerBuilder::folded`, `ProfilerBuilder::flamegraph`.
 //!
 //! ```
 //! use range_report::{Report, Summary};

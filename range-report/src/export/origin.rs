@@ -1,4 +1,4 @@
-//! Which process of which run a file is of, in words.
+//! The process and the run that a file comes from, in words.
 
 use crate::summary::Process;
 

@@ -7,7 +7,7 @@
 //!   through it. **Where no call was recorded, the call is made up**: it has the launching thread, the name of a
 //!   function that does such work, and starts and ends at the moment of the launch. How long it took is not known; it
 //!   reads 0 ns, and API time in `kernexecsum` does too.
-//! - Columns of which nothing is known are NULL, also where an export of Nsight Systems never is (`gridId`,
+//! - Columns without a known value are NULL, also some that are never NULL in an export of Nsight Systems (`gridId`,
 //!   `localMemoryPerThread`, `localMemoryTotal`).
 //!
 //! **An existing file is overwritten**, whatever it was, as `nsys export --force-overwrite true` does it; one that

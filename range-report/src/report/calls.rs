@@ -6,7 +6,7 @@ use crate::text::number::{human, integer};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{CallStats, Quantile, Summary, Times};
 
-const NO_CALL: &str = "No span of a future has ended: there is nothing that waits.\n";
+const NO_CALL: &str = "No span of a future has ended, so nothing was awaited.\n";
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
 /// What a name gets, if it needs it, before figures that can be dispensed with; and however narrow it is.
@@ -19,7 +19,7 @@ const STAYS: usize = usize::MAX;
 /// A figure that is not known, its dash below the digits of the others.
 const UNKNOWN: &str = "-   ";
 
-/// `Calls`: one row a name, those that waited longest themselves first.
+/// `Calls`: one row per name, those that waited longest themselves first.
 pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
     let title = match options.style {
         TableStyle::Current => " ** Calls and Waiting (calls):",
@@ -116,7 +116,7 @@ pub(crate) fn label(row: &CallStats, raw: bool) -> String {
     if raw { label } else { names::escaped(&label).into_owned() }
 }
 
-/// A column of figures; what is to be dispensed with first has the lowest rank.
+/// A column of figures. If the table is too wide, the column with the lowest rank is left out first.
 struct Column {
     header: String,
     rank: usize,

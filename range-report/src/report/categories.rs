@@ -10,7 +10,7 @@ use crate::Summary;
 const NO_CATEGORY: &str =
     "No range with a category was recorded. Give spans the field `nvtx.category`, a text or a number.\n";
 
-/// `Categories`: one row a category, by total time. Categories are text here even where they read as numbers.
+/// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
 pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
     let title = match options.style {
         TableStyle::Current => " ** Category Summary (categories):",

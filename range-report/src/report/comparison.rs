@@ -1,4 +1,4 @@
-//! Runs side by side: a line a range where they fit, else a block of lines a range.
+//! Runs side by side: one line per range if they fit, else one block of lines per range.
 
 use std::io;
 
@@ -39,7 +39,7 @@ impl Comparison {
         out.write_all(comparison(self, options).as_bytes())
     }
 
-    /// Writes it as comma-separated values, a row a range and run, quoted as
+    /// Writes it as comma-separated values, one row per range and run, quoted as
     /// [`Summary::write_csv`](crate::Summary::write_csv) does.
     ///
     /// ```
@@ -94,7 +94,7 @@ fn body(comparison: &Comparison, time: &'static str, sentences: &str, options: &
     if sentences.is_empty() { table } else { format!("{table}\n{sentences}") }
 }
 
-/// The comparison for programs: a row a range and run.
+/// The comparison for programs: one row per range and run.
 pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     let all = comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
     let parts = calls::parts(all.map(|place| &place.times));
@@ -138,7 +138,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     table
 }
 
-/// What is to be said of a run beside the first one.
+/// The sentence on a run beside the first one.
 pub(crate) struct Verdict {
     /// Whether anything is slower in it.
     pub(crate) slower: bool,

@@ -47,8 +47,8 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
     lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
     counter(options, &mut lines)(
         losses.rows_without_median,
-        "row has no median (-): the memory for durations was spent.",
-        "rows have no median (-): the memory for durations was spent.",
+        "row has no median (-): the memory for durations was used up.",
+        "rows have no median (-): the memory for durations was used up.",
     );
     if shows_approximate_percentile(summary, reports) {
         lines.push("~ marks figures from a histogram: within 0.2 % of the true ones.".to_owned());
@@ -85,13 +85,13 @@ fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>)
     );
     counted(
         losses.names_over_limit,
-        "value of nvtx.name was beyond the bound on distinct names; the span's own name was used.",
-        "values of nvtx.name were beyond the bound on distinct names; the spans' own names were used.",
+        "value of nvtx.name exceeded the limit on distinct names; the span kept its own name.",
+        "values of nvtx.name exceeded the limit on distinct names; the spans kept their own names.",
     );
     counted(
         losses.categories_over_limit,
-        "value of nvtx.category was beyond the bound on distinct categories; it is in no row of them.",
-        "values of nvtx.category were beyond the bound on distinct categories; they are in no row of them.",
+        "value of nvtx.category exceeded the limit on distinct categories; it has no row.",
+        "values of nvtx.category exceeded the limit on distinct categories; they have no rows.",
     );
     counted(
         losses.nodes_over_limit,
@@ -100,8 +100,8 @@ fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>)
     );
     counted(
         losses.recursive_rows,
-        "row of the tree stands for recursion deeper than 64 levels; time inside of itself is in its total once.",
-        "rows of the tree stand for recursion deeper than 64 levels; time inside of themselves is in their totals once.",
+        "row of the tree has recursion deeper than 64 levels; its total counts time nested in itself once.",
+        "rows of the tree have recursion deeper than 64 levels; their totals count time nested in themselves once.",
     );
     counted(
         losses.spans_dropped,
@@ -125,8 +125,8 @@ fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>)
     );
     counted(
         losses.streams.dropped,
-        "stream time was dropped, because too many waited on its stream to be read.",
-        "stream times were dropped, because too many waited on their stream to be read.",
+        "stream time was dropped, because its stream had too many unread ones.",
+        "stream times were dropped, because their stream had too many unread ones.",
     );
     counted(
         losses.streams.unreadable,
@@ -142,18 +142,18 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
     let mut counted = counter(options, lines);
     counted(
         losses.dropped_records,
-        "GPU record was dropped by CUPTI for want of memory; what it told of is in no table.",
-        "GPU records were dropped by CUPTI for want of memory; what they told of is in no table.",
+        "GPU record was dropped by CUPTI, which had no memory left; its operation or call is in no table.",
+        "GPU records were dropped by CUPTI, which had no memory left; their operations or calls are in no table.",
     );
     counted(
         losses.over_budget_records,
-        "GPU record came beyond the bound on memory and was thrown away; what it told of is in no table.",
-        "GPU records came beyond the bound on memory and were thrown away; what they told of is in no table.",
+        "GPU record was dropped at the memory limit; its operation or call is in no table.",
+        "GPU records were dropped at the memory limit; their operations or calls are in no table.",
     );
     counted(
         losses.unreadable_records,
-        "GPU record had a layout that is not known, and was skipped.",
-        "GPU records had a layout that is not known, and were skipped.",
+        "GPU record had an unknown layout, and was skipped.",
+        "GPU records had an unknown layout, and were skipped.",
     );
     counted(
         losses.without_time,
@@ -163,24 +163,25 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
     );
     counted(
         losses.outstanding,
-        "launch had not been answered with its GPU operations; they are in no table.",
-        "launches had not been answered with their GPU operations; these are in no table.",
+        "launch was still waiting for its GPU operations; they are in no table.",
+        "launches were still waiting for their GPU operations; these are in no table.",
     );
     counted(
         losses.forgotten_launches,
-        "launch was forgotten by the bound on memory before its GPU operations came; they are in no span.",
-        "launches were forgotten by the bound on memory before their GPU operations came; these are in no span.",
+        "launch was dropped at the memory limit before its GPU operations arrived; they count for no span.",
+        "launches were dropped at the memory limit before their GPU operations arrived; these count for no span.",
     );
     counted(
         losses.forgotten_calls,
-        "API call was forgotten by the bound on memory before its record came; it is in no span, and may be the profiler's own.",
-        "API calls were forgotten by the bound on memory before their records came; they are in no span, and some may be the \
+        "API call was dropped at the memory limit before its record arrived; it counts for no span, and may be the \
+         profiler's own.",
+        "API calls were dropped at the memory limit before their records arrived; they count for no span, and some may be the \
          profiler's own.",
     );
     counted(
         losses.late,
-        "GPU operation is missing in the projection of a range, for want of memory.",
-        "GPU operations are missing in projections of ranges, for want of memory; each counts once a range.",
+        "GPU operation is missing in the projection of a range, because the memory limit was reached.",
+        "GPU operations are missing in projections of ranges, because the memory limit was reached; each counts once per range.",
     );
     let busy = |work: Option<&GpuWork>| match work {
         Some(work) if work.busy_ns > 0 => format!(" ({} busy)", human_inline(work.busy_ns)),
@@ -189,16 +190,16 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
     let of_unmatched = busy(unmatched);
     counted(
         losses.unmatched.max(unmatched.map_or(0, |work| work.operations)),
-        &format!("GPU operation{of_unmatched} could not be matched with its launch; it is in no span."),
-        &format!("GPU operations{of_unmatched} could not be matched with their launches; they are in no span."),
+        &format!("GPU operation{of_unmatched} could not be matched with its launch; it counts for no span."),
+        &format!("GPU operations{of_unmatched} could not be matched with their launches; they count for no span."),
     );
     // The tree has a row for it.
     if reports.iter().any(|report| report.needs_activity()) {
         let of_outside = busy(outside);
         counted(
             outside.map_or(0, |work| work.operations),
-            &format!("GPU operation{of_outside} was launched outside of any span."),
-            &format!("GPU operations{of_outside} were launched outside of any span."),
+            &format!("GPU operation{of_outside} was launched outside any span."),
+            &format!("GPU operations{of_outside} were launched outside any span."),
         );
     }
 }
@@ -259,19 +260,19 @@ fn floor_lines(summary: &Summary, options: &RenderOptions, lines: &mut Vec<Strin
     match instances {
         0 => {}
         1 => lines.push(format!(
-            "1 instance in {rows} of stream time read no more than an empty pair of events: nothing was enqueued in \
-             it, and it is counted as it read."
+            "1 instance in {rows} of stream time took no longer than an empty pair of events: nothing was enqueued in \
+             it. Its time is counted."
         )),
         n => lines.push(format!(
-            "{} instances in {rows} of stream time read no more than an empty pair of events: nothing was enqueued \
-             in them, and they are counted as they read.",
+            "{} instances in {rows} of stream time took no longer than an empty pair of events: nothing was enqueued \
+             in them. Their times are counted.",
             integer(n, options.thousands)
         )),
     }
     if all.iter().any(|row| row.floor_ns > 0) {
         lines.push(
-            "< marks what an empty pair of events reads: nothing was enqueued in any instance of the row, which has no \
-             part in the percentages."
+            "< marks a row in which nothing was enqueued: its times are those of empty pairs of events, and count in no \
+             percentage."
                 .to_owned(),
         );
     }

@@ -41,7 +41,7 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     section(&title, &out)
 }
 
-/// In which words a list is told.
+/// The words of a list.
 struct List {
     what: &'static str,
     /// One of them, and several.

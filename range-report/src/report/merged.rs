@@ -35,7 +35,7 @@ use rows::{Rows, Unit};
 pub enum MergedTable {
     /// Ranges by their time on the CPU.
     Ranges,
-    /// All GPU work by busy time, and what of it is in no span.
+    /// All GPU work by busy time, and the work that counts for no span.
     Work,
     /// Kernels.
     Kernels,
@@ -49,11 +49,11 @@ pub enum MergedTable {
     GpuProjection,
     /// Calls of the CUDA API.
     Api,
-    /// Calls of futures, by what they waited themselves.
+    /// Calls of futures, by the time that they awaited themselves.
     Calls,
     /// Sums over `nvtx.category`.
     Categories,
-    /// The phase tree, a row a node, with its depth.
+    /// The phase tree: one row per node, with its depth.
     Tree,
 }
 
@@ -74,7 +74,7 @@ impl MergedTable {
     ];
 }
 
-/// Those that are printed where there is anything in them, and what they are called.
+/// The tables that are printed unless they are empty, and their titles.
 const PRINTED: [(MergedTable, &str); 8] = [
     (MergedTable::Ranges, "Ranges"),
     (MergedTable::Work, "GPU Work"),

@@ -81,13 +81,14 @@ pub enum Report {
     /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
     /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
     Ranges,
-    /// Nested phases in order of first entry, with the time that each spent itself. Where CUPTI recorded what they
-    /// launched, `GPU busy` is how long any of it ran, and below the tree is what was copied; where they were timed on
-    /// streams, `GPU total` is that, or `Stream` beside the other.
+    /// Nested phases in order of first entry, with the time that each spent itself. If CUPTI recorded, `GPU busy` is
+    /// the time during which any work of a phase ran, and lines below the tree list the copies. If phases were timed on
+    /// streams, `GPU total` is their stream time; beside `GPU busy` its column is called `Stream`.
     Tree,
-    /// Calls of spans that are futures, those that waited longest themselves first: how many, how many were cancelled,
-    /// percentiles of their latency, from the creation of the span to its end, and how much of it an instance was open
-    /// (`Busy`) and was not (`Awaited`; `Awaited self` without the time in which a child call was alive).
+    /// Calls of spans that are futures, those that waited longest themselves first: how many ended, how many were
+    /// cancelled, and percentiles of their latency, from the creation of the span to its end. `Busy` is the part of the
+    /// latency during which an instance was open, `Awaited` the rest. `Awaited self` excludes the time during which a
+    /// child call was alive.
     Calls,
     /// Sums over the span field `nvtx.category`.
     Categories,
@@ -95,12 +96,12 @@ pub enum Report {
     /// rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for `cuMemAlloc_v2`). Needs
     /// CUPTI.
     Nvprof,
-    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` is without
-    /// the calls made in it, which have rows of their own; but the time of those that only ask the driver for
-    /// something, as `cuCtxGetCurrent` does, is in both where no stream is timed, since nobody is told in which span
-    /// they were made. Its `Self CUDA` is the sum of what was launched directly in it. `Self CUDA %` is of the sum over
-    /// all operations. A copy is `Memcpy HtoD`, without the `(Pageable -> Device)` that torch adds: the kinds of memory
-    /// are not in the summary. Needs CUPTI.
+    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` excludes the
+    /// calls made in it, which have their own rows. One exception: if no stream is timed, it includes calls that only
+    /// query the driver, such as `cuCtxGetCurrent`, because the span that made such a call is not known. A span's `Self
+    /// CUDA` is the sum of the operations launched directly in it. `Self CUDA %` is their share of all operations. A
+    /// copy is `Memcpy HtoD`, without the `(Pageable -> Device)` that torch adds: the kinds of memory are not in the
+    /// summary. Needs CUPTI.
     Torch,
     /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare
     /// names, as in [`Ranges`](Self::Ranges); Nsight Systems since 2023 puts a colon before them. Needs CUPTI.
@@ -116,8 +117,8 @@ pub enum Report {
     Api,
     /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
-    /// The kernels and copies that together make nine tenths of all GPU time, and the API calls that make as much of
-    /// theirs; see [`RenderOptions::hot_percent`]. Needs CUPTI.
+    /// The kernels and copies that together take 90 % of all GPU time, and the API calls that together take 90 % of all
+    /// API time; see [`RenderOptions::hot_percent`]. Needs CUPTI.
     Hot,
 }
 
@@ -185,7 +186,7 @@ type MakeTable = fn(&Summary, &RenderOptions) -> cuda::Made;
 
 /// What a report is made from.
 enum Needs {
-    /// What the spans tell.
+    /// The spans alone.
     Spans,
     /// The GPU's work, which CUPTI records.
     Activity,
@@ -325,8 +326,8 @@ impl fmt::Display for UnknownName {
 impl std::error::Error for UnknownName {}
 
 impl Summary {
-    /// Prints these reports in the order given, then what was lost and what needs explaining, if anything was or does.
-    /// Why there is nothing is said once, under the titles of all reports that lack the same.
+    /// Prints these reports in the given order, then a footer with losses and explanations, if there are any. If
+    /// several reports are empty for one reason, the reason is printed once, under all their titles.
     ///
     /// The text is written with a single call, so that threads which write to the same place do not cut through it.
     ///

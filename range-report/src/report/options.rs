@@ -7,10 +7,10 @@ use super::TableStyle;
 /// What [`RenderOptions::hot_percent`] is by default.
 pub(super) const HOT_PERCENT: f64 = 90.0;
 
-/// Notes that are printed if it is not said how many.
+/// How many notes are printed by default.
 const NOTES: usize = 5;
 
-/// Rows that are printed if it is not said how many.
+/// How many rows are printed by default.
 const ROWS: usize = 30;
 
 /// How reports are printed. Start from the default and change what differs.
@@ -32,16 +32,16 @@ pub struct RenderOptions {
     /// Columns for the tree, merged tables and the footer: long names are shortened, and a wide tree has bars. The
     /// figures alone take about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
     pub width: usize,
-    /// Print names as they are, control characters included, as Nsight Systems does, and lay its tables out as it does:
-    /// it counts code points, so wide characters misalign them. Meant for comparing texts: on a terminal such names can
-    /// do anything. Default: no, and columns are counted.
+    /// Print names unchanged, control characters included, and lay out Nsight's tables as Nsight Systems does: it
+    /// counts code points, so wide characters misalign its tables. Meant for comparing texts, because control
+    /// characters can do anything to a terminal. Default: no; then the columns of a terminal are counted.
     pub raw_names: bool,
-    /// How many percent of the time the rows of [`Report::Hot`] make together, from 0 to 100. Default: 90.
+    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. Default: 90.
     pub hot_percent: f64,
-    /// Notes that are printed at most, the most important ones; the page has all. Default: 5.
+    /// How many notes are printed at most, the most important ones first. The page has all. Default: 5.
     pub notes: usize,
-    /// Rows of each table that are printed at most, and phases of the tree; what is left has one more row with its sum.
-    /// Files have all of them. Default: 30.
+    /// How many rows of each table, and phases of the tree, are printed at most. One more row has the sum of the
+    /// others. Files have all rows. Default: 30.
     pub rows: usize,
 }
 
@@ -106,8 +106,8 @@ impl RenderOptions {
         self
     }
 
-    /// Sets how many percent of the time the rows of [`Report::Hot`] make together: from 0, the first row only, to 100,
-    /// all of them. What is beyond is brought within; what is no number changes nothing.
+    /// Sets the percentage of the time that the rows of [`Report::Hot`] take together: 0 prints the first row only, 100
+    /// all rows. A value below 0 counts as 0, a value above 100 as 100. NaN changes nothing.
     ///
     /// ```
     /// use range_report::RenderOptions;

@@ -7,7 +7,7 @@ use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, TableStyle, names, section};
 use crate::{StreamStats, Summary};
 
-/// The second table of `Ranges`: one row a range and stream, by total time. Nothing where no range was timed on a
+/// The second table of `Ranges`: one row per range and stream, by total time. Nothing where no range was timed on a
 /// stream.
 pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
     let Some(table) = table(summary, options) else { return String::new() };

@@ -125,7 +125,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Lets so many rows be printed as a [`Layout`] says, and sums up the others.
+    /// Prints as many rows as the [`Layout`] allows, and sums up the others.
     pub(crate) fn sum_up(mut self, rest: Rest) -> Self {
         self.rest = Some(rest);
         self

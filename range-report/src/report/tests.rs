@@ -47,7 +47,7 @@ fn medians_say_how_sure_they_are() {
 
  ** Notes:
 
- - 1 row has no median (-): the memory for durations was spent.
+ - 1 row has no median (-): the memory for durations was used up.
  - ~ marks a median from a histogram: within 0.2 % of the true one.
 
 ";
@@ -126,10 +126,10 @@ fn stream_times_have_a_table_of_their_own() {
  ** Notes:
 
  - ~ marks a median from a histogram: within 0.2 % of the true one.
- - 2 instances in 1 row of stream time read no more than an empty pair of
-   events: nothing was enqueued in them, and they are counted as they read.
- - < marks what an empty pair of events reads: nothing was enqueued in any
-   instance of the row, which has no part in the percentages.
+ - 2 instances in 1 row of stream time took no longer than an empty pair of
+   events: nothing was enqueued in them. Their times are counted.
+ - < marks a row in which nothing was enqueued: its times are those of empty
+   pairs of events, and count in no percentage.
 
 ";
     assert_eq!(text(&of_streams(), &[Report::Ranges], &RenderOptions::default().width(80)), expected);
@@ -164,8 +164,8 @@ Stream Time Statistics (CUDA events):
 
 Notes:
 
- - 2 instances in 1 row of stream time read no more than an empty pair of events: nothing was enqueued in them, and they are counted as they read.
- - < marks what an empty pair of events reads: nothing was enqueued in any instance of the row, which has no part in the percentages.
+ - 2 instances in 1 row of stream time took no longer than an empty pair of events: nothing was enqueued in them. Their times are counted.
+ - < marks a row in which nothing was enqueued: its times are those of empty pairs of events, and count in no percentage.
 
 ";
     let options = RenderOptions::default().style(TableStyle::Legacy).thousands(false).width(200);
@@ -188,7 +188,7 @@ fn rows_in_which_nothing_was_enqueued_have_no_figures() {
 
  ** Notes:
 
- - < marks what an empty pair of events reads: nothing was enqueued in any instance of the row, which has no part in the percentages.
+ - < marks a row in which nothing was enqueued: its times are those of empty pairs of events, and count in no percentage.
 
 ";
     let text = only(&[stream_range("none", "GPU 0 #1", &[1_152, 1_216], 2)]);
@@ -198,8 +198,8 @@ fn rows_in_which_nothing_was_enqueued_have_no_figures() {
     assert!(unknown.contains("Stream Time") && !unknown.contains('<'), "{unknown}");
     // A single one in a single row.
     let partly = only(&[stream_range("conv", "GPU 0 #1", &[1_152, 90_000], 1)]);
-    assert!(partly.contains(" - 1 instance in 1 row of stream time read no more than"), "{partly}");
-    assert!(partly.contains("in it, and it is counted as it read.") && !partly.contains('<'), "{partly}");
+    assert!(partly.contains(" - 1 instance in 1 row of stream time took no longer than"), "{partly}");
+    assert!(partly.contains("in it. Its time is counted.") && !partly.contains('<'), "{partly}");
     // Nothing to print, nothing to say.
     assert!(!only(&[stream_range("open", "GPU 0 #1", &[], 0)]).contains("Stream Time"));
 }

@@ -91,7 +91,7 @@ impl Distribution {
         }
     }
 
-    /// Adds what was measured apart, of which each duration is kept by itself only as in [`add`](Self::add).
+    /// Adds durations that were measured separately. Keeps each single duration only as [`add`](Self::add) does.
     pub fn take_over(&mut self, mut other: Self, keep: impl Fn(u64) -> bool) {
         let kept = if self.buckets.is_empty() {
             let room = |at: &usize| keep((self.samples.len() + at) as u64);

@@ -36,10 +36,10 @@ pub struct GpuActivity {
 pub struct GpuWork {
     /// Kernels, copies and sets.
     pub operations: u64,
-    /// Sum of their durations, in nanoseconds: more than the time that passed where operations overlap.
+    /// Sum of their durations, in nanoseconds. If operations overlap, it is more than the time that passed.
     pub sum_ns: u64,
     /// Time during which at least one of them ran, per device and then summed over devices, in nanoseconds. Not
-    /// additive: that of a parent is not the sum of those of its children.
+    /// additive: the busy time of a parent is not the sum of the busy times of its children.
     pub busy_ns: u64,
     /// Copies and sets by kind, in the order of [`MemoryKind`]; kinds that did not occur are left out.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
@@ -47,7 +47,7 @@ pub struct GpuWork {
 }
 
 impl GpuWork {
-    /// So many operations, without those of memory by kind.
+    /// This number of operations, without a list of copies and sets.
     #[must_use]
     pub fn new(operations: u64, sum_ns: u64, busy_ns: u64) -> Self {
         Self { operations, sum_ns, busy_ns, memory: Vec::new() }
@@ -88,7 +88,7 @@ impl MemoryWork {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum MemoryKind {
-    /// A copy of which CUPTI does not say more.
+    /// A copy whose direction CUPTI does not report.
     Unknown,
     /// Host to device.
     HtoD,
@@ -119,7 +119,7 @@ pub enum MemoryKind {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct KernelStats {
-    /// Name as a person writes it, template arguments included; the bare symbol where it cannot be told.
+    /// Name as a person writes it, template arguments included; the symbol if it cannot be demangled.
     pub name: String,
     /// Execution times; an instance is one execution.
     pub times: Times,
@@ -155,7 +155,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// So many operations on so many bytes; nothing else is known of them.
+    /// The row of this number of operations and bytes; nothing else is known.
     #[must_use]
     pub fn new(count: u64, total_bytes: u64) -> Self {
         Self { count, total_bytes, ..Self::default() }
@@ -203,9 +203,9 @@ impl ApiCallStats {
 }
 
 /// The instances of one range that launched GPU work on their own thread, projected onto the GPU: each from the start
-/// of its first operation to the end of its last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`). Of a lifetime
-/// (`nvtx.lifetime`) that is what the thread that created the span launched until its close; one that was closed on
-/// another thread is left out.
+/// of its first operation to the end of its last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`). A lifetime
+/// (`nvtx.lifetime`) has the operations that the thread which created the span launched until its close. A lifetime
+/// that was closed on another thread is left out.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -289,7 +289,7 @@ impl RangeKernelStats {
     }
 }
 
-/// GPU work of a node of the phase tree, by lineage.
+/// GPU work of a node of the phase tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -337,26 +337,26 @@ impl NodeCalls {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ActivityLosses {
-    /// Records that CUPTI dropped for want of memory.
+    /// Records that CUPTI dropped because it had no memory left.
     pub dropped_records: u64,
-    /// Records that arrived in a buffer beyond the bound on memory, and were thrown away.
+    /// Records that were dropped at the memory limit.
     pub over_budget_records: u64,
     /// Operations without a time: tracing began too late for them, or they had not finished.
     pub without_time: u64,
-    /// Operations whose launch is not known, because it was before the window or beyond the bound on remembered
+    /// Operations whose launch is not known: it was before the window, or was dropped at the limit on remembered
     /// launches.
     pub unmatched: u64,
-    /// Operations that came after the bound on memory had closed a range that they were launched in, and notes of
-    /// ranges and of launches in lifetimes that it left no room for: these projections are without them.
+    /// Operations that are missing in a projection, because the memory limit was reached: the operation came after its
+    /// range had been folded, or there was no room for a note of the range or of a launch in a lifetime.
     pub late: u64,
     /// Launches whose operations had not been delivered.
     pub outstanding: u64,
-    /// Launches forgotten by the bound on memory before their operations came.
+    /// Launches that were dropped at the memory limit before their operations arrived.
     pub forgotten_launches: u64,
-    /// API calls forgotten by the bound on memory before their records came: these are in the table of API calls, and
-    /// in no span. Among them may be calls that the profiler made itself.
+    /// API calls that were dropped at the memory limit before their records arrived. They are in the table of API
+    /// calls, and count for no span. Some may be calls of the profiler itself.
     #[cfg_attr(feature = "serde", serde(default))]
     pub forgotten_calls: u64,
-    /// Records of a layout that is not known, skipped.
+    /// Records with an unknown layout, which were skipped.
     pub unreadable_records: u64,
 }

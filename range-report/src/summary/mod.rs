@@ -64,15 +64,15 @@ pub struct Times {
     /// Sample standard deviation (divisor n - 1); 0 for one instance.
     #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
     pub stddev_ns: f64,
-    /// What else is known of how they are spread, by rising `q`: 0.9, 0.99 and what was asked for. Empty where the
-    /// median is unknown. [`quantile`](Self::quantile) finds one.
+    /// Quantiles by rising `q`: 0.9, 0.99 and those that were asked for. Empty where the median is unknown.
+    /// [`quantile`](Self::quantile) finds one.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub quantiles: Vec<Quantile>,
 }
 
 impl Times {
     /// The duration that a part `q` of all instances took at most: 0.5 for the median, 0.99 for the 99th percentile.
-    /// Between two durations it is where a straight line puts it, as with NumPy.
+    /// Between two durations it interpolates linearly, as NumPy does.
     ///
     /// `None` for a `q` that was not kept, or not within 0 and 1, and where there is no instance.
     ///
@@ -124,7 +124,7 @@ impl Quantile {
 }
 
 impl Times {
-    /// So many instances with this sum; nothing else is known of them.
+    /// This number of instances with this sum; nothing else is known.
     #[must_use]
     pub fn new(instances: u64, total_ns: u64) -> Self {
         Self { instances, total_ns, ..Self::default() }
@@ -180,7 +180,8 @@ pub struct CallStats {
     pub domain: Option<String>,
     /// Name of the span.
     pub name: String,
-    /// Calls whose future was dropped before it was ready, as `select!`, a timeout and an abort do. They are in all
+    /// Calls whose future was dropped long after its last poll, as an abort does: at least so many were cancelled.
+    /// `select!` and timeouts poll once more before they give up, so that their futures look finished. They are in all
     /// other figures too.
     pub cancelled: u64,
     /// Latencies: from the creation of the span to its end. An instance is a call that has ended.
@@ -210,7 +211,7 @@ impl CallStats {
     }
 }
 
-/// One node of the phase tree: the spans of one name under one parent (by span parentage, not by thread).
+/// One node of the phase tree: the spans of one name under one parent.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -221,11 +222,11 @@ pub struct TreeNode {
     pub name: String,
     /// Spans created.
     pub calls: u64,
-    /// Times entered and exited; an async span is entered once a poll.
+    /// Times entered and exited; the span of a future is entered once per poll.
     pub instances: u64,
-    /// Sum of all durations. Of a row that stands for recursion deeper than the tree ([`Losses::recursive_rows`]), at
-    /// most what all rows of that recursion and those below took themselves on each thread, so that no time counts
-    /// twice.
+    /// Sum of all durations. In a row of recursion deeper than the tree ([`Losses::recursive_rows`]) nested time counts
+    /// once: the total is at most the sum of the self times of that recursion's rows and the rows below, on each
+    /// thread.
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
@@ -235,19 +236,19 @@ pub struct TreeNode {
     /// Durations of instances, at the quantiles that were asked for; empty where none were.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub quantiles: Vec<Quantile>,
-    /// How long the calls of a future waited, all together: their latency without the time during which an instance
-    /// was open. `None` where no call was one of a future.
+    /// Time that all calls of futures in this row waited: their latency without the time during which an instance was
+    /// open. `None` if no call was a future.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub awaited_ns: Option<u64>,
     /// `awaited_ns` without the time during which a child call was alive.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub awaited_self_ns: Option<u64>,
-    /// Stream time of these instances, or, where they were not timed themselves, of what is below them. `None` where
-    /// nothing was.
+    /// Stream time of these instances; if they were not timed themselves, that of the nodes below. `None` if nothing
+    /// was timed.
     pub stream_total_ns: Option<u64>,
     /// `stream_total_ns` without that of the children.
     pub stream_self_ns: Option<u64>,
-    /// What these spans had the GPU do, as CUPTI recorded it. `None` where it did not.
+    /// The GPU work of these spans, as CUPTI recorded it. `None` if CUPTI did not record.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<NodeWork>,
     /// First entry of such a span, from the start of the window: the order of siblings. Where no entry has ended, the
@@ -317,13 +318,13 @@ impl OpenRange {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct StreamLosses {
-    /// Pairs of events that are recorded and had not been read.
+    /// Pairs of events that were recorded but not read.
     pub pending: u64,
     /// Entries or exits during a capture of their stream: nothing is recorded into a graph.
     pub captured: u64,
     /// Entries or exits on a stream that was gone, or that the driver refused.
     pub refused: u64,
-    /// Pairs beyond the bound on those that wait.
+    /// Pairs that were dropped, because their stream had too many unread ones.
     pub dropped: u64,
     /// Pairs that could not be read, because their context failed or is gone.
     pub unreadable: u64,
@@ -342,9 +343,9 @@ pub struct StreamStats {
     pub stream: String,
     /// Stream times.
     pub times: Times,
-    /// Instances that read no more than two events with nothing between them: nothing was enqueued.
+    /// Instances that took no longer than an empty pair of events: nothing was enqueued.
     pub empty: u64,
-    /// What two events with nothing between them read on that device, in nanoseconds: times of that size say nothing. 0
+    /// The time of an empty pair of events on that device, in nanoseconds: a stream time of that size means nothing. 0
     /// where it is not known.
     pub floor_ns: u64,
 }
@@ -368,15 +369,14 @@ pub struct Losses {
     pub stray_exits: u64,
     /// Ranges open at the time of the summary.
     pub open: Vec<OpenRange>,
-    /// Values of `nvtx.name` beyond the bound on distinct names, for which the span's own name was used.
+    /// Values of `nvtx.name` that exceeded the limit on distinct names; the spans kept their own names.
     pub names_over_limit: u64,
-    /// Values of `nvtx.category` beyond the same bound: they are in no row of the categories.
+    /// Values of `nvtx.category` that exceeded the same limit: they have no rows.
     #[cfg_attr(feature = "serde", serde(default))]
     pub categories_over_limit: u64,
-    /// Spans for which the tree had no node of their own, by the bound on nodes or on depth; they are in a `(more)`
-    /// row.
+    /// Spans for which the tree had no room, by the limit on nodes or on depth; they are in a `(more)` row.
     pub nodes_over_limit: u64,
-    /// Rows of the tree that stand for all levels of a recursion below them too, since the tree has 64.
+    /// Rows of the tree that include all deeper levels of a recursion, because the tree has 64 levels.
     #[cfg_attr(feature = "serde", serde(default))]
     pub recursive_rows: u64,
     /// Rows whose durations were not all kept because the sample budget was spent: their median is unknown.
@@ -439,7 +439,7 @@ impl Process {
 pub struct Summary {
     /// Where it was taken.
     pub process: Process,
-    /// Length of the window: since the profiler was built, or since the last reset. That of the end is over before
+    /// Length of the window: since the profiler was built, or since the last reset. The last window ends before the
     /// files are written.
     pub elapsed_ns: u64,
     /// Range statistics, by total time descending, then by label.
@@ -462,7 +462,7 @@ pub struct Summary {
     pub losses: Losses,
     /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
     pub notes: Vec<String>,
-    /// Why there is no range, where there is none and the cause is known: what follows "No range was recorded: ".
+    /// If no range was recorded, the cause, if known: the text after "No range was recorded: ".
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub empty_because: Option<String>,
 }

@@ -1,5 +1,4 @@
-//! What a timeline is made of: single ranges, marks, operations and calls, as they are handed to the files that show
-//! them.
+//! The items of a timeline: single ranges, marks, operations and calls, as the files that show them receive them.
 //!
 //! All times are nanoseconds from the start of the profiler, on one clock for host and device.
 
@@ -70,7 +69,7 @@ pub struct Mark<'a> {
     pub text: &'a str,
     /// 1 error, 2 warn, 3 info, 4 debug, 5 trace.
     pub level: u8,
-    /// Fields of the event but for its message.
+    /// Fields of the event, without its message.
     pub fields: &'a [(&'static str, Value<'a>)],
 }
 
@@ -148,14 +147,14 @@ pub struct Projection<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Item<'a> {
-    /// A thread that ranges and marks are of.
+    /// A thread that has ranges or marks.
     Thread {
         /// The operating system's number of it.
         thread: u32,
         /// Its name.
         name: &'a str,
     },
-    /// A device that operations are of.
+    /// A device that has operations.
     Device {
         /// Its number.
         device: u32,
@@ -181,7 +180,7 @@ pub trait Sink: Send {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written: it is then given up, and the report says so.
+    /// When the file cannot be written. The timeline is then given up, and the error is reported at the end.
     fn begin(&mut self, process: &Process) -> io::Result<()>;
 
     /// One item, in the order in which they were recorded.
@@ -191,14 +190,14 @@ pub trait Sink: Send {
     /// As for `begin`.
     fn item(&mut self, item: &Item<'_>) -> io::Result<()>;
 
-    /// A number of items are over: what can be seen of them now stays if the process is killed.
+    /// The end of a batch of items: what has been written of them by now stays if the process is killed.
     ///
     /// # Errors
     ///
     /// As for `begin`.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Everything has come; `lost` items have not.
+    /// The end of the timeline; `lost` items are missing in it.
     ///
     /// # Errors
     ///

@@ -121,8 +121,8 @@ impl ActivityTotals {
 }
 
 impl Collector {
-    /// Starts collecting: single calls of the CUDA API too where `calls` are wanted, in at most so many bytes of
-    /// `memory`. The error is the sentence that the report has.
+    /// Starts collecting, in at most `memory` bytes. With `calls`, single calls of the CUDA API are collected too. The
+    /// error is a sentence for the report.
     pub(crate) fn start(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
         if OWNER.compare_exchange(0, engine.session.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());

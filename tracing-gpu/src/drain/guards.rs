@@ -1,5 +1,5 @@
-//! Spans whose exits did not nest, as those of guards that are held across `.await`: the call sites to blame, and the
-//! chains of one name that they leave in the tree, each of which becomes one node.
+//! Spans whose exits did not nest, because a guard was held across `.await`: finds their call sites, and folds each
+//! chain of one name that they leave in the tree into one node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ impl Held {
     pub(super) fn find(session: &Session, threads: &[&'static ThreadState]) -> Self {
         let mut sites: Vec<Seen> =
             session.losses.misnested.all().into_iter().map(|site| Seen::of(site, threads)).collect();
-        // Of two ranges that do not nest, one is a future that is entered once a poll, and the other a guard.
+        // Of two ranges that do not nest, one is a future that is entered once per poll, and the other a guard.
         if sites.iter().any(|seen| !seen.is_polled) {
             sites.retain(|seen| !seen.is_polled);
         }

@@ -1,7 +1,7 @@
 //! Rows of all threads to a [`Summary`], without stopping the threads.
 //!
 //! Here ticks become nanoseconds, and numbers become names: of ranges in this file, of the GPU's work in `gpu`.
-//! `recursion` says what a node inside of itself would count twice.
+//! `recursion` finds the time that a node inside itself would count twice.
 //!
 //! It imports the threads' state, the session, the streams and the collector. Nothing below it calls it.
 
@@ -130,13 +130,16 @@ pub(crate) fn summarise(
         if let Some(all) = &activity {
             summary.losses.activity = gpu::losses(all);
         }
+        summary.notes.extend(calls::still_waiting(engine, window, now, names, rate));
         summary.notes.extend(held.notes);
         if session.gpu {
             summary.notes.extend(stream::notes(&session.streams));
         }
         if session.calls.over_limit() > 0 {
             let spans = session.calls.over_limit();
-            summary.notes.push(format!("Too many spans were open at once: the calls of {spans} were not followed."));
+            summary
+                .notes
+                .push(format!("Too many spans were open at once: the calls of {spans} spans were not followed."));
         }
         if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
             let ppm = session.clock.worst_correction_ppm();
@@ -256,7 +259,7 @@ fn label_shown(names: &Names, label: u32) -> String {
     }
 }
 
-/// Rows of stream time: one a name and stream.
+/// Rows of stream time: one per name and stream.
 fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
     let mut merged: BTreeMap<(String, u32), (u32, StreamTime)> = BTreeMap::new();
     for (stream, _, range, row) in rows {

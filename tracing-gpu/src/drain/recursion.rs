@@ -11,8 +11,8 @@ use crate::record::RangeKey;
 use crate::session::catalog::{Catalog, ROOT};
 use crate::thread::row::RowCopy;
 
-/// By node, the ticks that its total is to be without; only nodes that may be open inside of themselves: by recursion,
-/// or since a chain was `folded` into them. `threads` are the rows of each thread.
+/// By node, the ticks to take off its total. Only nodes that may be open inside themselves: by recursion, or because a
+/// chain was `folded` into them. `threads` are the rows of each thread.
 pub(super) fn counted_again<'a>(
     catalog: &Catalog,
     folded: &BTreeSet<u32>,

@@ -81,8 +81,8 @@ pub(crate) fn unwritable(config: &Config, process: &Process) -> Vec<io::Error> {
     wanted.filter_map(|(label, path)| Some(cannot_write(label, &path, &look(&path).err()?))).collect()
 }
 
-/// The error that writing a file would meet, as far as can be told without changing anything. A device or a pipe is
-/// left alone: opening it may wait, or have an effect.
+/// The error that writing a file would meet, as far as it shows without changing anything. A device or a pipe is left
+/// alone: opening it may wait, or have an effect.
 fn look(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(there) if there.is_file() || there.is_dir() => OpenOptions::new().append(true).open(path).map(drop),

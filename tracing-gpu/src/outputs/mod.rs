@@ -124,7 +124,7 @@ pub(crate) fn has_timeline(config: &Config) -> bool {
 /// A line for a path that changes nothing.
 pub(crate) fn without_effect(config: &Config) -> Option<String> {
     let path = config.files.get("baseline").filter(|_| !config.files.contains_key("html"))?.to_string_lossy();
-    Some(format!("the baseline `{}` is compared with in the page alone: name one with `html`", escaped(&path)))
+    Some(format!("the baseline `{}` has no effect without a page: name one with `html`", escaped(&path)))
 }
 
 /// What the timelines of a profiler are opened from.

@@ -48,15 +48,15 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Which spans are measured, decided once a call site. Other layers are not affected. Default: INFO and above, or
+    /// Which spans are measured, decided once per call site. Other layers are not affected. Default: INFO and above, or
     /// what the layer's own filter lets through, where it has one ([`GpuLayer::with_filter`](crate::GpuLayer)).
     pub fn filter(mut self, filter: Targets) -> Self {
         self.config.filter = Some(filter);
         self
     }
 
-    /// The first of these fields that a span has when it is created is the name of its range, as `nvtx.name` is, which
-    /// wins. For frameworks whose spans have one name and carry the real one in a field. Default: none.
+    /// Takes the name of a range from the first of these fields that the span has when it is created; `nvtx.name` wins.
+    /// For frameworks that give all spans one name, and put the real name into a field. Default: none.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -73,7 +73,7 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether `color`, `category` and `payload` are read as `nvtx.color`, `nvtx.category` and `nvtx.payload` are, for
+    /// Whether `color`, `category` and `payload` are read like `nvtx.color`, `nvtx.category` and `nvtx.payload`, for
     /// code that was written for NVIDIA's layer. `#[instrument]` turns a function's arguments into fields, and
     /// `category` is a common one. Default: no.
     pub fn bare_fields(mut self, on: bool) -> Self {
@@ -100,22 +100,22 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether SIGINT and SIGTERM print the reports and then take their default course, which ends the program. One
-    /// more, a second later or more, ends it at once. Default: no, and yes where the profiler is installed by
-    /// [`init`](crate::init()) or [`install`](Self::install).
+    /// Whether SIGINT and SIGTERM print the reports and then end the program, as they do by default. A second signal, a
+    /// second later or more, ends the program at once. Default: no; yes if [`init`](crate::init()) or
+    /// [`install`](Self::install) installs the profiler.
     ///
-    /// Only a signal that would end the program is watched. One that the program ignores or handles when the first such
-    /// profiler is built stays as it is: so `trap '' INT TERM` of a shell works, and a shell script's commands in the
-    /// background live through Ctrl-C. One that the program handles from later on is the program's alone:
-    /// `tokio::signal::ctrl_c()` shuts down gracefully, and the guard prints. Unix only.
+    /// The profiler acts only on a signal that would end the program. If the program ignores or handles a signal when
+    /// the first such profiler is built, nothing changes: `trap '' INT TERM` of a shell works, and background commands
+    /// of a shell script survive Ctrl-C. If the program handles the signal later, the profiler leaves it to the
+    /// program: with `tokio::signal::ctrl_c()` the program shuts down gracefully, and the guard prints. Unix only.
     #[cfg(feature = "signals")]
     pub fn on_signal(mut self, on: bool) -> Self {
         self.config.on_signal = Some(on);
         self
     }
 
-    /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact as long as it
-    /// lasts; when it is spent, rows without one print `-`. Default: 64 MiB.
+    /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact while there is
+    /// room; when the memory is used up, further rows have no median and print `-`. Default: 64 MiB.
     pub fn sample_budget(mut self, bytes: usize) -> Self {
         self.config.sample_budget = bytes;
         self
@@ -123,11 +123,10 @@ impl ProfilerBuilder {
 
     /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
     /// buffers and those that wait to be read, launches and instances of ranges whose operations have not all come, and
-    /// what threads note of their launches until that is collected, ten times a second. What does not fit is counted,
-    /// and the report says so. Used only where kernels, copies or API calls are recorded. Default: 256 MiB, at least 32
-    /// MiB.
+    /// what threads note of their launches until that is collected, ten times a second. The report counts what does not
+    /// fit. Used only if kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
     ///
-    /// Beside it there is what does not grow with the number of launches:
+    /// This limit does not cover the following, which does not grow with the number of launches:
     /// - rows of tables: one for each kernel, function and direction, for each kernel by range and thread, and for each
     ///   node of the tree, with at most 8 KiB for each device that its work ran on. There are at most 65,536 nodes, and
     ///   as many names of kernels, each kept once; further ones share a row. Single durations are in
@@ -144,14 +143,14 @@ impl ProfilerBuilder {
         self
     }
 
-    /// How many percent of the time the rows of [`Report::Hot`] make together, from 0 to 100. Default: 90.
+    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. Default: 90.
     pub fn hot_percent(mut self, percent: f64) -> Self {
         self.config.hot_percent = percent;
         self
     }
 
-    /// How many rows of each table are printed at most, and how many phases of the tree; what is left has one more row
-    /// with its sum. `usize::MAX` for all. Files have all of them. Default: 30.
+    /// How many rows of each table, and phases of the tree, are printed at most. One more row has the sum of the
+    /// others. `usize::MAX` prints all. Files have all rows. Default: 30.
     pub fn rows(mut self, most: usize) -> Self {
         self.config.rows = most;
         self
@@ -159,10 +158,10 @@ impl ProfilerBuilder {
 
     /// Percentiles of durations that are kept and shown: columns of the tree and of the calls, and what
     /// [`Times::quantile`](crate::Times::quantile) finds. The 50th, 90th and 99th are always kept, and in the calls.
-    /// Nsight's tables stay as they are. Default: none more, and none in the tree.
+    /// Nsight's tables do not change. Default: only these three, and none in the tree.
     ///
-    /// They are exact while every duration is kept (see [`sample_budget`](Self::sample_budget)), else their error is
-    /// below 0.2 %, and reports mark them `~`.
+    /// Percentiles are exact while every duration is kept (see [`sample_budget`](Self::sample_budget)). Otherwise their
+    /// error is below 0.2 %, and reports mark them with `~`.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -252,10 +251,10 @@ impl ProfilerBuilder {
     /// compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).
     ///
-    /// Each range costs some 30 ns more than without, and 32 bytes until it is written; one of a span with values or
-    /// fields some 120 ns, and 32 bytes more for all values and for each field, and its texts. An event takes some 100
-    /// bytes, 32 more for each field, and its texts. What does not fit [`timeline_memory`](Self::timeline_memory) is
-    /// counted.
+    /// Each range costs about 30 ns more than without a timeline, and takes 32 bytes until it is written. A range of a
+    /// span with fields costs about 120 ns, and takes 32 bytes more for the values of its `nvtx.` fields, 32 for each
+    /// other field, and its texts. An event takes about 100 bytes, 32 more for each field, and its texts. The report
+    /// counts what does not fit into [`timeline_memory`](Self::timeline_memory).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -273,8 +272,8 @@ impl ProfilerBuilder {
     }
 
     /// Writes a timeline while the program runs, as the database that `nsys export` writes: `nsys stats FILE` prints
-    /// NVIDIA's own reports over it. Its name is to end in `.sqlite`, and may hold `%h`, `%p` and `%r`; a file that is
-    /// there is written anew. Costs as [`trace`](Self::trace) does.
+    /// NVIDIA's own reports over it. Its name must end in `.sqlite`, and may hold `%h`, `%p` and `%r`. An existing file
+    /// is overwritten. A span costs as much as with [`trace`](Self::trace).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -293,7 +292,7 @@ impl ProfilerBuilder {
     }
 
     /// Writes a page at the end: one file without a network, with the timeline, flame graphs and the tables of the run.
-    /// Its name may hold `%h`, `%p` and `%r`. Costs as [`trace`](Self::trace) does.
+    /// Its name may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -312,9 +311,10 @@ impl ProfilerBuilder {
     }
 
     /// Compares the run with another one, in a section of its page: `path` is the summary of that run, as
-    /// [`json`](Self::json) writes it. It is read when the profiler is built, so that a run may be compared with the
-    /// last one and then write its own summary in its place. Where it cannot be read, that is one line at the start,
-    /// and the page is written without it. Used by [`html`](Self::html) alone. The name may hold `%h`, `%p` and `%r`.
+    /// [`json`](Self::json) writes it. The file is read when the profiler is built, so a run can be compared with the
+    /// last one and then overwrite that file with its own summary. If the file cannot be read, the profiler prints one
+    /// line at the start and writes the page without the comparison. Only [`html`](Self::html) uses it. The name may
+    /// hold `%h`, `%p` and `%r`.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler, Summary};
@@ -334,22 +334,23 @@ impl ProfilerBuilder {
         self.file("baseline", path)
     }
 
-    /// Memory for ranges and events that wait to be written into a timeline, in bytes, for all threads together; where
-    /// the GPU's work is recorded, as much again for what waits of that, and for what is remembered of launches and
-    /// instances until they are whole. What does not fit is counted, and the report says so. Beside it there are the
-    /// values of at most 65,536 open ranges. Default: 128 MiB.
+    /// Memory for ranges and events that wait to be written to a timeline, in bytes, for all threads together. If the
+    /// GPU's work is recorded, as much again for that work and for launches and instances whose work is not complete
+    /// yet. The report counts what does not fit. The values of up to 65,536 open ranges come on top of that. Default:
+    /// 128 MiB.
     pub fn timeline_memory(mut self, bytes: usize) -> Self {
         self.config.timeline_memory = bytes;
         self
     }
 
-    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; what is not understood in
-    /// them, or given twice, is one line on standard error, and the rest counts. So is a file that cannot be written;
-    /// those that are written at the end are only looked for, and tried again then.
+    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; for each part of them that
+    /// is not understood or given twice, one line is printed on standard error, and the other parts take effect. One
+    /// line is also printed for each file that cannot be written. Files that are written at the end are only checked
+    /// here, and tried again then.
     ///
     /// # Errors
     ///
-    /// Only for settings that cannot be used. A machine without a GPU or a tool is fine.
+    /// Only for settings that cannot be used. A missing GPU or tool is no error.
     pub fn build(mut self) -> Result<Profiler, ConfigError> {
         self.config.check()?;
         let complaints = environment::read(&mut self.config);

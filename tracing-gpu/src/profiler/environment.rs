@@ -1,4 +1,4 @@
-//! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, which override what the builder was told.
+//! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, which override the settings of the builder.
 //!
 //! All but [`read`] is pure: text in, changes and complaints out.
 
@@ -176,13 +176,13 @@ fn needs(setting: &str, features: &str) -> String {
 }
 
 fn refused(key: &str, value: &str, allowed: &str) -> String {
-    format!("TRACING_GPU: `{key}` cannot be `{}`: allowed is {allowed}", value.escape_debug())
+    format!("TRACING_GPU: `{key}` cannot be `{}`: expected {allowed}", value.escape_debug())
 }
 
 /// If the last value won in silence, a file that somebody waits for would not be written.
 fn refused_again(key: &str, first: &str, again: &str) -> String {
     let (first, again) = (first.escape_debug(), again.escape_debug());
-    format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
+    format!("TRACING_GPU: `{key}` is given twice: `{first}` is used, `{again}` is ignored")
 }
 
 fn bare_target(word: &str) -> String {

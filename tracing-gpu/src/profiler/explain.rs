@@ -43,8 +43,9 @@ pub(super) fn not_measured(session: &Session) -> Option<String> {
         "" => ("a filter of nothing".to_owned(), levels.trim_start_matches(',').to_owned()),
         filter => (format!("the filter {filter}"), format!("{filter}{levels}")),
     };
-    (!named.is_empty())
-        .then(|| format!("Not measured, by {by}: {}. TRACING_GPU_FILTER={measures} measures them.", named.join(", ")))
+    (!named.is_empty()).then(|| {
+        format!("Not measured, because of {by}: {}. TRACING_GPU_FILTER={measures} measures them.", named.join(", "))
+    })
 }
 
 /// The one cause why no range was recorded, or what it may be.
@@ -56,10 +57,10 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
     });
     let created: u64 = summary.tree.iter().map(|node| node.calls).sum();
     if !summary.losses.open.is_empty() {
-        return "none has ended, and the notes name those that are open.".to_owned();
+        return "none has ended; the notes name the open ones.".to_owned();
     }
     if session.was_reset() {
-        return "the profiler was reset, and no span was entered and left since.".to_owned();
+        return "the profiler was reset, and no span was entered and exited since then.".to_owned();
     }
     match session.front_end.stage() {
         Stage::NotMade => {
@@ -70,7 +71,7 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
             "the profiler's layer or subscriber was never installed. Call `.init()` on the subscriber that it is part \
              of, or pass it to `set_global_default`."
         }
-        _ if created > 0 => "spans were created, and none was entered.",
+        _ if created > 0 => "spans were created, but none was entered.",
         Stage::Dropped if met.measured == 0 && is_other_installed() => {
             "the program's global subscriber is another one, which was installed first. Add `profiler.layer()` to that \
              one."

@@ -1,4 +1,4 @@
-//! Which process of which run this is: read once, when a profiler is built.
+//! The identity of this process and of its run: read once, when a profiler is built.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -44,7 +44,7 @@ pub enum InstallError {
     Config(ConfigError),
     /// A profiler was installed before, and goes on measuring.
     Installed,
-    /// A profiler was installed before, and its guard is dropped: a program has one global subscriber, once.
+    /// A profiler was installed before, and its guard is dropped. A program can install a global subscriber only once.
     Ended,
     /// The program has installed another global subscriber: add [`Profiler::layer`] to it instead.
     OtherSubscriber,
@@ -86,8 +86,8 @@ impl From<ConfigError> for InstallError {
 
 impl ProfilerBuilder {
     /// Builds the profiler and installs it as the global subscriber, without a registry: the fastest, for programs that
-    /// only profile. The guard prints the report when it is dropped. SIGINT and SIGTERM print it too, where
-    /// [`on_signal`](Self::on_signal) is not set to `false`.
+    /// only profile. The guard prints the report when it is dropped. SIGINT and SIGTERM print it too, unless
+    /// [`on_signal`](Self::on_signal) is set to `false`.
     ///
     /// ```
     /// use tracing_gpu::{Profiler, Report};
@@ -123,13 +123,13 @@ impl ProfilerBuilder {
     }
 }
 
-/// Measures all spans of the program from here on, and prints ranges and tree to standard error when the guard is
-/// dropped, and on SIGINT and SIGTERM where nobody else handles them.
+/// Measures all spans of the program from here on. Prints ranges and tree to standard error when the guard is dropped,
+/// and on SIGINT and SIGTERM if the program does not handle them.
 ///
 /// Installs the subscriber without a registry: the fastest, for programs that only profile. A program that logs
-/// composes [`Profiler::layer`] with its other layers instead. Never fails: where a global subscriber is installed
-/// already, by an `init` before or by the program, it says so in one line on standard error and returns a guard that
-/// does nothing. [`ProfilerBuilder::install`] takes settings, and returns the error.
+/// composes [`Profiler::layer`] with its other layers instead. Never fails: if a global subscriber is installed
+/// already, by an earlier `init` or by the program, it prints one line on standard error and returns a guard that does
+/// nothing. [`ProfilerBuilder::install`] takes settings, and returns the error.
 ///
 /// ```
 /// let _profile = tracing_gpu::init();

@@ -154,7 +154,7 @@ impl Inner {
         let mut reported = Vec::new();
         if config.enabled {
             reported.extend(outputs::unwritable(&config, &identity).iter().map(io::Error::to_string));
-            reported.iter().for_each(|error| complain(&format!("{error}; it is tried again at the end")));
+            reported.iter().for_each(|error| complain(&format!("{error}; the profiler tries again at the end")));
         }
         let (mut nvtx, mut nvtx_taken) = (config.nvtx && config.enabled, false);
         if nvtx && NVTX_OWNER.compare_exchange(0, u64::MAX, AcqRel, Acquire).is_err() {
@@ -257,15 +257,15 @@ impl Inner {
         let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
         if lost > 0 {
             summary.notes.push(format!(
-                "{lost} ranges, events and GPU operations are missing in the timeline, or lack values or a part: there \
-                 was no room until they could be written."
+                "{lost} ranges, events and GPU operations are missing in the timeline, or incomplete: its memory \
+                 (`timeline_memory`) was full."
             ));
         }
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {
             let s = if extra == 1 { "" } else { "s" };
-            summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing: one measures at a time, drop it before the \
-                 next is made."));
+            summary.notes.push(format!("{extra} further layer{s} or subscriber{s} of this profiler measured nothing: one measures at a time. Drop it before you \
+                 make the next."));
         }
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());

@@ -270,7 +270,7 @@ impl Session {
         }
     }
 
-    /// What the profiler was told to measure; `None` for the default.
+    /// The filter that was set; `None` for the default.
     pub(crate) fn filter(&self) -> Option<&Targets> {
         self.filter.as_ref()
     }

@@ -32,7 +32,7 @@ impl NoteRoom {
         self.process.store(std::process::id(), Relaxed);
     }
 
-    /// From now on this thread is unparked where so many notes wait, or half of what there is room for.
+    /// From now on this thread is unparked when `notes` notes wait, or half of the room is taken.
     pub(crate) fn wake(&self, thread: Thread, notes: usize) {
         let half = usize::try_from(self.all.load(Relaxed) / 2).unwrap_or(0);
         let _once = self.waker.set((thread, half.min(notes / PAGE).max(1)));

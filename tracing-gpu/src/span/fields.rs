@@ -39,7 +39,7 @@ pub(crate) struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// Of the next span, which has so many.
+    /// The place of the fields of the next span, which has `count` fields.
     pub(crate) fn next(&mut self, count: usize) -> FieldsAt {
         let at = FieldsAt { first: self.first, count, texts: self.texts };
         self.first += count;
@@ -157,7 +157,7 @@ impl Fields {
         self.list.iter().enumerate().all(is_first)
     }
 
-    /// Forgets them, and keeps memory for as many as take so many bytes.
+    /// Forgets the fields, and keeps at most `kept` bytes of their memory.
     pub(crate) fn clear(&mut self, kept: usize) {
         self.list.clear();
         self.list.shrink_to(kept / size_of::<(&str, Stored)>());

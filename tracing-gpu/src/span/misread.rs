@@ -1,5 +1,5 @@
-//! Values of our own fields that mean nothing, and fields that are called as ours and are none: the first of each call
-//! site and field, for a note.
+//! Values that our fields do not accept, and misspelt fields of ours: the first of each call site and field, for a
+//! note.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ pub(crate) struct Misread {
     pub(crate) takes: &'static str,
 }
 
-/// What all threads came upon, each call site and field once: a thread remembers what it has told.
+/// What all threads found, once per call site and field: a thread remembers what it has reported.
 #[derive(Debug, Default)]
 pub(crate) struct MisreadValues(Mutex<Told>);
 
@@ -60,7 +60,7 @@ impl MisreadValues {
         let mut notes: Vec<String> = told.first.iter().map(|(_, note)| note.clone()).collect();
         if told.more {
             notes.push(
-                "Fields of further call sites are unknown or have values that mean nothing; they were ignored."
+                "Fields of further call sites are unknown, or have values that they do not accept; they were ignored."
                     .to_owned(),
             );
         }

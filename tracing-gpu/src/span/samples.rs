@@ -1,4 +1,5 @@
-//! Fields that may tell the spans of one row apart: what the first spans of a call site have in them, for a note.
+//! Fields that may distinguish the spans of one row: collects their values in the first spans of a call site, for a
+//! note.
 //!
 //! A call site that declares such a field, and none that is read anyway, takes the slow way for its first spans on each
 //! thread and under each parent. Then its spans are as fast as any.
@@ -40,8 +41,7 @@ struct Sampled {
 }
 
 impl NameSamples {
-    /// Takes a span. Returns whether that was the last one, or there was none to take. Values' own code runs, so the
-    /// gate is to be closed.
+    /// Takes a span. Returns whether no more spans are needed. Code of the values runs, so the gate must be closed.
     pub(crate) fn take(&self, attributes: &Attributes<'_>) -> bool {
         let metadata = attributes.metadata();
         let mut read = Values::default();

@@ -22,7 +22,7 @@ use super::scope;
 use super::totals::{StreamKey, StreamTotals};
 use crate::record::StreamId;
 
-/// Finished pairs of a stream are read each time that so many of its ranges have ended.
+/// After this number of ended ranges, the finished pairs of a stream are read.
 const READ_EVERY: usize = 64;
 
 /// A pair whose first event is recorded on this stream, and whose second is not.

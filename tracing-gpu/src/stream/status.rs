@@ -51,7 +51,9 @@ pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
         return Vec::new();
     }
     if forks::is_child() {
-        return vec!["GPU timing is off in this process: it was forked off the one that named the streams.".to_owned()];
+        return vec![
+            "GPU timing is off in this process: it was forked from the process that named the streams.".to_owned(),
+        ];
     }
     let driver = match Driver::get() {
         Ok(driver) => driver,
@@ -61,12 +63,12 @@ pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
     let version = driver.version().map_or_else(|_| "unknown".to_owned(), |v| format!("{}.{}", v / 1000, v % 1000 / 10));
     for facts in named::all().filter_map(|stream| stream.context.facts.get()) {
         let floor = match facts.floor {
-            Ok(ns) => format!("With nothing enqueued between them they may read up to {:.2} us.", ns as f64 / 1e3),
-            Err(error) => format!("What they read with nothing enqueued between them could not be measured: {error}."),
+            Ok(ns) => format!("An empty pair of events takes up to {:.2} us.", ns as f64 / 1e3),
+            Err(error) => format!("The time of an empty pair could not be measured: {error}."),
         };
         let line = format!(
-            "Stream time is from CUDA events on GPU {}, {}, driver for CUDA {version}: between two markers in the stream, \
-             idle included. {floor}",
+            "Stream time on GPU {}, {}, driver for CUDA {version}, is the time between two CUDA events in the stream, idle \
+             time included. {floor}",
             facts.device, facts.device_name
         );
         if !lines.contains(&line) {
@@ -76,7 +78,7 @@ pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
     match totals.losses.last_error.load(Relaxed) {
         0 => {}
         code if lines.is_empty() => lines.push(format!("GPU timing is off: the driver answered CUDA error {code}.")),
-        code => lines.push(format!("The CUDA driver's last refusal of a timing call was error {code}.")),
+        code => lines.push(format!("The CUDA driver refused calls that time a span, last with error {code}.")),
     }
     lines
 }

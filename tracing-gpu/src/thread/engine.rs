@@ -305,7 +305,7 @@ impl Engine {
         self.threads.lock().abandoned.clone()
     }
 
-    /// An exit on a thread that has no such range open: the threads that have are told.
+    /// An exit on a thread that has no such range open: notifies the threads that have it open.
     #[inline(never)]
     pub(crate) fn stray_exit(&self, span: u64, from: &ThreadState) {
         self.session.losses.stray_exits.fetch_add(1, Relaxed);

@@ -31,8 +31,8 @@ use range_report::RangeStyle;
 #[path = "launch_log/tests.rs"]
 mod tests;
 
-/// What one thread remembers of its launches. Written by that thread alone, but for `lifetimes`, and for `notes`, which
-/// whoever collects takes away.
+/// What one thread remembers of its launches. Only that thread writes it, except `lifetimes`, and `notes`, which the
+/// collector takes away.
 #[derive(Debug)]
 // What a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`.
 #[repr(C, align(512))]

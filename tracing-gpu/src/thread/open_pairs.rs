@@ -103,8 +103,8 @@ impl OpenPairs {
         self.count.load(Relaxed) > 0
     }
 
-    /// Keeps the start of the innermost range, which has so many below it. `key` finds the name and category of its
-    /// place.
+    /// Keeps the start of the innermost range, which has `below` ranges below it. `key` finds the name and category of
+    /// its place.
     #[inline(always)]
     pub(super) fn keep(
         &self,
@@ -159,7 +159,7 @@ impl OpenPairs {
         }
     }
 
-    /// Gives up the pairs of ranges that are gone, told by the number of ranges that were below.
+    /// Drops the pairs of ranges that are gone, found by the number of ranges that were below them.
     pub(super) fn abandon(&self, is_gone: impl Fn(usize) -> bool) {
         for index in (0..self.count.load(Relaxed)).rev() {
             let Some(open) = self.open.get(index).filter(|open| is_gone(open.below())) else { continue };

@@ -151,7 +151,7 @@ impl Row {
         self.kind.load(Relaxed) == REENTERED
     }
 
-    /// A span of it that was followed has closed, after so many entries. Any thread.
+    /// A followed span of this row has closed, after this number of entries. Any thread.
     pub(crate) fn judge(&self, entries: u64) {
         let kind = self.kind.load(Relaxed);
         match entries {

@@ -131,7 +131,7 @@ impl Stack {
         self.noted.store(ranges as u32, Relaxed);
     }
 
-    /// Whether the end of the innermost range is to be noted, or there is none.
+    /// Whether the end of the innermost range must be noted, or no range is open.
     #[inline(always)]
     pub(crate) fn is_top_noted(&self) -> bool {
         self.depth.load(Relaxed) <= self.noted.load(Relaxed)

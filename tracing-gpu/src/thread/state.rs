@@ -1,6 +1,6 @@
 //! What one thread measures, made of parts; and the paths that lead through them, from a callback to a row.
 //!
-//! A path that is named by a condition does everything, calling next to nothing, or has done nothing and says so: then
+//! A path that is named by a condition handles the whole callback, or changes nothing and returns that it did not: then
 //! the next one is tried. [`engine`](super::engine) says which path applies when.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::stack::{Frame, Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, InstanceId, Place, RangeKey, StreamId};
-use crate::session::calls::{EndedCall, Spare};
+use crate::session::calls::{Call, EndedCall, Spare};
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
@@ -40,7 +40,7 @@ use range_report::RangeStyle;
 #[path = "state/tests.rs"]
 mod tests;
 
-/// Exits elsewhere that a thread is told of before it looks.
+/// How many exits on other threads are kept for a thread until it looks at them.
 const TOLD: usize = 1024;
 
 /// The state of one thread in one session. Only that thread writes (plain loads and stores); any thread reads for a
@@ -335,10 +335,12 @@ impl ThreadState {
     ) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        let entered_before = self.session.calls.get(call).map(Call::entered);
+        let next = entered_before.is_some_and(|before| self.stack.has_just_left(before));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(start) = start.filter(|_| call != 0) {
             self.stack.set_call(call);
-            self.session.calls.enter(call, start);
+            self.session.calls.enter(call, start, next);
         }
     }
 

@@ -84,7 +84,7 @@ fn line_of_values(start: Ticks, values: &Changing, fields: usize, thread: u32) -
     [start, payload, color << 32 | u64::from(thread), (fields as u64) << 32 | VALUES | colored | kind]
 }
 
-/// Without the fields, of which this is the number.
+/// The values without the fields, and the number of fields.
 fn values_of(line: &Line) -> (ValuesRecord, usize) {
     let &[start, payload, color, bits] = line;
     let payload = match bits & PAYLOAD {
@@ -166,7 +166,7 @@ impl Records {
         self.lines.len() + self.others.len() * (OTHER_LINES - 1) + self.elsewhere
     }
 
-    /// Forgets them, and keeps the memory, but for that of a burst: it would come to every thread in turn.
+    /// Forgets the records and keeps their memory, except that of a burst, which would move from thread to thread.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
         self.lines.shrink_to(KEPT);
@@ -232,7 +232,8 @@ struct Log {
 const OTHER_LINES: usize = 1 + size_of::<Record>().div_ceil(size_of::<Line>());
 
 impl Log {
-    /// Takes room for so many lines, some ahead: what all threads share is not written for each record.
+    /// Takes room for `lines` lines, and for some more in advance, so that not every record writes what all threads
+    /// share.
     fn takes(&mut self, lines: usize, room: &TapeRoom) -> bool {
         if let Some(left) = self.ahead.checked_sub(lines) {
             self.ahead = left;

@@ -30,9 +30,9 @@ impl GpuLayer {
         Self { engine }
     }
 
-    /// The layer behind a filter of its own: [`Layer::with_filter`]. The profiler's default filter, INFO, makes room
-    /// for it; one that is set by [`ProfilerBuilder::filter`](crate::ProfilerBuilder::filter) or `TRACING_GPU_FILTER`
-    /// counts beside it.
+    /// The layer behind a filter of its own: [`Layer::with_filter`]. It replaces the profiler's default filter, INFO. A
+    /// filter that [`ProfilerBuilder::filter`](crate::ProfilerBuilder::filter) or `TRACING_GPU_FILTER` sets applies as
+    /// well.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};

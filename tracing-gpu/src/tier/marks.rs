@@ -56,8 +56,7 @@ fn category(level: Level) -> u32 {
     }
 }
 
-/// What an event says: its message, in place of which its fields stand where it has none; and the fields, for a
-/// timeline.
+/// The text of an event: its message, or its fields if it has no message. And its fields, for a timeline.
 #[derive(Default)]
 struct Said {
     message: Option<String>,

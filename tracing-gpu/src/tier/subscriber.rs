@@ -14,8 +14,8 @@ use crate::thread::state::ThreadState;
 
 /// A [`Subscriber`] that only measures: see [`Profiler::subscriber`](crate::Profiler::subscriber).
 ///
-/// Events become NVTX marks and are not printed, and other layers do not work with it: there is no registry. Being
-/// alone, it turns call sites that its filter rejects off for good.
+/// Events become NVTX marks and are not printed. Other layers do not work with it, because it has no registry. It is
+/// alone, so it turns off the call sites that its filter rejects for good.
 #[derive(Debug)]
 pub struct GpuSubscriber {
     engine: &'static Engine,

@@ -167,7 +167,7 @@ impl GpuTracks {
         }
     }
 
-    /// Lets go of launches of which nothing more is expected.
+    /// Drops launches from which no more operations are expected.
     fn settle(&mut self) {
         for (came, grace) in self.came.iter_mut().zip([GRACE, GRAPH_GRACE]) {
             while let Some(&(drain, correlation)) = came.front().filter(|(drain, _)| drain + grace <= self.drain) {

@@ -24,7 +24,7 @@ pub(super) struct Moments {
 struct Line {
     from: Ticks,
     from_ns: u64,
-    /// So many ticks are so many nanoseconds.
+    /// The rate: `ticks` ticks take `ns` nanoseconds.
     ticks: u64,
     ns: u64,
 }

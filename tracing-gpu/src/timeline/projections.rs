@@ -13,7 +13,7 @@ pub(super) struct Kept {
     pub(super) label: u32,
     pub(super) level: u32,
     is_over: bool,
-    /// Launches in it of which operations are expected, and kept instances directly inside.
+    /// Launches in it whose operations are still expected, and kept instances directly inside.
     held: u32,
     /// First start and last end on each stream.
     pub(super) streams: Vec<(Stream, u64, u64)>,

@@ -8,7 +8,7 @@ use std::path::Path;
 #[cfg(feature = "gzip")]
 use super::gzip::Gzip;
 
-/// Whether what is written under this name is to be compressed: by its extension, `.gz`.
+/// Whether a file of this name is written compressed: if it ends in `.gz`.
 ///
 /// # Errors
 ///

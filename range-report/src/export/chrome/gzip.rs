@@ -20,7 +20,7 @@ const END: usize = LAST_BLOCK.len() + 8;
 #[derive(Debug)]
 pub(super) struct Gzip<W: Write> {
     out: W,
-    /// Goes back by so many bytes; `None` where that cannot be, as in a pipe: then the end is written once.
+    /// Goes back by this number of bytes; `None` if `out` cannot go back, as a pipe: then the end is written once.
     back: Option<fn(&mut W, usize) -> io::Result<()>>,
     /// What is compressed and not written yet.
     encoder: DeflateEncoder<Vec<u8>>,

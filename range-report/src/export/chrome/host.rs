@@ -218,7 +218,7 @@ struct Alike {
 /// Domain, category and colour.
 type Common = (Option<Box<str>>, Option<Box<str>>, Option<u32>);
 
-/// Of so many the text is kept.
+/// The number of combinations whose text is kept.
 const ALIKE: usize = 8;
 
 impl Alike {

@@ -1,4 +1,4 @@
-//! The phase tree as a list, of which the page makes a table and the flame graphs.
+//! The phase tree as a list, from which the page makes a table and the flame graphs.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(super) struct Node {
     polled: bool,
     #[serde(skip_serializing_if = "is_not")]
     beside: bool,
-    /// What one call took that is told from the others.
+    /// The time of the one call that is shown separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     one_call: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

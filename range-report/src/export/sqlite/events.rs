@@ -32,7 +32,7 @@ pub(super) struct Events {
     named: FxHashMap<(i64, i64), ()>,
     threads: FxHashMap<i64, i64>,
     lifetimes: i64,
-    /// Domains and categories that were met together, both with their rows: the last few, of which most ranges are.
+    /// Domains and categories that were met together, both with their rows: the last few, which most ranges have.
     pairs: Vec<Pair>,
     next_pair: usize,
 }

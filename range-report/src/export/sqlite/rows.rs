@@ -202,7 +202,7 @@ impl Rows {
         self.waiting.len()
     }
 
-    /// Writes all that wait. After an error none waits, and the transaction is to be rolled back.
+    /// Writes all waiting rows. After an error no row waits, and the transaction must be rolled back.
     pub(super) fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let written = self.write_all(connection);
         self.waiting.clear();

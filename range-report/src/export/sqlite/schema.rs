@@ -112,7 +112,7 @@ pub(super) fn write(file: &mut File, process: &Process, global: i64) -> io::Resu
     file.run(PROCESS, (global, process.pid, &process.command))
 }
 
-/// That everything has come; a file of which this is not said was left by a process that was killed.
+/// Marks the file as complete. A file without this mark was left by a process that was killed.
 pub(super) fn complete(file: &mut File, elapsed_ns: u64, lost: u64, made_up: u64) -> io::Result<()> {
     let elapsed = i64::try_from(elapsed_ns).unwrap_or(i64::MAX);
     file.run(DETAILS, (MACHINE, elapsed, elapsed))?;

@@ -53,24 +53,23 @@ fn the_footer_names_every_loss() {
    first: it counts as two.
  - 2,000 exits were on a thread that had no such range open; they ended nothing
    there.
- - 3 values of nvtx.name were beyond the bound on distinct names; the spans' own
-   names were used.
- - 12 values of nvtx.category were beyond the bound on distinct categories; they
-   are in no row of them.
+ - 3 values of nvtx.name exceeded the limit on distinct names; the spans kept
+   their own names.
+ - 12 values of nvtx.category exceeded the limit on distinct categories; they
+   have no rows.
  - 4 spans had no room in the tree; they are in (more) rows.
- - 2 rows of the tree stand for recursion deeper than 64 levels; time inside of
-   themselves is in their totals once.
+ - 2 rows of the tree have recursion deeper than 64 levels; their totals count
+   time nested in themselves once.
  - 6 spans could not be followed, and are in no table.
  - 7 stream times were still pending, and are not counted.
  - 8,000 instances have no stream time, because their stream was being captured
    into a graph.
  - 9 instances have no stream time, because their stream was gone or the driver
    refused.
- - 10 stream times were dropped, because too many waited on their stream to be
-   read.
+ - 10 stream times were dropped, because their stream had too many unread ones.
  - 11 stream times could not be read, because their context failed or is gone.
  - A note\\nthat tries to break out.
- - 5 rows have no median (-): the memory for durations was spent.
+ - 5 rows have no median (-): the memory for durations was used up.
 
 ";
     assert_eq!(text(&summary, &[], &RenderOptions::default().width(80).notes(usize::MAX)), expected);
@@ -91,7 +90,7 @@ fn a_single_stream_time_that_is_missing_is_one() {
  - 1 stream time was still pending, and is not counted.
  - 1 instance has no stream time, because its stream was being captured into a graph.
  - 1 instance has no stream time, because its stream was gone or the driver refused.
- - 1 stream time was dropped, because too many waited on its stream to be read.
+ - 1 stream time was dropped, because its stream had too many unread ones.
  - 1 stream time could not be read, because its context failed or is gone.
 
 ";
@@ -117,22 +116,22 @@ fn the_footer_names_every_loss_of_gpu_records() {
     let expected = "
  ** Notes:
 
- - 1,000 GPU records were dropped by CUPTI for want of memory; what they told of is in no table.
- - 2 GPU records came beyond the bound on memory and were thrown away; what they told of is in no table.
- - 7 GPU records had a layout that is not known, and were skipped.
+ - 1,000 GPU records were dropped by CUPTI, which had no memory left; their operations or calls are in no table.
+ - 2 GPU records were dropped at the memory limit; their operations or calls are in no table.
+ - 7 GPU records had an unknown layout, and were skipped.
  - 3 GPU operations or API calls have no time, because tracing began too late for them or they had not finished; they are in no table.
- - 5 launches had not been answered with their GPU operations; these are in no table.
- - 6 launches were forgotten by the bound on memory before their GPU operations came; these are in no span.
- - 10 API calls were forgotten by the bound on memory before their records came; they are in no span, and some may be the profiler's own.
- - 9 GPU operations are missing in projections of ranges, for want of memory; each counts once a range.
- - 4 GPU operations (12.00 us busy) could not be matched with their launches; they are in no span.
+ - 5 launches were still waiting for their GPU operations; these are in no table.
+ - 6 launches were dropped at the memory limit before their GPU operations arrived; these count for no span.
+ - 10 API calls were dropped at the memory limit before their records arrived; they count for no span, and some may be the profiler's own.
+ - 9 GPU operations are missing in projections of ranges, because the memory limit was reached; each counts once per range.
+ - 4 GPU operations (12.00 us busy) could not be matched with their launches; they count for no span.
 ";
     let options = RenderOptions::default().width(200).notes(usize::MAX);
     assert_eq!(text(&summary, &[], &options), format!("{expected}\n"));
-    let outside = " - 8 GPU operations were launched outside of any span.\n\n";
+    let outside = " - 8 GPU operations were launched outside any span.\n\n";
     assert!(text(&summary, &[Report::Torch], &options).ends_with(outside));
     // The tree has a row of its own for them.
-    assert!(!text(&summary, &[Report::Tree], &options).contains("outside of any span"));
+    assert!(!text(&summary, &[Report::Tree], &options).contains("outside any span"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::report::{RenderOptions, names};
 use crate::text::number::{human, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
 
-/// Below this a name is no longer told from another: figures give way first.
+/// The least width at which names can be distinguished: figures are left out before names get narrower.
 const LEAST_NAME: usize = 16;
 /// Widest name of a process where room is short.
 const MAX_PROCESS: usize = 16;
@@ -22,7 +22,7 @@ enum Optional {
     Share,
     Count,
     Ranks,
-    /// What the row is of, but for its name.
+    /// What kind of row it is, without its name.
     Kind,
     /// The least and the average total of a process.
     Spread,

@@ -381,7 +381,7 @@ fn what_is_said_below_the_tree_is_of_all_processes() {
     };
     let text = printed(&Summary::merge([rank(0), rank(1)]), &RenderOptions::default().width(80));
     assert!(text.contains("\n    longest lifetimes: request 40.00 ms (mean of 2)\n"), "{text}");
-    assert!(text.contains("after it, or\n    while it is still open\n"), "{text}");
+    assert!(text.contains("\n    after it, or while it is still open\n"), "{text}");
     // Of which process would it be?
     assert!(!text.contains("wall time"), "{text}");
 }

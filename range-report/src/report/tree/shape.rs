@@ -6,9 +6,11 @@ use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
-/// A shorter call is nobody's warm-up.
+/// Less time than this passes between two polls without any waiting.
+const WORTH_TELLING_NS: u128 = 1_000_000;
+/// A shorter call is no warm-up.
 const LONG_CALL_NS: u64 = 1_000_000;
-/// From this number of calls on, one that takes more than half of them all is told apart.
+/// From this number of calls on, one call that takes more than half the time of all is shown separately.
 const MANY_CALLS: u64 = 10;
 
 /// Every node in order of printing, with what is known of its subtree.
@@ -260,7 +262,9 @@ impl<'a> Shape<'a> {
     /// Up to `count` nodes that waited longest themselves, where more time was waited than run.
     pub(super) fn most_awaited(&self, count: usize) -> Vec<(usize, u64)> {
         match self.awaited_whole {
-            Some(all) if all > self.whole => self.most(count, all, |flat| flat.node.awaited_self_ns.unwrap_or(0)),
+            Some(all) if all > self.whole && all >= WORTH_TELLING_NS => {
+                self.most(count, all, |flat| flat.node.awaited_self_ns.unwrap_or(0))
+            }
             _ => Vec::new(),
         }
     }
@@ -273,8 +277,8 @@ impl<'a> Shape<'a> {
         all
     }
 
-    /// The nodes of which one call took more than half, those first of whose own time it was most. Those in which it
-    /// was children that took so long are left out, where the children are known.
+    /// The nodes in which one call took more than half the time, by the self time of that call, longest first. Leaves
+    /// out nodes whose children took that time, where the children are known.
     pub(super) fn dominated(&self) -> Vec<&'a TreeNode> {
         let mut nodes: Vec<&TreeNode> = self.nodes.iter().map(|flat| flat.node).filter(|node| one_call(node)).collect();
         let once = |node: &TreeNode| node.self_ns - own_of_the_others(node);

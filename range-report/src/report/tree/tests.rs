@@ -53,9 +53,10 @@ fn at_80_columns() {
    40.00 ms  40.00 ms      -*     2&  20.00 ms  1,431    poll
 
  >> most time of its own: read 240.0 ms (57.2%), decode 107.9 ms (25.7%)
- &  more instances than calls, and none has waited: spans that are entered again
-    or on several threads at once, or have not closed
- *  together more than the parent: on other threads, in each other, after it
+ &  more instances than calls, but no call has waited: spans that were entered
+    again or on several threads at once, or have not closed
+ *  together more than the parent: they ran on other threads, in each other or
+    after it
 
 ";
     assert_eq!(text, expected);

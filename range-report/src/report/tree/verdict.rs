@@ -1,4 +1,4 @@
-//! What is said below the tree: the answer in words, and what the marks mean.
+//! The lines below the tree: the answer in words, and what the marks mean.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -17,10 +17,10 @@ const SLOWEST: usize = 3;
 /// Widest name there, and what the figures around one take: the first always fits.
 const MAX_NAME: usize = 40;
 const AROUND_NAME: usize = 24;
-/// Where there is less room for a name it is not told where it stands.
+/// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
-const BESIDE: &str = "together more than the parent: on other threads, in each other, after it";
+const BESIDE: &str = "together more than the parent: they ran on other threads, in each other or after it";
 /// What is done about calls that took more than half of their row.
 const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out";
 /// The same of a page, which orders phases by all of their time.
@@ -28,9 +28,9 @@ const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() 
 const ONE_CALL_ON_PAGE: &str = "Avg/Call is of the others; reset() after a warm-up leaves such calls out";
 /// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
 /// too.
-const AWAITS: &str = "one instance a poll: Awaited is the time between them";
-const KEPT: &str = "more instances than calls, and none has waited: spans that are entered again or on several threads \
-                    at once, or have not closed";
+const AWAITS: &str = "one instance per poll: Awaited is the time between them";
+const KEPT: &str = "more instances than calls, but no call has waited: spans that were entered again or on several \
+                    threads at once, or have not closed";
 
 /// Where the time goes, on the CPU and on the GPU.
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
@@ -256,8 +256,8 @@ fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &
     }
     let (lead, but) = if slowest.is_empty() { (" >>", "") } else { ("   ", "but ") };
     let sentence = format!(
-        "{but}{} is in {} phases under 0.1 % each: one name for all, what differs in nvtx.payload or another field, \
-         sums them; so does nvtx.category",
+        "{but}{} is in {} phases under 0.1 % each: to sum them, give them one name and put what differs into \
+         nvtx.payload, or give them one nvtx.category",
         share(own_ns, shape.whole()),
         integer(phases as u64, options.thousands)
     );

@@ -104,7 +104,7 @@ pub(super) trait Join: Clone {
     /// Instances.
     fn count(&self) -> u64;
 
-    /// What processes are told apart by.
+    /// What distinguishes processes.
     fn total(&self) -> u64;
 
     fn median(&self) -> Option<f64> {

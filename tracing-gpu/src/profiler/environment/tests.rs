@@ -28,7 +28,7 @@ fn every_key_is_read() {
     assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
     assert_eq!(applied("hot=75%").0.hot_percent, 75.0);
     assert_eq!(applied("percentiles=99.9+ 50%+90").0.quantiles, [0.5, 0.9, 0.999]);
-    let refused = "TRACING_GPU: `percentiles` cannot be `50+101`: allowed is percentages from 0 to 100, joined by +";
+    let refused = "TRACING_GPU: `percentiles` cannot be `50+101`: expected percentages from 0 to 100, joined by +";
     assert_eq!(applied("percentiles=50+101").1, [refused]);
     assert_eq!(applied("").1, Vec::<String>::new());
     assert!(
@@ -81,9 +81,8 @@ fn of_a_key_that_is_given_twice_the_first_value_counts() {
     let (config, complaints) = applied("trace=a, trace = b\\,\tc ,nvtx=off,nvtx=off,folded=d,hot=50,hot=101,trace=");
     assert_eq!(path(&config, "trace"), Some("a"));
     assert_eq!((path(&config, "folded"), config.nvtx, config.hot_percent), (Some("d"), false, 50.0));
-    let twice = |key, first, again| {
-        format!("TRACING_GPU: `{key}` is given twice: `{first}` counts and `{again}` does not, give it once")
-    };
+    let twice =
+        |key, first, again| format!("TRACING_GPU: `{key}` is given twice: `{first}` is used, `{again}` is ignored");
     let expected = [
         twice("trace", "a", "b,\\tc"),
         twice("nvtx", "off", "off"),
@@ -111,14 +110,14 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
     assert_eq!(
         complaints,
         [
-            "TRACING_GPU: `report` cannot be `rangs`: allowed is ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels or hot, joined by +",
-            "TRACING_GPU: `style` cannot be `old`: allowed is current or legacy",
-            "TRACING_GPU: `nvtx` cannot be `1`: allowed is on or off",
+            "TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, range_kernels or hot, joined by +",
+            "TRACING_GPU: `style` cannot be `old`: expected current or legacy",
+            "TRACING_GPU: `nvtx` cannot be `1`: expected on or off",
             "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
-            "TRACING_GPU: `domain` cannot be ``: allowed is default, target or a name",
-            "TRACING_GPU: `gpu` cannot be `on`: allowed is auto, events, cupti or off",
+            "TRACING_GPU: `domain` cannot be ``: expected default, target or a name",
+            "TRACING_GPU: `gpu` cannot be `on`: expected auto, events, cupti or off",
             "TRACING_GPU: `out` needs a value: write out=...",
-            "TRACING_GPU: `hot` cannot be `101`: allowed is a percentage from 0 to 100",
+            "TRACING_GPU: `hot` cannot be `101`: expected a percentage from 0 to 100",
         ]
     );
 }
@@ -137,12 +136,12 @@ fn files_are_named_where_the_feature_is_there() {
     assert_eq!(path(&config, "json"), cfg!(feature = "json").then_some("a,%p.json"));
     let page = cfg!(all(feature = "html", feature = "json"));
     assert_eq!(path(&config, "baseline"), page.then_some("d.json"));
-    let alone = "the baseline `d.json` is compared with in the page alone: name one with `html`";
+    let alone = "the baseline `d.json` has no effect without a page: name one with `html`";
     assert_eq!(outputs::without_effect(&config), page.then(|| alone.to_owned()));
     assert_eq!(path(&config, "flamegraph"), cfg!(feature = "flamegraph").then_some("c.svg"));
     let expected: Vec<&str> = [
         (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
-        (false, "TRACING_GPU: `folded` cannot be ``: allowed is a path"),
+        (false, "TRACING_GPU: `folded` cannot be ``: expected a path"),
         (
             cfg!(feature = "flamegraph"),
             "TRACING_GPU: `flamegraph` needs the feature `flamegraph` of the crate tracing-gpu",

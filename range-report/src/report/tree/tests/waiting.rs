@@ -35,7 +35,7 @@ fn what_waits_comes_first_at_80_columns() {
 
  ~~ most time awaited: … > load_user > wait for a connection 60.00 s (85.1%)
  >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%)
- +  one instance a poll: Awaited is the time between them
+ +  one instance per poll: Awaited is the time between them
 
 ";
     assert_eq!(tree(&service(), &RenderOptions::default().width(80)), expected);
@@ -55,7 +55,7 @@ fn what_waits_comes_first_at_200_columns() {
 
  ~~ most time awaited: request > load_user > wait for a connection 60.00 s (85.1%), request > load_user 9.000 s (12.8%), request 1.500 s (2.1%)
  >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%), load_user 12.00 ms (0.4%)
- +  one instance a poll: Awaited is the time between them
+ +  one instance per poll: Awaited is the time between them
 
 ";
     assert_eq!(tree(&service(), &RenderOptions::default().width(200)), expected);
