@@ -83,8 +83,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Truth {
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        // The span runs in the innermost open range of its thread, unless that range is its own or an ancestor's, or
-        // has the same name: the tree's rows are names.
+        // It runs in the innermost open range of its thread, unless that is its own or an ancestor's, or one of the
+        // same name: the tree's rows are names.
         let top = INSIDE.with_borrow(|inside| inside.last().cloned());
         let elsewhere = top.filter(|(_, name, _)| !span.scope().any(|ancestor| ancestor.name() == *name));
         let parent = match &elsewhere {

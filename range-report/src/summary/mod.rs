@@ -180,7 +180,8 @@ pub struct CallStats {
     pub domain: Option<String>,
     /// Name of the span.
     pub name: String,
-    /// Calls whose future was dropped before it was ready, as `select!`, a timeout and an abort do. They are in all
+    /// Calls whose future was dropped long after its last poll, as an abort does: at least so many were cancelled.
+    /// `select!` and timeouts poll once more before they give up, so that their futures look finished. They are in all
     /// other figures too.
     pub cancelled: u64,
     /// Latencies: from the creation of the span to its end. An instance is a call that has ended.

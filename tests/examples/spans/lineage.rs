@@ -156,6 +156,11 @@ fn futures(tier: Tier) -> Outcome {
             tokio::time::sleep(WAIT / 2).await;
             cancelled.abort();
             let _cancelled = cancelled.await;
+            // Two calls never end.
+            for _ in 0..2 {
+                tokio::spawn(std::future::pending::<()>().instrument(info_span!("stuck")));
+            }
+            tokio::time::sleep(10 * WAIT).await;
             Ok::<_, tokio::task::JoinError>(())
         })?;
         Ok(())

@@ -143,6 +143,9 @@ fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
             assert!(request.busy_ns >= 8_000_000 && request.latency.min_ns < 22_000_000, "{tier}: {request:?}");
             let own = request.awaited_ns - connect.awaited_ns;
             assert!(request.awaited_self_ns.abs_diff(own) <= own / 100, "{tier}: {request:?} {connect:?}");
+            let stuck: Vec<&String> = summary.notes.iter().filter(|note| note.contains("still wait")).collect();
+            let [note] = stuck[..] else { panic!("{tier}: {:?}", summary.notes) };
+            assert!(note.starts_with("2 calls of `stuck` still wait, the longest for 0."), "{tier}: {note}");
             let node = summary.tree.iter().find(|node| node.name == "request").unwrap();
             assert_eq!(node.awaited_ns, Some(request.awaited_ns), "{tier}");
             assert_eq!((node.calls, node.children.len()), (5, 2), "{tier}: {:?}", tree(&summary));

@@ -6,9 +6,10 @@ use range_report::stats::Distribution;
 use range_report::summary::CallStats;
 
 use super::{label_shown, label_text, times};
-use crate::clock::Rate;
+use crate::clock::{Rate, Ticks};
 use crate::record::RangeKey;
 use crate::session::Names;
+use crate::thread::engine::Engine;
 use crate::thread::row::RowCopy;
 
 /// The calls of one node, in ticks.
@@ -58,6 +59,43 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> BTreeMap<u32, NodeCalls> 
     }
     nodes.retain(|_, node| node.kept <= node.latency.count / 2);
     nodes
+}
+
+/// Names that have a sentence about calls that still wait.
+const MOST_NAMES: usize = 3;
+/// What a call has waited at the least, so that it is worth a sentence: this part of the window, and 100 ms.
+const LONG: u64 = 10;
+const LONG_NS: u64 = 100_000_000;
+
+/// A sentence for each name of which calls have waited long, and have not ended: those first that wait longest.
+pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
+    let mut waiting: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for call in engine.session.calls.iter() {
+        let Some(waited) = call.waits_since().map(|since| now.saturating_sub(since.max(window))) else { continue };
+        let is_long = waited > now.saturating_sub(window) / LONG && rate.ns(u128::from(waited)) >= LONG_NS;
+        let (thread, place) = call.home();
+        let identity = engine.thread_at(thread).filter(|_| is_long);
+        if let Some(identity) = identity.and_then(|thread| thread.identity(place)) {
+            let (count, longest) = waiting.entry(identity.key.label).or_default();
+            (*count, *longest) = (*count + 1, (*longest).max(waited));
+        }
+    }
+    let mut waiting: Vec<(u32, u64, u64)> =
+        waiting.into_iter().map(|(label, (count, most))| (label, count, most)).collect();
+    waiting.sort_by_key(|&(_, _, longest)| std::cmp::Reverse(longest));
+    let sentence = |(label, count, longest): (u32, u64, u64)| {
+        let (name, longest) = (label_shown(names, label), rate.ns(u128::from(longest)) as f64 / 1e9);
+        match count {
+            1 => format!(
+                "1 call of `{name}` still waits, for {longest:.1} s. Only calls that have ended are in the figures."
+            ),
+            _ => format!(
+                "{count} calls of `{name}` still wait, the longest for {longest:.1} s. Only calls that have ended are in \
+                 the figures."
+            ),
+        }
+    };
+    waiting.into_iter().take(MOST_NAMES).map(sentence).collect()
 }
 
 /// A row a name, those first that awaited most themselves.

@@ -130,6 +130,7 @@ pub(crate) fn summarise(
         if let Some(all) = &activity {
             summary.losses.activity = gpu::losses(all);
         }
+        summary.notes.extend(calls::still_waiting(engine, window, now, names, rate));
         summary.notes.extend(held.notes);
         if session.gpu {
             summary.notes.extend(stream::notes(&session.streams));

@@ -19,9 +19,12 @@ use crate::record::{CallId, Place};
 
 /// Calls that are followed at one time.
 const CALLS: usize = 1 << 18;
-/// In ticks, about 100 us. A finished future is dropped right after its last poll; a cancelled future has waited in
-/// between. `select!` and a timeout poll once more before they give up, so a future that they cancel may look finished.
-const SOON: u64 = 1 << 18;
+/// In ticks: a finished future is dropped right after its last poll; a cancelled future has waited in between. If the
+/// thread has entered something else meanwhile, about 100 us are such a wait; otherwise the thread may have been
+/// interrupted, and only about 20 ms are. `select!` and a timeout poll once more before they give up, so a future that
+/// they cancel looks finished.
+const PAUSE: u64 = 1 << 18;
+const LONG_PAUSE: u64 = 1 << 26;
 
 /// In [`Call::state`]: the instances that are open, the calls below that are alive, and whether the span is closed.
 const OPEN: u64 = 1;
@@ -46,6 +49,8 @@ pub(crate) struct Call {
     entered: AtomicU64,
     exited: AtomicU64,
     pause: AtomicU64,
+    /// Whether that was so long that it was suspended.
+    has_waited: AtomicBool,
     /// Whether calls below were alive at its last exit: they keep the span from closing.
     outlived: AtomicBool,
     parent: AtomicU32,
@@ -79,12 +84,13 @@ pub(crate) struct EndedCall {
 }
 
 impl Call {
-    /// Opens an instance.
+    /// Opens an instance; `next` says that its thread has entered nothing since the one before.
     #[inline]
-    fn enter(&self, now: Ticks) {
+    fn enter(&self, now: Ticks, next: bool) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             self.pause.store(now.saturating_sub(self.exited.load(Relaxed)), Relaxed);
+            self.has_waited.store(self.pause.load(Relaxed) > if next { LONG_PAUSE } else { PAUSE }, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
         self.enter_again(now);
@@ -134,6 +140,17 @@ impl Call {
         self.state.fetch_sub(CHILD, Release) == CLOSED | CHILD
     }
 
+    /// Since when it has waited, where it was entered before and is not now. Not what is kept and used elsewhere.
+    pub(crate) fn waits_since(&self) -> Option<Ticks> {
+        let is_waiting = self.state.load(Acquire) & (CLOSED | ALL_OPEN) == 0 && self.entries.load(Relaxed) > 0;
+        (is_waiting && self.inside.load(Relaxed) == 0).then(|| self.exited.load(Relaxed))
+    }
+
+    /// When it was entered last.
+    pub(crate) fn entered(&self) -> Ticks {
+        self.entered.load(Relaxed)
+    }
+
     /// Where it is counted by creation.
     pub(crate) fn home(&self) -> (u32, Place) {
         (self.thread.load(Relaxed), Place::from_bits(self.place.load(Relaxed)))
@@ -155,15 +172,18 @@ impl Call {
     fn end(&self) -> EndedCall {
         let (created, exited) = (self.created.load(Relaxed), self.exited.load(Relaxed));
         let entries = self.entries.load(Relaxed);
+        let is_cancelled = entries == 1 || self.has_waited.load(Relaxed);
+        // What has finished awaits nothing until it is dropped.
+        let pause = if is_cancelled { 0 } else { self.pause.load(Relaxed) };
         EndedCall {
             created,
-            latency: exited.saturating_sub(created),
+            latency: exited.saturating_sub(created).saturating_sub(pause),
             busy: self.busy.load(Relaxed),
-            idle: self.idle.load(Relaxed),
+            idle: self.idle.load(Relaxed).saturating_sub(pause),
             entries,
             entered: self.entered.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed),
-            is_cancelled: entries == 1 || self.pause.load(Relaxed) > SOON,
+            is_cancelled,
             thread: self.thread.load(Relaxed),
             place: Place::from_bits(self.place.load(Relaxed)),
             node: self.node.load(Relaxed),
@@ -232,16 +252,18 @@ impl Calls {
         for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
             word.store(value, Relaxed);
         }
-        call.outlived.store(false, Relaxed);
+        for flag in [&call.outlived, &call.has_waited] {
+            flag.store(false, Relaxed);
+        }
         call.state.store(0, Release);
         id
     }
 
     /// Opens an instance of a call.
     #[inline]
-    pub(crate) fn enter(&self, id: CallId, now: Ticks) {
+    pub(crate) fn enter(&self, id: CallId, now: Ticks, next: bool) {
         if let Some(call) = self.get(id) {
-            call.enter(now);
+            call.enter(now, next);
         }
     }
 
@@ -306,6 +328,12 @@ impl Calls {
         free.unused as usize - free.ids.len() - spare
     }
 
+    /// All calls, those that are free too. Any thread.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Call> {
+        let unused = self.free.lock().unused;
+        (1..=unused).filter_map(|id| self.get(id))
+    }
+
     pub(crate) fn over_limit(&self) -> u64 {
         self.over_limit.load(Acquire)
     }
@@ -324,14 +352,14 @@ mod tests {
         let (calls, spare) = (Calls::new(), Spare::default());
         let id = calls.begin(&spare, 7, place().with_call(), 0, 100);
         for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
-            calls.enter(id, enter);
+            calls.enter(id, enter, true);
             calls.exit(id, exit);
         }
         let ended = EndedCall {
             created: 100,
-            latency: 149_941,
+            latency: 149_931,
             busy: 41,
-            idle: 149_900,
+            idle: 149_890,
             entries: 3,
             entered: 150_040,
             is_outlived: false,
@@ -348,15 +376,21 @@ mod tests {
     fn what_a_call_below_awaits_is_not_its_own() {
         let (calls, spare) = (Calls::new(), Spare::default());
         let above = calls.begin(&spare, 1, place(), 0, 0);
-        calls.enter(above, 10);
+        calls.enter(above, 10, true);
         let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, 1, place(), above, now)).collect();
         calls.exit(above, 20);
         assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
         assert!(calls.end(Some(&spare), below[1], 600).is_some());
-        calls.enter(above, 650);
-        calls.exit(above, 660);
-        let ended = calls.end(Some(&spare), above, 661).unwrap();
-        assert_eq!((ended.latency, ended.busy, ended.idle), (660, 20, 10 + 50));
+        for (enter, exit) in [(650, 660), (661, 662)] {
+            calls.enter(above, enter, true);
+            calls.exit(above, exit);
+        }
+        let ended = calls.end(Some(&spare), above, 663).unwrap();
+        assert_eq!(
+            (ended.latency, ended.busy, ended.idle),
+            (661, 21, 10 + 50),
+            "without the moment until it is dropped"
+        );
     }
 
     #[test]
@@ -364,7 +398,7 @@ mod tests {
         let (calls, spare) = (Calls::new(), Spare::default());
         let above = calls.begin(&spare, 1, place(), 0, 0);
         let below = calls.begin(&spare, 1, place(), above, 5);
-        calls.enter(above, 6);
+        calls.enter(above, 6, true);
         calls.exit(above, 7);
         assert!(calls.end(Some(&spare), above, 1 << 40).is_some_and(|ended| ended.is_outlived && ended.latency == 7));
         let other = calls.begin(&spare, 1, place(), 0, 8);
@@ -388,16 +422,18 @@ mod tests {
     #[test]
     fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
         let (calls, spare) = (Calls::new(), Spare::default());
-        let is_cancelled = |entries: &[(Ticks, Ticks)]| {
+        let is_cancelled = |entries: &[(Ticks, Ticks)], next| {
             let id = calls.begin(&spare, 1, place(), 0, 0);
             entries.iter().for_each(|&(enter, exit)| {
-                calls.enter(id, enter);
+                calls.enter(id, enter, next);
                 calls.exit(id, exit);
             });
-            calls.end(Some(&spare), id, 4 * SOON).map(|ended| ended.is_cancelled)
+            calls.end(Some(&spare), id, 4 * LONG_PAUSE).map(|ended| ended.is_cancelled)
         };
-        assert_eq!(is_cancelled(&[(1, 2), (3, 4)]), Some(false));
-        assert_eq!(is_cancelled(&[(1, 2), (2 + 2 * SOON, 3 + 2 * SOON)]), Some(true));
-        assert_eq!(is_cancelled(&[(1, 2)]), Some(true), "it was only dropped");
+        let after = |pause| [(1, 2), (2 + pause, 3 + pause)];
+        assert_eq!([true, false].map(|next| is_cancelled(&after(1), next)), [Some(false); 2]);
+        assert_eq!([true, false].map(|next| is_cancelled(&after(2 * PAUSE), next)), [Some(false), Some(true)]);
+        assert_eq!([true, false].map(|next| is_cancelled(&after(2 * LONG_PAUSE), next)), [Some(true); 2]);
+        assert_eq!(is_cancelled(&[(1, 2)], true), Some(true), "it was only dropped");
     }
 }

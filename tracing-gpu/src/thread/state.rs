@@ -25,7 +25,7 @@ use super::stack::{Frame, Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, InstanceId, Place, RangeKey, StreamId};
-use crate::session::calls::{EndedCall, Spare};
+use crate::session::calls::{Call, EndedCall, Spare};
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
@@ -335,10 +335,12 @@ impl ThreadState {
     ) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        let entered_before = self.session.calls.get(call).map(Call::entered);
+        let next = entered_before.is_some_and(|before| self.stack.has_just_left(before));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(start) = start.filter(|_| call != 0) {
             self.stack.set_call(call);
-            self.session.calls.enter(call, start);
+            self.session.calls.enter(call, start, next);
         }
     }
 

@@ -6,6 +6,8 @@ use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
+/// Less time than this passes between two polls without any waiting.
+const WORTH_TELLING_NS: u128 = 1_000_000;
 /// A shorter call is no warm-up.
 const LONG_CALL_NS: u64 = 1_000_000;
 /// From this number of calls on, one call that takes more than half the time of all is shown separately.
@@ -260,7 +262,9 @@ impl<'a> Shape<'a> {
     /// Up to `count` nodes that waited longest themselves, where more time was waited than run.
     pub(super) fn most_awaited(&self, count: usize) -> Vec<(usize, u64)> {
         match self.awaited_whole {
-            Some(all) if all > self.whole => self.most(count, all, |flat| flat.node.awaited_self_ns.unwrap_or(0)),
+            Some(all) if all > self.whole && all >= WORTH_TELLING_NS => {
+                self.most(count, all, |flat| flat.node.awaited_self_ns.unwrap_or(0))
+            }
             _ => Vec::new(),
         }
     }
