@@ -102,7 +102,7 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
     let rows = comparison.ranges.iter().take(most).map(|range| row(range, any_start_end, any_own)).collect();
     let table = Table {
         title: "Comparison",
-        about: "Time between entry and exit, on the CPU; self is without the ranges inside. Differences and ratios are to the first run.",
+        about: "Wall-clock time between entry and exit; self is without the ranges inside. Differences and ratios are to the first run.",
         columns,
         rows,
         rows_left_out: comparison.ranges.len().saturating_sub(most),

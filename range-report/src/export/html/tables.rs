@@ -121,7 +121,7 @@ fn ranges(summary: &Summary) -> Table<'_> {
     });
     let cells = cells.collect();
     let columns = [column("Range", Kind::Text)].into_iter().chain(style_column).chain(TIMES).collect();
-    table("Ranges", "Time between entry and exit, on the CPU.", columns, cells)
+    table("Ranges", "Wall-clock time between entry and exit.", columns, cells)
 }
 
 /// Latencies of futures, and what of them was waited.

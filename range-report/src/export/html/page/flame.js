@@ -189,7 +189,7 @@ function showFlame(mode) {
   for (const other of ['cpu', 'gpu']) byId('flame-' + other).setAttribute('aria-pressed', String(other === mode));
   byId('flame-says').textContent =
     mode === 'cpu'
-      ? 'width: time on the CPU, of all threads together'
+      ? 'width: time in spans, of all threads together'
       : 'width: time the GPU was busy with what a phase launched; what overlaps counts for each';
   resizeFlame();
 }
