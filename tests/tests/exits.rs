@@ -171,7 +171,13 @@ fn a_signal_that_the_program_handles_is_left_to_it() {
 fn an_install_that_is_refused_returns_why() {
     let ran = outcome(&mut command("install-twice", SUBSCRIBER));
     assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
-    assert_eq!(ran.stdout, "Config(SampleBudget { bytes: 1, least: 65536 })\nInstalled\nEnded\n");
+    let said = [
+        "a sample budget of 1 bytes is too small: give it at least 65536",
+        "`init()` was called before, and that profiler goes on measuring: this call changes nothing",
+        "`init()` was called before, and its guard is dropped: nothing is measured any more, keep the first guard until \
+         the program ends",
+    ];
+    assert_eq!(ran.stdout, said.map(|line| format!("{line}\n")).concat());
     assert_eq!(printed(&ran.stderr), rows([("step", 1), ("work", 1)]));
 }
 
@@ -320,6 +326,10 @@ fn a_second_start_is_one_line_and_an_inert_guard() {
     let ran = outcome(&mut command("init-beside-another", SUBSCRIBER));
     assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "false\n"));
     assert_eq!(ran.stderr, format!("{REFUSED}\n"));
+
+    // A `main` that returns the error says as much.
+    let ran = outcome(&mut command("install-beside-another", SUBSCRIBER));
+    assert_eq!((ran.status.code(), ran.stderr), (Some(1), format!("{}\n", REFUSED.replace("tracing-gpu", "Error"))));
 }
 
 #[test]
@@ -335,7 +345,7 @@ fn a_second_global_subscriber_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn an_empty_report_states_its_one_cause() {
+fn an_empty_report_states_its_cause() {
     let own = "spans"; // the target of the scenarios: the crate that they are in
     let filtered = format!(
         "Not measured, because of the filter info: 2 spans of h2, 2 spans of {own}, `request` of tower_http. \
@@ -345,6 +355,11 @@ fn an_empty_report_states_its_one_cause() {
                         that filter on the layer that it is for, with `with_filter`.";
     let hidden = "the subscriber hides all spans from the profiler, by a filter of its own (`EnvFilter` and RUST_LOG). \
                   Put that filter on the layer that it is for, with `with_filter`.";
+    let own_filter = "the filter on the profiler's layer lets only ERROR through. Remove it, or, for an `EnvFilter`, set \
+                      RUST_LOG.";
+    let none_seen = "no span was entered, or a filter of the subscriber hid all of them (RUST_LOG, `EnvFilter`, \
+                     `with_filter`).";
+    let unknown = format!("{none_seen} Functions have a span with `#[tracing::instrument]`.");
     let cases = [
         (
             "empty-never-attached",
@@ -363,15 +378,31 @@ fn an_empty_report_states_its_one_cause() {
         ),
         ("empty-all-filtered", &filtered.replacen("Not measured", "all spans were rejected", 1)),
         ("empty-other-filter", other_filter),
+        ("empty-other-filter-off", &other_filter.replace("only ERROR", "nothing")),
         ("empty-hidden", hidden),
+        ("empty-hidden-first", &unknown),
+        ("empty-hidden-here", &unknown),
+        ("empty-hidden-each", "the filter on the profiler's layer, or one of the whole subscriber, hides all spans."),
+        ("empty-own-filter", own_filter),
+        ("empty-own-filter-off", &own_filter.replace("only ERROR", "nothing")),
+        (
+            "empty-filter-of-nothing",
+            "all spans were rejected, because of a filter of nothing: `work` of spans. TRACING_GPU_FILTER=spans=info measures \
+             them.",
+        ),
         ("empty-reset", "the profiler was reset, and no span was entered and exited since then."),
         ("empty-not-entered", "spans were created, but none was entered."),
         (
             "empty-dropped-at-once",
-            "the profiler was dropped right after its start. Bind the guard to a name: `let _profile = ...`, not `let \
-             _ = ...`.",
+            &format!("{none_seen} If the profiler was dropped at once, keep it until the end of `main`."),
         ),
-        ("empty-idle", "no span was entered. Functions have one with `#[tracing::instrument]`."),
+        ("empty-idle", &unknown),
+        (
+            "empty-guard-at-once",
+            "no span was entered. If the guard is bound to `_`, it was dropped at once: bind it to a name, `let \
+             _profile = ...`.",
+        ),
+        ("empty-guard-idle", "no span was entered. Functions have one with `#[tracing::instrument]`."),
     ];
     for (scenario, cause) in cases {
         for tier in BOTH {

@@ -2,6 +2,8 @@
 
 use crate::stage::Tier;
 use crate::{Outcome, Scenario};
+use std::thread::sleep;
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::set_global_default;
 use tracing::{debug_span, info_span, trace_span};
@@ -14,13 +16,25 @@ pub(crate) const ALL: &[Scenario] = &[
     ("empty-other-subscriber", other_subscriber),
     ("empty-all-filtered", all_filtered),
     ("empty-other-filter", other_filter),
+    ("empty-other-filter-off", other_filter_off),
     ("empty-hidden", hidden),
+    ("empty-hidden-first", hidden_first),
+    ("empty-hidden-here", hidden_here),
+    ("empty-hidden-each", hidden_each),
+    ("empty-own-filter", own_filter),
+    ("empty-own-filter-off", own_filter_off),
+    ("empty-filter-of-nothing", filter_of_nothing),
     ("empty-reset", reset),
     ("empty-not-entered", not_entered),
     ("empty-dropped-at-once", dropped_at_once),
     ("empty-idle", idle),
+    ("empty-guard-at-once", guard_at_once),
+    ("empty-guard-idle", guard_idle),
     ("some-filtered", some_filtered),
 ];
+
+/// Nothing that is dropped so late is dropped at once.
+const LONG: Duration = Duration::from_millis(20);
 
 fn start() -> Result<Profiler, Box<dyn std::error::Error>> {
     Ok(Profiler::builder().report([Report::Ranges]).build()?)
@@ -83,6 +97,68 @@ fn other_filter(_: Tier) -> Outcome {
     Ok(())
 }
 
+fn other_filter_off(_: Tier) -> Outcome {
+    let profiler = start()?;
+    set_global_default(tracing_subscriber::registry().with(LevelFilter::OFF).with(profiler.layer()))?;
+    work();
+    Ok(())
+}
+
+/// By a filter that says nothing of levels, asked before the profiler's layer, which then meets no span.
+fn hidden_first(_: Tier) -> Outcome {
+    let profiler = start()?;
+    let none = tracing_subscriber::filter::FilterFn::new(|metadata| !metadata.is_span());
+    set_global_default(tracing_subscriber::registry().with(profiler.layer()).with(none))?;
+    work();
+    sleep(LONG);
+    Ok(())
+}
+
+/// The same on the profiler's layer.
+fn hidden_here(_: Tier) -> Outcome {
+    let profiler = start()?;
+    let none = tracing_subscriber::filter::FilterFn::new(|metadata| !metadata.is_span());
+    set_global_default(tracing_subscriber::registry().with(profiler.layer().with_filter(none)))?;
+    work();
+    sleep(LONG);
+    Ok(())
+}
+
+/// The same by a filter that is asked at each span.
+fn hidden_each(_: Tier) -> Outcome {
+    let profiler = start()?;
+    let none = tracing_subscriber::filter::DynFilterFn::new(|metadata, _| !metadata.is_span());
+    set_global_default(tracing_subscriber::registry().with(profiler.layer().with_filter(none)))?;
+    work();
+    Ok(())
+}
+
+fn own_filter(_: Tier) -> Outcome {
+    let profiler = start()?;
+    set_global_default(tracing_subscriber::registry().with(profiler.layer().with_filter(LevelFilter::ERROR)))?;
+    work();
+    Ok(())
+}
+
+/// Another layer wants all levels.
+fn own_filter_off(_: Tier) -> Outcome {
+    let profiler = start()?;
+    let other = tracing_subscriber::layer::Identity::new();
+    set_global_default(
+        tracing_subscriber::registry().with(profiler.layer().with_filter(LevelFilter::OFF)).with(other),
+    )?;
+    work();
+    Ok(())
+}
+
+fn filter_of_nothing(tier: Tier) -> Outcome {
+    let nothing = tracing_subscriber::filter::Targets::new();
+    let profiler = Profiler::builder().report([Report::Ranges]).filter(nothing).build()?;
+    tier.install(&profiler)?;
+    work();
+    Ok(())
+}
+
 /// By a filter that says nothing of levels.
 fn hidden(_: Tier) -> Outcome {
     let profiler = start()?;
@@ -121,7 +197,19 @@ fn idle(tier: Tier) -> Outcome {
         tier.install(&profiler)?;
         profiler
     };
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    sleep(LONG);
+    Ok(())
+}
+
+fn guard_at_once(_: Tier) -> Outcome {
+    drop(Profiler::builder().report([Report::Ranges]).install()?);
+    work();
+    Ok(())
+}
+
+fn guard_idle(_: Tier) -> Outcome {
+    let _profile = Profiler::builder().report([Report::Ranges]).install()?;
+    sleep(LONG);
     Ok(())
 }
 

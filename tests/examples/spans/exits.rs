@@ -36,6 +36,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("init-twice", init_twice),
     ("init-again", init_again),
     ("init-beside-another", init_beside_another),
+    ("install-beside-another", install_beside_another),
     ("build-beside-another", build_beside_another),
 ];
 
@@ -338,6 +339,12 @@ fn init_beside_another(_: Tier) -> Outcome {
     let inert = tracing_gpu::init();
     writeln!(std::io::stdout(), "{}", inert.profiler().is_some())?;
     work();
+    Ok(())
+}
+
+fn install_beside_another(_: Tier) -> Outcome {
+    tracing::subscriber::set_global_default(tracing_subscriber::registry())?;
+    let _profile = Profiler::builder().install()?;
     Ok(())
 }
 

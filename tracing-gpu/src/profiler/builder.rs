@@ -156,9 +156,9 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Percentiles of durations that are kept and shown: columns of the tree and of the calls, and what
-    /// [`Times::quantile`](crate::Times::quantile) finds. The 50th, 90th and 99th are always kept, and in the calls.
-    /// Nsight's tables do not change. Default: only these three, and none in the tree.
+    /// Percentiles of durations that are kept and shown: columns of the tree and of the calls, and the quantiles that
+    /// [`Times::quantile`](crate::summary::Times::quantile) finds. The 50th, 90th and 99th are always kept, and in the
+    /// calls. Nsight's tables do not change. Default: only these three, and none in the tree.
     ///
     /// Percentiles are exact while every duration is kept (see [`sample_budget`](Self::sample_budget)). Otherwise their
     /// error is below 0.2 %, and reports mark them with `~`.

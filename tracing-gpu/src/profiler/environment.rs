@@ -65,6 +65,11 @@ fn apply(config: &mut Config, text: &str) -> Vec<String> {
 
 /// `None` for a key that is not known.
 fn apply_pair(config: &mut Config, key: &str, value: &str) -> Option<Result<(), String>> {
+    if is_key(key)
+        && value.split([';', '\n']).skip(1).any(|part| part.split_once('=').is_some_and(|(key, _)| is_key(key.trim())))
+    {
+        return Some(Err(refused(key, value, "one value, and a comma between parts")));
+    }
     if let Some((_, set)) = SETTINGS.iter().find(|(setting, _)| *setting == key) {
         return Some(set(config, key, value));
     }
@@ -80,15 +85,18 @@ fn apply_pair(config: &mut Config, key: &str, value: &str) -> Option<Result<(), 
     })
 }
 
+fn is_key(word: &str) -> bool {
+    SETTINGS.iter().any(|(key, _)| *key == word) || outputs::TABLE.iter().any(|row| row.key == word)
+}
+
 fn apply_word(config: &mut Config, word: &str) -> Result<(), String> {
-    let is_key = SETTINGS.iter().any(|(key, _)| *key == word) || outputs::TABLE.iter().any(|row| row.key == word);
     match word.to_ascii_lowercase().as_str() {
         "" | "1" | "on" => Ok(()),
         "0" | "off" => {
             config.enabled = false;
             Ok(())
         }
-        _ if is_key => Err(format!("TRACING_GPU: `{word}` needs a value: write {word}=...")),
+        _ if is_key(word) => Err(format!("TRACING_GPU: `{word}` needs a value: write {word}=...")),
         _ => Err(refused_key(word)),
     }
 }

@@ -13,7 +13,7 @@ use crate::session::{DEFAULT_LEVEL, Session};
 /// Crates that are named; of more there is the number.
 const MAX_CRATES: usize = 4;
 
-/// A guard that is dropped so soon is not bound to a name.
+/// A guard that is dropped so soon may not be bound to a name.
 const AT_ONCE_NS: u64 = 5_000_000;
 
 /// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
@@ -39,15 +39,16 @@ pub(super) fn not_measured(session: &Session) -> Option<String> {
     let levels =
         crates.iter().map(|(name, rejected)| format!(",{name}={}", rejected.level.as_str().to_ascii_lowercase()));
     let levels: String = levels.collect();
+    let (by, measures) = match filter.as_str() {
+        "" => ("a filter of nothing".to_owned(), levels.trim_start_matches(',').to_owned()),
+        filter => (format!("the filter {filter}"), format!("{filter}{levels}")),
+    };
     (!named.is_empty()).then(|| {
-        format!(
-            "Not measured, because of the filter {filter}: {}. TRACING_GPU_FILTER={filter}{levels} measures them.",
-            named.join(", ")
-        )
+        format!("Not measured, because of {by}: {}. TRACING_GPU_FILTER={measures} measures them.", named.join(", "))
     })
 }
 
-/// The one cause why no range was recorded.
+/// The one cause why no range was recorded, or what it may be.
 pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
     let met = session.front_end.met();
     let most = session.filter().map_or(LevelFilter::from_level(DEFAULT_LEVEL), |filter| {
@@ -78,6 +79,9 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
         _ if met.measured == 0 && !met.rejected.is_empty() => {
             return not_measured(session).unwrap_or_default().replacen("Not measured", "all spans were rejected", 1);
         }
+        _ if met.measured > 0 && session.front_end.has_own_filter() => {
+            "the filter on the profiler's layer, or one of the whole subscriber, hides all spans."
+        }
         _ if met.measured > 0 => {
             "the subscriber hides all spans from the profiler, by a filter of its own (`EnvFilter` and RUST_LOG). Put \
              that filter on the layer that it is for, with `with_filter`."
@@ -86,21 +90,45 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
             "the crate `tracing` is built without spans of the levels that are measured, by one of its features \
              `max_level_..` or `release_max_level_..`."
         }
-        Stage::Installed if LevelFilter::current() < most => {
+        Stage::Installed if met.own_level.is_some_and(|level| level < most) => {
             return format!(
-                "the subscriber lets only {} through, by a filter of its own (`EnvFilter` and RUST_LOG). Put that \
-                 filter on the layer that it is for, with `with_filter`.",
-                LevelFilter::current().to_string().to_ascii_uppercase()
+                "the filter on the profiler's layer lets {} through. Remove it, or, for an `EnvFilter`, set RUST_LOG.",
+                shown(met.own_level.unwrap_or(LevelFilter::OFF))
             );
         }
+        Stage::Installed if LevelFilter::current() < most => {
+            return format!(
+                "the subscriber lets {} through, by a filter of its own (`EnvFilter` and RUST_LOG). Put that filter on \
+                 the layer that it is for, with `with_filter`.",
+                shown(LevelFilter::current())
+            );
+        }
+        _ if summary.elapsed_ns < AT_ONCE_NS && session.front_end.is_alone() => {
+            "no span was entered. If the guard is bound to `_`, it was dropped at once: bind it to a name, \
+             `let _profile = ...`."
+        }
         _ if summary.elapsed_ns < AT_ONCE_NS => {
-            "the profiler was dropped right after its start. Bind the guard to a name: `let _profile = ...`, not \
-             `let _ = ...`."
+            "no span was entered, or a filter of the subscriber hid all of them (RUST_LOG, `EnvFilter`, \
+             `with_filter`). If the profiler was dropped at once, keep it until the end of `main`."
         }
         Stage::Dropped => "the subscriber was dropped before a span was entered.",
-        Stage::Installed => "no span was entered. Functions have one with `#[tracing::instrument]`.",
+        Stage::Installed if session.front_end.is_alone() => {
+            "no span was entered. Functions have one with `#[tracing::instrument]`."
+        }
+        Stage::Installed => {
+            "no span was entered, or a filter of the subscriber hid all of them (RUST_LOG, `EnvFilter`, \
+             `with_filter`). Functions have a span with `#[tracing::instrument]`."
+        }
     }
     .to_owned()
+}
+
+/// What a filter of this level lets through.
+fn shown(level: LevelFilter) -> String {
+    match level {
+        LevelFilter::OFF => "nothing".to_owned(),
+        level => format!("only {}", level.to_string().to_ascii_uppercase()),
+    }
 }
 
 /// Whether a subscriber is installed here, of whatever kind.

@@ -37,7 +37,7 @@ impl Drop for Guard {
 }
 
 /// Why [`ProfilerBuilder::install`] has installed nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InstallError {
     /// A setting cannot be used.
@@ -50,10 +50,17 @@ pub enum InstallError {
     OtherSubscriber,
 }
 
+/// The sentence: that is what a `main` prints which returns the error.
+impl fmt::Debug for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for InstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Config(error) => return error.fmt(f),
+            Self::Config(error) => return fmt::Display::fmt(error, f),
             Self::Installed => {
                 "`init()` was called before, and that profiler goes on measuring: this call changes nothing"
             }
@@ -110,6 +117,7 @@ impl ProfilerBuilder {
             profiler.cancel();
             return Err(InstallError::OtherSubscriber);
         }
+        profiler.set_alone();
         FIRST.store(MEASURING, Relaxed);
         Ok(Guard { profiler: Some(profiler) })
     }

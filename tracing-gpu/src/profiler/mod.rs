@@ -114,6 +114,10 @@ impl Profiler {
         &self.inner.engine
     }
 
+    fn set_alone(&self) {
+        self.inner.engine.session.front_end.set_alone();
+    }
+
     fn take_tier(&self) -> &'static Engine {
         if !self.inner.engine.session.front_end.take() {
             self.inner.extra_tiers.fetch_add(1, Relaxed);

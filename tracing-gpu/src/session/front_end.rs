@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
-use tracing_core::{Level, Metadata};
+use tracing_core::{Level, LevelFilter, Metadata};
 
 use crate::clock::Ticks;
 use crate::span::site::site_key;
@@ -17,6 +17,7 @@ pub(crate) struct FrontEnd {
     was_made: AtomicBool,
     was_installed: AtomicBool,
     has_own_filter: AtomicBool,
+    is_alone: AtomicBool,
     /// When the last one was dropped; 0 before.
     left: AtomicU64,
     met: Mutex<Met>,
@@ -35,6 +36,8 @@ pub(crate) enum Stage {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Met {
     known: HashSet<u64>,
+    /// The most verbose level that the layer's own filter lets through, where that filter says one.
+    pub(crate) own_level: Option<LevelFilter>,
     /// Those that the filter lets through.
     pub(crate) measured: usize,
     /// Those that it does not, by crate.
@@ -82,12 +85,22 @@ impl FrontEnd {
     }
 
     /// It has a filter of its own, for which the profiler's default makes room.
-    pub(crate) fn set_own_filter(&self) {
+    pub(crate) fn set_own_filter(&self, level: Option<LevelFilter>) {
         self.has_own_filter.store(true, Relaxed);
+        self.met.lock().own_level = level;
     }
 
     pub(crate) fn has_own_filter(&self) -> bool {
         self.has_own_filter.load(Relaxed)
+    }
+
+    /// It is the whole subscriber: nobody hides spans from it.
+    pub(crate) fn set_alone(&self) {
+        self.is_alone.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone.load(Relaxed)
     }
 
     pub(crate) fn stage(&self) -> Stage {

@@ -50,7 +50,7 @@ impl GpuLayer {
         S: Subscriber + for<'a> LookupSpan<'a>,
         F: Filter<S>,
     {
-        self.engine.session.front_end.set_own_filter();
+        self.engine.session.front_end.set_own_filter(filter.max_level_hint());
         Layer::with_filter(self, filter)
     }
 }

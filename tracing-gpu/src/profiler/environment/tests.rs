@@ -36,6 +36,19 @@ fn every_key_is_read() {
     );
 }
 
+/// A path may hold anything, and would be written in silence.
+#[test]
+fn parts_are_joined_by_a_comma_alone() {
+    let (config, complaints) = applied("out=stdout;report=tree");
+    let refused = "TRACING_GPU: `out` cannot be `stdout;report=tree`: allowed is one value, and a comma between parts";
+    assert_eq!((config.output, complaints), (Output::Stderr, vec![refused.to_owned()]));
+    for text in ["trace=a.json\n html = b.html", "report=tree; out=stdout", "domain=app;nvtx=off"] {
+        let complaints = applied(text).1;
+        assert!(complaints.len() == 1 && complaints[0].ends_with("a comma between parts"), "{complaints:?}");
+    }
+    assert_eq!(applied("out=a;b=c;d.txt").0.output, Output::File("a;b=c;d.txt".into()));
+}
+
 #[test]
 fn what_a_feature_has_is_read_where_it_is_there() {
     let needs = |key: &str, feature: &str| {
