@@ -137,7 +137,7 @@ fn systems(tier: Tier) -> Outcome {
 
 /// Requests that wait for a connection, one of which is cancelled, and a span that is kept meanwhile.
 fn futures(tier: Tier) -> Outcome {
-    const WAIT: Duration = Duration::from_millis(20);
+    const WAIT: Duration = Duration::from_millis(100);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     measure_with(tier, silent(), |_| {
         let kept = info_span!("kept");
@@ -160,7 +160,7 @@ fn futures(tier: Tier) -> Outcome {
             for _ in 0..2 {
                 tokio::spawn(std::future::pending::<()>().instrument(info_span!("stuck")));
             }
-            tokio::time::sleep(10 * WAIT).await;
+            tokio::time::sleep(3 * WAIT).await;
             Ok::<_, tokio::task::JoinError>(())
         })?;
         Ok(())

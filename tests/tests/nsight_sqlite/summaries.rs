@@ -186,7 +186,7 @@ fn range_kernels(expected: &Expected<'_>) -> Vec<RangeKernelStats> {
 fn ours(summary: &Summary, report: Report) -> Vec<Row> {
     let mut text = Vec::new();
     // As the tool lays it out, by letters and not by columns of a terminal.
-    let options = RenderOptions::default().raw_names(true);
+    let options = RenderOptions::default().raw_names(true).rows(usize::MAX);
     summary.render_one(report, &options, &mut text).expect("writing to memory");
     let text = String::from_utf8(text).expect("UTF-8");
     let mut lines = text.lines().skip_while(|line| !line.starts_with(" **")).skip(2);
