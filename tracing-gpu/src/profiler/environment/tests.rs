@@ -40,7 +40,7 @@ fn every_key_is_read() {
 #[test]
 fn parts_are_joined_by_a_comma_alone() {
     let (config, complaints) = applied("out=stdout;report=tree");
-    let refused = "TRACING_GPU: `out` cannot be `stdout;report=tree`: allowed is one value, and a comma between parts";
+    let refused = "TRACING_GPU: `out` cannot be `stdout;report=tree`: expected one value, and a comma between parts";
     assert_eq!((config.output, complaints), (Output::Stderr, vec![refused.to_owned()]));
     for text in ["trace=a.json\n html = b.html", "report=tree; out=stdout", "domain=app;nvtx=off"] {
         let complaints = applied(text).1;
