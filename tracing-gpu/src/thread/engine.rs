@@ -12,9 +12,9 @@
 //! | `general` | in all other cases | | all of it, a tool's ranges too |
 //!
 //! [`choose_paths`] decides between the first three, when the thread meets a session or something in this table has
-//! changed. They are for spans that were created on the thread, have no values of their own and no call, and stand under
-//! the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. In all other cases
-//! they do nothing, and `general` does it.
+//! changed. They are for spans that were created on the thread, have no values of their own and no call, and stand
+//! under the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. In all
+//! other cases they do nothing, and `general` does it.
 //!
 //! New and closed spans read no clock and no tape: [`Engine::creating`] applies where no span has named a stream.
 
