@@ -152,7 +152,8 @@ impl Recording {
     /// Starts a session, or says why none can start.
     pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
         let seen: &'static Collector = Box::leak(Box::default());
-        let session = start(Options { api_records, buffer_bytes }, seen).map_err(|reason| reason.to_string())?;
+        let session =
+            start(Options { api_records, buffer_bytes, in_init: false }, seen).map_err(|reason| reason.to_string())?;
         Ok(Self { session, seen })
     }
 

@@ -4,6 +4,8 @@
 
 #[path = "cupti/absent.rs"]
 mod absent;
+#[path = "cupti/in_init.rs"]
+mod in_init;
 #[path = "cupti/made_up.rs"]
 mod made_up;
 

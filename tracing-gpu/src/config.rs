@@ -266,6 +266,8 @@ pub(crate) struct Config {
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
     pub(crate) gpu: Gpu,
+    /// Whether CUPTI is left alone until the driver calls us inside `cuInit`.
+    pub(crate) gpu_when_injected: bool,
     pub(crate) domain: Domain,
     pub(crate) parents: Parents,
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.
@@ -304,6 +306,7 @@ impl Default for Config {
             nvtx: true,
             statistics: true,
             gpu: Gpu::Auto,
+            gpu_when_injected: false,
             domain: Domain::Default,
             parents: Parents::Entered,
             filter: None,

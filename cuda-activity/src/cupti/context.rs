@@ -2,6 +2,7 @@
 //! come to rest.
 #![allow(unsafe_code)]
 
+use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::unavailable::Unavailable;
 use crate::driver::{CudaError, Driver, Handle, reason};
+use crate::own_calls;
 
 /// Contexts that are remembered; more than a process has.
 const MOST: usize = 64;
@@ -20,18 +22,22 @@ const MOST: usize = 64;
 /// How long a thread that destroys a context waits for the end of our use of it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The driver, initialised, with a device.
+/// The driver and its devices.
 pub(crate) struct Device {
     driver: &'static Driver,
     synchronize: unsafe extern "C" fn() -> c_int,
     pub(crate) driver_version: i32,
-    /// Names of the devices by their number; empty where the driver does not say.
-    pub(crate) names: Vec<Arc<str>>,
+    /// Names of the devices that were asked for, by their number.
+    names: Mutex<HashMap<u32, Arc<str>>>,
 }
 
 impl Device {
-    /// Initialises the driver, which does nothing where that has been done, and counts its devices.
-    pub(crate) fn find() -> Result<Self, Unavailable> {
+    /// Finds the driver. Unless `in_init`, also initialises it, which does nothing where that has been done, and counts
+    /// its devices.
+    ///
+    /// With `in_init`, the driver is calling us inside `cuInit`. A second `cuInit` there breaks the first or waits for
+    /// it, and no device can be counted. Only `cuDriverGetVersion`, which wants no initialised driver, is called.
+    pub(crate) fn find(in_init: bool) -> Result<Self, Unavailable> {
         let driver = Driver::get().map_err(|missing| Unavailable::Driver(missing.to_string()))?;
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
         // SAFETY: the library is loaded already, `driver` holds it; this counts one more user, for ever.
@@ -47,21 +53,33 @@ impl Device {
         let init = init.map_err(|_| lacks("cuInit"))?;
         let count = count.map_err(|_| lacks("cuDeviceGetCount"))?;
         let synchronize = *synchronize.map_err(|_| lacks("cuCtxSynchronize"))?;
-        // SAFETY: 0 is the one value that the flags may have.
-        match unsafe { init(0) } {
-            0 => {}
-            code => return Err(Unavailable::NoDevice { function: "cuInit", code }),
+        if !in_init {
+            // SAFETY: 0 is the one value that the flags may have.
+            match unsafe { init(0) } {
+                0 => {}
+                code => return Err(Unavailable::NoDevice { function: "cuInit", code }),
+            }
+            let mut devices = 0;
+            // SAFETY: writes one integer.
+            match unsafe { count(&raw mut devices) } {
+                0 if devices > 0 => {}
+                code => return Err(Unavailable::NoDevice { function: "cuDeviceGetCount", code }),
+            }
         }
-        let mut devices = 0;
-        // SAFETY: writes one integer.
-        match unsafe { count(&raw mut devices) } {
-            0 if devices > 0 => {}
-            code => return Err(Unavailable::NoDevice { function: "cuDeviceGetCount", code }),
-        }
+        // Now, before CUPTI watches: this call is not the program's.
         let driver_version = driver.version().unwrap_or(0);
-        // Now, before CUPTI watches: these calls are not the program's.
-        let name = |device| driver.device_name(device).unwrap_or_default().into();
-        Ok(Self { driver, synchronize, driver_version, names: (0..devices).map(name).collect() })
+        Ok(Self { driver, synchronize, driver_version, names: Mutex::default() })
+    }
+
+    /// Name of a device on which something ran; empty where the driver does not say. Asked for once.
+    pub(crate) fn name(&self, device: u32) -> Arc<str> {
+        if let Some(known) = self.names.lock().get(&device) {
+            return Arc::clone(known);
+        }
+        // Without the lock: CUPTI calls us from within this call.
+        let ask = |number| own_calls::during(|| self.driver.device_name(number)).ok();
+        let name: Arc<str> = i32::try_from(device).ok().and_then(ask).unwrap_or_default().into();
+        Arc::clone(self.names.lock().entry(device).or_insert(name))
     }
 
     /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Whether

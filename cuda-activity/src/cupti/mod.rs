@@ -41,6 +41,9 @@ pub struct Options {
     pub api_records: bool,
     /// Host memory for buffers that are read. Those beyond are small, and their records lost and counted.
     pub buffer_bytes: usize,
+    /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then nothing is asked of it except its
+    /// version.
+    pub in_init: bool,
 }
 
 /// Receives calls and records. CUPTI calls it, so no method may panic.

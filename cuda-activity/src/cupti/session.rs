@@ -67,7 +67,7 @@ impl std::fmt::Debug for Session {
 }
 
 /// Starts a session: from here on, work on all devices of the process is recorded, and `sink` is called. CUDA is
-/// initialised. There is one session at a time.
+/// initialised, except with [`in_init`](Options::in_init). There is one session at a time.
 ///
 /// # Errors
 ///
@@ -90,7 +90,7 @@ fn start_with(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> Res
 }
 
 fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> Result<&'static Session, Unavailable> {
-    let device = Device::find()?;
+    let device = Device::find(options.in_init)?;
     let library = Library::find(device.driver_version)?;
     let strides = library.strides();
     let needed = [Kind::Kernel, Kind::Memcpy, Kind::Memset];
@@ -312,9 +312,9 @@ impl Session {
         names.unwrap_or_else(|| ("".into(), "".into()))
     }
 
-    /// Name of a device by its number; empty where it is not known.
+    /// Name, by its number, of a device on which something ran; empty where it is not known. May call the driver.
     pub fn device_name(&self, device: u32) -> Arc<str> {
-        self.device.names.get(device as usize).cloned().unwrap_or_else(|| "".into())
+        if self.forked() { "".into() } else { self.device.name(device) }
     }
 
     /// CUPTI's name of a function of the driver or the runtime, such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.

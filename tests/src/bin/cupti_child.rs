@@ -7,6 +7,7 @@
 //! cupti_child start            a session, or why there is none
 //! cupti_child SCENARIO         a session with the made-up driver and libcupti of tests/cupti
 //! cupti_child profiler ...     a profiler with the same
+//! cupti_child injected ...     a program that the driver loads a profiler into, with the same
 //! cupti_child cost ...         what launches cost this library, with the same
 //! ```
 
@@ -18,6 +19,8 @@ mod cost;
 mod fake;
 #[path = "../../tests/cupti/files.rs"]
 mod files;
+#[path = "../../tests/cupti/injected.rs"]
+mod injected;
 #[path = "../../tests/cupti/library.rs"]
 mod library;
 #[path = "../../tests/cupti/profiler.rs"]
@@ -54,6 +57,7 @@ fn main() {
         ),
         [scenario] => scenarios::run(&fake::Fake::load(), scenario),
         ["cost", launches, options @ ..] => cost::run(&fake::Fake::load(), launches, options),
+        ["injected", scenario] => injected::run(&fake::Fake::load(), scenario),
         ["profiler", scenario, tier] => profiler::run(&fake::Fake::load(), scenario, tier),
         _ => panic!("{arguments:?}"),
     }

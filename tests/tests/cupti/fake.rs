@@ -7,6 +7,8 @@ use libloading::{Library, Symbol};
 
 pub(crate) const LAUNCH: u32 = 307;
 pub(crate) const COPY: u32 = 277;
+/// `cuMemsetD8_v2`.
+pub(crate) const SET: u32 = 249;
 pub(crate) const GRAPH: u32 = 514;
 pub(crate) const SYNCHRONIZE: u32 = 17;
 /// One of those that only ask for something.
@@ -39,6 +41,14 @@ impl Fake {
             driver: open("libcuda.so.1".to_owned()),
             cupti: open(std::env::var("TRACING_GPU_CUPTI").expect("the made-up libcupti")),
         }
+    }
+
+    /// The program begins to use CUDA.
+    pub(crate) fn init(&self) {
+        // SAFETY: the signature of `cuInit` in tests/cupti/cuda.c.
+        let init = unsafe { self.driver.get::<unsafe extern "C" fn(u32) -> c_int>(b"cuInit") };
+        // SAFETY: loads what CUDA_INJECTION64_PATH names, as the driver does.
+        assert_eq!(unsafe { init.expect("cuInit")(0) }, 0);
     }
 
     fn function<F>(&self, name: &str) -> Symbol<'_, F> {

@@ -12,7 +12,12 @@ pub(crate) enum Collector {}
 pub(crate) enum ActivityTotals {}
 
 impl Collector {
-    pub(crate) fn start(_: &'static Engine, _calls: bool, _memory: usize) -> Result<&'static Self, String> {
+    pub(crate) fn start(
+        _: &'static Engine,
+        _calls: bool,
+        _memory: usize,
+        _in_init: bool,
+    ) -> Result<&'static Self, String> {
         Err("it needs the feature `cudarc` of the crate tracing-gpu".to_owned())
     }
 

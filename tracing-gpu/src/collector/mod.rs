@@ -121,21 +121,31 @@ impl ActivityTotals {
 }
 
 impl Collector {
-    /// Starts collecting, in at most `memory` bytes. With `calls`, single calls of the CUDA API are collected too. The
-    /// error is a sentence for the report.
-    pub(crate) fn start(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
+    /// Starts collecting, in at most `memory` bytes. With `calls`, single calls of the CUDA API are collected too;
+    /// `in_init` where the driver calls us inside `cuInit`. The error is a sentence for the report.
+    pub(crate) fn start(
+        engine: &'static Engine,
+        calls: bool,
+        memory: usize,
+        in_init: bool,
+    ) -> Result<&'static Self, String> {
         if OWNER.compare_exchange(0, engine.session.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());
         }
-        Self::start_owned(engine, calls, memory).inspect_err(|_| OWNER.store(0, Release))
+        Self::start_owned(engine, calls, memory, in_init).inspect_err(|_| OWNER.store(0, Release))
     }
 
-    fn start_owned(engine: &'static Engine, calls: bool, memory: usize) -> Result<&'static Self, String> {
+    fn start_owned(
+        engine: &'static Engine,
+        calls: bool,
+        memory: usize,
+        in_init: bool,
+    ) -> Result<&'static Self, String> {
         let session = &engine.session;
         let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
         let share = |parts: usize| memory / PARTS * parts;
-        let source = cupti::start(cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS) }, entry)
-            .map_err(|unavailable| unavailable.to_string())?;
+        let options = cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS), in_init };
+        let source = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
         let launch_bytes = LAUNCH_BYTES + if calls { CALL_BYTES } else { 0 };
         let limits = Limits {
             launches: share(LAUNCHES) / launch_bytes,

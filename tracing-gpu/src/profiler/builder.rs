@@ -36,6 +36,15 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Whether kernels, copies and API calls are recorded only from
+    /// [`collect_in_injection`](Profiler::collect_in_injection) on, where the settings ask for them. Before that call
+    /// the profiler does not touch CUDA, and no thread of it does, so that a program that only annotates may fork. For
+    /// libraries that the CUDA driver loads (`CUDA_INJECTION64_PATH`). Default: no.
+    pub fn gpu_when_injected(mut self, on: bool) -> Self {
+        self.config.gpu_when_injected = on;
+        self
+    }
+
     /// NVTX domain of the ranges. Default: the default domain.
     pub fn domain(mut self, domain: Domain) -> Self {
         self.config.domain = domain;

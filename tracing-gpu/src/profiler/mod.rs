@@ -135,6 +135,35 @@ impl Profiler {
         self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None))
     }
 
+    /// Records kernels, copies and API calls from now on, where the settings ask for them. The first call counts; a
+    /// profiler that was built without [`gpu_when_injected`](ProfilerBuilder::gpu_when_injected) began in `build`.
+    ///
+    /// Call it in `InitializeInjection`, which the CUDA driver calls inside `cuInit`, in a library that
+    /// `CUDA_INJECTION64_PATH` names. There it sets CUPTI up and starts a thread. It calls no function of the driver
+    /// except `cuDriverGetVersion`. Where CUPTI cannot be used, the report has the reason.
+    ///
+    /// ```no_run
+    /// use std::sync::OnceLock;
+    /// use tracing_gpu::{Profiler, Report};
+    ///
+    /// static PROFILER: OnceLock<Option<Profiler>> = OnceLock::new();
+    ///
+    /// #[unsafe(no_mangle)]
+    /// extern "C" fn InitializeInjection() -> std::ffi::c_int {
+    ///     let builder = || Profiler::builder().gpu_when_injected(true).report([Report::Nvprof]);
+    ///     let profiler = PROFILER.get_or_init(|| builder().build().ok());
+    ///     profiler.as_ref().map_or(0, |profiler| {
+    ///         profiler.collect_in_injection();
+    ///         1
+    ///     })
+    /// }
+    /// ```
+    pub fn collect_in_injection(&self) {
+        if self.inner.config.enabled && self.inner.config.gpu_when_injected {
+            self.inner.start_collector();
+        }
+    }
+
     /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from
     /// now on.
     pub fn reset(&self) {
@@ -196,7 +225,9 @@ impl Inner {
             inner.join_live();
             reported.extend(inner.start_recorder());
             let _once = inner.reported.set(reported);
-            inner.start_collector();
+            if !inner.config.gpu_when_injected {
+                inner.start_collector();
+            }
             process::at_exit();
             #[cfg(all(unix, feature = "signals"))]
             if inner.config.on_signal == Some(true)
@@ -208,14 +239,18 @@ impl Inner {
         inner
     }
 
-    /// Starts recording kernels, copies and API calls, where the settings ask for it.
+    /// Starts recording kernels, copies and API calls, where the settings ask for it. The first call counts.
     fn start_collector(&'static self) {
-        if self.config.wants_activity() && self.config.statistics {
-            let collector = Collector::start(&self.engine, self.config.wants_calls(), self.config.gpu_memory);
-            if let (Ok(collector), Some(recorder)) = (&collector, self.recorder.get()) {
-                collector.record_to(*recorder, self.engine.session.clock.origin_monotonic_ns());
-            }
-            let _once = self.collector.set(collector);
+        let Config { statistics, gpu_memory, gpu_when_injected, .. } = self.config;
+        if self.config.wants_activity() && statistics {
+            self.collector.get_or_init(|| {
+                let collector =
+                    Collector::start(&self.engine, self.config.wants_calls(), gpu_memory, gpu_when_injected)?;
+                if let Some(recorder) = self.recorder.get() {
+                    collector.record_to(*recorder, self.engine.session.clock.origin_monotonic_ns());
+                }
+                Ok(collector)
+            });
         }
     }
 

@@ -1,0 +1,107 @@
+//! A profiler that the driver loads inside `cuInit`, in programs that know nothing of it: see `injected.rs`.
+
+use tracing_gpu::summary::ActivityLosses;
+use tracing_gpu::{RenderOptions, Report, Summary};
+
+use super::made_up::{folder, made_up};
+use super::output;
+
+/// What the processes of a program leave that the profiler is loaded into, those with fewer kernels first.
+fn summaries(scenario: &str, settings: &str, environment: &[(&str, &str)]) -> Vec<Summary> {
+    let summaries = folder().join(format!("summaries of {scenario}"));
+    let _of_an_earlier_run = std::fs::remove_dir_all(&summaries);
+    std::fs::create_dir_all(&summaries).expect("a folder");
+    let mut command = made_up(&["injected", scenario]);
+    command.env("CUDA_INJECTION64_PATH", tests::recorder::example("libinjected.so"));
+    command.env("TRACING_GPU", format!("{settings},json={}/%p.json", summaries.display()));
+    command.envs(environment.iter().copied());
+    output(command);
+    let files = std::fs::read_dir(summaries).expect("a folder").map(|entry| entry.expect("a file").path());
+    let read = |path| Summary::read_json(std::fs::File::open(path).expect("a file")).expect("a summary");
+    let mut all: Vec<Summary> = files.map(read).collect();
+    all.sort_by_key(executions);
+    all
+}
+
+fn summary(scenario: &str, settings: &str, environment: &[(&str, &str)]) -> Summary {
+    let mut all = summaries(scenario, settings, environment);
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn executions(summary: &Summary) -> u64 {
+    summary.gpu.iter().flat_map(|gpu| &gpu.kernels).map(|row| row.times.instances).sum()
+}
+
+const ALL: &str = "report=nvprof+hot+ranges+gpu_projection";
+
+/// Every operation and call is in the tables, though there is no range.
+#[test]
+fn work_outside_of_all_ranges_is_in_the_tables() {
+    let summary = summary("outside", ALL, &[]);
+    let gpu = summary.gpu.as_ref().unwrap_or_else(|| panic!("nothing was recorded: {:?}", summary.notes));
+    let kernels: Vec<_> = gpu.kernels.iter().map(|row| (row.name.as_str(), row.times.instances)).collect();
+    assert_eq!(kernels, [("void scale<float>(float*, float, int)", 3), ("spin", 1)]);
+    let memory: Vec<_> = gpu.memory.iter().map(|row| (format!("{:?}", row.kind), row.times.instances)).collect();
+    assert_eq!(memory, [("HtoD".to_owned(), 2), ("DtoH".to_owned(), 1), ("Set".to_owned(), 1)]);
+    let mut calls: Vec<_> = gpu.calls.iter().flatten().map(|row| (row.name.as_str(), row.times.instances)).collect();
+    calls.sort_unstable();
+    let expected = [
+        ("cuCtxSynchronize", 1),
+        ("cuLaunchKernel", 1),
+        ("cuMemcpyHtoDAsync_v2", 3),
+        ("cuMemsetD8_v2", 1),
+        ("cudaLaunchKernel_v7000", 3),
+    ];
+    assert_eq!(calls, expected, "those of the driver in one of the runtime are not counted twice, ours not at all");
+    assert_eq!(summary.losses.activity, ActivityLosses::default());
+    let render = |report| {
+        let mut text = Vec::new();
+        summary.render(&[report], &RenderOptions::default(), &mut text).expect("memory");
+        String::from_utf8(text).expect("text")
+    };
+    for (report, rows) in [
+        (Report::Nvprof, &["scale<float>", "spin", "memcpy HtoD", "memcpy DtoH", "memset", "cudaLaunchKernel"][..]),
+        (Report::Hot, &["scale<float>", "cudaLaunchKernel"]),
+    ] {
+        let text = render(report);
+        rows.iter().for_each(|row| assert!(text.contains(row), "no {row} in\n{text}"));
+    }
+}
+
+#[test]
+fn threads_that_annotate_and_begin_cuda_at_once_share_one_profiler() {
+    for _ in 0..10 {
+        let summary = summary("threads", ALL, &[]);
+        assert_eq!((executions(&summary), summary.losses.activity), (1200, ActivityLosses::default()));
+    }
+}
+
+/// Before `InitializeInjection` nothing touches CUDA.
+#[test]
+fn a_program_that_only_annotates_leaves_cuda_alone() {
+    let summary = summary("annotates", ALL, &[("FAKE_INIT", "100")]);
+    assert_eq!(summary.gpu, None);
+    assert_eq!(summary.notes, [""; 0]);
+}
+
+#[test]
+fn a_forked_child_that_uses_cuda_first_has_a_profiler_of_its_own() {
+    let summaries = summaries("fork", ALL, &[]);
+    assert_eq!(summaries.iter().map(executions).collect::<Vec<_>>(), [1, 2]);
+    assert_ne!(summaries[0].process.pid, summaries[1].process.pid);
+}
+
+#[test]
+fn work_that_has_not_finished_at_the_end_is_counted() {
+    let began = std::time::Instant::now();
+    let summary = summary("unfinished", ALL, &[("FAKE_NEVER_DONE", "1")]);
+    assert!(began.elapsed() < std::time::Duration::from_secs(20));
+    assert_eq!((executions(&summary), summary.losses.activity.outstanding), (1, 1));
+}
+
+#[test]
+fn a_context_that_is_gone_at_the_end_is_not_waited_for() {
+    let summary = summary("reset", ALL, &[("FAKE_NEVER_DONE", "1")]);
+    assert_eq!((executions(&summary), summary.losses.activity), (1, ActivityLosses::default()));
+}

@@ -1,0 +1,100 @@
+//! Programs that know nothing of profilers: the driver loads one into them, `examples/injected.rs`.
+#![allow(unsafe_code)] // what a program does that is not written in Rust
+
+use std::sync::Barrier;
+
+use libloading::Library;
+
+use crate::fake::{COPY, Fake, LAUNCH, RUNTIME_LAUNCH, SET, SYNCHRONIZE};
+use crate::profiler::HANDLE;
+
+pub(crate) fn run(fake: &Fake, scenario: &str) {
+    match scenario {
+        "outside" => outside(fake),
+        "threads" => threads(fake),
+        "fork" => fork(fake),
+        "annotates" => annotate(),
+        "unfinished" => unfinished(fake),
+        "reset" => reset(fake),
+        _ => panic!("{scenario}"),
+    }
+}
+
+/// Calls into the library before CUDA is used, as the first call of NVTX does.
+fn annotate() {
+    let path = std::env::var("CUDA_INJECTION64_PATH").expect("the library");
+    // SAFETY: the library is examples/injected.rs; the driver loads it too, and it is never unloaded.
+    let library = std::mem::ManuallyDrop::new(unsafe { Library::new(path) }.expect("the library"));
+    // SAFETY: a function without arguments.
+    unsafe { library.get::<extern "C" fn()>(b"annotate").expect("its function")() };
+}
+
+/// Work in no range, by the runtime and by the driver.
+fn outside(fake: &Fake) {
+    fake.init();
+    for id in 1..4 {
+        fake.runtime(RUNTIME_LAUNCH, LAUNCH, id);
+        fake.kernel(id, c"_Z5scaleIfEvPT_S0_i", 500);
+    }
+    fake.call(LAUNCH, 4, HANDLE);
+    fake.kernel(4, c"spin", 900);
+    for (id, kind) in [(5, 1), (6, 1), (7, 2)] {
+        fake.call(COPY, id, HANDLE);
+        fake.memory(id, kind, 1 << 20, 100);
+    }
+    fake.call(SET, 8, HANDLE);
+    fake.memory(8, 0, 4096, 50);
+    fake.call(SYNCHRONIZE, 9, HANDLE);
+}
+
+/// Threads that begin at once, half of them with an annotation.
+fn threads(fake: &Fake) {
+    const THREADS: u32 = 12;
+    let barrier = Barrier::new(THREADS as usize);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                barrier.wait();
+                if thread % 2 == 0 {
+                    annotate();
+                }
+                fake.init();
+                let launch = fake.launcher(HANDLE, c"spin", 10);
+                (1..=100).for_each(|id| launch(thread * 1000 + id));
+            });
+        }
+    });
+}
+
+/// The parent only annotates until its child has used CUDA, and then uses CUDA itself.
+fn fork(fake: &Fake) {
+    annotate();
+    // SAFETY: there is no other thread that the child could miss: a profiler that only waits has none.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    fake.init();
+    fake.launcher(HANDLE, c"spin", 10)(1);
+    if child == 0 {
+        return; // to the exit hook
+    }
+    fake.launcher(HANDLE, c"spin", 10)(2);
+    let mut status = -1;
+    // SAFETY: writes one integer.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
+/// Of two kernels one has not ended when the program does.
+fn unfinished(fake: &Fake) {
+    fake.init();
+    fake.launcher(HANDLE, c"spin", 10)(1);
+    fake.call(LAUNCH, 2, HANDLE);
+}
+
+/// The context is gone before the program ends.
+fn reset(fake: &Fake) {
+    fake.init();
+    fake.launcher(HANDLE, c"spin", 10)(1);
+    fake.tell("fake_destroy", HANDLE);
+}
