@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The folder of one of the things that it fetches: `cupti`, `perfetto`.
+/// The folder of one of the things that it fetches: `cupti`, `nvtx`, `perfetto`.
 ///
 /// # Panics
 /// If there is no home to look in.

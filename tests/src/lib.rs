@@ -5,6 +5,8 @@ pub mod csv;
 pub mod cupti;
 #[cfg(doctest)]
 mod docs;
+#[cfg(feature = "foreign")]
+pub mod foreign;
 pub mod installed;
 pub mod json_schema;
 #[cfg(feature = "nsight")]

@@ -68,7 +68,8 @@ pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, m
     c_int::from(installed == Some(true))
 }
 
-/// The entry point for extensions: left to the next tool.
+/// The entry point for extensions: left to the next tool. A program that asks whether a domain is enabled asks here, so
+/// a tool without a next one succeeds, too.
 ///
 /// # Safety
 /// `module_info` is what a client passes to this entry point.
@@ -77,7 +78,7 @@ pub unsafe fn extension(module_info: *mut c_void) -> c_int {
     match next.and_then(|next| next.extension) {
         // SAFETY: the function is the next tool's entry point of this type, and the caller vouches for the argument.
         Some(extension) => unsafe { extension(module_info) },
-        None => 0,
+        None => c_int::from(!module_info.is_null()),
     }
 }
 

@@ -1,0 +1,38 @@
+//! Programs in C and Python that make NVTX calls through what NVIDIA publishes.
+
+use crate::installed;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One of what `tests/install` fetches: `headers`, `v2` or `python`.
+///
+/// # Panics
+/// If it is not there.
+pub fn folder(part: &str) -> PathBuf {
+    let all = installed::folder("nvtx");
+    let entries = std::fs::read_dir(&all).into_iter().flatten().filter_map(Result::ok);
+    let found = entries.map(|entry| entry.path()).find(|path| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&format!("{part}-")))
+    });
+    found.unwrap_or_else(|| panic!("no {part}-* in {}: run tests/install", all.display()))
+}
+
+/// NVIDIA's headers of NVTX 3, with all extensions: what stands behind `-I`.
+pub fn headers() -> PathBuf {
+    folder("headers").join("nvidia/cu13/include")
+}
+
+/// Compiles the C program at `source`, a path from the folder of this package; the program, in a folder of its own.
+///
+/// # Panics
+/// If that fails.
+pub fn compile(source: &str, arguments: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let stem = source.file_stem().expect("a file").to_owned();
+    let program = std::env::temp_dir().join(format!("{}-{}", stem.display(), std::process::id()));
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-std=gnu11", "-Wall", "-Werror", "-O2", "-o"]).arg(&program).arg(&source).args(arguments);
+    let output = compiler.output().unwrap_or_else(|error| panic!("{compiler:?}: {error}: run tests/install"));
+    assert!(output.status.success(), "{compiler:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
