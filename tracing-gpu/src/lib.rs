@@ -56,10 +56,10 @@
 //!
 //!  ** Phase Tree (tree):
 //!
-//!       Total      Self  % Parent  Calls  Avg/Call  Instances  Phase           Self, of all
-//!    --------  --------  --------  -----  --------  ---------  --------------  -----------------------
-//!    1.519 ms  1.519 ms     36.9%      1  1.519 ms          1  Load Module      36.9% ######
-//! >> 2.599 ms  2.599 ms     63.1%      3  866.4 us          3  Module running   63.1% ##########
+//!       Total      Self  Of parent  Calls  Avg/Call  Instances  Phase           Self, of all
+//!    --------  --------  ---------  -----  --------  ---------  --------------  ----------------------
+//!    1.519 ms  1.519 ms      36.9%      1  1.519 ms          1  Load Module      36.9% ######
+//! >> 2.599 ms  2.599 ms      63.1%      3  866.4 us          3  Module running   63.1% #########
 //!
 //!  >> most time of its own: Module running 2.599 ms (63.1%), Load Module 1.519 ms (36.9%)
 //!     100% is 4.119 ms in spans, on all threads, in 5.386 ms of wall time

@@ -20,6 +20,8 @@ struct Written<'a> {
     instances: u64,
     total_ns: u64,
     self_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked_ns: Option<u64>,
     max_ns: u64,
     #[serde(skip_serializing_if = "<[Quantile]>::is_empty")]
     quantiles: &'a [Quantile],
@@ -45,6 +47,8 @@ struct Read {
     total_ns: u64,
     self_ns: u64,
     #[serde(default)]
+    blocked_ns: u64,
+    #[serde(default)]
     max_ns: u64,
     #[serde(default)]
     quantiles: Vec<Quantile>,
@@ -69,6 +73,7 @@ pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Res
             instances: node.instances,
             total_ns: node.total_ns,
             self_ns: node.self_ns,
+            blocked_ns: Some(node.blocked_ns).filter(|&ns| ns > 0),
             max_ns: node.max_ns,
             quantiles: &node.quantiles,
             awaited_ns: node.awaited_ns,
@@ -104,6 +109,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             instances: read.instances,
             total_ns: read.total_ns,
             self_ns: read.self_ns,
+            blocked_ns: read.blocked_ns,
             max_ns: read.max_ns,
             quantiles: read.quantiles,
             awaited_ns: read.awaited_ns,

@@ -230,6 +230,10 @@ pub struct TreeNode {
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
+    /// The part of `self_ns` in which these spans only waited for their children: other threads ran them meanwhile, or
+    /// they were futures that were awaited. An estimate; 0 where none is known.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub blocked_ns: u64,
     /// Longest instance; 0 where it is not known.
     #[cfg_attr(feature = "serde", serde(default))]
     pub max_ns: u64,

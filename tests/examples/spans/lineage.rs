@@ -18,6 +18,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("model-by-creation", |tier| model(tier, Parents::Created)),
     ("systems", systems),
     ("futures", futures),
+    ("waits-for-children", waits_for_children),
     ("parent-with-values", parent_with_values),
     ("parent-filtered-out", parent_filtered_out),
     ("filtered-out-later", filtered_out_later),
@@ -163,6 +164,41 @@ fn futures(tier: Tier) -> Outcome {
             tokio::time::sleep(3 * WAIT).await;
             Ok::<_, tokio::task::JoinError>(())
         })?;
+        Ok(())
+    })
+}
+
+/// Spans that wait for children on other threads or for futures, and two that do not: one works while a short child
+/// runs, one has ended before its child begins.
+fn waits_for_children(tier: Tier) -> Outcome {
+    const WORK: Duration = Duration::from_millis(40);
+    let work = |parent: &Span, name: &'static str| {
+        let child = info_span!(parent: parent, "child", nvtx.name = name);
+        child.in_scope(|| std::thread::sleep(WORK));
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    measure_with(tier, silent(), |_| {
+        let fan_out = info_span!("fan out").entered();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..2).for_each(|_| work(&fan_out, "chunk")));
+            }
+        });
+        drop(fan_out);
+        for _ in 0..2 {
+            let drives = info_span!("drives").entered();
+            runtime.block_on(async { tokio::time::sleep(WORK).await }.instrument(info_span!("timer")));
+            drop(drives);
+        }
+        let busy = info_span!("busy").entered();
+        std::thread::scope(|scope| {
+            scope.spawn(|| work(&busy, "short"));
+            std::thread::sleep(5 * WORK);
+        });
+        drop(busy);
+        let hands_over = info_span!("hands over");
+        hands_over.in_scope(|| std::thread::sleep(WORK / 2));
+        on_thread("later", move || work(&hands_over, "later"));
         Ok(())
     })
 }

@@ -1,6 +1,7 @@
 //! Which span is under which, and what is measured at all.
 
 use tracing_gpu::summary::TreeNode;
+use tracing_gpu::{RenderOptions, Report};
 
 use super::*;
 
@@ -149,6 +150,31 @@ fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
             let node = summary.tree.iter().find(|node| node.name == "request").unwrap();
             assert_eq!(node.awaited_ns, Some(request.awaited_ns), "{tier}");
             assert_eq!((node.calls, node.children.len()), (5, 2), "{tier}: {:?}", tree(&summary));
+            assert_whole(&summary);
+        }
+    }
+}
+
+/// As under rayon's `join`, a thread scope or `block_on`. What a span does itself is no wait for a child that is short,
+/// or that runs later.
+#[test]
+fn waiting_for_children_is_told_from_work() {
+    const MS: u64 = 1_000_000;
+    for tier in BOTH {
+        for ran in [recorded("waits-for-children", tier), untold("waits-for-children", tier)] {
+            let summary = ran.summary();
+            let node = |name: &str| summary.tree.iter().find(|node| node.name == name).unwrap();
+            let [fan_out, drives, busy, hands_over] = ["fan out", "drives", "busy", "hands over"].map(node);
+            for (node, least) in [(fan_out, 80 * MS), (drives, 80 * MS)] {
+                assert!(node.blocked_ns >= least && node.blocked_ns <= node.self_ns, "{tier}: {node:?}");
+            }
+            assert!((40 * MS..busy.self_ns / 2).contains(&busy.blocked_ns), "{tier}: {busy:?}");
+            assert_eq!((hands_over.blocked_ns, &*hands_over.children[0].name), (0, "later"), "{tier}");
+            let mut text = Vec::new();
+            summary.render(&[Report::Tree], &RenderOptions::default(), &mut text).expect("memory takes it");
+            let text = String::from_utf8(text).expect("text");
+            assert!(text.contains("\n >> most time of its own: chunk 3"), "{tier}: {text}");
+            assert!(text.contains("of waiting for children") && text.contains("\n ^  most of this Self"), "{text}");
             assert_whole(&summary);
         }
     }

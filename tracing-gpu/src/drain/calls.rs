@@ -34,6 +34,11 @@ impl NodeCalls {
         self.awaited_self.min(self.awaited())
     }
 
+    /// The longest latency.
+    pub(super) fn longest(&self) -> u64 {
+        self.latency.max
+    }
+
     fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         self.busy += other.busy;

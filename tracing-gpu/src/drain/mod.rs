@@ -1,10 +1,12 @@
 //! Rows of all threads to a [`Summary`], without stopping the threads.
 //!
 //! Here ticks become nanoseconds, and numbers become names: of ranges in this file, of the GPU's work in `gpu`.
-//! `recursion` finds the time that a node inside itself would count twice.
+//! `recursion` finds the time that a node inside itself would count twice, `blocked` the time in which a span waited
+//! for its children.
 //!
 //! It imports the threads' state, the session, the streams and the collector. Nothing below it calls it.
 
+mod blocked;
 mod calls;
 #[cfg(feature = "cudarc")]
 mod gpu;
@@ -114,12 +116,17 @@ pub(crate) fn summarise(
                 *node = to.get(*node as usize).copied().unwrap_or(*node);
             }
         }
-        let totals = node_totals(&rows, &ends, &stream_rows, names, &folded, !asked.is_empty());
+        let mut totals = node_totals(&rows, &ends, &stream_rows, names, &folded, !asked.is_empty());
         let mut summary = Summary::default();
         summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
         summary.ranges = ranges(&merged, names, rate, asked);
         summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
         let calls = calls::by_node(&calls);
+        for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, by_thread(&rows, &ends)) {
+            if let Some(node) = totals.get_mut(node as usize) {
+                node.blocked = ticks;
+            }
+        }
         summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
         summary.calls = calls::stats(&calls, names, rate, asked);
         summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
@@ -297,6 +304,8 @@ struct NodeTotals {
     nested: u128,
     /// Part of the total that was spent inside of the same node on the same thread.
     again: u128,
+    /// Part of its self time in which it waited for its children.
+    blocked: u128,
     /// First entry of such a span in the window; before an entry has ended, which is said before it, its creation.
     first: Option<(bool, u64)>,
     /// In nanoseconds, where any instance was timed on a stream.
@@ -345,14 +354,18 @@ fn node_totals(
             node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
         }
     }
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let threads = starts.zip(ends).filter_map(|(start, &end)| rows.get(start..end));
-    for (node, again) in recursion::counted_again(&names.catalog, folded, threads) {
+    for (node, again) in recursion::counted_again(&names.catalog, folded, by_thread(rows, ends)) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.again = again;
         }
     }
     totals
+}
+
+/// The rows of each thread.
+fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> impl Iterator<Item = &'a [(RangeKey, RowCopy)]> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends).filter_map(|(start, &end)| rows.get(start..end))
 }
 
 fn tree(
@@ -392,6 +405,7 @@ fn tree(
         tree_node.instances = own.instances;
         tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
+        tree_node.blocked_ns = rate.ns(own.blocked);
         tree_node.max_ns = rate.ns(u128::from(own.longest));
         tree_node.quantiles = quantiles(&own.times, rate, asked);
         tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));

@@ -19,11 +19,16 @@ pub(super) struct Node {
     instances: u64,
     total: u64,
     own: u64,
-    /// Whether the calls are marked, and the share of the parent.
+    /// Whether the calls are marked, the share of the parent, and its own time.
     #[serde(skip_serializing_if = "is_not")]
     polled: bool,
     #[serde(skip_serializing_if = "is_not")]
     beside: bool,
+    #[serde(skip_serializing_if = "is_not")]
+    blocked: bool,
+    /// What of its own time it is ranked by, where that is not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranked: Option<u64>,
     /// The time of the one call that is shown separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     one_call: Option<u64>,
@@ -96,6 +101,8 @@ fn of(depth: usize, node: &TreeNode, marked: Marked) -> Node {
         own: node.self_ns,
         polled: marked.polled,
         beside: marked.beside,
+        blocked: marked.blocked,
+        ranked: marked.ranked_ns,
         one_call: marked.one_call,
         awaited: node.awaited_ns,
         awaited_own: node.awaited_self_ns,
@@ -126,6 +133,8 @@ fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
         own: 0,
         polled: false,
         beside: false,
+        blocked: false,
+        ranked: None,
         one_call: None,
         awaited: None,
         awaited_own: None,

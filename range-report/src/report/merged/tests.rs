@@ -356,7 +356,7 @@ fn categories_and_the_tree_are_printed() {
     let phases = tree.lines().skip(4).take(5).map(|line| line[at..].trim_start().split(' ').next().unwrap_or(""));
     let names: Vec<&str> = phases.collect();
     assert_eq!(names, ["last", "outer", "inner", "leaf", "next"], "by first entry, and then by name: {text}");
-    assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms     75.0%")), "{text}");
+    assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms      75.0%")), "{text}");
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn what_is_said_below_the_tree_is_of_all_processes() {
     };
     let text = printed(&Summary::merge([rank(0), rank(1)]), &RenderOptions::default().width(80));
     assert!(text.contains("\n    longest lifetimes: request 40.00 ms (mean of 2)\n"), "{text}");
-    assert!(text.contains("\n    after it, or while it is still open\n"), "{text}");
+    assert!(text.contains("; or their parent is still open\n"), "{text}");
     // Of which process would it be?
     assert!(!text.contains("wall time"), "{text}");
 }

@@ -25,6 +25,7 @@ pub(super) fn nested(merged: &MergedSummary) -> Vec<TreeNode> {
             instances: all.instances,
             total_ns: all.total_ns,
             self_ns: all.self_ns,
+            blocked_ns: all.blocked_ns,
             max_ns: all.max_ns,
             quantiles: Vec::new(),
             awaited_ns: all.awaited_ns,

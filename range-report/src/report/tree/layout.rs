@@ -11,6 +11,8 @@ pub(super) struct Line {
     /// Total, self and awaited; total and self while the GPU was busy; both on streams; share of the parent, calls,
     /// average per call, instances; quantiles.
     pub(super) cells: Vec<String>,
+    /// Whether the self time is marked.
+    pub(super) blocked: bool,
     /// Whether the share is marked.
     pub(super) beside: bool,
     /// What the calls are marked with.
@@ -27,6 +29,7 @@ impl Line {
     /// What stands behind the cell of a column.
     fn mark(&self, column: usize) -> Option<char> {
         match column {
+            SELF if self.blocked => Some('^'),
             SHARE_OF_PARENT if self.beside => Some('*'),
             CALLS if self.one_call => self.again.or(Some('!')),
             CALLS => self.again,
@@ -45,13 +48,13 @@ const HEADERS: [&str; COLUMNS] = [
     "Busy self",
     "GPU total",
     "GPU self",
-    "% Parent",
+    "Of parent",
     "Calls",
     "Avg/Call",
     "Instances",
 ];
 const SHORT_HEADERS: [&str; COLUMNS] = [
-    "Total", "Self", "Awaited", "GPU busy", "Busy own", "GPU tot.", "GPU self", "Parent", "Calls", "Avg/Call", "Inst.",
+    "Total", "Self", "Awaited", "GPU busy", "Busy own", "GPU tot.", "GPU self", "Of par", "Calls", "Avg/Call", "Inst.",
 ];
 /// From this width on headers are written out.
 const ROOMY: usize = 100;
@@ -63,6 +66,7 @@ pub(super) const BUSY: [usize; 2] = [3, 4];
 const ON_STREAMS: [usize; 2] = [5, 6];
 const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
 /// The columns whose cells may carry a mark.
+const SELF: usize = 1;
 const SHARE_OF_PARENT: usize = 7;
 const CALLS: usize = 8;
 /// The columns that make room for those that not every tree has: first instances, which mostly are the calls, then what

@@ -78,6 +78,10 @@ pub(crate) struct Explained {
 pub(crate) struct Marked {
     pub(crate) polled: bool,
     pub(crate) beside: bool,
+    /// Whether its self time is.
+    pub(crate) blocked: bool,
+    /// What of its self time it is ranked by, where that is not all.
+    pub(crate) ranked_ns: Option<u64>,
     /// What one call took, where that is more than half of the node.
     pub(crate) one_call: Option<u64>,
 }
@@ -169,6 +173,7 @@ fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions
         margin: entry.margin(),
         cells,
         one_call,
+        blocked: entry.folded == 0 && shape::is_blocked(node),
         beside: entry.beside,
         again: entry.is_polled().then_some(if figures.awaited_ns.is_some() { '+' } else { '&' }),
         depth: entry.depth,

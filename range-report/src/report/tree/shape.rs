@@ -19,6 +19,8 @@ pub(super) struct Shape<'a> {
     whole: u128,
     /// Self time of calls that took more than half of their row.
     apart: u128,
+    /// Self time of nodes that waited for their children for most of it.
+    blocked: u128,
     /// All that calls waited themselves; `None` where no node waits.
     awaited_whole: Option<u128>,
     /// All time on the GPU that phases launched or were timed with themselves; `None` where none is known.
@@ -40,7 +42,8 @@ struct Flat<'a> {
     beside: bool,
     /// Self time of the whole subtree.
     self_below: u128,
-    /// What is left of its own time without a call that took more than half of the row.
+    /// What is left of its own time without a call that took more than half of the row, and without waiting for its
+    /// children.
     own_ns: u64,
     /// Longest wait in the subtree.
     awaited_peak: u64,
@@ -127,7 +130,7 @@ pub(super) struct Entry {
     pub(super) index: usize,
     pub(super) depth: usize,
     pub(super) figures: Figures,
-    /// What `% Parent` is a share of: the parent's total; for a root, the whole.
+    /// What `Of parent` is a share of: the parent's total; for a root, the whole.
     pub(super) base: u128,
     /// The part of it in which ranges ran directly above.
     pub(super) nested: u128,
@@ -200,13 +203,14 @@ impl<'a> Shape<'a> {
         });
         let slowest =
             (0..nodes.len()).filter(|&i| nodes[i].own_ns > 0).max_by_key(|&i| (nodes[i].own_ns, std::cmp::Reverse(i)));
-        let apart = nodes.iter().map(|flat| u128::from(flat.node.self_ns - flat.own_ns)).sum();
+        let apart = nodes.iter().map(|flat| u128::from(flat.node.self_ns - own_of_the_others(flat.node))).sum();
+        let blocked = nodes.iter().map(|flat| u128::from(own_of_the_others(flat.node) - flat.own_ns)).sum();
         let waits = nodes.iter().any(|flat| flat.node.awaited_ns.is_some());
         let awaited_whole =
             waits.then(|| nodes.iter().filter_map(|flat| flat.node.awaited_self_ns).map(u128::from).sum());
         mark_beside(&mut nodes, whole);
         let has_row = vec![true; nodes.len()];
-        let mut shape = Self { nodes, whole, apart, awaited_whole, gpu_whole, slowest, has_row };
+        let mut shape = Self { nodes, whole, apart, blocked, awaited_whole, gpu_whole, slowest, has_row };
         shape.choose_rows(rows);
         shape
     }
@@ -238,10 +242,10 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The nodes in order of printing, and whether the share of each is marked.
+    /// The nodes in order of printing, whether the share of each is marked, and what each is ranked by.
     #[cfg(feature = "html")]
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (&'a TreeNode, bool)> {
-        self.nodes.iter().map(|flat| (flat.node, flat.beside))
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&'a TreeNode, bool, u64)> {
+        self.nodes.iter().map(|flat| (flat.node, flat.beside, flat.own_ns))
     }
 
     /// The time that shares are of: what all threads spent inside spans.
@@ -254,6 +258,16 @@ impl<'a> Shape<'a> {
         self.apart
     }
 
+    /// What of it nodes only waited for their children that are marked for it: no share of what is slowest, either.
+    pub(super) fn blocked(&self) -> u128 {
+        self.blocked
+    }
+
+    /// What shares of what is slowest are of.
+    pub(super) fn ranked(&self) -> u128 {
+        self.whole - self.apart - self.blocked
+    }
+
     /// All that calls waited themselves. `None` where no node is one of a future.
     pub(super) fn awaited_whole(&self) -> Option<u128> {
         self.awaited_whole
@@ -262,7 +276,7 @@ impl<'a> Shape<'a> {
     /// Up to `count` nodes that waited longest themselves, where more time was waited than run.
     pub(super) fn most_awaited(&self, count: usize) -> Vec<(usize, u64)> {
         match self.awaited_whole {
-            Some(all) if all > self.whole && all >= WORTH_TELLING_NS => {
+            Some(all) if all > self.whole - self.blocked && all >= WORTH_TELLING_NS => {
                 self.most(count, all, |flat| flat.node.awaited_self_ns.unwrap_or(0))
             }
             _ => Vec::new(),
@@ -315,7 +329,7 @@ impl<'a> Shape<'a> {
 
     /// Up to `count` nodes with the most self time, none below the bound for folding.
     pub(super) fn slowest(&self, count: usize) -> Vec<(usize, u64)> {
-        self.most(count, self.whole - self.apart, |flat| flat.own_ns)
+        self.most(count, self.ranked(), |flat| flat.own_ns)
     }
 
     /// The same for time on the GPU.
@@ -492,6 +506,16 @@ fn own_of_the_others(node: &TreeNode) -> u64 {
     node.self_ns.saturating_sub(once)
 }
 
+/// Whether a node waited for its children for most of its self time.
+pub(super) const fn is_blocked(node: &TreeNode) -> bool {
+    node.blocked_ns >= WORTH_TELLING_NS as u64 && node.blocked_ns >= node.self_ns / 2
+}
+
+/// What is left out of the self time of a node for that.
+const fn blocked(node: &TreeNode) -> u64 {
+    if is_blocked(node) { node.blocked_ns } else { 0 }
+}
+
 fn is_below_bound(ns: u64, whole: u128) -> bool {
     u128::from(ns) * FOLD_BELOW < whole
 }
@@ -540,7 +564,7 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
             end: index + 1,
             beside: false,
             self_below: u128::from(node.self_ns),
-            own_ns: own_of_the_others(node),
+            own_ns: own_of_the_others(node) - blocked(node).min(own_of_the_others(node)),
             awaited_peak: node.awaited_ns.unwrap_or(0),
             peak: node.total_ns,
             on_gpu,

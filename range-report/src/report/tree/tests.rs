@@ -43,7 +43,7 @@ fn at_80_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self  Parent  Calls  Avg/Call  Inst.  Phase
+      Total      Self  Of par  Calls  Avg/Call  Inst.  Phase
    --------  --------  ------  -----  --------  -----  ------------------------
  > 349.9 ms  1.880 ms  83.3%      1   349.9 ms      1  Load Module
 >> 240.0 ms  240.0 ms  68.6%      3   80.00 ms      3    read
@@ -53,10 +53,9 @@ fn at_80_columns() {
    40.00 ms  40.00 ms      -*     2&  20.00 ms  1,431    poll
 
  >> most time of its own: read 240.0 ms (57.2%), decode 107.9 ms (25.7%)
- &  more instances than calls, but no call has waited: spans that were entered
-    again or on several threads at once, or have not closed
- *  together more than the parent: they ran on other threads, in each other or
-    after it
+ &  entered several times: these spans are not futures, or have not ended
+ *  these phases together took longer than their parent: they ran on other
+    threads, after it, or in each other
 
 ";
     assert_eq!(text, expected);
@@ -67,7 +66,7 @@ fn at_80_columns() {
 fn a_root_that_is_longer_than_everything_is_marked() {
     let twice = summary(vec![node("twice", 1, 190_000_000, 100_000_000, vec![])]);
     let text = tree(&twice, &RenderOptions::default().width(80));
-    assert!(text.contains(" -* ") && text.contains("\n *  together more"), "{text}");
+    assert!(text.contains(" -* ") && text.contains("\n *  these phases together took"), "{text}");
     // One that another root is in is no longer than everything, and rounding makes none longer.
     let in_each_other = summary(vec![
         node("outer", 1, 100_000_001, 40_000_000, vec![]),
@@ -114,7 +113,7 @@ fn stream_times_at_80_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self  GPU tot.  GPU self  Parent  Calls  Phase
+      Total      Self  GPU tot.  GPU self  Of par  Calls  Phase
    --------  --------  --------  --------  ------  -----  ----------------------
 >> 30.00 ms  30.00 ms      -         -      60.0%      1  Load Module
    20.00 ms  1.510 ms  17.33 ms  1.908 ms   40.0%    100  Module running
@@ -135,14 +134,14 @@ fn stream_times_at_200_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self  GPU total  GPU self  % Parent  Calls  Avg/Call  Instances  Phase                   Self, of all
-   --------  --------  ---------  --------  --------  -----  --------  ---------  ----------------------  -------------------------------------
->> 30.00 ms  30.00 ms       -         -        60.0%      1  30.00 ms          1  Load Module              60.0% ##################
-   20.00 ms  1.510 ms   17.33 ms  1.908 ms     40.0%    100  200.0 us        100  Module running            3.0% #
-   400.0 us  400.0 us   3.100 ms  3.100 ms      2.0%    100  4.000 us        100    conv1                   0.8%
-   40.00 us  40.00 us   12.30 ms  12.30 ms      0.2%    100    400 ns        100    conv2                   0.1%
-   18.00 ms  18.00 ms       -         -        90.0%    100  180.0 us        100    wait                   36.0% ###########
-   50.00 us  50.00 us   17.00 us  17.00 us      0.3%    200                  200    (2 more under 0.1 %)    0.1%
+      Total      Self  GPU total  GPU self  Of parent  Calls  Avg/Call  Instances  Phase                   Self, of all
+   --------  --------  ---------  --------  ---------  -----  --------  ---------  ----------------------  -------------------------------------
+>> 30.00 ms  30.00 ms       -         -         60.0%      1  30.00 ms          1  Load Module              60.0% ##################
+   20.00 ms  1.510 ms   17.33 ms  1.908 ms      40.0%    100  200.0 us        100  Module running            3.0% #
+   400.0 us  400.0 us   3.100 ms  3.100 ms       2.0%    100  4.000 us        100    conv1                   0.8%
+   40.00 us  40.00 us   12.30 ms  12.30 ms       0.2%    100    400 ns        100    conv2                   0.1%
+   18.00 ms  18.00 ms       -         -         90.0%    100  180.0 us        100    wait                   36.0% ###########
+   50.00 us  50.00 us   17.00 us  17.00 us       0.3%    200                  200    (2 more under 0.1 %)    0.1%
 
  >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%), Module running 1.510 ms (3.0%)
  GPU: most stream time of its own: conv2 12.30 ms (71.0%), conv1 3.100 ms (17.9%), Module running 1.908 ms (11.0%)
@@ -156,14 +155,14 @@ fn stream_times_at_100_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self  GPU total  GPU self  % Parent  Calls  Avg/Call  Phase
-   --------  --------  ---------  --------  --------  -----  --------  ----------------------
->> 30.00 ms  30.00 ms       -         -        60.0%      1  30.00 ms  Load Module
-   20.00 ms  1.510 ms   17.33 ms  1.908 ms     40.0%    100  200.0 us  Module running
-   400.0 us  400.0 us   3.100 ms  3.100 ms      2.0%    100  4.000 us    conv1
-   40.00 us  40.00 us   12.30 ms  12.30 ms      0.2%    100    400 ns    conv2
-   18.00 ms  18.00 ms       -         -        90.0%    100  180.0 us    wait
-   50.00 us  50.00 us   17.00 us  17.00 us      0.3%    200              (2 more under 0.1 %)
+      Total      Self  GPU total  GPU self  Of parent  Calls  Avg/Call  Phase
+   --------  --------  ---------  --------  ---------  -----  --------  ----------------------
+>> 30.00 ms  30.00 ms       -         -         60.0%      1  30.00 ms  Load Module
+   20.00 ms  1.510 ms   17.33 ms  1.908 ms      40.0%    100  200.0 us  Module running
+   400.0 us  400.0 us   3.100 ms  3.100 ms       2.0%    100  4.000 us    conv1
+   40.00 us  40.00 us   12.30 ms  12.30 ms       0.2%    100    400 ns    conv2
+   18.00 ms  18.00 ms       -         -         90.0%    100  180.0 us    wait
+   50.00 us  50.00 us   17.00 us  17.00 us       0.3%    200              (2 more under 0.1 %)
 
  >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%)
  GPU: most stream time of its own: conv2 12.30 ms (71.0%), conv1 3.100 ms (17.9%)
@@ -207,7 +206,7 @@ fn busy_times_at_80_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self  GPU busy  Busy own  Parent  Calls  Phase
+      Total      Self  GPU busy  Busy own  Of par  Calls  Phase
    --------  --------  --------  --------  ------  -----  ----------------------
 >> 30.00 ms  30.00 ms  500.0 us  500.0 us   60.0%      1  Load Module
    20.00 ms  1.510 ms  14.90 ms      -      40.0%    100  Module running
@@ -233,15 +232,15 @@ fn busy_and_stream_times_at_200_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self  GPU busy  Busy self    Stream  Str. own  % Parent  Calls  Avg/Call  Instances  Phase                   Self, of all
-   --------  --------  --------  ---------  --------  --------  --------  -----  --------  ---------  ----------------------  -------------------------------------
->> 30.00 ms  30.00 ms  500.0 us   500.0 us      -         -        60.0%      1  30.00 ms          1  Load Module              60.0% ##################
-   20.00 ms  1.510 ms  14.90 ms       -     17.33 ms  1.908 ms     40.0%    100  200.0 us        100  Module running            3.0% #
-   400.0 us  400.0 us  2.900 ms   2.900 ms  3.100 ms  3.100 ms      2.0%    100  4.000 us        100    conv1                   0.8%
- G 40.00 us  40.00 us  12.00 ms   12.00 ms  12.30 ms  12.30 ms      0.2%    100    400 ns        100    conv2                   0.1%
-   18.00 ms  18.00 ms      -          -         -         -        90.0%    100  180.0 us        100    wait                   36.0% ###########
-   50.00 us  50.00 us  15.00 us   15.00 us  17.00 us  17.00 us      0.3%    200                  200    (2 more under 0.1 %)    0.1%
-                       1.100 ms   1.100 ms                                                            (outside any span)
+      Total      Self  GPU busy  Busy self    Stream  Str. own  Of parent  Calls  Avg/Call  Instances  Phase                   Self, of all
+   --------  --------  --------  ---------  --------  --------  ---------  -----  --------  ---------  ----------------------  -------------------------------------
+>> 30.00 ms  30.00 ms  500.0 us   500.0 us      -         -         60.0%      1  30.00 ms          1  Load Module              60.0% ##################
+   20.00 ms  1.510 ms  14.90 ms       -     17.33 ms  1.908 ms      40.0%    100  200.0 us        100  Module running            3.0% #
+   400.0 us  400.0 us  2.900 ms   2.900 ms  3.100 ms  3.100 ms       2.0%    100  4.000 us        100    conv1                   0.8%
+ G 40.00 us  40.00 us  12.00 ms   12.00 ms  12.30 ms  12.30 ms       0.2%    100    400 ns        100    conv2                   0.1%
+   18.00 ms  18.00 ms      -          -         -         -         90.0%    100  180.0 us        100    wait                   36.0% ###########
+   50.00 us  50.00 us  15.00 us   15.00 us  17.00 us  17.00 us       0.3%    200                  200    (2 more under 0.1 %)    0.1%
+                       1.100 ms   1.100 ms                                                             (outside any span)
 
  >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%), Module running 1.510 ms (3.0%)
  G  most busy time of its own: conv2 12.00 ms (75.0%), conv1 2.900 ms (18.1%), Load Module 500.0 us (3.1%)
@@ -259,7 +258,7 @@ fn busy_and_stream_times_at_200_columns() {
 #[test]
 fn busy_and_stream_times_at_80_columns() {
     let narrow = tree(&recorded(layers()), &RenderOptions::default().width(80));
-    let header = "      Total      Self  GPU busy  Busy own  Parent  Calls  Phase\n";
+    let header = "      Total      Self  GPU busy  Busy own  Of par  Calls  Phase\n";
     assert!(narrow.contains(header), "{narrow}");
     assert!(narrow.contains(" G  most busy time of its own: conv2 12.00 ms (75.0%)"), "{narrow}");
     assert!(narrow.contains(" GPU: most stream time of its own: conv2 12.30 ms (71.0%)\n"), "{narrow}");
@@ -332,7 +331,7 @@ fn names_that_need_it_get_the_room_of_columns() {
     assert_eq!(headers(narrow, Some(1), 80), [true, true, false, true]);
     assert_eq!(headers("1234567890123", Some(1), 80), [true, false, false, true]);
     assert_eq!(headers("b", Some(1), 78), [true, true, false, true]);
-    assert_eq!(nested("at depth", Some(1), 100, 5), [true, true, true, true]);
+    assert_eq!(nested("at depth", Some(1), 101, 5), [true, true, true, true]);
     assert_eq!(nested("at depth 6", Some(1), 100, 6), [true, true, false, true]);
     assert_eq!(headers(wide, None, 80), [false, true, true, true]);
     assert_eq!(headers(wide, None, 76), [false, true, true, false]);

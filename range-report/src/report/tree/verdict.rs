@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::shape::{Entry, Shape, Way};
+use super::shape::{Entry, Shape, Way, is_blocked};
 #[cfg(feature = "html")]
 use super::{Explained, Marked};
 use super::{label, share};
@@ -20,7 +20,14 @@ const AROUND_NAME: usize = 24;
 /// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
-const BESIDE: &str = "together more than the parent: they ran on other threads, in each other or after it";
+const BESIDE: &str = "these phases together took longer than their parent: they ran on other threads, after it, or in \
+                      each other";
+/// What the `^` behind a self time means.
+const BLOCKED: &str = "most of this Self is a wait for children that ran on other threads or were awaited: the order \
+                       above leaves it out";
+/// The same of a page.
+#[cfg(feature = "html")]
+const BLOCKED_ON_PAGE: &str = "most of this Self is a wait for children that ran on other threads or were awaited";
 /// What is done about calls that took more than half of their row.
 const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out";
 /// The same of a page, which orders phases by all of their time.
@@ -28,15 +35,14 @@ const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() 
 const ONE_CALL_ON_PAGE: &str = "Avg/Call is of the others; reset() after a warm-up leaves such calls out";
 /// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
 /// too.
-const AWAITS: &str = "one instance per poll: Awaited is the time between them";
-const KEPT: &str = "more instances than calls, but no call has waited: spans that were entered again or on several \
-                    threads at once, or have not closed";
+const AWAITS: &str = "one instance per poll: Awaited is the time between polls";
+const KEPT: &str = "entered several times: these spans are not futures, or have not ended";
 
 /// Where the time goes, on the CPU and on the GPU.
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
     let mut out = awaited(shape, options);
     let slowest = shape.slowest(SLOWEST);
-    out += &line(" >> most time of its own: ", shape, &slowest, shape.whole() - shape.apart(), options);
+    out += &line(" >> most time of its own: ", shape, &slowest, shape.ranked(), options);
     out += &hidden(shape, entries, &slowest, options);
     out += &one_call_each(shape, options);
     if let Some(sentence) = whole_beside_wall(summary, shape).filter(|_| !out.is_empty()) {
@@ -117,12 +123,13 @@ pub(super) fn mean_of_the_others(node: &TreeNode) -> Option<u64> {
 /// What all shares are of; nothing where it is not known how long all of it took.
 fn whole_beside_wall(summary: &Summary, shape: &Shape) -> Option<String> {
     let human = |ns: u128| human_inline(u64::try_from(ns).unwrap_or(u64::MAX));
-    let whole = human(shape.whole() - shape.apart());
-    let wall = human_inline(summary.elapsed_ns);
-    let apart = match shape.apart() {
-        0 => String::new(),
-        ns => format!(" without {} of single calls", human(ns)),
-    };
+    let (whole, wall) = (human(shape.ranked()), human_inline(summary.elapsed_ns));
+    let mut apart = String::new();
+    for (ns, what) in [(shape.apart(), "single calls"), (shape.blocked(), "waiting for children")] {
+        if ns > 0 {
+            apart += &format!("{} {} of {what}", if apart.is_empty() { " without" } else { " and" }, human(ns));
+        }
+    }
     (summary.elapsed_ns > 0).then(|| format!("100% is {whole} in spans{apart}, on all threads, in {wall} of wall time"))
 }
 
@@ -140,6 +147,9 @@ pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options
         let shown = entries.iter().filter(|entry| entry.folded == 0);
         out += &lifetimes(summary, shown.map(|entry| shape.node(entry.index)), options);
     }
+    if entries.iter().any(|entry| entry.folded == 0 && is_blocked(shape.node(entry.index))) {
+        out += &wrapped(" ^ ", BLOCKED, options.columns());
+    }
     if entries.iter().any(|entry| entry.beside) {
         out += &wrapped(" * ", &beside(summary), options.columns());
     }
@@ -149,7 +159,7 @@ pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options
 fn beside(summary: &Summary) -> String {
     // An instance counts when it ends, those inside of it before.
     let open = summary.losses.open.iter().any(|range| range.style == RangeStyle::PushPop && !range.cut);
-    format!("{BESIDE}{}", if open { ", or while it is still open" } else { "" })
+    format!("{BESIDE}{}", if open { "; or their parent is still open" } else { "" })
 }
 
 /// What stands beside and below the tree, for a page: which shows all nodes, has lines of any length, and says by
@@ -158,25 +168,30 @@ fn beside(summary: &Summary) -> String {
 pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
     let marked: Vec<Marked> = shape
         .nodes()
-        .map(|(node, beside)| Marked {
+        .map(|(node, beside, own_ns)| Marked {
             polled: is_polled(node),
             beside,
+            blocked: is_blocked(node),
+            ranked_ns: Some(own_ns).filter(|&ns| ns != node.self_ns),
             one_call: super::shape::one_call(node).then_some(node.max_ns),
         })
         .collect();
     let mut marks = Vec::new();
     if marked.iter().any(|node| node.polled) {
-        let nodes = shape.nodes().map(|(node, _)| node);
+        let nodes = shape.nodes().map(|(node, ..)| node);
         let longest = lifetimes(summary, nodes, &RenderOptions::default().width(1_000));
-        let polled = || shape.nodes().filter(|(node, _)| is_polled(node));
-        let awaits = polled().any(|(node, _)| node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}"));
-        let kept = polled().any(|(node, _)| node.awaited_ns.is_none()).then(|| format!("& {KEPT}"));
+        let polled = || shape.nodes().filter(|(node, ..)| is_polled(node));
+        let awaits = polled().any(|(node, ..)| node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}"));
+        let kept = polled().any(|(node, ..)| node.awaited_ns.is_none()).then(|| format!("& {KEPT}"));
         marks.extend(awaits.into_iter().chain(kept).chain([longest.trim().to_owned()]));
     }
     let wide = RenderOptions::default().width(1_000);
     marks.insert(0, awaited(shape, &wide).trim().to_owned());
     let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);
     marks.extend(each.lines().map(|line| line.trim().to_owned()));
+    if marked.iter().any(|node| node.blocked) {
+        marks.push(format!("^ {BLOCKED_ON_PAGE}"));
+    }
     if marked.iter().any(|node| node.beside) {
         marks.push(format!("* {}", beside(summary)));
     }

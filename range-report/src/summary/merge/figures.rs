@@ -66,6 +66,8 @@ pub struct NodeTotals {
     pub total_ns: u64,
     /// `total_ns` without the ranges that ran directly above these on the same thread.
     pub self_ns: u64,
+    /// The part of `self_ns` in which these spans only waited for their children, estimated.
+    pub blocked_ns: u64,
     /// Longest instance, in nanoseconds; 0 where it is not known.
     pub max_ns: u64,
     /// How long calls of futures waited, in nanoseconds. `None` where no call was one of a future.
@@ -290,6 +292,7 @@ impl Join for NodeTotals {
             instances: all(|part| part.instances),
             total_ns: all(|part| part.total_ns),
             self_ns: all(|part| part.self_ns),
+            blocked_ns: all(|part| part.blocked_ns),
             max_ns: parts.iter().map(|part| part.max_ns).max().unwrap_or(0),
             awaited_ns: known_sum(parts.iter().map(|part| part.awaited_ns)),
             awaited_self_ns: known_sum(parts.iter().map(|part| part.awaited_self_ns)),

@@ -25,6 +25,7 @@ impl Trees {
         while let Some((parent, node)) = left.pop() {
             let TreeNode { domain, name, calls, instances, total_ns, self_ns, .. } = node;
             let TreeNode {
+                blocked_ns,
                 max_ns,
                 awaited_ns,
                 awaited_self_ns,
@@ -44,6 +45,7 @@ impl Trees {
                 instances,
                 total_ns,
                 self_ns,
+                blocked_ns,
                 max_ns,
                 awaited_ns,
                 awaited_self_ns,

@@ -117,8 +117,8 @@ function addTo(sums, name, value) {
 
 function showHotLists() {
   const own = new Map();
-  for (const node of run.tree) addTo(own, node.name, node.own);
-  showHot(byId('hot-cpu'), own, 'all time in ranges');
+  for (const node of run.tree) addTo(own, node.name, node.ranked ?? node.own);
+  showHot(byId('hot-cpu'), own, 'all time that is ranked');
   const work = new Map();
   for (const title of ['Kernels', 'GPU memory']) {
     const table = run.tables.find((table) => table.title === title);

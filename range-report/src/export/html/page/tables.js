@@ -45,7 +45,7 @@ function treeTable() {
     ['Self, of all', 'percent'],
     ['Self', 'ns'],
     ['Total', 'ns'],
-    ['% Parent', 'percent'],
+    ['Of parent', 'percent'],
     ['Calls', 'count'],
     ['Avg/Call', 'ns'],
     ['Instances', 'count'],
@@ -53,7 +53,7 @@ function treeTable() {
   const cells = [
     (node) => node.name,
     (node) => (own ? (100 * node.own) / own : null),
-    (node) => node.own,
+    (node) => marked(node.own, node.blocked && '^'),
     (node) => node.total,
     (node, parent) => {
       const base = parent ? parent.total : whole;

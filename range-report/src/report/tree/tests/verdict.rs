@@ -25,8 +25,7 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     let mut summary = summary(vec![node("step", 1, 10_200, 10_200, vec![]), polled("request", 20, 2_000)]);
     let without = "
  >> most time of its own: step 10.20 us (83.6%), request 2.000 us (16.4%)
- &  more instances than calls, but no call has waited: spans that were entered
-    again or on several threads at once, or have not closed";
+ &  entered several times: these spans are not futures, or have not ended";
     assert_eq!(said(&summary, 80), without[1..]);
     summary.ranges = vec![
         lifetime("request", &[133_000_000, 135_000_000]),
@@ -67,7 +66,7 @@ fn polled_phases_are_marked_where_instances_are_not_shown() {
         tree(&summary(vec![request, node("step", 3, 9_000, 9_000, vec![])]), &RenderOptions::default().width(70));
     assert!(!text.contains("Inst.") && text.contains("  20&  request"), "{text}");
     assert!(text.contains("   3   step"), "{text}");
-    assert!(text.contains("\n &  more instances than calls"), "{text}");
+    assert!(text.contains("\n &  entered several times"), "{text}");
 }
 
 /// One span of 10 ms in half a second is not all of it.
@@ -149,14 +148,18 @@ fn equal_names_are_told_apart_by_where_they_are() {
 #[test]
 fn children_of_what_is_open_are_longer_than_their_parent() {
     let mut open = summary(vec![node("run", 1, 0, 0, vec![node("step", 3, 300, 300, vec![])])]);
-    assert!(said(&open, 80).ends_with("in each other or\n    after it"), "{}", said(&open, 80));
+    assert!(
+        said(&open, 80).ends_with("they ran on other\n    threads, after it, or in each other"),
+        "{}",
+        said(&open, 80)
+    );
     let (label, thread) = ("run".to_owned(), "main".to_owned());
     let range = OpenRange { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 };
     open.losses = Losses { open: vec![range], ..Losses::default() };
     let expected = "
  >> most time of its own: step 300 ns (100.0%)
- *  together more than the parent: they ran on other threads, in each other or
-    after it, or while it is still open";
+ *  these phases together took longer than their parent: they ran on other
+    threads, after it, or in each other; or their parent is still open";
     assert_eq!(said(&open, 80), expected[1..]);
     // What was counted is no reason, nor is a lifetime.
     open.losses.open[0].cut = true;
@@ -173,7 +176,7 @@ fn polls_are_told_from_spans_that_are_entered_again() {
     (future.awaited_ns, future.awaited_self_ns) = (Some(1_000), Some(1_000));
     let text = tree(&summary(vec![future, polled("kept", 3, 9_000)]), &RenderOptions::default());
     assert!(text.contains(" 20+ ") && text.contains("  3& "), "{text}");
-    assert!(text.contains("\n +  one instance per poll") && text.contains("\n &  more instances than calls"), "{text}");
+    assert!(text.contains("\n +  one instance per poll") && text.contains("\n &  entered several times"), "{text}");
 }
 
 /// A share is one of time that passed inside of the parent.

@@ -26,7 +26,7 @@ fn what_waits_comes_first_at_80_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self   Awaited  Parent   Calls  Phase
+      Total      Self   Awaited  Of par   Calls  Phase
    --------  --------  --------  ------  ------  -------------------------
  > 3.212 s   200.0 ms  70.50 s   100.0%  1,000+  request
    12.00 ms  12.00 ms  69.00 s     0.4%  1,000+    load_user
@@ -35,7 +35,7 @@ fn what_waits_comes_first_at_80_columns() {
 
  ~~ most time awaited: … > load_user > wait for a connection 60.00 s (85.1%)
  >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%)
- +  one instance per poll: Awaited is the time between them
+ +  one instance per poll: Awaited is the time between polls
 
 ";
     assert_eq!(tree(&service(), &RenderOptions::default().width(80)), expected);
@@ -46,16 +46,16 @@ fn what_waits_comes_first_at_200_columns() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self   Awaited  % Parent   Calls  Avg/Call  Instances  Phase                      Self, of all
-   --------  --------  --------  --------  ------  --------  ---------  -------------------------  -------------------------------------
- > 3.212 s   200.0 ms  70.50 s     100.0%  1,000+  3.212 ms      3,000  request                      6.2% ##
-   12.00 ms  12.00 ms  69.00 s       0.4%  1,000+  12.00 us      3,000    load_user                  0.4%
-~~     0 ns      0 ns  60.00 s       0.0%  1,000+      0 ns      3,000      wait for a connection
->> 3.000 s   3.000 s       -        93.4%  1,000   3.000 ms      1,000    render                    93.4% ############################
+      Total      Self   Awaited  Of parent   Calls  Avg/Call  Instances  Phase                      Self, of all
+   --------  --------  --------  ---------  ------  --------  ---------  -------------------------  -------------------------------------
+ > 3.212 s   200.0 ms  70.50 s      100.0%  1,000+  3.212 ms      3,000  request                      6.2% ##
+   12.00 ms  12.00 ms  69.00 s        0.4%  1,000+  12.00 us      3,000    load_user                  0.4%
+~~     0 ns      0 ns  60.00 s        0.0%  1,000+      0 ns      3,000      wait for a connection
+>> 3.000 s   3.000 s       -         93.4%  1,000   3.000 ms      1,000    render                    93.4% ############################
 
  ~~ most time awaited: request > load_user > wait for a connection 60.00 s (85.1%), request > load_user 9.000 s (12.8%), request 1.500 s (2.1%)
  >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%), load_user 12.00 ms (0.4%)
- +  one instance per poll: Awaited is the time between them
+ +  one instance per poll: Awaited is the time between polls
 
 ";
     assert_eq!(tree(&service(), &RenderOptions::default().width(200)), expected);
@@ -101,12 +101,12 @@ fn one_call_that_took_more_than_half_is_told_apart() {
     let expected = "
  ** Phase Tree (tree):
 
-      Total      Self  % Parent  Calls  Avg/Call  Instances  Phase       Self, of all
-   --------  --------  --------  -----  --------  ---------  ----------  ---------------------------
- > 463.6 ms  200.0 us    100.0%    20!  610.5 us         20  forward       0.0%
-   454.5 ms  454.5 ms     98.0%    20!  200.0 us         20    linear a   98.0% ####################
->> 8.000 ms  8.000 ms      1.7%    20   400.0 us         20    linear b    1.7%
-   900.0 us  900.0 us      0.2%    20   45.00 us         20    relu        0.2%
+      Total      Self  Of parent  Calls  Avg/Call  Instances  Phase       Self, of all
+   --------  --------  ---------  -----  --------  ---------  ----------  --------------------------
+ > 463.6 ms  200.0 us     100.0%    20!  610.5 us         20  forward       0.0%
+   454.5 ms  454.5 ms      98.0%    20!  200.0 us         20    linear a   98.0% ###################
+>> 8.000 ms  8.000 ms       1.7%    20   400.0 us         20    linear b    1.7%
+   900.0 us  900.0 us       0.2%    20   45.00 us         20    relu        0.2%
 
  >> most time of its own: linear b 8.000 ms (62.0%), linear a 3.800 ms (29.5%), relu 900.0 us (7.0%)
  !  `linear a`: one call 450.7 ms, the others 200.0 us each
@@ -146,14 +146,44 @@ fn quantiles_have_columns_where_they_were_asked_for() {
     }
     let text = tree(&summary, &RenderOptions::default().width(120));
     let expected = [
-        "      Total      Self  % Parent  Calls  Avg/Call  Instances       p50        p99  Phase       Self, of all",
-        "   --------  --------  --------  -----  --------  ---------  --------  ---------  ----------  --------------------------",
-        " > 463.6 ms  200.0 us    100.0%    20!  610.5 us         20      -          -     forward       0.0%",
-        "   454.5 ms  454.5 ms     98.0%    20!  200.0 us         20  200.4 us  ~450.7 ms    linear a   98.0% ###################",
+        "      Total      Self  Of parent  Calls  Avg/Call  Instances       p50        p99  Phase       Self, of all",
+        "   --------  --------  ---------  -----  --------  ---------  --------  ---------  ----------  -------------------------",
+        " > 463.6 ms  200.0 us     100.0%    20!  610.5 us         20      -          -     forward       0.0%",
+        "   454.5 ms  454.5 ms      98.0%    20!  200.0 us         20  200.4 us  ~450.7 ms    linear a   98.0% ##################",
     ];
     let head: Vec<&str> = text.lines().skip(3).take(4).collect();
     assert_eq!(head, expected);
     // The last one stays where there is little room.
     let text = tree(&summary, &RenderOptions::default().width(66));
     assert!(text.contains("p99") && !text.contains("p50") && !text.contains("Inst."), "{text}");
+}
+
+/// A span that waits for its children on other threads for most of its time is not what is slow.
+#[test]
+fn a_wait_for_children_elsewhere_has_no_rank() {
+    let chunk = node("chunk", 64, 2_400 * MS, 2_400 * MS, vec![]);
+    let run = TreeNode { blocked_ns: 2_900 * MS, ..node("run", 1, 3_000 * MS, 3_000 * MS, vec![chunk]) };
+    let mut all = summary(vec![run, node("load", 1, 600 * MS, 600 * MS, vec![])]);
+    all.elapsed_ns = 4_000 * MS;
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total       Self  Of par  Calls  Avg/Call  Inst.  Phase    Self, of all
+   --------  ---------  ------  -----  --------  -----  -------  ---------------
+ > 3.000 s   3.000 s ^   50.0%      1  3.000 s       1  run       50.0% ####
+>> 2.400 s   2.400 s     80.0%     64  37.50 ms     64    chunk   40.0% ###
+   600.0 ms  600.0 ms    10.0%      1  600.0 ms      1  load      10.0% #
+
+ >> most time of its own: chunk 2.400 s (77.4%), load 600.0 ms (19.4%)
+    100% is 3.100 s in spans without 2.900 s of waiting for children, on all
+    threads, in 4.000 s of wall time
+ ^  most of this Self is a wait for children that ran on other threads or were
+    awaited: the order above leaves it out
+
+";
+    assert_eq!(tree(&all, &RenderOptions::default().width(80)), expected);
+    // Less than half of it is not marked, and counts.
+    all.tree[0].blocked_ns = 1_400 * MS;
+    let text = tree(&all, &RenderOptions::default().width(80));
+    assert!(text.contains("its own: run 3.000 s (50.0%)") && !text.contains('^'), "{text}");
 }

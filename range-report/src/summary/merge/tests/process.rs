@@ -100,6 +100,7 @@ pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
         node.instances += durations.len() as u64;
         node.total_ns += durations.iter().sum::<u64>();
         node.self_ns += durations.iter().sum::<u64>() / 3;
+        node.blocked_ns += durations.iter().sum::<u64>() / 5;
         node.stream_total_ns = durations.first().copied();
         node.max_ns = durations.iter().copied().max().unwrap_or(0);
         (node.awaited_ns, node.awaited_self_ns) = (durations.get(1).copied(), durations.get(2).copied());

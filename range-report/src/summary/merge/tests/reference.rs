@@ -158,6 +158,7 @@ fn nodes_of(raw: &Instances) -> BTreeMap<Vec<String>, NodeTotals> {
         totals.calls = 1;
         totals.instances = durations.len() as u64;
         (totals.total_ns, totals.self_ns) = (total, total / 3);
+        totals.blocked_ns = total / 5;
         totals.stream_total_ns = durations.first().copied();
         totals.max_ns = durations.iter().copied().max().unwrap_or(0);
         (totals.awaited_ns, totals.awaited_self_ns) = (durations.get(1).copied(), durations.get(2).copied());
@@ -176,6 +177,7 @@ fn add(all: &mut NodeTotals, one: NodeTotals) {
     all.instances += one.instances;
     all.total_ns += one.total_ns;
     all.self_ns += one.self_ns;
+    all.blocked_ns += one.blocked_ns;
     all.max_ns = all.max_ns.max(one.max_ns);
     for (all, one) in [(&mut all.awaited_ns, one.awaited_ns), (&mut all.awaited_self_ns, one.awaited_self_ns)] {
         if let Some(ns) = one {
@@ -235,6 +237,7 @@ fn listed(tree: &[TreeNode]) -> Vec<(PhaseLabel, NodeTotals)> {
             instances: node.instances,
             total_ns: node.total_ns,
             self_ns: node.self_ns,
+            blocked_ns: node.blocked_ns,
             max_ns: node.max_ns,
             awaited_ns: node.awaited_ns,
             awaited_self_ns: node.awaited_self_ns,

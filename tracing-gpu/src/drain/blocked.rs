@@ -1,0 +1,129 @@
+//! The part of a node's self time in which it only waited for its children: spans that ran on other threads meanwhile,
+//! as under rayon's `join`, or futures that were awaited, as in `block_on`.
+//!
+//! No callback looks for it. Rows are kept by thread, so it is known what children took on a thread in which their
+//! parent was not open directly below them. When they ran is not known, so this is an estimate: children that took
+//! longer than their parent was open elsewhere did not run inside it, and count for nothing.
+
+use std::collections::BTreeMap;
+
+use super::NodeTotals;
+use super::calls::NodeCalls;
+use crate::record::RangeKey;
+use crate::session::catalog::{Node, ROOT};
+use crate::thread::row::RowCopy;
+
+/// What the rows of one thread say of a node.
+#[derive(Default)]
+struct OnThread {
+    total: u128,
+    nested: u128,
+    /// Of its children: total time, longest instance, and number of instances.
+    below: u128,
+    longest_below: u64,
+    instances_below: u64,
+}
+
+/// What children took on threads where they did not run directly inside of their parent.
+#[derive(Default)]
+struct Elsewhere {
+    sum: u128,
+    most: u128,
+    instances: u64,
+}
+
+/// By node, in ticks. `threads` are the rows of each thread, `calls` those of futures.
+pub(super) fn blocked<'a>(
+    nodes: &[Node],
+    totals: &[NodeTotals],
+    calls: &BTreeMap<u32, NodeCalls>,
+    threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
+) -> BTreeMap<u32, u128> {
+    let mut elsewhere: BTreeMap<u32, Elsewhere> = BTreeMap::new();
+    let parent = |node: u32| nodes.get(node as usize).map(|node| node.parent).filter(|&parent| parent != ROOT);
+    // A future's own time is that of its polls, which do not wait.
+    let plain = |node: u32| totals.get(node as usize).filter(|all| all.instances > 0 && !calls.contains_key(&node));
+    for rows in threads {
+        let mut here: BTreeMap<u32, OnThread> = BTreeMap::new();
+        for (_, row) in rows.iter().filter(|(key, row)| key.is_of_ranges() && row.times.count > 0) {
+            let node = here.entry(row.node).or_default();
+            node.total += row.times.total;
+            node.nested += u128::from(row.nested);
+            if let Some(above) = parent(row.node).filter(|_| !calls.contains_key(&row.node)) {
+                let above = here.entry(above).or_default();
+                above.below += row.times.total;
+                above.longest_below = above.longest_below.max(row.times.max);
+                above.instances_below += row.times.count;
+            }
+        }
+        for (node, here) in here {
+            let Some(all) = plain(node) else { continue };
+            let apart = here.below.saturating_sub(here.nested);
+            if apart > 0 && apart <= all.total.saturating_sub(here.total) && here.longest_below <= all.longest {
+                let node = elsewhere.entry(node).or_default();
+                node.sum += apart;
+                node.most = node.most.max(apart);
+                node.instances += here.instances_below;
+            }
+        }
+    }
+    let mut blocked: BTreeMap<u32, u128> = BTreeMap::new();
+    for (node, elsewhere) in elsewhere {
+        // Those of one thread follow each other; those of several threads may run at once, as many as one instance has.
+        let at_once = totals.get(node as usize).map_or(1, |all| elsewhere.instances.div_ceil(all.instances.max(1)));
+        blocked.insert(node, elsewhere.most.max(elsewhere.sum / u128::from(at_once.max(1))));
+    }
+    for (&node, awaited) in calls {
+        if let Some((node, _)) = parent(node).and_then(|node| Some((node, plain(node)?))).filter(|(_, all)| {
+            awaited.longest() <= all.longest + all.longest / 64 // may have been created just before
+        }) {
+            *blocked.entry(node).or_default() += awaited.awaited();
+        }
+    }
+    for (node, ticks) in &mut blocked {
+        let own = totals.get(*node as usize).map_or(0, |all| all.total.saturating_sub(all.nested));
+        *ticks = own.min(*ticks);
+    }
+    blocked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::catalog::{Catalog, Limits};
+    use range_report::RangeStyle;
+
+    /// What a node waits of which each of these threads had one instance, for a child on each of the others.
+    fn waited(parents: &[u64], children: &[u64]) -> u128 {
+        let mut catalog = Catalog::new(Limits { nodes: 10, run_time_names: 1 });
+        let key = RangeKey { label: catalog.label(0, "a"), category: 0, style: RangeStyle::PushPop };
+        let parent = catalog.child(ROOT, key);
+        let child = catalog.child(parent, key);
+        let row = |node, ticks: u64| {
+            let mut row = RowCopy { node, ..RowCopy::default() };
+            (row.times.count, row.times.total, row.times.max) = (1, ticks.into(), ticks);
+            [(key, row)]
+        };
+        let threads: Vec<_> = parents
+            .iter()
+            .map(|&ticks| row(parent, ticks))
+            .chain(children.iter().map(|&ticks| row(child, ticks)))
+            .collect();
+        let mut totals = vec![NodeTotals::default(); catalog.nodes().len()];
+        for (_, row) in threads.iter().flatten() {
+            let all = &mut totals[row.node as usize];
+            all.instances += row.times.count;
+            all.total += row.times.total;
+            all.longest = all.longest.max(row.times.max);
+        }
+        let threads = threads.iter().map(|rows| &rows[..]);
+        blocked(catalog.nodes(), &totals, &BTreeMap::new(), threads).get(&parent).copied().unwrap_or(0)
+    }
+
+    #[test]
+    fn children_at_once_are_waited_for_once() {
+        assert_eq!(waited(&[100], &[20, 30, 25, 30]), 30);
+        assert_eq!(waited(&[100; 4], &[20, 30, 25, 30]), 105, "one for each");
+        assert_eq!(waited(&[100], &[101]), 0, "it ran longer than its parent");
+    }
+}
