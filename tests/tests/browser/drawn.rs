@@ -349,7 +349,7 @@ fn own(nodes: &[TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + own(&node.children)).sum()
 }
 
-/// Phase, Self of all, Self, Total, % Parent, Calls.
+/// Phase, Self of all, Self, Total, Of parent, Calls.
 fn rows(nodes: &[TreeNode], parent: u64, whole: u64, out: &mut Vec<Vec<String>>) {
     let percent = |part: u64, whole: u64| format!("{:.1} %", 100.0 * part as f64 / whole as f64);
     for node in nodes {
