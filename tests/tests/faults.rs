@@ -59,7 +59,7 @@ fn each_bad_setting_is_one_line_and_the_rest_counts() {
         let settings = "report=rangs,style=old,nvtx=1,wat,domain=,gpu=on,out,signals=maybe,out=,,style=legacy,report=ranges,style=current";
         let ran = went_on(tier, &[("TRACING_GPU", settings)]);
         let complaints: Vec<&str> = ran.stderr.lines().take_while(|line| !line.is_empty()).collect();
-        let allowed = "allowed are off, report, style, name_from, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
+        let allowed = "allowed are off, report, style, name_from, names, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
         let expected = [
             "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, \
              kernels, mem_time, mem_size, api, range_kernels or hot, joined by +"

@@ -13,5 +13,7 @@ mod attributes;
 mod compare;
 #[path = "nsight/examples.rs"]
 mod examples;
+#[path = "nsight/foreign.rs"]
+mod foreign;
 #[path = "nsight/programs.rs"]
 mod programs;

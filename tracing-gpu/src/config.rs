@@ -273,6 +273,8 @@ pub(crate) struct Config {
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.
     pub(crate) filter: Option<Targets>,
     pub(crate) fields: FieldNames,
+    /// Whether foreign ranges keep what their names have at their end and never repeat.
+    pub(crate) whole_names: bool,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
@@ -311,6 +313,7 @@ impl Default for Config {
             parents: Parents::Entered,
             filter: None,
             fields: FieldNames::default(),
+            whole_names: false,
             reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,
             output: Output::Stderr,

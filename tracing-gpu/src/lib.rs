@@ -108,7 +108,7 @@
 //! - `off`: measure nothing;
 //! - `report=ranges+tree+categories+nvprof+...`, the names of [`Report`]; `style=current|legacy`; `hot=PERCENT`;
 //!   `rows=NUMBER|all`; `notes=NUMBER|all`; `percentiles=NUMBER+NUMBER`; `parents=entered|created`;
-//! - `name_from=FIELD+FIELD`; `bare_fields=on|off`;
+//! - `name_from=FIELD+FIELD`; `bare_fields=on|off`; `names=cut|whole`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a
@@ -181,3 +181,4 @@ pub use range_report::{compare, summary};
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
+pub use tier::tool::NvtxTool;

@@ -118,6 +118,7 @@ mod tests {
             parents: crate::Parents::Entered,
             filter: None,
             fields: crate::config::FieldNames::default(),
+            whole_names: false,
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },

@@ -75,7 +75,8 @@ impl Seen {
     fn of(site: Misnested, threads: &[&'static ThreadState]) -> Self {
         let (mut entries, mut calls, mut is_reentered, mut labels) = (0, 0_u64, false, BTreeSet::new());
         for row in threads.iter().flat_map(|thread| thread.rows()) {
-            let identity = row.identity().filter(|identity| std::ptr::eq(identity.metadata, site.metadata));
+            let identity =
+                row.identity().filter(|identity| identity.metadata.is_some_and(|of| std::ptr::eq(of, site.metadata)));
             if let Some(identity) = identity.filter(|identity| identity.key.is_of_ranges()) {
                 is_reentered |= row.is_reentered();
                 let row = row.copy();

@@ -90,6 +90,15 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Whether the names of ranges that [`nvtx_tool`](Profiler::nvtx_tool) receives stay as they are. Otherwise numbers
+    /// with a key at their end are no part of them but values of the range in timelines, so that a name which a program
+    /// makes anew each time has one row: `aten::linear, seq = 84, op_id = 315` is `aten::linear`. Bare numbers stay:
+    /// `block 1` and `block 2` are two rows. Default: no.
+    pub fn whole_names(mut self, on: bool) -> Self {
+        self.config.whole_names = on;
+        self
+    }
+
     /// What is printed at the end, in this order. Default: ranges, tree and, where a
     /// future was awaited, calls.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {

@@ -25,10 +25,11 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 13] = [
+const SETTINGS: [(&str, Set); 14] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = names)),
+    ("names", |config, key, value| whole_names(key, value).map(|whole| config.whole_names = whole)),
     ("bare_fields", |config, key, value| switch(key, value).map(|on| config.fields.bare = on)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
@@ -142,6 +143,14 @@ fn switch(key: &str, value: &str) -> Result<bool, String> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err(refused(key, value, "on or off")),
+    }
+}
+
+fn whole_names(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "whole" => Ok(true),
+        "cut" => Ok(false),
+        _ => Err(refused(key, value, "whole or cut")),
     }
 }
 

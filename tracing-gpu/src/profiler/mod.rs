@@ -28,6 +28,7 @@ use crate::stream;
 use crate::thread::engine::{self, Engine};
 use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;
+use crate::tier::tool::NvtxTool;
 use crate::timeline::Recorder;
 
 /// Distinct tree nodes and run-time names of a process.
@@ -102,6 +103,33 @@ impl Profiler {
     #[must_use]
     pub fn subscriber(&self) -> GpuSubscriber {
         GpuSubscriber::new(self.take_tier())
+    }
+
+    /// A tool that measures the NVTX ranges which other code of the process makes, in the same rows, tree and files as
+    /// spans: those of a C++ library, of NCCL, of Python. The library that NVTX loads hands it the calls
+    /// ([`nvtx_rs::export_tool!`]). Ranges of the profiler's own spans never count twice.
+    ///
+    /// - A push is a call and an instance, and stands under the innermost open range of its thread, whoever made that.
+    ///   A pop ends the uppermost range of its thread and domain. Start/end ranges may end on any thread.
+    /// - A range of a named domain is shown as `domain:name`. To a filter it is a span of level INFO whose target is
+    ///   the domain's name, `nvtx` for the default domain: `TRACING_GPU_FILTER=info,NCCL=off`.
+    /// - Colours, payloads and marks go to timelines, names of categories and threads to reports as well.
+    /// - Numbers at the end of a name that have a key (`aten::linear, seq = 84, op_id = 315`) are no part of it, but
+    ///   values of the range in timelines. See [`whole_names`](ProfilerBuilder::whole_names).
+    ///
+    /// ```
+    /// use nvtx_rs::tool::{Tool, Call};
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let profiler = Profiler::builder().nvtx(false).output(Output::None).build()?;
+    /// nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))?; // or from `export_tool!`, in a library
+    /// drop(nvtx_rs::range!("load"));
+    /// assert_eq!(profiler.summary().ranges[0].name, "load");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn nvtx_tool(&self) -> NvtxTool {
+        NvtxTool::new(&self.inner.engine)
     }
 
     /// Whether it measures: false after `TRACING_GPU=off`.
@@ -198,6 +226,7 @@ impl Inner {
             parents: config.parents,
             filter: config.filter.clone(),
             fields: config.fields.clone(),
+            whole_names: config.whole_names,
             sample_budget: config.sample_budget,
             tape_bytes: (config.enabled && outputs::has_timeline(&config)).then_some(config.timeline_memory),
             limits: LIMITS,

@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod catalog;
+pub(crate) mod foreign;
 pub(crate) mod front_end;
 pub(crate) mod misnested;
 #[cfg(feature = "cudarc")]
@@ -28,6 +29,7 @@ use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use calls::Calls;
 use catalog::{Catalog, CategoryName, Limits};
+use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use misnested::MisnestedSites;
 #[cfg(feature = "cudarc")]
@@ -40,6 +42,12 @@ pub(crate) const FINISHED: u64 = u64::MAX;
 /// What is measured by default: this level, and all that are less verbose.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
 
+/// What a filter calls the default domain of foreign ranges.
+const DEFAULT_DOMAIN_TARGET: &str = "nvtx";
+
+/// Name of foreign ranges whose own does not fit the bound.
+const OTHER_NAMES: &str = "(other)";
+
 /// What a session is made with.
 pub(crate) struct SessionOptions {
     pub(crate) active: bool,
@@ -51,6 +59,7 @@ pub(crate) struct SessionOptions {
     /// `None` for the default.
     pub(crate) filter: Option<Targets>,
     pub(crate) fields: FieldNames,
+    pub(crate) whole_names: bool,
     pub(crate) sample_budget: usize,
     /// Memory for records that wait to be written into a timeline, in bytes; `None` where none is written.
     pub(crate) tape_bytes: Option<usize>,
@@ -99,6 +108,9 @@ pub(crate) struct Session {
     pub(crate) samples: NameSamples,
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
+    pub(crate) foreign: Foreign,
+    /// Whether foreign ranges keep what their names have at their end and never repeat.
+    pub(crate) whole_names: bool,
     window: AtomicU64,
     was_reset: AtomicBool,
     filter: Option<Targets>,
@@ -111,6 +123,7 @@ pub(crate) struct Names {
     pub(crate) catalog: Catalog,
     sites: HashMap<u64, Site>,
     domains: Vec<Domain>,
+    foreign_domains: ForeignDomains,
     /// Levels whose category has been named in a tool, by domain.
     named_levels: HashSet<(Domain, u32)>,
 }
@@ -151,6 +164,8 @@ impl Session {
             samples: NameSamples::default(),
             fields: options.fields,
             front_end: FrontEnd::default(),
+            foreign: Foreign::default(),
+            whole_names: options.whole_names,
             was_reset: AtomicBool::new(false),
             window: AtomicU64::new(window),
             filter: options.filter,
@@ -159,6 +174,7 @@ impl Session {
                 catalog: Catalog::new(options.limits),
                 sites: HashMap::new(),
                 domains: vec![Domain::DEFAULT],
+                foreign_domains: ForeignDomains::default(),
                 named_levels: HashSet::new(),
             }),
         }
@@ -175,6 +191,7 @@ impl Session {
             parents: Parents::Entered,
             filter: None,
             fields: FieldNames::default(),
+            whole_names: false,
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
@@ -257,6 +274,12 @@ impl Session {
         if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() }
     }
 
+    /// Counts the end of a foreign range where none is open.
+    #[cold]
+    pub(crate) fn count_stray_pop(&self) {
+        self.losses.stray_exits.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn drop_span(&self) {
         self.losses.spans_dropped.fetch_add(1, Relaxed);
     }
@@ -268,6 +291,22 @@ impl Session {
             Some(filter) => filter.would_enable(metadata.target(), metadata.level()),
             None => self.front_end.has_own_filter() || *metadata.level() <= DEFAULT_LEVEL,
         }
+    }
+
+    /// Whether ranges that other code makes in this domain are measured: as spans of this target at the default level.
+    pub(crate) fn is_foreign_enabled(&self, domain: Option<&str>) -> bool {
+        let target = domain.unwrap_or(DEFAULT_DOMAIN_TARGET);
+        self.filter.as_ref().is_none_or(|filter| filter.would_enable(target, &DEFAULT_LEVEL))
+    }
+
+    /// Number of a domain that other code makes ranges in.
+    pub(crate) fn foreign_domain(&self, name: Option<&str>) -> u32 {
+        self.names.lock().foreign_domains.number(name)
+    }
+
+    /// Label of the names in this domain that do not fit the bound.
+    pub(crate) fn other_label(&self, domain: u32) -> u32 {
+        self.names.lock().catalog.label(domain, OTHER_NAMES)
     }
 
     /// The filter that was set; `None` for the default.
@@ -403,7 +442,10 @@ impl Names {
 
     /// Name of a domain; `None` for the default one.
     pub(crate) fn domain_name(&self, domain: u32) -> Option<&'static str> {
-        self.domains.get(domain as usize).and_then(|domain| domain.name())
+        match domain & FOREIGN {
+            0 => self.domains.get(domain as usize).and_then(|domain| domain.name()),
+            _ => self.foreign_domains.name(domain),
+        }
     }
 }
 

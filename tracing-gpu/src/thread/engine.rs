@@ -36,6 +36,8 @@ use crate::stream;
 const ABANDONED: usize = 256;
 /// States with open ranges of ended threads that are kept.
 const ORPHANS: usize = 64;
+/// Names of threads that have no state yet.
+const NAMED: usize = 1024;
 /// Threads whose names are not remembered.
 const OTHERS: &str = "other ended threads";
 
@@ -58,6 +60,8 @@ struct Threads {
     abandoned: Vec<Abandoned>,
     /// States of ended threads whose ranges are still open, by thread.
     orphans: Vec<(u64, &'static ThreadState)>,
+    /// Names that were given to threads before they had a state, by the operating system's numbers.
+    named: Vec<(u32, String)>,
 }
 
 /// Ranges of one name left open on a thread that has ended.
@@ -235,8 +239,9 @@ impl Engine {
         }
         let thread = self.acquire()?;
         number();
-        *thread.name.lock() = thread_name(thread.index);
-        thread.set_thread(process::thread_id());
+        let id = process::thread_id();
+        *thread.name.lock() = self.given_name(id).unwrap_or_else(|| thread_name(thread.index));
+        thread.set_thread(id);
         thread.record(|| Record::Thread { name: thread.name.lock().as_str().into() });
         if self.session.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&thread.name.lock());
@@ -244,6 +249,34 @@ impl Engine {
         thread.gate.begin();
         held.push((self, thread));
         Some(thread)
+    }
+
+    /// Other code names a thread, by the operating system's number.
+    pub(crate) fn name_thread(&'static self, id: u32, name: &str) {
+        let _has_a_state = self.thread().filter(|_| id == process::thread_id());
+        let mut threads = self.threads.lock();
+        let is_held = |thread: &&&ThreadState| threads.free.iter().all(|free| free.index != thread.index);
+        let found = threads.all.iter().filter(is_held).find(|thread| thread.thread_id() == id).copied();
+        match found {
+            Some(thread) => {
+                drop(threads);
+                name.clone_into(&mut thread.name.lock());
+                thread.record(|| Record::Thread { name: name.into() });
+            }
+            None => {
+                threads.named.retain(|(named, _)| *named != id);
+                if threads.named.len() < NAMED {
+                    threads.named.push((id, name.to_owned()));
+                }
+            }
+        }
+    }
+
+    /// The name that was given to a thread before it had a state.
+    fn given_name(&self, id: u32) -> Option<String> {
+        let mut threads = self.threads.lock();
+        let given = threads.named.iter().position(|(named, _)| *named == id)?;
+        Some(threads.named.swap_remove(given).1)
     }
 
     fn acquire(&'static self) -> Option<&'static ThreadState> {

@@ -158,19 +158,22 @@ impl Known {
         *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| lookup.session.node(parent, key))
     }
 
-    /// The place of a node and key on this thread, with a row of its own from the first time on.
+    /// The place of a node and key on this thread, with a row of its own from the first time on. Without a call site of
+    /// foreign ranges: their labels are theirs alone.
     pub(crate) fn place(
         &mut self,
         lookup: &Lookup<'_>,
         node: u32,
         key: RangeKey,
-        metadata: &'static Metadata<'static>,
+        metadata: Option<&'static Metadata<'static>>,
     ) -> Place {
         if let Some(&row) = self.rows.get(&(node, key)) {
             return Place::new(node, row);
         }
-        let identity =
-            || RowIdentity { key, metadata, nvtx: lookup.gate.while_closed(|| lookup.session.nvtx_range(key)) };
+        let identity = || {
+            let nvtx = metadata.map(|_| lookup.gate.while_closed(|| lookup.session.nvtx_range(key)));
+            RowIdentity { key, domain: lookup.session.domain_of_label(key.label), nvtx, metadata }
+        };
         let Some(index) = lookup.rows.push(node, identity) else { return Place::NONE };
         self.rows.insert((node, key), index);
         Place::new(node, index)

@@ -19,9 +19,12 @@ use range_report::stats::Distribution;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowIdentity {
     pub(crate) key: RangeKey,
-    pub(crate) nvtx: NvtxRange,
-    /// Call site of the span that made the row.
-    pub(crate) metadata: &'static Metadata<'static>,
+    /// Number of the domain.
+    pub(crate) domain: u32,
+    /// What a tool is shown; `None` for ranges that come from other code, which a tool has anyway.
+    pub(crate) nvtx: Option<NvtxRange>,
+    /// Call site of the span that made the row; `None` for ranges that come from other code.
+    pub(crate) metadata: Option<&'static Metadata<'static>>,
 }
 
 /// Instances that a row holds before it adds them to its sums.

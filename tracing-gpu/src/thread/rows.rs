@@ -81,9 +81,10 @@ mod tests {
 
     fn identity(label: u32) -> RowIdentity {
         let span = || tracing::info_span!("row").metadata();
-        let metadata = tracing::subscriber::with_default(tracing_subscriber::registry(), span).unwrap();
+        let metadata = tracing::subscriber::with_default(tracing_subscriber::registry(), span);
         let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
-        RowIdentity { key, metadata, nvtx: NvtxRange { domain: Domain::DEFAULT, attributes: Attributes::new() } }
+        let nvtx = Some(NvtxRange { domain: Domain::DEFAULT, attributes: Attributes::new() });
+        RowIdentity { key, domain: 0, metadata, nvtx }
     }
 
     #[test]

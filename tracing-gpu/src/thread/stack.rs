@@ -11,6 +11,9 @@ use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
 
+/// In place of a span, whose number it never is: the range comes from other code.
+pub(crate) const NO_SPAN: u64 = 0;
+
 /// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
@@ -106,6 +109,12 @@ impl Stack {
             0 => None,
             depth => self.frames.get(depth as usize - 1),
         }
+    }
+
+    /// The innermost open range of a span.
+    pub(crate) fn innermost_span(&self) -> Option<&Frame> {
+        let frames = (0..self.depth()).rev().filter_map(|range| self.frames.get(range));
+        frames.into_iter().find(|frame| frame.span() != NO_SPAN)
     }
 
     /// Number of open ranges.
@@ -286,17 +295,17 @@ impl Stack {
         (0..depth).filter_map(|index| self.frames.get(index)).map(|frame| (frame.span(), frame.place()))
     }
 
-    /// Ends `span`, which is not the innermost range, together with the ranges of `ended_elsewhere`: each a span, and
-    /// when it was exited elsewhere, so that an entry made since is not meant. Returns what has left, or `None` if
-    /// `span` is not open here.
+    /// Ends the uppermost range of which `is_exited` is true by its span and place, and which is not the innermost one,
+    /// together with the ranges of `ended_elsewhere`: each a span, and when it was exited elsewhere, so that an entry
+    /// made since is not meant. Returns what has left, or `None` if there is no such range.
     pub(crate) fn exit_below(
         &self,
-        span: u64,
+        is_exited: impl Fn(u64, Place) -> bool,
         ended_elsewhere: &[(u64, Ticks)],
         ranges: &mut impl Ranges,
     ) -> Option<Left> {
         let old = self.snapshot();
-        let exited = old.iter().rposition(|frame| frame.span == span)?;
+        let exited = old.iter().rposition(|frame| is_exited(frame.span, frame.place))?;
         let mut leaving = vec![false; old.len()];
         leaving[exited] = true;
         for &(elsewhere, when) in ended_elsewhere {

@@ -21,7 +21,7 @@ use super::open_pairs::OpenPairs;
 use super::row::{Row, RowIdentity};
 use super::rows::Rows;
 use super::slab::Slab;
-use super::stack::{Frame, Ranges, Stack};
+use super::stack::{Frame, NO_SPAN, Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, InstanceId, Place, RangeKey, StreamId};
@@ -515,11 +515,17 @@ impl ThreadState {
     /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
     #[inline(never)]
     pub(crate) fn exit_below(&self, span: u64, values: FindValues<'_>) -> bool {
+        let is_exited = |open, _| open == span;
+        self.leave_below(is_exited, values)
+    }
+
+    /// Exits the uppermost range of which that is true, by its span and place.
+    fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
         self.launches.end_left(&self.around());
         let told = std::mem::take(&mut *self.told.lock());
         let open: Vec<(u64, Place)> = self.stack.open().collect();
         let mut shell = Shell { thread: self, values: Some(values), end: None };
-        match self.stack.exit_below(span, &told, &mut shell) {
+        match self.stack.exit_below(is_exited, &told, &mut shell) {
             Some(left) => {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
                 self.count_misnested(open.get(left.exited..).unwrap_or_default());
@@ -540,7 +546,7 @@ impl ThreadState {
     /// Counts an exit for the call sites of the first of these ranges, which was exited, and of the one above it, which
     /// is still open: the guard of either may be held too long, and the report finds out which.
     fn count_misnested(&self, open: &[(u64, Place)]) {
-        let sites = open.iter().take(2).filter_map(|(_, place)| Some(self.identity(*place)?.metadata));
+        let sites = open.iter().take(2).filter_map(|(_, place)| self.identity(*place)?.metadata);
         let mut counted = None;
         for metadata in sites {
             if counted != Some(site_key(metadata)) {
@@ -631,6 +637,51 @@ impl ThreadState {
             let range = RangeRecord { key: identity.key, start: ended.entered, end, depth, began_on: None, cut };
             self.tape.record_range(self.thread_id(), &range);
         }
+    }
+}
+
+/// Ranges that other code makes. They are on the stack in place of a span, have the general path alone, and are neither
+/// shown to a tool nor timed on streams.
+impl ThreadState {
+    /// Opens a range with this label and category, which may take the place of a span in caches as `site`.
+    #[inline]
+    pub(crate) fn push_foreign(&self, key: RangeKey) -> Option<Ticks> {
+        // Neither the address of a call site nor what stands for a place, see `place_from`.
+        let site = 1 << 62 | u64::from(key.category) << 32 | u64::from(key.label);
+        let parent = self.current_node();
+        let place = self.children.get(parent, site).unwrap_or_else(|| {
+            self.find_child(parent, site, || self.place(self.node(parent, key), key, None).under_if_any(parent))
+        });
+        let Some(row) = self.rows.get_inline(place.row()).filter(|_| !place.is_none()) else {
+            self.session.drop_span();
+            return None;
+        };
+        row.add_call(&self.session.clock);
+        let start = self.now();
+        if self.stack.push(NO_SPAN, place, start).is_none() {
+            self.session.drop_span();
+            return None;
+        }
+        Some(start)
+    }
+
+    /// Closes the uppermost range of that domain of other code. False where none is open.
+    #[inline]
+    pub(crate) fn pop_foreign(&self, domain: u32) -> bool {
+        let now = self.now();
+        let is_of_domain = |span, place| {
+            span == NO_SPAN && self.identity(place).is_some_and(|identity: &RowIdentity| identity.domain == domain)
+        };
+        if !self.stack.top().is_some_and(|top| is_of_domain(top.span(), top.place())) {
+            return self.stack.open().any(|(span, place)| is_of_domain(span, place))
+                && self.leave_below(is_of_domain, &|_| None);
+        }
+        if let Some(ended) = self.stack.pop(now) {
+            self.add(ended);
+            self.record_ended(ended, now, self.stack.depth());
+        }
+        self.launches.end_gone(&self.around(), now);
+        true
     }
 }
 
@@ -831,8 +882,13 @@ impl ThreadState {
     }
 
     /// The place of a node and key on this thread, with a row of its own from the first time on.
-    pub(crate) fn place(&self, node: u32, key: RangeKey, metadata: &'static Metadata<'static>) -> Place {
-        self.known.lock().place(&self.lookup(), node, key, metadata)
+    pub(crate) fn place(
+        &self,
+        node: u32,
+        key: RangeKey,
+        metadata: impl Into<Option<&'static Metadata<'static>>>,
+    ) -> Place {
+        self.known.lock().place(&self.lookup(), node, key, metadata.into())
     }
 
     /// Records something of this thread, if a timeline is written.
@@ -858,7 +914,7 @@ impl ThreadState {
     }
 
     fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {
-        self.identity(place).map(|identity| identity.nvtx)
+        self.identity(place).and_then(|identity| identity.nvtx)
     }
 
     /// The clock, if anything is measured or recorded.
@@ -890,8 +946,8 @@ impl Ranges for Shell<'_> {
     }
 
     fn reopen(&mut self, place: Place, span: u64, call: CallId) -> Ticks {
-        if let Some(identity) = self.thread.identity(place) {
-            self.thread.session.losses.misnested.count(identity.metadata, |site| site.reopened += 1);
+        if let Some(metadata) = self.thread.identity(place).and_then(|identity| identity.metadata) {
+            self.thread.session.losses.misnested.count(metadata, |site| site.reopened += 1);
         }
         let range = self.thread.nvtx_range(place);
         let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values(span));
@@ -917,6 +973,6 @@ impl Ranges for Shell<'_> {
 
     fn domain(&self, place: Place) -> u32 {
         // What only stands in for a range is in no domain: no tool has it, and its exit is nobody's.
-        self.thread.identity(place).map_or(u32::MAX, |identity| self.thread.session.domain_of_label(identity.key.label))
+        self.thread.identity(place).map_or(u32::MAX, |identity| identity.domain)
     }
 }

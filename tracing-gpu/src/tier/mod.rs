@@ -7,6 +7,8 @@ pub(crate) mod layer;
 mod marks;
 mod own_values;
 pub(crate) mod subscriber;
+mod tails;
+pub(crate) mod tool;
 
 use std::sync::Arc;
 
@@ -159,7 +161,7 @@ fn parent_stream<H: Home>(
 ) -> StreamId {
     let parent = match attributes.parent() {
         Some(parent) => Some(parent.into_u64()),
-        None if attributes.is_contextual() => thread.stack.top().map(|top| top.span()),
+        None if attributes.is_contextual() => thread.stack.innermost_span().map(|frame| frame.span()),
         None => None,
     };
     let Some(parent) = parent else { return 0 };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tracing_core::span;
+use tracing_core::{Metadata, span};
 
 use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::catalog::ROOT;
@@ -35,7 +35,7 @@ pub(super) fn create(
     let label = read.name().and_then(|name| known.run_time_label(lookup, site.domain, name)).unwrap_or(site.label);
     let node = known.node(lookup, parent, RangeKey { label, category: 0, style: RangeStyle::PushPop });
     let category = read.category().map_or(0, |category| known.category(lookup, category));
-    let place = known.place(lookup, node, RangeKey { label, category, style: RangeStyle::PushPop }, metadata);
+    let place = known.place(lookup, node, RangeKey { label, category, style: RangeStyle::PushPop }, Some(metadata));
     let place = place.under_if_any(parent);
     let (changing, Scratch { texts, mut others }) = read.begin(category);
     known.keep_texts(texts);
@@ -111,17 +111,19 @@ pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, value
     super::close_call(engine, thread, values.call);
     let (lifetime, changing, fields) = values.end();
     if let Some(lifetime) = lifetime {
-        end_lifetime(engine, thread, values, lifetime, &changing, &fields);
+        let range = (lifetime_key(values, &changing), Some(values.metadata));
+        end_lifetime(engine, thread, range, lifetime, &changing, &fields);
     }
     if let Some(thread) = thread.filter(|_| fields.memory() > 0) {
         thread.known().keep_fields(fields);
     }
 }
 
-fn end_lifetime(
+/// Ends a start/end range, of a span with this call site or of other code.
+pub(super) fn end_lifetime(
     engine: &'static Engine,
     thread: Option<&ThreadState>,
-    values: &SpanValues,
+    (key, metadata): (RangeKey, Option<&'static Metadata<'static>>),
     lifetime: Lifetime,
     changing: &Changing,
     fields: &Fields,
@@ -141,8 +143,7 @@ fn end_lifetime(
         thread.gate.while_closed(|| nvtx_rs::Domain::DEFAULT.end(range));
     }
     end(Some(now));
-    let key = lifetime_key(values, changing);
-    let place = thread.place(thread.node(ROOT, key), key, values.metadata);
+    let place = thread.place(thread.node(ROOT, key), key, metadata);
     if place.is_none() {
         return engine.session.drop_span();
     }

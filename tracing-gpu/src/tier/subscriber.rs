@@ -123,12 +123,12 @@ impl Subscriber for GpuSubscriber {
 
     fn current_span(&self) -> span::Current {
         let current = self.engine.thread().and_then(|thread| {
-            let top = thread.stack.top()?;
+            let top = thread.stack.innermost_span()?;
             // Its last handle may be gone while it is still entered.
             let (home, span, place) = locate(self.engine, top.span())?;
             let metadata = match metadata_of(home, span, place).filter(|_| place.has_own_values()) {
                 Some(metadata) => metadata,
-                None => thread.identity(top.place())?.metadata,
+                None => thread.identity(top.place())?.metadata?,
             };
             Some(span::Current::new(span::Id::from_u64(top.span()), metadata))
         });
@@ -230,7 +230,7 @@ impl Home for Slabs {
 fn metadata_of(home: &ThreadState, span: SpanRef, place: Place) -> Option<&'static Metadata<'static>> {
     match place.has_own_values() {
         true => Some(home.slab.values(span)?.metadata),
-        false => Some(home.identity(place)?.metadata),
+        false => home.identity(place)?.metadata,
     }
 }
 

@@ -120,6 +120,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         parents: crate::Parents::Entered,
         filter: Some(Targets::new().with_default(Level::TRACE)),
         fields: crate::config::FieldNames::default(),
+        whole_names: false,
         sample_budget: 1 << 16,
         tape_bytes: None,
         limits: Limits { nodes: 100, run_time_names: 100 },

@@ -30,6 +30,11 @@ fn name(n: u32) -> Place {
     Place::new(0, n)
 }
 
+/// The range of this span.
+fn of(span: u64) -> impl Fn(u64, Place) -> bool {
+    move |open, _| open == span
+}
+
 fn durations(recorder: &Recorder) -> Vec<(usize, u64, u64)> {
     recorder.ended.iter().map(|ended| (ended.place.row(), ended.duration, ended.nested)).collect()
 }
@@ -51,7 +56,7 @@ fn an_exit_further_down_splits_what_is_above() {
     for (span, start) in [(1, 100), (2, 110), (3, 120)] {
         stack.push(span, name(span as u32), start);
     }
-    assert_eq!(stack.exit_below(1, &[], &mut tool).map(|left| left.reopened), Some(2));
+    assert_eq!(stack.exit_below(of(1), &[], &mut tool).map(|left| left.reopened), Some(2));
     assert_eq!(tool.log, ["pop 3", "pop 2", "pop 1", "push 2", "push 3"]);
     assert_eq!(durations(&tool), [(3, 80, 0), (2, 90, 80), (1, 100, 90)]);
     assert_eq!(stack.pop(230), Some(Ended { place: name(3), entered: 200, duration: 30, nested: 0 }));
@@ -66,7 +71,7 @@ fn an_exit_further_down_takes_time_by_the_depth() {
     assert!((0..20_000).all(|span| stack.push(u64::from(span), name(span), 1).is_some()));
     let exits = (10_000..10_003).map(|span| {
         let (began, mut tool) = (std::time::Instant::now(), Recorder { now: 2, ..Recorder::default() });
-        let left = stack.exit_below(span, &[], &mut tool);
+        let left = stack.exit_below(of(span), &[], &mut tool);
         assert_eq!(left.map(|left| left.reopened), Some(9_999 + 10_000 - span));
         began.elapsed()
     });
@@ -81,7 +86,7 @@ fn ranges_of_other_domains_stay_open_and_no_time_is_counted_twice() {
     stack.push(1, outer, 100);
     stack.push(2, middle, 110);
     stack.push(3, other, 120);
-    assert_eq!(stack.exit_below(2, &[], &mut tool).map(|left| left.reopened), Some(0));
+    assert_eq!(stack.exit_below(of(2), &[], &mut tool).map(|left| left.reopened), Some(0));
     assert_eq!(tool.log, ["pop 2"]);
     assert_eq!(durations(&tool), [(2, 50, 40)], "40 of its 50 ticks were inside the range above");
     assert_eq!(stack.pop(200), Some(Ended { place: other, entered: 120, duration: 80, nested: 0 }));
@@ -104,10 +109,10 @@ fn a_range_ended_elsewhere_is_closed_once_and_not_reopened() {
     stack.push(1, name(1), 100);
     stack.push(2, name(2), 110);
     assert!(stack.holds(2));
-    assert_eq!(stack.exit_below(1, &[(2, 140)], &mut tool).map(|left| left.reopened), Some(0));
+    assert_eq!(stack.exit_below(of(1), &[(2, 140)], &mut tool).map(|left| left.reopened), Some(0));
     assert_eq!(tool.log, ["pop 2", "pop 1"]);
     assert_eq!((stack.depth(), stack.holds(2)), (0, false));
-    assert_eq!(stack.exit_below(5, &[], &mut tool), None);
+    assert_eq!(stack.exit_below(of(5), &[], &mut tool), None);
 }
 
 #[test]
@@ -115,7 +120,7 @@ fn an_entry_made_after_an_exit_elsewhere_is_not_meant_by_it() {
     let (stack, mut tool) = (Stack::new(), Recorder { now: 150, ..Recorder::default() });
     stack.push(1, name(1), 100);
     stack.push(2, name(2), 130);
-    assert_eq!(stack.exit_below(1, &[(2, 120)], &mut tool).map(|left| left.reopened), Some(1));
+    assert_eq!(stack.exit_below(of(1), &[(2, 120)], &mut tool).map(|left| left.reopened), Some(1));
     assert!(stack.is_top(2), "it was entered at 130, and goes on");
 }
 
@@ -164,7 +169,7 @@ proptest! {
                     prop_assert_eq!(tool_stacks[row % 3].pop(), Some(row));
                     tool.ended.push(ended);
                 } else {
-                    prop_assert!(stack.exit_below(span, &[], &mut tool).is_some());
+                    prop_assert!(stack.exit_below(of(span), &[], &mut tool).is_some());
                     check(&mut tool, &mut tool_stacks);
                 }
             }

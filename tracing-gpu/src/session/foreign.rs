@@ -1,0 +1,130 @@
+//! NVTX ranges that other code of the process makes: names of their categories, and start/end ranges that are open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::catalog::CategoryName;
+use crate::record::RangeKey;
+use crate::span::fields::Fields;
+use crate::span::values::{Changing, Lifetime};
+
+/// This bit and above in the number of a domain: it is of foreign ranges. So no foreign range has the label of a span,
+/// and the end of one never closes the other.
+pub(crate) const FOREIGN: u32 = 1 << 31;
+/// Foreign domains that have a number; ranges of others are in the default domain.
+const MOST_DOMAINS: usize = 4_096;
+/// Categories whose names are remembered.
+const MOST_CATEGORIES: usize = 1 << 16;
+/// Start/end ranges that are open at once.
+const MOST_STARTED: usize = 1 << 16;
+/// Start/end ranges whose numbers follow one another are behind different locks.
+const SHARDS: usize = 64;
+
+/// A start/end range that has begun.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) key: RangeKey,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) changing: Changing,
+    pub(crate) fields: Fields,
+}
+
+#[derive(Debug)]
+pub(crate) struct Foreign {
+    is_received: AtomicBool,
+    /// Goes up when a category gets a name.
+    names: AtomicU32,
+    categories: Mutex<HashMap<(u32, u32), Arc<str>>>,
+    /// None for those that the filter rejects.
+    started: [Mutex<FxHashMap<u64, Option<Started>>>; SHARDS],
+}
+
+impl Default for Foreign {
+    fn default() -> Self {
+        Self {
+            is_received: AtomicBool::new(false),
+            names: AtomicU32::new(0),
+            categories: Mutex::default(),
+            started: std::array::from_fn(|_| Mutex::default()),
+        }
+    }
+}
+
+impl Foreign {
+    /// Foreign ranges are received from now on.
+    pub(crate) fn receive(&self) {
+        self.is_received.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_received(&self) -> bool {
+        self.is_received.load(Relaxed)
+    }
+
+    /// How often categories got names: what was looked up by their numbers before is to be looked up again.
+    #[inline]
+    pub(crate) fn category_names(&self) -> u32 {
+        self.names.load(Acquire) // pairs with `name_category`
+    }
+
+    pub(crate) fn name_category(&self, domain: u32, number: u32, name: &str) {
+        let mut categories = self.categories.lock();
+        let is_known = categories.get(&(domain, number)).map(|known| **known == *name);
+        if is_known != Some(true) && (is_known.is_some() || categories.len() < MOST_CATEGORIES) {
+            categories.insert((domain, number), Arc::from(name));
+            self.names.fetch_add(1, Release);
+        }
+    }
+
+    /// The category of this number: its name, if it has one.
+    pub(crate) fn category(&self, domain: u32, number: u32) -> CategoryName {
+        let name = self.categories.lock().get(&(domain, number)).cloned();
+        name.map_or(CategoryName::Number(number), CategoryName::Text)
+    }
+
+    fn shard(&self, id: u64) -> &Mutex<FxHashMap<u64, Option<Started>>> {
+        &self.started[id as usize % SHARDS]
+    }
+
+    /// Keeps a start/end range until it ends, none for one that is not measured; false where too many are open.
+    pub(crate) fn start(&self, id: u64, range: Option<Started>) -> bool {
+        let mut started = self.shard(id).lock();
+        let has_room = started.len() < MOST_STARTED / SHARDS;
+        if has_room {
+            started.insert(id, range);
+        }
+        has_room
+    }
+
+    /// The range of this number, if there is one, and if it is measured.
+    pub(crate) fn end(&self, id: u64) -> Option<Option<Started>> {
+        self.shard(id).lock().remove(&id)
+    }
+}
+
+/// The names of foreign domains; number 0 is the default domain.
+#[derive(Debug, Default)]
+pub(super) struct ForeignDomains(Vec<&'static str>);
+
+impl ForeignDomains {
+    /// The number of a domain, with the bit.
+    pub(super) fn number(&mut self, name: Option<&str>) -> u32 {
+        let Some(name) = name else { return FOREIGN };
+        let index = self.0.iter().position(|known| *known == name).unwrap_or_else(|| {
+            if self.0.len() < MOST_DOMAINS {
+                self.0.push(Box::leak(name.into()));
+                return self.0.len() - 1;
+            }
+            usize::MAX
+        });
+        FOREIGN | index.wrapping_add(1) as u32
+    }
+
+    /// The name of a domain of this number, which has the bit.
+    pub(super) fn name(&self, number: u32) -> Option<&'static str> {
+        self.0.get(((number ^ FOREIGN) as usize).checked_sub(1)?).copied()
+    }
+}

@@ -1,0 +1,363 @@
+//! The front end for NVTX ranges that other code of the process makes: a C++ library, NCCL, Python.
+//!
+//! A range is found by its text in a table of the thread, and so are the place and the row: no lock, no allocation.
+//! [`push_foreign`](ThreadState::push_foreign) is the rest of the way. Ranges of our own spans do not count here: they
+//! are sent while the gate of the thread is closed.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use nvtx_rs::Payload;
+use nvtx_rs::tool::{Call, Event, Tool};
+use parking_lot::Mutex;
+use range_report::RangeStyle;
+use range_report::timeline::Value;
+use rustc_hash::FxHashSet;
+
+use super::{own_values, tails};
+use crate::record::RangeKey;
+use crate::session::catalog::CategoryName;
+use crate::session::foreign::Started;
+use crate::span::fields::Fields;
+use crate::span::values::{Category, Changing, Lifetime};
+use crate::thread::engine::Engine;
+use crate::thread::state::ThreadState;
+use crate::thread::tape::Record;
+
+/// Receives the NVTX calls of a process and measures their ranges: see
+/// [`Profiler::nvtx_tool`](crate::Profiler::nvtx_tool).
+///
+/// It may be copied, sent and shared between threads. Once its profiler has finished it does nothing.
+#[derive(Clone, Copy)]
+pub struct NvtxTool {
+    engine: &'static Engine,
+}
+
+impl fmt::Debug for NvtxTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NvtxTool")
+    }
+}
+
+impl Tool for NvtxTool {
+    fn call(&self, call: &Call<'_>) {
+        match *call {
+            Call::Push { domain, ref event, .. } => self.push(domain, event),
+            Call::Pop { domain, .. } => self.pop(domain),
+            ref other => self.other_call(other),
+        }
+    }
+}
+
+impl NvtxTool {
+    pub(crate) fn new(engine: &'static Engine) -> Self {
+        engine.session.foreign.receive();
+        Self { engine }
+    }
+
+    #[inline]
+    fn push(self, domain: Option<&str>, event: &Event<'_>) {
+        let Some(thread) = self.engine.thread() else { return };
+        let Some(range) = find(thread, domain, event) else { return };
+        let start = thread.push_foreign(range.key(RangeStyle::PushPop));
+        if let Some(start) = start.filter(|_| thread.session.tape_room.is_some())
+            && let Some((values, fields)) = values_of(event, range.has_tail)
+        {
+            thread.record_values(start, &values, &fields);
+        }
+    }
+
+    #[inline]
+    fn pop(self, domain: Option<&str>) {
+        let Some(thread) = self.engine.thread() else { return };
+        let Some(domain) = domain_of(thread, domain) else { return };
+        if !thread.pop_foreign(domain) {
+            thread.session.count_stray_pop();
+        }
+    }
+
+    #[inline(never)]
+    fn other_call(self, call: &Call<'_>) {
+        let session = &self.engine.session;
+        match *call {
+            Call::Mark { domain, ref event } if session.tape_room.is_some() => self.mark(domain, event),
+            Call::Start { domain, ref event, id } => self.start(domain, event, id),
+            Call::End { id, .. } => self.end(id),
+            Call::NameCategory { domain, id, name } => {
+                session.foreign.name_category(session.foreign_domain(domain), id, &nvtx_rs::text::sanitize(name));
+            }
+            Call::NameThread { id, name } => self.engine.name_thread(id, &nvtx_rs::text::sanitize(name)),
+            _ => {}
+        }
+    }
+
+    fn mark(self, domain: Option<&str>, event: &Event<'_>) {
+        let Some(thread) = self.engine.thread() else { return };
+        let at = thread.session.clock.now();
+        let Some(number) = domain_of(thread, domain) else { return };
+        let (values, mut fields) = values_of(event, false).unwrap_or_default();
+        if let Some(payload) = values.payload {
+            fields.push("payload", value_of(payload));
+        }
+        if event.category != 0 {
+            match thread.session.foreign.category(number, event.category) {
+                CategoryName::Text(name) => fields.push("category", Value::Text(&name)),
+                CategoryName::Number(number) => fields.push("category", Value::Unsigned(number.into())),
+            }
+        }
+        let text = nvtx_rs::text::sanitize(event.message.unwrap_or_default()).into();
+        let domain = thread.session.with_names(|names| names.domain_name(number));
+        thread.record_with_fields(Record::Mark { at, domain, level: MARK_LEVEL, text }, &fields);
+    }
+
+    fn start(self, domain: Option<&str>, event: &Event<'_>, id: u64) {
+        let Some(thread) = self.engine.thread() else { return };
+        let session = thread.session;
+        let Some(range) = find(thread, domain, event) else {
+            let _unmeasured = session.foreign.start(id, None);
+            return;
+        };
+        let key = range.key(RangeStyle::StartEnd);
+        let taped = session.tape_room.as_ref().and_then(|_| values_of(event, range.has_tail));
+        let (changing, fields) = taped.unwrap_or_default();
+        let start = session.clock.now();
+        let instance = thread.begin_lifetime(key.label, start);
+        let lifetime = Lifetime { start, range: None, state: thread.index, thread: thread.thread_id(), instance };
+        if !session.foreign.start(id, Some(Started { key, lifetime, changing, fields })) {
+            thread.end_lifetime(instance, None);
+            session.drop_span();
+        }
+    }
+
+    fn end(self, id: u64) {
+        let thread = self.engine.thread();
+        if thread.is_none() && !self.engine.session.is_running() {
+            return;
+        }
+        match self.engine.session.foreign.end(id) {
+            Some(Some(Started { key, lifetime, changing, fields })) => {
+                own_values::end_lifetime(self.engine, thread, (key, None), lifetime, &changing, &fields);
+            }
+            Some(None) => {}
+            None => self.engine.session.count_stray_pop(),
+        }
+    }
+}
+
+/// The level of events that marks are shown as: information.
+const MARK_LEVEL: u8 = 3;
+
+/// What is known of a range by its text.
+#[derive(Clone, Copy)]
+struct Known {
+    label: u32,
+    category: u32,
+    /// Whether its label is the text without a tail.
+    has_tail: bool,
+}
+
+impl Known {
+    fn key(self, style: RangeStyle) -> RangeKey {
+        RangeKey { label: self.label, category: self.category, style }
+    }
+}
+
+/// Texts that one thread remembers, and their length in bytes at most.
+const TEXTS: usize = 512;
+const TEXT_BYTES: usize = 256;
+
+/// What a thread has met. Its own, so that nothing is locked.
+struct Met {
+    /// The session that it is of.
+    session: u64,
+    /// [`Foreign::category_names`](crate::session::foreign::Foreign::category_names) of then.
+    category_names: u32,
+    /// Domains and their numbers; no number where the filter rejects it.
+    domains: Vec<(Option<Box<str>>, Option<u32>)>,
+    /// The place of the last one that was asked for.
+    last_domain: usize,
+    texts: Vec<Option<MetText>>,
+}
+
+struct MetText {
+    text: Box<str>,
+    domain: u32,
+    category: u32,
+    known: Known,
+}
+
+thread_local! {
+    static MET: RefCell<Met> = const {
+        RefCell::new(Met { session: 0, category_names: 0, domains: Vec::new(), last_domain: 0, texts: Vec::new() })
+    };
+}
+
+/// Runs `with` with what this thread has met in the session of this state; with nothing while the thread is being torn
+/// down.
+#[inline]
+fn with_met<T>(thread: &ThreadState, with: impl Fn(Option<&mut Met>) -> T) -> T {
+    let found = MET.try_with(|met| {
+        let mut met = met.try_borrow_mut().ok()?;
+        let names = thread.session.foreign.category_names();
+        if (met.session, met.category_names) != (thread.session.id, names) {
+            met.begin(thread.session.id, names);
+        }
+        Some(with(Some(&mut met)))
+    });
+    found.ok().flatten().unwrap_or_else(|| with(None))
+}
+
+/// The number of a domain; `None` where the filter rejects its ranges.
+#[inline]
+fn domain_of(thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
+    with_met(thread, |met| match met {
+        Some(met) => met.domain(thread, domain),
+        None => look_up_domain(thread, domain),
+    })
+}
+
+/// What a range is counted as; `None` where the filter rejects it.
+#[inline]
+fn find(thread: &ThreadState, domain: Option<&str>, event: &Event<'_>) -> Option<Known> {
+    let text = event.message.unwrap_or_default();
+    with_met(thread, |met| match met {
+        Some(met) => {
+            let domain = met.domain(thread, domain)?;
+            Some(met.range(thread, domain, event.category, text))
+        }
+        None => Some(look_up(thread, look_up_domain(thread, domain)?, event.category, text)),
+    })
+}
+
+impl Met {
+    #[cold]
+    fn begin(&mut self, session: u64, category_names: u32) {
+        *self = Self { session, category_names, domains: Vec::new(), last_domain: 0, texts: Vec::new() };
+        self.texts.resize_with(TEXTS, || None);
+    }
+
+    #[inline]
+    fn domain(&mut self, thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
+        match self.domains.get(self.last_domain) {
+            Some((known, number)) if known.as_deref() == domain => *number,
+            _ => self.other_domain(thread, domain),
+        }
+    }
+
+    #[inline(never)]
+    fn other_domain(&mut self, thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
+        let known = self.domains.iter().position(|(known, _)| known.as_deref() == domain);
+        self.last_domain = known.unwrap_or_else(|| {
+            self.domains.push((domain.map(Box::from), look_up_domain(thread, domain)));
+            self.domains.len() - 1
+        });
+        self.domains.get(self.last_domain).and_then(|(_, number)| *number)
+    }
+
+    #[inline]
+    fn range(&mut self, thread: &ThreadState, domain: u32, category: u32, text: &str) -> Known {
+        let at = place_of(text, domain, category);
+        let other = at ^ 1; // two places for each text
+        for met in [at, other].iter().filter_map(|at| self.texts.get(*at)?.as_ref()) {
+            if *met.text == *text && (met.domain, met.category) == (domain, category) {
+                return met.known;
+            }
+        }
+        self.new_range(thread, at, domain, category, text)
+    }
+
+    #[inline(never)]
+    fn new_range(&mut self, thread: &ThreadState, at: usize, domain: u32, category: u32, text: &str) -> Known {
+        let known = look_up(thread, domain, category, text);
+        if !known.has_tail && text.len() <= TEXT_BYTES {
+            // What was met before moves to the other place, and what is there is forgotten.
+            let before = self.texts.get_mut(at).and_then(Option::take);
+            if let Some(other) = self.texts.get_mut(at ^ 1).filter(|_| before.is_some()) {
+                *other = before;
+            }
+            if let Some(place) = self.texts.get_mut(at) {
+                *place = Some(MetText { text: text.into(), domain, category, known });
+            }
+        }
+        known
+    }
+}
+
+/// Where a text is remembered: by its length, its beginning, middle and end. Not all of it is looked at.
+#[inline]
+fn place_of(text: &str, domain: u32, category: u32) -> usize {
+    let bytes = text.as_bytes();
+    let eight = |from: usize| match bytes.get(from..from + 8) {
+        Some(eight) => eight.try_into().map_or(0, u64::from_le_bytes),
+        None => bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    };
+    let end = bytes.len().saturating_sub(8);
+    let mixed = [eight(0), eight(end / 2), eight(end), u64::from(domain) << 32 | u64::from(category)];
+    let hash = mixed
+        .iter()
+        .fold(bytes.len() as u64, |hash: u64, part| (hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95));
+    (hash >> (u64::BITS - TEXTS.trailing_zeros())) as usize
+}
+
+#[inline(never)]
+fn look_up_domain(thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
+    thread.session.is_foreign_enabled(domain).then(|| thread.session.foreign_domain(domain))
+}
+
+#[inline(never)]
+fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Known {
+    let (session, lookup) = (thread.session, &thread.lookup());
+    let cut = if session.whole_names { None } else { tails::cut(text) };
+    let name = cut.as_ref().map_or(text, |cut| &*cut.name);
+    let mut known = thread.known();
+    let label = known.run_time_label(lookup, domain, name).unwrap_or_else(|| session.other_label(domain));
+    let category = match category {
+        0 => 0,
+        number => match session.foreign.category(domain, number) {
+            CategoryName::Text(name) => known.category(lookup, Category::Text(&name)),
+            CategoryName::Number(number) => known.category(lookup, Category::Number(number)),
+        },
+    };
+    Known { label, category, has_tail: cut.is_some() }
+}
+
+/// What a timeline shows of a range beside its name; `None` where there is nothing.
+fn values_of(event: &Event<'_>, has_tail: bool) -> Option<(Changing, Fields)> {
+    let cut = event.message.filter(|_| has_tail).and_then(tails::cut);
+    if cut.is_none() && event.color.is_none() && event.payload.is_none() {
+        return None;
+    }
+    let values = cut.map_or_else(Vec::new, |cut| cut.values);
+    let fields = values.into_iter().map(|(key, value)| (field_name(key), value)).collect();
+    Some((Changing { color: event.color, payload: event.payload, ..Changing::default() }, fields))
+}
+
+fn value_of(payload: Payload) -> Value<'static> {
+    match payload {
+        Payload::U64(value) => Value::Unsigned(value),
+        Payload::I64(value) => Value::Integer(value),
+        Payload::F64(value) => Value::Float(value),
+        Payload::U32(value) => Value::Unsigned(value.into()),
+        Payload::I32(value) => Value::Integer(value.into()),
+        Payload::F32(value) => Value::Float(value.into()),
+    }
+}
+
+/// Names of fields that are kept for good; further ones share a name.
+const FIELD_NAMES: usize = 4_096;
+
+/// A name of a field that is made at run time.
+fn field_name(name: &str) -> &'static str {
+    static NAMES: Mutex<Option<FxHashSet<&'static str>>> = Mutex::new(None);
+    let mut names = NAMES.lock();
+    let names = names.get_or_insert_default();
+    match names.get(name) {
+        Some(known) => known,
+        None if names.len() < FIELD_NAMES => {
+            let name: &'static str = Box::leak(name.into());
+            names.insert(name);
+            name
+        }
+        None => "(other)",
+    }
+}
