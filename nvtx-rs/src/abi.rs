@@ -130,6 +130,37 @@ pub mod payload_type {
     pub const I32: i32 = 5;
     /// `float`.
     pub const F32: i32 = 6;
+    /// The address of an array of [`PayloadData`](super::PayloadData), whose length is in
+    /// [`EventAttributes::reserved0`](super::EventAttributes::reserved0).
+    pub const EXTENDED: i32 = 0xDFBD_0009_u32 as i32;
+}
+
+/// Callback ids of the payload extension.
+pub mod payload {
+    /// The extension's module id.
+    pub const MODULE: i32 = 2;
+    /// How many slots its segment has.
+    pub const SIZE: usize = 63;
+    /// `nvtxPayloadSchemaRegister`.
+    pub const SCHEMA_REGISTER: usize = 0;
+    /// `nvtxPayloadEnumRegister`.
+    pub const ENUM_REGISTER: usize = 1;
+    /// `nvtxMarkPayload`.
+    pub const MARK: usize = 2;
+    /// `nvtxRangePushPayload`.
+    pub const RANGE_PUSH: usize = 3;
+    /// `nvtxRangePopPayload`.
+    pub const RANGE_POP: usize = 4;
+    /// `nvtxRangeStartPayload`.
+    pub const RANGE_START: usize = 5;
+    /// `nvtxRangeEndPayload`.
+    pub const RANGE_END: usize = 6;
+    /// `nvtxDomainIsEnabled`.
+    pub const DOMAIN_IS_ENABLED: usize = 7;
+    /// What a client puts into slots that a tool leaves empty.
+    pub const DISABLED: usize = 1;
+    /// The lowest schema id that a tool chooses.
+    pub const FIRST_DYNAMIC_ID: u64 = 1 << 32;
 }
 
 /// Values of [`EventAttributes::color_type`].
@@ -258,6 +289,132 @@ pub struct ExportTableVersionInfo {
     pub set_injection_version: unsafe extern "system" fn(u32),
 }
 
+/// Some slots of an extension (`nvtxExtModuleSegment_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ExtensionSegment {
+    /// Zero for the payload extension.
+    pub id: usize,
+    /// How many slots there are.
+    pub slot_count: usize,
+    /// The first slot.
+    pub slots: *mut *mut c_void,
+}
+
+/// What a client says about an extension (`nvtxExtModuleInfo_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ExtensionInfo {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The size of this struct.
+    pub size: u16,
+    /// The extension: [`payload::MODULE`] or another.
+    pub module: u16,
+    /// The extension's own version.
+    pub compatibility: u16,
+    /// How many segments there are.
+    pub segment_count: usize,
+    /// The segments.
+    pub segments: *mut ExtensionSegment,
+    /// Null.
+    pub get_export_function: *const c_void,
+    /// For payloads, sizes and alignments of C's types.
+    pub extra: *const c_void,
+}
+
+/// Data of an event, and what it is made of (`nvtxPayloadData_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PayloadData {
+    /// A predefined type or the id of a schema.
+    pub schema: u64,
+    /// How many bytes there are; the highest number for text that ends in NUL.
+    pub size: usize,
+    /// The data.
+    pub data: *const c_void,
+}
+
+/// A field of a schema (`nvtxPayloadSchemaEntry_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaEntry {
+    /// How the value is stored.
+    pub flags: u64,
+    /// A predefined type, or the id of a schema or an enumeration.
+    pub kind: u64,
+    /// The field's name, or null.
+    pub name: *const c_char,
+    /// A description, or null.
+    pub description: *const c_char,
+    /// An array's or a string's length or where it stands, or what selects the member of a union.
+    pub detail: u64,
+    /// Where the value stands; zero for behind the previous one.
+    pub offset: u64,
+    /// Further meaning, or null.
+    pub semantics: *const c_void,
+    /// Null.
+    pub reserved: *const c_void,
+}
+
+/// What a program registers as a schema (`nvtxPayloadSchemaAttr_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaAttributes {
+    /// Which fields are set: bit 1 for the name, and so on in order.
+    pub field_mask: u64,
+    /// Its name, or null.
+    pub name: *const c_char,
+    /// 1 for a struct, 2 for one of variable length, 3 for a union, 4 for one that selects its member itself.
+    pub kind: u64,
+    /// What it is used for.
+    pub flags: u64,
+    /// Its fields.
+    pub entries: *const SchemaEntry,
+    /// How many.
+    pub entry_count: usize,
+    /// The bytes of a struct.
+    pub static_size: usize,
+    /// The highest alignment of a field, zero for any.
+    pub pack_alignment: usize,
+    /// The id that the program chose.
+    pub id: u64,
+    /// Null.
+    pub extension: *const c_void,
+}
+
+/// A value of an enumeration (`nvtxPayloadEnum_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct EnumEntry {
+    /// Its name.
+    pub name: *const c_char,
+    /// The value.
+    pub value: u64,
+    /// Not zero for a bit that may be set with others.
+    pub is_flag: i8,
+}
+
+/// What a program registers as an enumeration (`nvtxPayloadEnumAttr_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct EnumAttributes {
+    /// Which fields are set: bit 1 for the name, and so on in order.
+    pub field_mask: u64,
+    /// Its name, or null.
+    pub name: *const c_char,
+    /// Its values.
+    pub entries: *const EnumEntry,
+    /// How many.
+    pub entry_count: usize,
+    /// The bytes that a value takes.
+    pub size: usize,
+    /// The id that the program chose.
+    pub id: u64,
+    /// Null.
+    pub extension: *const c_void,
+}
+
 /// Gives a tool one of a client's export tables, or null.
 pub type GetExportTable = unsafe extern "system" fn(u32) -> *const c_void;
 /// [`ENTRY_POINT`]: non-zero means success.
@@ -309,4 +466,15 @@ const _: () = {
     assert!(size_of::<ExportTableVersionInfo>() == 24);
     assert!(offset_of!(ExportTableVersionInfo, version) == 8);
     assert!(offset_of!(ExportTableVersionInfo, set_injection_version) == 16);
+    assert!(size_of::<ExtensionSegment>() == 24);
+    assert!(size_of::<ExtensionInfo>() == 40);
+    assert!(offset_of!(ExtensionInfo, segments) == 16);
+    assert!(size_of::<PayloadData>() == 24);
+    assert!(size_of::<SchemaEntry>() == 64);
+    assert!(size_of::<SchemaAttributes>() == 80);
+    assert!(offset_of!(SchemaAttributes, entries) == 32);
+    assert!(offset_of!(SchemaAttributes, id) == 64);
+    assert!(size_of::<EnumEntry>() == 24);
+    assert!(size_of::<EnumAttributes>() == 56);
+    assert!(offset_of!(EnumAttributes, id) == 40);
 };

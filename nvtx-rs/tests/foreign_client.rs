@@ -149,7 +149,7 @@ unsafe fn names_of_the_default_domain(wide: &[u32]) {
         function::<unsafe extern "C" fn(u64)>(1, 7)(ids[1]);
         let calls = heard();
         assert!(calls[2].contains("wide ü 😀") && calls[2].ends_with(&format!("id: {} }}", ids[2])), "{}", calls[2]);
-        assert_eq!(calls[3], format!("End {{ domain: None, id: {} }}", ids[1]));
+        assert_eq!(calls[3], format!("End {{ domain: None, id: {}, extended: [] }}", ids[1]));
         function::<unsafe extern "C" fn(u32, Text)>(1, 12)(5, c"five".as_ptr());
         function::<unsafe extern "C" fn(u32, Wide)>(1, 13)(6, wide.as_ptr());
         function::<unsafe extern "C" fn(u32, Text)>(1, 14)(7, c"seven".as_ptr());
@@ -185,7 +185,7 @@ unsafe fn depths_are_counted_for_each_domain() {
         assert_eq!((pop(domain), pop(domain)), (0, -1));
         assert_eq!([pop_default(), pop(null_mut()), pop_default(), pop_default()], [3, 2, 1, 0]);
         assert_eq!(pop_default(), -1);
-        assert_eq!(heard().last().unwrap(), "Pop { domain: None, depth: None }");
+        assert_eq!(heard().last().unwrap(), "Pop { domain: None, depth: None, extended: [] }");
     }
 }
 
@@ -211,7 +211,7 @@ unsafe fn handles_are_unique_and_known(wide: &[u32]) {
         function::<unsafe extern "C" fn(Handle, u32, Text)>(5, 8)(one, 1, c"cat".as_ptr());
         function::<unsafe extern "C" fn(Handle, u32, Wide)>(5, 9)(one, 2, wide.as_ptr());
         let event = "event: Event { message: Some(\"wide ü 😀\"), registered: true, category: 9, \
-                     color: Some(Color(16909060)), payload: None } }";
+                     color: Some(Color(16909060)), payload: None, extended: [] } }";
         assert_eq!(
             heard(),
             [
@@ -233,7 +233,7 @@ unsafe fn odd_arguments_do_no_harm() {
         function::<unsafe extern "C" fn(Text)>(1, 2)(null());
         function::<unsafe extern "C" fn(Wide)>(1, 3)(null());
         let nothing = "Mark { domain: None, event: Event { message: None, registered: false, category: 0, color: None, \
-                       payload: None } }";
+                       payload: None, extended: [] } }";
         assert_eq!(heard(), [nothing; 3]);
         let mut odd = event(c"\xFF\xFEbad");
         mark(0xDEAD_0000_usize as Handle, &odd);

@@ -8,7 +8,7 @@
 //! quoted as in JSON. Lines are written at once and appended, so that several processes and tools can share a file, and
 //! nothing is lost however the process ends. Without the variable the tool refuses to be attached.
 
-use nvtx_rs::tool::{Call, Event, Tool};
+use nvtx_rs::tool::{Call, Event, Extended, Field, Tool};
 use nvtx_rs::{Payload, export_tool};
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
@@ -74,7 +74,16 @@ impl Line {
             Some(Payload::F32(value)) => self.field("payload", format_args!("f32:{value:?}")),
             None => self,
         };
-        if event.registered { self.field("registered", true) } else { self }
+        if event.registered {
+            self.field("registered", true);
+        }
+        self.fields(&event.extended)
+    }
+
+    fn fields(&mut self, extended: &Extended<'_>) -> &mut Self {
+        let fields: Vec<String> =
+            extended.fields().iter().map(|Field { name, value, .. }| format!("{name}={value}")).collect();
+        self.text("fields", (!fields.is_empty()).then(|| fields.join(" ")).as_deref())
     }
 }
 
@@ -91,11 +100,12 @@ fn describe(call: &Call<'_>) -> String {
             line.event(&event).field("depth", depth);
             line
         }
-        Call::Pop { domain, depth } => {
+        Call::Pop { domain, depth, extended } => {
             let mut line = line("pop", domain);
             if let Some(depth) = depth {
                 line.field("depth", depth);
             }
+            line.fields(&extended);
             line
         }
         Call::Mark { domain, event } => {
@@ -108,9 +118,9 @@ fn describe(call: &Call<'_>) -> String {
             line.event(&event).field("id", id);
             line
         }
-        Call::End { domain, id } => {
+        Call::End { domain, id, extended } => {
             let mut line = line("end", domain);
-            line.field("id", id);
+            line.field("id", id).fields(&extended);
             line
         }
         Call::CreateDomain { name } => line("create_domain", Some(name)),

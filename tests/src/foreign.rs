@@ -1,6 +1,7 @@
 //! Programs in C and Python that make NVTX calls through what NVIDIA publishes.
 
 use crate::installed;
+use crate::recorder::TemporaryFile;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,16 +23,16 @@ pub fn headers() -> PathBuf {
     folder("headers").join("nvidia/cu13/include")
 }
 
-/// Compiles the C program at `source`, a path from the folder of this package; the program, in a folder of its own.
+/// Compiles the C program at `source`, a path from the folder of this package.
 ///
 /// # Panics
 /// If that fails.
-pub fn compile(source: &str, arguments: &[&str]) -> PathBuf {
+pub fn compile(source: &str, arguments: &[&str]) -> TemporaryFile {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-    let stem = source.file_stem().expect("a file").to_owned();
-    let program = std::env::temp_dir().join(format!("{}-{}", stem.display(), std::process::id()));
+    let stem = source.file_stem().expect("a file");
+    let program = TemporaryFile::new(&stem.display().to_string());
     let mut compiler = Command::new("gcc");
-    compiler.args(["-std=gnu11", "-Wall", "-Werror", "-O2", "-o"]).arg(&program).arg(&source).args(arguments);
+    compiler.args(["-std=gnu11", "-Wall", "-Werror", "-O2", "-o"]).arg(&program.0).arg(&source).args(arguments);
     let output = compiler.output().unwrap_or_else(|error| panic!("{compiler:?}: {error}: run tests/install"));
     assert!(output.status.success(), "{compiler:?}\n{}", String::from_utf8_lossy(&output.stderr));
     program

@@ -59,6 +59,33 @@ pub fn library() -> PathBuf {
     built_example("librecorder.so")
 }
 
+/// A file that is there as long as the value.
+#[derive(Debug)]
+pub struct TemporaryFile(pub PathBuf);
+
+impl TemporaryFile {
+    /// A path that ends in `name`, where nothing is yet.
+    pub fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("nvtx-client-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A copy of the tool's library, since the dynamic linker loads one file only once.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn library_copy(name: &str) -> TemporaryFile {
+    let copy = TemporaryFile::new(name);
+    std::fs::copy(library(), &copy.0).expect("the library can be copied");
+    copy
+}
+
 /// An example program of this package, built with the tests.
 ///
 /// # Panics

@@ -1,9 +1,9 @@
 //! The NVTX client and tool of `nvtx-rs`, each scenario in a process of its own.
 
 use nvtx_rs::text::MAX_BYTES;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use tests::recorder::{Call, Record, example, library, output_recorded, run_recorded};
+use tests::recorder::{Call, Record, TemporaryFile, example, library, library_copy, output_recorded, run_recorded};
 
 const INJECTION_PATH: &str = "NVTX_INJECTION64_PATH";
 const NEXT_TOOL: &str = "NVTX_RS_NEXT_TOOL";
@@ -25,28 +25,6 @@ fn output(command: &mut Command) -> String {
 /// What a program says that looks for this tool and then makes every call.
 fn state_with(path: &Path) -> String {
     output(calls("state").env(INJECTION_PATH, path))
-}
-
-/// A file that is there as long as the value.
-struct TemporaryFile(PathBuf);
-
-impl TemporaryFile {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("nvtx-client-{}-{name}", std::process::id())))
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// A copy, since the dynamic linker loads one file only once.
-fn library_copy(name: &str) -> TemporaryFile {
-    let copy = TemporaryFile::new(name);
-    std::fs::copy(library(), &copy.0).unwrap();
-    copy
 }
 
 /// Without the numbers that the system gave to threads.

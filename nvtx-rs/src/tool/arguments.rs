@@ -5,9 +5,13 @@
 
 #![allow(unsafe_code)]
 
-use super::Event;
 use super::handles::STRINGS;
-use crate::abi::{self, EventAttributes, ResourceAttributes, SyncUserAttributes, WideChar};
+use super::schema::{Enumeration, Registered, RegisteredEntry};
+use super::{Event, Extended};
+use crate::abi::{
+    self, EnumAttributes, EnumEntry, EventAttributes, Handle, PayloadData, ResourceAttributes, SchemaAttributes,
+    SchemaEntry, SyncUserAttributes, WideChar,
+};
 use crate::{Color, Payload, ResourceKind};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
@@ -36,6 +40,21 @@ pub(super) struct ResourcePointer(*mut ResourceAttributes);
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(super) struct SyncPointer(*const SyncUserAttributes);
+
+/// `const nvtxPayloadData_t*`.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(super) struct PayloadPointer(*const PayloadData);
+
+/// `const nvtxPayloadSchemaAttr_t*`.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(super) struct SchemaPointer(*const SchemaAttributes);
+
+/// `const nvtxPayloadEnumAttr_t*`.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(super) struct EnumPointer(*const EnumAttributes);
 
 impl Narrow {
     /// The text; none for null.
@@ -138,18 +157,133 @@ unsafe fn copy<T: Copy>(pointer: *const T) -> T {
 
 impl EventPointer {
     /// Runs `call` with the description; an empty one for null.
-    pub(super) fn read<R>(&self, call: impl FnOnce(Event<'_>) -> R) -> R {
+    pub(super) fn read<R>(&self, domain: Handle, call: impl FnOnce(Event<'_>) -> R) -> R {
         // SAFETY: an attribute struct, which by the interface is as long as it says.
         let attributes = unsafe { copy(self.0) };
         // SAFETY: by the interface the message is what the struct says, for the call.
         let text = unsafe { message(attributes.message_type, attributes.message) };
-        call(Event {
+        let event = Event {
             message: text.as_deref(),
             registered: attributes.message_type == abi::message_type::REGISTERED,
             category: attributes.category,
             color: (attributes.color_type == abi::color_type::ARGB).then(|| Color::argb(attributes.color)),
             payload: payload(&attributes),
-        })
+            extended: Extended::default(),
+        };
+        if attributes.payload_type != abi::payload_type::EXTENDED {
+            return call(event);
+        }
+        // SAFETY: the copy has all eight bytes set.
+        let data = std::ptr::with_exposed_provenance(unsafe { attributes.payload.u64 } as usize);
+        let count = usize::try_from(attributes.reserved0).unwrap_or(0);
+        // SAFETY: by the interface these are the address and the length of an array, for the call.
+        let extended = unsafe { Extended::new(domain, data, count) };
+        if event.message.is_none() { described(extended, call) } else { call(Event { extended, ..event }) }
+    }
+}
+
+/// Runs `call` with an event that only its payload describes.
+pub(super) fn described<R>(extended: Extended<'_>, call: impl FnOnce(Event<'_>) -> R) -> R {
+    let decoded = extended.decode();
+    call(Event {
+        message: decoded.message.as_deref(),
+        category: decoded.category.unwrap_or(0),
+        color: decoded.color,
+        extended,
+        ..Event::default()
+    })
+}
+
+impl PayloadPointer {
+    /// The data of a call, of which there are `count`.
+    pub(super) fn read(&self, domain: Handle, count: usize) -> Extended<'_> {
+        // SAFETY: by the interface null or an array of this length for the call, which `self` does not outlive.
+        unsafe { Extended::new(domain, self.0, count) }
+    }
+}
+
+/// Names and entries of this many are read; of longer ones nothing is.
+const MAX_ENTRIES: usize = 4_096;
+
+/// The elements of an array that is registered; none if there are too many, or if not all is set.
+///
+/// # Safety
+/// The pointer is null or leads to `count` elements, which may be copied.
+unsafe fn elements<T>(is_set: bool, pointer: *const T, count: usize) -> Vec<T> {
+    let count = if is_set && !pointer.is_null() && count <= MAX_ENTRIES { count } else { 0 };
+    // SAFETY: the caller vouches for the pointer, and the index is less than the count.
+    (0..count).map(|index| unsafe { pointer.add(index).read_unaligned() }).collect()
+}
+
+/// # Safety
+/// The pointer is null or leads to a string that ends in NUL.
+unsafe fn owned(pointer: *const c_char) -> String {
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { narrow(pointer) }.unwrap_or_default().into_owned()
+}
+
+/// A field of a registration, which may end before it: it is there if its bit is set.
+macro_rules! set_field {
+    ($pointer:expr, $mask:expr, $bit:literal, $field:ident) => {
+        // SAFETY: a field whose bit is set is there.
+        ($mask & 1 << $bit != 0).then(|| unsafe { (&raw const (*$pointer).$field).read_unaligned() })
+    };
+}
+
+impl SchemaPointer {
+    /// The schema and the id that the program chose.
+    pub(super) fn read(&self) -> (Registered, Option<u64>) {
+        let pointer = self.0;
+        if pointer.is_null() {
+            return (Registered::default(), None);
+        }
+        // SAFETY: by the interface a registration, which begins with its mask.
+        let mask = unsafe { pointer.cast::<u64>().read_unaligned() };
+        let count = set_field!(pointer, mask, 5, entry_count);
+        let entries = set_field!(pointer, mask, 4, entries).unwrap_or(std::ptr::null());
+        // SAFETY: by the interface an array of this length, for the call.
+        let entries = unsafe { elements(count.is_some(), entries, count.unwrap_or(0)) };
+        let read = |entry: SchemaEntry| RegisteredEntry {
+            // SAFETY: by the interface null or a string.
+            name: unsafe { owned(entry.name) },
+            flags: entry.flags,
+            kind: entry.kind,
+            detail: entry.detail,
+            offset: entry.offset,
+        };
+        let name = set_field!(pointer, mask, 1, name).unwrap_or(std::ptr::null());
+        let schema = Registered {
+            // SAFETY: by the interface null or a string.
+            name: unsafe { owned(name) },
+            kind: set_field!(pointer, mask, 2, kind).unwrap_or(0),
+            entries: entries.into_iter().map(read).collect(),
+            static_size: set_field!(pointer, mask, 6, static_size).filter(|size| *size > 0),
+            pack: set_field!(pointer, mask, 7, pack_alignment).unwrap_or(0),
+        };
+        (schema, set_field!(pointer, mask, 8, id).filter(|id| *id != 0))
+    }
+}
+
+impl EnumPointer {
+    /// The enumeration and the id that the program chose.
+    pub(super) fn read(&self) -> (Enumeration, Option<u64>) {
+        let pointer = self.0;
+        if pointer.is_null() {
+            return (Enumeration { size: 0, values: Vec::new() }, None);
+        }
+        // SAFETY: by the interface a registration, which begins with its mask.
+        let mask = unsafe { pointer.cast::<u64>().read_unaligned() };
+        let count = set_field!(pointer, mask, 3, entry_count);
+        let entries = set_field!(pointer, mask, 2, entries).unwrap_or(std::ptr::null());
+        // SAFETY: by the interface an array of this length, for the call.
+        let entries = unsafe { elements(count.is_some(), entries, count.unwrap_or(0)) };
+        // SAFETY: by the interface null or a string.
+        let read = |entry: EnumEntry| (entry.value, unsafe { owned(entry.name) }, entry.is_flag != 0);
+        let enumeration = Enumeration {
+            size: set_field!(pointer, mask, 4, size).unwrap_or(0),
+            values: entries.into_iter().map(read).collect(),
+        };
+        (enumeration, set_field!(pointer, mask, 5, id).filter(|id| *id != 0))
     }
 }
 

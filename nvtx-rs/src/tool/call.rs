@@ -1,8 +1,10 @@
 //! NVTX calls as data.
 
+use super::{Extended, Field};
 use crate::{Color, Payload, ResourceKind};
 
-/// One NVTX call. A `domain` is none for the default domain; a handle that no domain has reads `<unknown>`.
+/// One NVTX call. A `domain` is none for the default domain; a handle that no domain has reads `<unknown>`. The name of
+/// a domain stays where it is, so a tool may tell domains apart by its address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Call<'a> {
@@ -12,7 +14,7 @@ pub enum Call<'a> {
     /// A range opened on this thread.
     Push {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// What it says about itself.
         event: Event<'a>,
         /// How many ranges of this thread and domain were open before.
@@ -21,21 +23,23 @@ pub enum Call<'a> {
     /// This thread's latest range closed.
     Pop {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// The depth of the range closed; none if no range was open.
         depth: Option<i32>,
+        /// What the program adds to the range.
+        extended: Extended<'a>,
     },
     /// A moment marked.
     Mark {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// What it says about itself.
         event: Event<'a>,
     },
     /// A range of the process started.
     Start {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// What it says about itself.
         event: Event<'a>,
         /// Its number, which the end bears too.
@@ -44,9 +48,11 @@ pub enum Call<'a> {
     /// A range of the process ended.
     End {
         /// The name of the domain given at the end, which need not be that of the start.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// Its number.
         id: u64,
+        /// What the program adds to the range.
+        extended: Extended<'a>,
     },
     /// A domain made; again at every call with the same name.
     CreateDomain {
@@ -56,19 +62,19 @@ pub enum Call<'a> {
     /// A domain given up. Its handle goes on to stand for the name.
     DestroyDomain {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
     },
     /// A string registered; again at every call with the same text.
     RegisterString {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// The string.
         text: &'a str,
     },
     /// A category named.
     NameCategory {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// The category's number.
         id: u32,
         /// Its name.
@@ -93,7 +99,7 @@ pub enum Call<'a> {
     /// A resource named.
     CreateResource {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// What it is.
         kind: ResourceKind,
         /// Its address or number.
@@ -104,14 +110,14 @@ pub enum Call<'a> {
     /// A resource's name taken back.
     DestroyResource {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// The resource's name.
         name: Option<&'a str>,
     },
     /// Something done with a synchronisation object.
     Sync {
         /// The domain's name.
-        domain: Option<&'a str>,
+        domain: Option<&'static str>,
         /// The object's name.
         name: Option<&'a str>,
         /// What was done.
@@ -126,6 +132,9 @@ pub enum Call<'a> {
 #[non_exhaustive]
 pub struct Event<'a> {
     /// The message, none if there is none. Text that is not UTF-8 has its bad parts replaced by U+FFFD.
+    ///
+    /// Narrow text that is UTF-8 stands where the program has it. So a tool can remember what it knows of a message by
+    /// the text's address, if it compares the bytes each time.
     pub message: Option<&'a str>,
     /// Whether the message was given as a registered string.
     pub registered: bool,
@@ -133,8 +142,27 @@ pub struct Event<'a> {
     pub category: u32,
     /// The colour.
     pub color: Option<Color>,
-    /// The number. Extended payloads are left to tools that know their schemas.
+    /// The number.
     pub payload: Option<Payload>,
+    /// The data of the payload extension.
+    pub extended: Extended<'a>,
+}
+
+impl Event<'_> {
+    /// A number that stands for the message if that is a registered string: no other text ever has the same one. One
+    /// text may have several.
+    #[inline]
+    #[must_use]
+    pub fn registered_id(&self) -> Option<usize> {
+        // The text of a registered string is kept for the life of the process.
+        self.message.filter(|_| self.registered).map(|text| text.as_ptr().addr())
+    }
+
+    /// The data of the payload extension, decoded at each call; empty if there is none.
+    #[must_use]
+    pub fn fields(&self) -> Vec<Field> {
+        self.extended.fields()
+    }
 }
 
 /// What kind of object was named.

@@ -4,12 +4,16 @@ use super::{Call, Tool};
 use crate::abi;
 use crate::client::State;
 use crate::panics;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// What the next tool filled. It must not fill the program's slots, where it and this tool would overwrite each other.
 pub(super) static NEXT_SLOTS: Slots = Slots::empty();
+
+/// As above, for the payload extension.
+pub(super) static NEXT_PAYLOAD_SLOTS: [Slot; abi::payload::SIZE] =
+    [const { Slot::new(std::ptr::null_mut()) }; abi::payload::SIZE];
 
 pub(super) static INSTALLED: OnceLock<Installed> = OnceLock::new();
 

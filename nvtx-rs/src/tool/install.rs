@@ -2,14 +2,15 @@
 
 #![allow(unsafe_code)]
 
-use super::deliver::{INSTALLED, Inside, Installed, NEXT_SLOTS, Next, deliver};
+use super::deliver::{INSTALLED, Inside, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next, deliver};
 use super::{Call, Tool, receive};
-use crate::abi::{self, ExportTableCallbacks, ExportTableVersionInfo, GetExportTable};
+use crate::abi::{self, ExportTableCallbacks, ExportTableVersionInfo, ExtensionInfo, ExtensionSegment, GetExportTable};
 use crate::client::{self, State};
 use crate::slots::export_tables;
 use crate::{AttachError, panics};
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Names the tool, or several, that a tool loaded from outside hands the calls on to.
@@ -68,18 +69,50 @@ pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, m
     c_int::from(installed == Some(true))
 }
 
-/// The entry point for extensions: left to the next tool. A program that asks whether a domain is enabled asks here, so
-/// a tool without a next one succeeds, too.
+/// The entry point for extensions. Payloads are received; other extensions are left to the next tool. A program that
+/// asks whether a domain is enabled asks here, so a tool without a next one succeeds, too.
 ///
 /// # Safety
 /// `module_info` is what a client passes to this entry point.
 pub unsafe fn extension(module_info: *mut c_void) -> c_int {
-    let next = INSTALLED.get().and_then(|installed| installed.next.as_ref());
-    match next.and_then(|next| next.extension) {
+    let Some(installed) = INSTALLED.get().filter(|_| !module_info.is_null()) else { return 0 };
+    let next = installed.next.as_ref().and_then(|next| next.extension);
+    let info = module_info.cast::<ExtensionInfo>();
+    // SAFETY: by the interface this struct, whose first fields are always there; the others if it reaches as far.
+    let segment = unsafe {
+        let whole = usize::from((*info).size) >= size_of::<ExtensionInfo>();
+        let is_payload = whole && i32::from((*info).module) == abi::payload::MODULE && (*info).segment_count > 0;
+        if is_payload { (*info).segments } else { null_mut() }
+    };
+    if segment.is_null() {
         // SAFETY: the function is the next tool's entry point of this type, and the caller vouches for the argument.
-        Some(extension) => unsafe { extension(module_info) },
-        None => c_int::from(!module_info.is_null()),
+        return next.map_or(1, |next| unsafe { next(module_info) });
     }
+    if let Some(next) = next {
+        let slots = NEXT_PAYLOAD_SLOTS.as_ptr().cast_mut().cast();
+        let mut own = ExtensionSegment { id: 0, slot_count: abi::payload::SIZE, slots };
+        // SAFETY: as above. The next tool gets slots of our own, which it fills before any call goes through them.
+        unsafe {
+            let mut copy = ExtensionInfo { segment_count: 1, segments: &raw mut own, ..*info };
+            if next((&raw mut copy).cast()) == 0 {
+                NEXT_PAYLOAD_SLOTS.iter().for_each(|slot| slot.store(null_mut(), Ordering::Release));
+            }
+        }
+    }
+    // SAFETY: the client passes at least one segment.
+    let ExtensionSegment { slot_count, slots, .. } = unsafe { *segment };
+    let mut functions: Vec<*mut c_void> =
+        NEXT_PAYLOAD_SLOTS.iter().map(|slot| slot.load(Ordering::Acquire)).take(slot_count).collect();
+    for (_, id, function) in receive::payload_receivers() {
+        if let Some(slot) = functions.get_mut(id) {
+            *slot = function;
+        }
+    }
+    for (id, function) in functions.into_iter().enumerate().filter(|(_, function)| !function.is_null()) {
+        // SAFETY: the segment has `slot_count` slots, which live as long as the client and are read while written.
+        unsafe { AtomicPtr::from_ptr(slots.add(id)) }.store(function, Ordering::Release);
+    }
+    1
 }
 
 /// The tool behind this one in the list, which is the first if this one is not in it.

@@ -16,14 +16,18 @@
 
 mod arguments;
 mod call;
+mod decode;
 mod deliver;
+mod extended;
 mod handles;
 mod install;
 mod receive;
+mod schema;
 
 use crate::AttachError;
 pub use call::{Call, Event, NamedObject, SyncAction};
 pub(crate) use deliver::is_inside;
+pub use extended::{Extended, Field, FieldValue};
 pub use install::next_tool;
 #[doc(hidden)]
 pub use install::{entry, extension};
@@ -114,7 +118,7 @@ macro_rules! export_tool {
             unsafe { $crate::tool::entry(get_export_table, InitializeInjectionNvtx2, make) }
         }
 
-        /// Called for the extensions of the interface, which are left to the next tool.
+        /// Called for the extensions of the interface.
         ///
         /// # Safety
         /// The argument is the address of a module info struct.

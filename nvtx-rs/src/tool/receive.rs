@@ -2,15 +2,27 @@
 
 #![allow(unsafe_code)]
 
-use super::arguments::{EventPointer, Narrow, ResourcePointer, SyncPointer, Wide};
-use super::deliver::{Inside, NEXT_SLOTS, deliver};
+use super::arguments::{
+    EnumPointer, EventPointer, Narrow, PayloadPointer, ResourcePointer, SchemaPointer, SyncPointer, Wide, described,
+};
+use super::deliver::{Inside, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, deliver};
 use super::handles::{self, DOMAINS, OBJECTS, Object, STRINGS, domain_name};
-use super::{Call, Event, NamedObject, SyncAction};
+use super::{Call, Event, Extended, NamedObject, SyncAction, schema};
 use crate::abi::{self, Handle};
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
+
+/// What the next tool put into a slot.
+macro_rules! next_slot {
+    (payload[$id:ident]) => {
+        NEXT_PAYLOAD_SLOTS[abi::payload::$id]
+    };
+    ($module:ident[$id:ident]) => {
+        NEXT_SLOTS.$module[abi::$module::$id]
+    };
+}
 
 /// A function, and the module and callback id of its slot.
 pub(super) type Receiver = (i32, usize, *mut c_void);
@@ -23,7 +35,7 @@ macro_rules! receiver {
     ) => {{
         unsafe extern "system" fn receive($($argument: $type),*) $(-> $result)? {
             let Some(_inside) = Inside::enter() else { return $($none)? };
-            let pointer = NEXT_SLOTS.$module[abi::$module::$id].load(Ordering::Acquire);
+            let pointer = next_slot!($module[$id]).load(Ordering::Acquire);
             let $next = || {
                 // SAFETY: the next tool filled this slot, so by the interface it is a function of this type; the
                 // arguments are the caller's own.
@@ -68,26 +80,28 @@ macro_rules! object {
 pub(super) fn receivers() -> Vec<Receiver> {
     const FAILED: c_int = abi::NO_PUSH_POP_TRACKING;
     let mut all = vec![
-        receiver!(core[MARK_EX](event: EventPointer) |next| event.read(|event| mark(null_mut(), event, next))),
+        receiver!(core[MARK_EX](event: EventPointer) |next| {
+            event.read(null_mut(), |event| mark(null_mut(), event, next))
+        }),
         receiver!(core[RANGE_START_EX](event: EventPointer) -> u64, 0; |next| {
-            event.read(|event| start(null_mut(), event, next))
+            event.read(null_mut(), |event| start(null_mut(), event, next))
         }),
         receiver!(core[RANGE_PUSH_EX](event: EventPointer) -> c_int, FAILED; |next| {
-            event.read(|event| push(null_mut(), event, next))
+            event.read(null_mut(), |event| push(null_mut(), event, next))
         }),
-        receiver!(core[RANGE_END](id: u64) |next| end(null_mut(), id, next)),
-        receiver!(core[RANGE_POP]() -> c_int, FAILED; |next| pop(null_mut(), next)),
+        receiver!(core[RANGE_END](id: u64) |next| end(null_mut(), id, Extended::default(), next)),
+        receiver!(core[RANGE_POP]() -> c_int, FAILED; |next| pop(null_mut(), Extended::default(), next)),
         receiver!(core2[MARK_EX](domain: Handle, event: EventPointer) |next| {
-            event.read(|event| mark(domain, event, next))
+            event.read(domain, |event| mark(domain, event, next))
         }),
         receiver!(core2[RANGE_START_EX](domain: Handle, event: EventPointer) -> u64, 0; |next| {
-            event.read(|event| start(domain, event, next))
+            event.read(domain, |event| start(domain, event, next))
         }),
         receiver!(core2[RANGE_PUSH_EX](domain: Handle, event: EventPointer) -> c_int, FAILED; |next| {
-            event.read(|event| push(domain, event, next))
+            event.read(domain, |event| push(domain, event, next))
         }),
-        receiver!(core2[RANGE_END](domain: Handle, id: u64) |next| end(domain, id, next)),
-        receiver!(core2[RANGE_POP](domain: Handle) -> c_int, FAILED; |next| pop(domain, next)),
+        receiver!(core2[RANGE_END](domain: Handle, id: u64) |next| end(domain, id, Extended::default(), next)),
+        receiver!(core2[RANGE_POP](domain: Handle) -> c_int, FAILED; |next| pop(domain, Extended::default(), next)),
         receiver!(core2[DOMAIN_DESTROY](domain: Handle) |next| {
             tell(&Call::DestroyDomain { domain: domain_name(domain) }, next)
         }),
@@ -132,6 +146,44 @@ pub(super) fn receivers() -> Vec<Receiver> {
         all.extend(objects);
     }
     all
+}
+
+/// The receivers of the payload extension.
+pub(super) fn payload_receivers() -> [Receiver; 8] {
+    const FAILED: c_int = abi::NO_PUSH_POP_TRACKING;
+    [
+        receiver!(payload[SCHEMA_REGISTER](domain: Handle, schema: SchemaPointer) -> u64, 0; |next| {
+            let (registered, chosen) = schema.read();
+            let given = next();
+            let id = chosen.or(given).unwrap_or_else(schema::new_id);
+            schema::register(domain, id, registered);
+            given.unwrap_or(id)
+        }),
+        receiver!(payload[ENUM_REGISTER](domain: Handle, enumeration: EnumPointer) -> u64, 0; |next| {
+            let (registered, chosen) = enumeration.read();
+            let given = next();
+            let id = chosen.or(given).unwrap_or_else(schema::new_id);
+            schema::register_enumeration(domain, id, registered);
+            given.unwrap_or(id)
+        }),
+        receiver!(payload[MARK](domain: Handle, data: PayloadPointer, count: usize) |next| {
+            described(data.read(domain, count), |event| mark(domain, event, next))
+        }),
+        receiver!(payload[RANGE_PUSH](domain: Handle, data: PayloadPointer, count: usize) -> c_int, FAILED; |next| {
+            described(data.read(domain, count), |event| push(domain, event, next))
+        }),
+        receiver!(payload[RANGE_POP](domain: Handle, data: PayloadPointer, count: usize) -> c_int, FAILED; |next| {
+            pop(domain, data.read(domain, count), next)
+        }),
+        receiver!(payload[RANGE_START](domain: Handle, data: PayloadPointer, count: usize) -> u64, 0; |next| {
+            described(data.read(domain, count), |event| start(domain, event, next))
+        }),
+        receiver!(payload[RANGE_END](domain: Handle, id: u64, data: PayloadPointer, count: usize) |next| {
+            end(domain, id, data.read(domain, count), next)
+        }),
+        // All domains are: a tool behind this one that wants fewer ignores the rest.
+        receiver!(payload[DOMAIN_IS_ENABLED](_domain: Handle) -> u8, 1; |_next| 1),
+    ]
 }
 
 fn named_objects() -> [[Receiver; 2]; 14] {
@@ -181,9 +233,9 @@ fn push(domain: Handle, event: Event<'_>, next: impl FnOnce() -> Option<c_int>) 
     next().unwrap_or(depth)
 }
 
-fn pop(domain: Handle, next: impl FnOnce() -> Option<c_int>) -> c_int {
+fn pop(domain: Handle, extended: Extended<'_>, next: impl FnOnce() -> Option<c_int>) -> c_int {
     let depth = handles::rise(domain);
-    deliver(&Call::Pop { domain: domain_name(domain), depth });
+    deliver(&Call::Pop { domain: domain_name(domain), depth, extended });
     next().unwrap_or(depth.unwrap_or(-1))
 }
 
@@ -193,8 +245,8 @@ fn start(domain: Handle, event: Event<'_>, next: impl FnOnce() -> Option<u64>) -
     id
 }
 
-fn end(domain: Handle, id: u64, next: impl FnOnce() -> Option<()>) {
-    tell(&Call::End { domain: domain_name(domain), id }, next);
+fn end(domain: Handle, id: u64, extended: Extended<'_>, next: impl FnOnce() -> Option<()>) {
+    tell(&Call::End { domain: domain_name(domain), id, extended }, next);
 }
 
 fn create_domain(name: &str, next: impl FnOnce() -> Option<Handle>) -> Handle {

@@ -1,0 +1,431 @@
+//! Payloads decoded by the schemas that programs registered. Neither is trusted: nothing outside of the given bytes is
+//! read, and what can be shown is bounded.
+
+use super::schema::{Basic, Entry, Enumeration, Form, Kind, Length, Schema, Type, flag};
+use super::{Field, FieldValue};
+use crate::Color;
+
+/// Fields of one call.
+const MAX_FIELDS: usize = 256;
+/// Elements of an array that are shown.
+const MAX_ELEMENTS: usize = 64;
+/// Bytes of a text that are shown.
+pub(super) const MAX_TEXT: usize = 4_096;
+/// Entries and elements of one call that are looked at.
+const MAX_STEPS: usize = 8_192;
+
+const REFERENCED: u64 = 1022;
+
+/// The bytes of one payload.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blob<'a> {
+    pub(super) schema: u64,
+    pub(super) address: usize,
+    pub(super) bytes: &'a [u8],
+}
+
+/// What is known beside the payloads of a call.
+pub(super) trait World {
+    /// What a program registered under this number.
+    fn lookup(&self, id: u64) -> Option<Type>;
+    /// The text of a registered string.
+    fn registered_string(&self, handle: usize) -> Option<&str>;
+    /// The text at an address outside of the payloads, in units of so many bytes and of this length, or up to NUL.
+    fn text_at(&self, address: usize, unit: usize, length: Option<usize>) -> Option<String>;
+}
+
+/// What the payloads of a call say.
+#[derive(Debug, Default)]
+pub(super) struct Decoded {
+    pub(super) fields: Vec<Field>,
+    pub(super) message: Option<String>,
+    pub(super) category: Option<u32>,
+    pub(super) color: Option<Color>,
+}
+
+pub(super) fn decode(payloads: &[Blob<'_>], world: &impl World) -> Decoded {
+    let mut decoder = Decoder { payloads, world, decoded: Decoded::default(), steps: MAX_STEPS };
+    for blob in payloads.iter().filter(|blob| blob.schema != REFERENCED) {
+        decoder.blob(blob);
+    }
+    decoder.decoded
+}
+
+struct Decoder<'a, W> {
+    payloads: &'a [Blob<'a>],
+    world: &'a W,
+    decoded: Decoded,
+    steps: usize,
+}
+
+/// A value read: what it is, the number that it is as a length, and where it ends.
+struct Read {
+    value: Option<FieldValue>,
+    number: Option<u64>,
+    end: Option<usize>,
+}
+
+impl<W: World> Decoder<'_, W> {
+    fn blob(&mut self, blob: &Blob<'_>) {
+        match Kind::new(blob.schema, |id| self.world.lookup(id)) {
+            Kind::Schema(schema) => drop(self.schema(&schema, blob.bytes, "")),
+            kind @ (Kind::Basic(..) | Kind::Enumeration(_)) => {
+                let size = kind.layout().map_or(1, |(size, _)| size.max(1));
+                let value = match blob.bytes.len() / size {
+                    0 => None,
+                    1 => self.one(&kind, blob.bytes),
+                    count => self.array(&kind, blob.bytes, count),
+                };
+                self.show("payload", 0, value.unwrap_or(FieldValue::Bytes(blob.bytes.len())));
+            }
+            Kind::Text(unit) => self.show("payload", 0, FieldValue::Text(text(blob.bytes, unit).0)),
+            Kind::RegisteredString | Kind::Unknown => self.show("payload", 0, FieldValue::Bytes(blob.bytes.len())),
+        }
+    }
+
+    fn show(&mut self, name: &str, flags: u64, value: FieldValue) {
+        if flags & flag::HIDE == 0 && self.decoded.fields.len() < MAX_FIELDS {
+            self.decoded.fields.push(Field { name: name.to_owned(), value });
+        }
+    }
+
+    /// Where the data of this schema end, which begin with `bytes`; none if that is not known.
+    fn schema(&mut self, schema: &Schema, bytes: &[u8], prefix: &str) -> Option<usize> {
+        if schema.form != Form::Struct {
+            self.show(name(prefix, schema, 0), 0, FieldValue::Bytes(schema.size.unwrap_or(bytes.len())));
+            return schema.size;
+        }
+        let mut numbers: Vec<Option<u64>> = Vec::new();
+        let mut end = Some(0);
+        for (index, entry) in schema.entries.iter().enumerate() {
+            if self.steps == 0 || self.decoded.fields.len() >= MAX_FIELDS {
+                return None;
+            }
+            self.steps -= 1;
+            let name = full_name(prefix, schema, index);
+            let start = entry.start(index, end, schema.pack);
+            let here = start.and_then(|start| bytes.get(start..));
+            let read = match here {
+                Some(here) => self.entry(entry, here, &numbers, &name),
+                None => Read { value: None, number: None, end: None },
+            };
+            end = start.zip(read.end).and_then(|(start, end)| start.checked_add(end));
+            numbers.push(read.number);
+            if let Some(value) = read.value {
+                self.attribute(entry, &value);
+                self.show(&name, entry.flags, value);
+            }
+        }
+        schema.size.or(end)
+    }
+
+    /// Attributes of the event that stand in its payload; the last one counts.
+    fn attribute(&mut self, entry: &Entry, value: &FieldValue) {
+        match (&entry.kind, value) {
+            (Kind::Basic(Basic::Category, _), FieldValue::Unsigned(number)) => {
+                self.decoded.category = u32::try_from(*number).ok();
+            }
+            (Kind::Basic(Basic::Color, _), FieldValue::Unsigned(number)) => {
+                self.decoded.color = u32::try_from(*number).ok().map(Color::argb);
+            }
+            (_, FieldValue::Text(text)) if entry.flags & flag::ROLE == flag::MESSAGE => {
+                self.decoded.message = Some(text.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// The value of an entry, which stands at the begin of `bytes`, unless it is nested and has shown its own fields.
+    fn entry(&mut self, entry: &Entry, bytes: &[u8], numbers: &[Option<u64>], name: &str) -> Read {
+        if entry.is_offset() {
+            return Read { value: None, number: None, end: None };
+        }
+        let number_at = |index: u64| numbers.get(usize::try_from(index).ok()?).copied().flatten();
+        let count = match entry.length() {
+            Length::Single => None,
+            Length::Fixed => Some(Some(entry.detail)),
+            Length::ZeroTerminated => Some(None),
+            // An array whose length is not known is not decoded.
+            Length::Entry => match number_at(entry.detail) {
+                Some(count) => Some(Some(count)),
+                None => return Read { value: None, number: None, end: None },
+            },
+            Length::Payload => match self.number_of_payload(entry.detail) {
+                Some(count) => Some(Some(count)),
+                None => return Read { value: None, number: None, end: None },
+            },
+        };
+        if !entry.is_pointer() {
+            return self.value(entry, bytes, count, number_at(entry.detail), name);
+        }
+        let Some(address) = unsigned(bytes, size_of::<usize>()).and_then(|address| usize::try_from(address).ok())
+        else {
+            return Read { value: None, number: None, end: None };
+        };
+        let end = Some(size_of::<usize>());
+        let behind = self.payloads.iter().find_map(|blob| blob.bytes.get(address.checked_sub(blob.address)?..));
+        let value = match (behind.filter(|rest| !rest.is_empty()), &entry.kind) {
+            (Some(rest), _) => {
+                let read = self.value(entry, rest, count, number_at(entry.detail), name);
+                // Nested fields have been shown.
+                if read.end.is_some() || read.value.is_some() {
+                    read.value
+                } else {
+                    Some(FieldValue::Address(address as u64))
+                }
+            }
+            (None, Kind::Text(unit)) if entry.flags & flag::DEEP_COPY != 0 && address != 0 => {
+                let units = match count {
+                    None if entry.detail == 0 => None,
+                    None => usize::try_from(entry.detail).ok(),
+                    Some(count) => count.and_then(|count| usize::try_from(count).ok()),
+                };
+                let text = self.world.text_at(address, *unit, units);
+                Some(text.map_or(FieldValue::Address(address as u64), FieldValue::Text))
+            }
+            (None, _) => Some(FieldValue::Address(address as u64)),
+        };
+        Read { value, number: None, end }
+    }
+
+    /// A value, or an array of `count` of them or up to a zero, at the begin of `bytes`.
+    fn value(
+        &mut self,
+        entry: &Entry,
+        bytes: &[u8],
+        count: Option<Option<u64>>,
+        selected: Option<u64>,
+        name: &str,
+    ) -> Read {
+        let nothing = Read { value: None, number: None, end: None };
+        let count = match (&entry.kind, count) {
+            (Kind::Text(_), None) if entry.detail != 0 => Some(Some(entry.detail)),
+            // What is pointed to.
+            (Kind::Text(_), None) => Some(None),
+            (_, count) => count,
+        };
+        if let (Kind::Text(unit) | Kind::Basic(Basic::Character, unit), Some(count)) = (&entry.kind, count) {
+            let Some(count) = count else {
+                let (text, end) = text(bytes, *unit);
+                return Read { value: Some(FieldValue::Text(text)), number: None, end: Some(end) };
+            };
+            let length = usize::try_from(count).ok().and_then(|count| count.checked_mul(*unit));
+            let Some(units) = length.and_then(|length| bytes.get(..length)) else { return nothing };
+            return Read { value: Some(FieldValue::Text(text(units, *unit).0)), number: None, end: Some(units.len()) };
+        }
+        match (&entry.kind, count) {
+            (Kind::Schema(schema), None) if schema.form == Form::Union => {
+                self.union(schema, bytes, selected, name);
+                Read { value: None, number: None, end: schema.size }
+            }
+            (Kind::Schema(schema), None) => {
+                let end = self.schema(schema, bytes, name);
+                Read { value: None, number: None, end }
+            }
+            (Kind::Schema(schema), Some(count)) => {
+                let end = self.schemas(schema, bytes, count, name);
+                Read { value: None, number: None, end }
+            }
+            (kind, None) => {
+                let Some((size, _)) = kind.layout().filter(|(size, _)| bytes.len() >= *size) else { return nothing };
+                let value = self.one(kind, bytes);
+                let number = value.as_ref().and_then(length);
+                Read { value, number, end: Some(size) }
+            }
+            (kind, Some(count)) => {
+                let Some((size, _)) = kind.layout().filter(|(size, _)| *size > 0) else { return nothing };
+                let Some((elements, end)) = extent(bytes, size, count) else { return nothing };
+                let value = self.array(kind, bytes, elements);
+                let number = value.as_ref().and_then(length);
+                Read { value, number, end: Some(end) }
+            }
+        }
+    }
+
+    fn one(&self, kind: &Kind, bytes: &[u8]) -> Option<FieldValue> {
+        match kind {
+            Kind::Basic(basic, size) => number(*basic, bytes.get(..*size)?),
+            Kind::Enumeration(enumeration) => Some(named(enumeration, unsigned(bytes, enumeration.size)?)),
+            Kind::RegisteredString => {
+                let handle = unsigned(bytes, size_of::<usize>())?;
+                let known = usize::try_from(handle).ok().and_then(|handle| self.world.registered_string(handle));
+                Some(known.map_or(FieldValue::Address(handle), |text| FieldValue::Text(text.to_owned())))
+            }
+            _ => None,
+        }
+    }
+
+    fn array(&mut self, kind: &Kind, bytes: &[u8], length: usize) -> Option<FieldValue> {
+        let (size, _) = kind.layout()?;
+        let shown = length.min(MAX_ELEMENTS).min(self.steps);
+        self.steps -= shown;
+        let elements = bytes.chunks_exact(size.max(1)).take(shown).map_while(|bytes| self.one(kind, bytes)).collect();
+        Some(FieldValue::List { elements, length })
+    }
+
+    /// An array of structs.
+    fn schemas(&mut self, schema: &Schema, bytes: &[u8], count: Option<u64>, name: &str) -> Option<usize> {
+        let size = schema.size.filter(|size| *size > 0)?;
+        let (elements, end) = extent(bytes, size, count)?;
+        for (index, bytes) in bytes.chunks_exact(size).take(elements.min(MAX_ELEMENTS)).enumerate() {
+            self.steps = self.steps.saturating_sub(1);
+            self.schema(schema, bytes, &format!("{name}[{index}]"));
+        }
+        Some(end)
+    }
+
+    fn union(&mut self, schema: &Schema, bytes: &[u8], selected: Option<u64>, name: &str) {
+        let member = selected.and_then(|index| schema.entries.get(usize::try_from(index).ok()?));
+        let Some(member) = member else { return };
+        let name = join(name, &member.name);
+        let bytes = &bytes[..schema.size.unwrap_or(bytes.len()).min(bytes.len())];
+        if let Some(value) = self.entry(member, bytes, &[], &name).value {
+            self.show(&name, member.flags, value);
+        }
+    }
+
+    /// The number that a payload consists of, or the product of its numbers.
+    fn number_of_payload(&mut self, index: u64) -> Option<u64> {
+        let blob = self.payloads.get(usize::try_from(index).ok()?)?;
+        let kind = match Kind::new(blob.schema, |id| self.world.lookup(id)) {
+            Kind::Schema(schema) => schema.entries.first()?.kind.clone(),
+            kind => kind,
+        };
+        let (size, _) = kind.layout().filter(|(size, _)| *size > 0)?;
+        let value = self.array(&kind, blob.bytes, blob.bytes.len() / size)?;
+        length(&value)
+    }
+}
+
+/// How many elements an array has, `count` or those before a zero, and where it ends, if all of it is there.
+fn extent(bytes: &[u8], size: usize, count: Option<u64>) -> Option<(usize, usize)> {
+    let (elements, taken) = match count {
+        Some(count) => {
+            let count = usize::try_from(count).ok()?;
+            (count, count)
+        }
+        None => {
+            let zero = bytes.chunks_exact(size).position(|element| element.iter().all(|byte| *byte == 0))?;
+            (zero, zero + 1)
+        }
+    };
+    let end = taken.checked_mul(size)?;
+    (end <= bytes.len()).then_some((elements, end))
+}
+
+fn name<'a>(prefix: &'a str, schema: &'a Schema, index: usize) -> &'a str {
+    let own = schema.entries.get(index).map_or("", |entry| entry.name.as_str());
+    [prefix, own, &schema.name].into_iter().find(|name| !name.is_empty()).unwrap_or("payload")
+}
+
+/// The name of a field: of a schema's only entry, what is known of it.
+fn full_name(prefix: &str, schema: &Schema, index: usize) -> String {
+    let own = schema.entries.get(index).map_or("", |entry| entry.name.as_str());
+    match (own.is_empty(), schema.entries.len()) {
+        (true, 1) => name(prefix, schema, index).to_owned(),
+        (true, _) => format!("{}[{index}]", name(prefix, schema, index)),
+        (false, _) => join(prefix, own),
+    }
+}
+
+fn join(prefix: &str, name: &str) -> String {
+    match (prefix.is_empty(), name.is_empty()) {
+        (true, _) => name.to_owned(),
+        (_, true) => prefix.to_owned(),
+        _ => format!("{prefix}.{name}"),
+    }
+}
+
+/// A value as the length of an array: of several numbers their product. Negative ones are zero.
+fn length(value: &FieldValue) -> Option<u64> {
+    match value {
+        FieldValue::Signed(number) => Some(u64::try_from(*number).unwrap_or(0)),
+        FieldValue::Unsigned(number) => Some(*number),
+        FieldValue::List { elements, length: all } if elements.len() == *all => {
+            elements.iter().try_fold(1u64, |product, element| product.checked_mul(length(element)?))
+        }
+        _ => None,
+    }
+}
+
+fn unsigned(bytes: &[u8], size: usize) -> Option<u64> {
+    let mut whole = [0; 8];
+    whole.get_mut(..size)?.copy_from_slice(bytes.get(..size)?);
+    if cfg!(target_endian = "big") {
+        whole.rotate_right(8 - size);
+    }
+    Some(u64::from_ne_bytes(whole))
+}
+
+fn number(basic: Basic, bytes: &[u8]) -> Option<FieldValue> {
+    let size = bytes.len();
+    Some(match basic {
+        Basic::Signed if size == 16 => FieldValue::Text(i128::from_ne_bytes(bytes.try_into().ok()?).to_string()),
+        Basic::Unsigned if size == 16 => FieldValue::Text(u128::from_ne_bytes(bytes.try_into().ok()?).to_string()),
+        Basic::Signed => {
+            let unused = 64 - 8 * u32::try_from(size).ok()?;
+            FieldValue::Signed((unsigned(bytes, size)?.wrapping_shl(unused) as i64) >> unused)
+        }
+        Basic::Unsigned | Basic::Character | Basic::Category | Basic::Color => {
+            FieldValue::Unsigned(unsigned(bytes, size)?)
+        }
+        Basic::Address => FieldValue::Address(unsigned(bytes, size)?),
+        Basic::Float if size == 8 => FieldValue::Float(f64::from_ne_bytes(bytes.try_into().ok()?)),
+        Basic::Float if size == 4 => FieldValue::Float(widened(f32::from_ne_bytes(bytes.try_into().ok()?))),
+        Basic::Float => FieldValue::Float(half(u16::from_ne_bytes(bytes.try_into().ok()?))),
+        Basic::BFloat16 => {
+            let bits = u32::from(u16::from_ne_bytes(bytes.try_into().ok()?)) << 16;
+            FieldValue::Float(f64::from(f32::from_bits(bits)))
+        }
+        Basic::Opaque => FieldValue::Bytes(size),
+    })
+}
+
+/// The number that has the same digits: 0.1 stays 0.1.
+fn widened(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
+}
+
+/// A number of 16 bits by IEEE 754.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0. => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024. + fraction) * 2f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
+fn named(enumeration: &Enumeration, value: u64) -> FieldValue {
+    let mask = if enumeration.size >= 8 { u64::MAX } else { (1 << (8 * enumeration.size)) - 1 };
+    // A negative value was registered with 64 bits.
+    let is = |registered: u64| registered & mask == value;
+    if let Some((_, name, _)) = enumeration.values.iter().find(|(registered, _, _)| is(*registered)) {
+        return FieldValue::Named { name: name.clone(), value };
+    }
+    let set = |(bits, _, is_flag): &&(u64, String, bool)| *is_flag && *bits != 0 && value & bits == *bits;
+    let flags: Vec<_> = enumeration.values.iter().filter(set).collect();
+    if value == 0 || flags.iter().fold(0, |all, (bits, _, _)| all | bits) != value {
+        return FieldValue::Unsigned(value);
+    }
+    let names: Vec<&str> = flags.iter().map(|(_, name, _)| name.as_str()).collect();
+    FieldValue::Named { name: names.join("|"), value }
+}
+
+/// The text up to NUL or the end, cut where it is too long, and the bytes it takes with its NUL.
+pub(super) fn text(bytes: &[u8], unit: usize) -> (String, usize) {
+    let unit = unit.max(1);
+    let length = bytes.chunks_exact(unit).position(|unit| unit.iter().all(|byte| *byte == 0));
+    let whole = bytes.len() / unit;
+    let end = length.map_or(whole, |length| length + 1) * unit;
+    let bytes = &bytes[..length.unwrap_or(whole).min(MAX_TEXT / unit) * unit];
+    let units = || bytes.chunks_exact(unit).filter_map(|bytes| unsigned(bytes, unit));
+    let text = match unit {
+        1 => String::from_utf8_lossy(bytes).into_owned(),
+        2 => String::from_utf16_lossy(&units().map(|unit| unit as u16).collect::<Vec<_>>()),
+        _ => units().map(|unit| u32::try_from(unit).ok().and_then(char::from_u32).unwrap_or('\u{FFFD}')).collect(),
+    };
+    (text, end)
+}

@@ -1,0 +1,207 @@
+//! The data that programs pass through the payload extension.
+
+#![allow(unsafe_code)]
+
+use super::decode::{self, Blob, Decoded, MAX_TEXT, World};
+use super::handles::STRINGS;
+use super::schema::{self, Type};
+use crate::abi::{Handle, PayloadData};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{null, null_mut};
+
+/// Payloads of one call that are looked at.
+const MAX_PAYLOADS: usize = 64;
+
+/// Data that a program passes through the payload extension, with the schemas that it registered for them. Nothing is
+/// decoded before [`fields`](Self::fields) is called.
+///
+/// ```
+/// use nvtx_rs::tool::{Call, Tool};
+///
+/// struct ShowFields;
+///
+/// impl Tool for ShowFields {
+///     fn call(&self, call: &Call<'_>) {
+///         let extended = match call {
+///             Call::Push { event, .. } | Call::Start { event, .. } | Call::Mark { event, .. } => event.extended,
+///             Call::Pop { extended, .. } | Call::End { extended, .. } => *extended,
+///             _ => return,
+///         };
+///         for field in extended.fields() {
+///             eprintln!("{} = {}", field.name, field.value);
+///         }
+///     }
+/// }
+/// # let _ = ShowFields;
+/// ```
+#[derive(Clone, Copy)]
+pub struct Extended<'a> {
+    domain: Handle,
+    data: *const PayloadData,
+    count: usize,
+    call: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: the data may be read from any thread for as long as the call, which `'a` ends with; the handle is a number.
+unsafe impl Send for Extended<'_> {}
+// SAFETY: as above; nothing is written.
+unsafe impl Sync for Extended<'_> {}
+
+/// One value of a payload.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Field {
+    /// Its name in the schema, after those of the structs that it stands in: `outer.inner`.
+    pub name: String,
+    /// Its value.
+    pub value: FieldValue,
+}
+
+/// What a field holds. [`Display`](fmt::Display) shows it for people.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FieldValue {
+    /// A signed integer.
+    Signed(i64),
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// A floating-point number.
+    Float(f64),
+    /// Text, at most 4,096 bytes of it; an integer of 128 bits, too.
+    Text(String),
+    /// A value of an enumeration, or several bits of it joined by `|`.
+    Named {
+        /// What the enumeration calls it.
+        name: String,
+        /// The value.
+        value: u64,
+    },
+    /// A pointer or a handle.
+    Address(u64),
+    /// An array.
+    List {
+        /// Its first elements, at most 64.
+        elements: Vec<FieldValue>,
+        /// How many it has.
+        length: usize,
+    },
+    /// So many bytes that no schema explains.
+    Bytes(usize),
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signed(value) => write!(f, "{value}"),
+            Self::Unsigned(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Text(text) | Self::Named { name: text, .. } => f.write_str(text),
+            Self::Address(value) => write!(f, "{value:#x}"),
+            Self::List { elements, length } => {
+                f.write_str("[")?;
+                for (index, element) in elements.iter().enumerate() {
+                    write!(f, "{}{element}", if index == 0 { "" } else { ", " })?;
+                }
+                f.write_str(if elements.len() < *length { ", …]" } else { "]" })
+            }
+            Self::Bytes(count) => write!(f, "{count} bytes"),
+        }
+    }
+}
+
+impl Default for Extended<'_> {
+    fn default() -> Self {
+        Self { domain: null_mut(), data: null(), count: 0, call: PhantomData }
+    }
+}
+
+impl fmt::Debug for Extended<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.fields()).finish()
+    }
+}
+
+/// Whether both say the same.
+impl PartialEq for Extended<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.fields() == other.fields()
+    }
+}
+
+impl<'a> Extended<'a> {
+    /// # Safety
+    /// For `'a`, the array is null or has `count` elements, and each is what it says: a pointer of theirs is null or
+    /// leads to as many bytes, or to text that ends in NUL.
+    pub(super) unsafe fn new(domain: Handle, data: *const PayloadData, count: usize) -> Self {
+        Self { domain, data, count, call: PhantomData }
+    }
+
+    /// Whether the program passed nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0 || self.data.is_null()
+    }
+
+    /// The data, decoded at each call: at most 256 fields. Data without a schema are a field `payload` with their size.
+    #[must_use]
+    pub fn fields(&self) -> Vec<Field> {
+        self.decode().fields
+    }
+
+    pub(super) fn decode(&self) -> Decoded {
+        if self.is_empty() {
+            return Decoded::default();
+        }
+        let blobs: Vec<Blob<'a>> = (0..self.count.min(MAX_PAYLOADS)).filter_map(|index| self.blob(index)).collect();
+        decode::decode(&blobs, self)
+    }
+
+    fn blob(&self, index: usize) -> Option<Blob<'a>> {
+        // SAFETY: `new` was promised an array of `count` elements, and `index` is less.
+        let PayloadData { schema, size, data } = unsafe { self.data.add(index).read_unaligned() };
+        if data.is_null() {
+            return None;
+        }
+        let size = match (size, schema) {
+            (usize::MAX, 75 | 76) => text_length(data.addr(), 1),
+            (usize::MAX, 77) => text_length(data.addr(), 2) * 2,
+            (usize::MAX, 78) => text_length(data.addr(), 4) * 4,
+            (size, _) => size,
+        };
+        // No object is longer than `isize::MAX`.
+        isize::try_from(size).ok().filter(|size| *size > 0)?;
+        // SAFETY: `new` was promised that the data are as long as they say.
+        let bytes = unsafe { std::slice::from_raw_parts(data.cast(), size) };
+        Some(Blob { schema, address: data.addr(), bytes })
+    }
+}
+
+impl World for Extended<'_> {
+    fn lookup(&self, id: u64) -> Option<Type> {
+        schema::lookup(self.domain, id)
+    }
+
+    fn registered_string(&self, handle: usize) -> Option<&str> {
+        STRINGS.get(std::ptr::without_provenance_mut(handle))
+    }
+
+    /// The interface has a tool copy what such an entry points to; it is there for the call.
+    fn text_at(&self, address: usize, unit: usize, length: Option<usize>) -> Option<String> {
+        let length = length.unwrap_or_else(|| text_length(address, unit)).min(MAX_TEXT / unit.max(1));
+        // SAFETY: the program marked the address as one of text of this length.
+        let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), length * unit) };
+        Some(decode::text(bytes, unit).0)
+    }
+}
+
+/// The units before NUL, as far as text is shown.
+fn text_length(address: usize, unit: usize) -> usize {
+    let is_nul = |index: usize| {
+        let start = std::ptr::with_exposed_provenance::<u8>(address + index * unit);
+        // SAFETY: the program says that the text ends in NUL, and no unit before this one was it.
+        (0..unit).all(|byte| unsafe { start.add(byte).read() } == 0)
+    };
+    (0..MAX_TEXT / unit).find(|index| is_nul(*index)).unwrap_or(MAX_TEXT / unit)
+}
