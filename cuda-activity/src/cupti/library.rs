@@ -115,7 +115,7 @@ impl Library {
         if let Some(library) = already_mapped() {
             return library;
         }
-        let environment = Environment::read();
+        let environment = Environment::read(&maps());
         let mut failed = None;
         for candidate in environment.candidates(u32::try_from(driver_version / 1000).unwrap_or(0)) {
             match Self::open(&candidate) {

@@ -4,10 +4,14 @@
 //!
 //! 1. one that is mapped into the process already: two would fight for the driver;
 //! 2. the file that `TRACING_GPU_CUPTI` names, and then nothing else;
-//! 3. the sonames of the driver's CUDA major, then older ones, the unversioned one, and newer ones, each on the
-//!    loader's path; below `CUDA_HOME`, `CUDA_PATH` and the default prefix of the toolkit, in `extras/CUPTI/lib64` and
-//!    `targets/*/lib`; in the Python packages (`nvidia/cuda_cupti/lib`, `nvidia/cu13/lib`) of `VIRTUAL_ENV` and
-//!    `CONDA_PREFIX`.
+//! 3. the sonames of the driver's CUDA major, then older ones, the unversioned one, and newer ones, each in these
+//!    places, in this order:
+//!    - on the loader's path;
+//!    - below `CUDA_HOME`, `CUDA_PATH` and the default prefix of the toolkit, in `extras/CUPTI/lib64` and
+//!      `targets/*/lib`;
+//!    - in the folders of the CUDA libraries that the process has mapped, and in the toolkits that these are part of;
+//!    - in the Python packages (`nvidia/*/lib`) beside those of which the process has mapped a library;
+//!    - in the Python packages of `VIRTUAL_ENV` and `CONDA_PREFIX`, and in `lib` below these.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,21 +29,39 @@ pub(super) const OVERRIDE: &str = "TRACING_GPU_CUPTI";
 /// The toolkit's default prefix.
 const TOOLKIT: &str = "/usr/local/cuda";
 
-/// The variables that the search reads.
+/// Libraries that stand in the same folder as libcupti, or in the same toolkit.
+const NEIGHBOURS: [&str; 3] = ["libcudart.so", "libcublas.so", "libnvrtc.so"];
+
+/// Folders of Python packages: pip's, and that of Debian.
+const PACKAGES: [&str; 2] = ["site-packages", "dist-packages"];
+
+/// The variables that the search reads, and what it looks for among the mapped files.
 pub(super) struct Environment {
     pub(super) chosen: Option<PathBuf>,
     /// `CUDA_HOME` and `CUDA_PATH`.
     pub(super) toolkits: Vec<PathBuf>,
+    /// Folders of CUDA libraries that are mapped.
+    pub(super) neighbours: Vec<PathBuf>,
+    /// Folders of Python packages of which a library is mapped.
+    pub(super) packages: Vec<PathBuf>,
     /// `VIRTUAL_ENV` and `CONDA_PREFIX`.
     pub(super) pythons: Vec<PathBuf>,
 }
 
 impl Environment {
-    pub(super) fn read() -> Self {
+    /// `maps` is the text of `/proc/self/maps`.
+    pub(super) fn read(maps: &str) -> Self {
         let path = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
         Self {
             chosen: path(OVERRIDE),
             toolkits: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),
+            neighbours: folders_of(maps, |path| {
+                let name = path.file_name()?.to_str()?;
+                path.parent().filter(|_| NEIGHBOURS.iter().any(|neighbour| name.starts_with(neighbour)))
+            }),
+            packages: folders_of(maps, |path| {
+                path.ancestors().find(|folder| PACKAGES.iter().any(|name| folder.ends_with(name)))
+            }),
             pythons: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(path).collect(),
         }
     }
@@ -63,6 +85,8 @@ impl Environment {
         let mut places = vec!["on the loader's path".to_owned()];
         places.extend(self.toolkits.iter().map(|prefix| format!("below {}", prefix.display())));
         places.push(format!("below {TOOLKIT}"));
+        places.extend(self.neighbours.iter().map(|folder| format!("in {}", folder.display())));
+        places.extend(self.packages.iter().map(|folder| format!("in {}/nvidia", folder.display())));
         places.extend(self.pythons.iter().map(|prefix| format!("in the Python packages of {}", prefix.display())));
         format!("looked {}", places.join(", "))
     }
@@ -71,16 +95,25 @@ impl Environment {
         let mut folders = Vec::new();
         for prefix in self.toolkits.iter().map(PathBuf::as_path).chain([Path::new(TOOLKIT)]) {
             folders.push(prefix.join("extras/CUPTI/lib64"));
-            folders.extend(below(&prefix.join("targets")).map(|target| target.join("lib")));
+            folders.extend(below(prefix.join("targets")).map(|target| target.join("lib")));
         }
+        for folder in &self.neighbours {
+            folders.push(folder.clone());
+            // In a toolkit they stand in `lib64` or `targets/x86_64-linux/lib`.
+            folders.extend(folder.ancestors().skip(1).take(3).map(|prefix| prefix.join("extras/CUPTI/lib64")));
+        }
+        folders.extend(self.packages.iter().cloned().flat_map(wheels));
         for prefix in &self.pythons {
-            for python in below(&prefix.join("lib")) {
-                let packages = python.join("site-packages/nvidia");
-                folders.extend(["cuda_cupti/lib", "cu13/lib"].map(|folder| packages.join(folder)));
-            }
+            folders.extend(below(prefix.join("lib")).flat_map(|python| wheels(python.join("site-packages"))));
+            folders.push(prefix.join("lib"));
         }
         folders
     }
+}
+
+/// The folders of libraries of NVIDIA's wheels.
+fn wheels(packages: PathBuf) -> impl Iterator<Item = PathBuf> {
+    below(packages.join("nvidia")).map(|wheel| wheel.join("lib"))
 }
 
 /// The names, best first for a driver of this CUDA major.
@@ -92,20 +125,37 @@ fn names(driver_major: u32) -> impl Iterator<Item = &'static str> {
 }
 
 /// What is in a folder, in order; nothing where there is none.
-fn below(folder: &Path) -> impl Iterator<Item = PathBuf> {
+fn below(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort_unstable();
     paths.into_iter()
 }
 
-/// The files called libcupti among those that a process has mapped, by the text of `/proc/self/maps`.
+/// The files that a process has mapped, by the text of `/proc/self/maps`. A file with several mappings comes several
+/// times.
+fn mapped_files(maps: &str) -> impl Iterator<Item = &str> {
+    maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]))
+}
+
+/// The mapped files that are called libcupti.
 pub(super) fn mapped(maps: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    for path in maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..])) {
+    for path in mapped_files(maps) {
         let name = path.rsplit('/').next().unwrap_or_default();
         if name.starts_with(UNVERSIONED) && !found.contains(&path) {
             found.push(path);
+        }
+    }
+    found
+}
+
+/// The folders that `folder` finds in the paths of mapped files.
+fn folders_of(maps: &str, folder: impl Fn(&Path) -> Option<&Path>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for folder in mapped_files(maps).filter_map(|path| folder(Path::new(path))) {
+        if !found.iter().any(|known| known == folder) {
+            found.push(folder.to_owned());
         }
     }
     found
@@ -131,9 +181,14 @@ pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> 
 mod tests {
     use super::*;
 
-    fn environment(chosen: Option<&str>, toolkit: &Path, python: &Path) -> Environment {
+    fn environment(chosen: Option<&str>, toolkit: &Path, python: &Path, maps: &str) -> Environment {
         let chosen = chosen.map(PathBuf::from);
-        Environment { chosen, toolkits: vec![toolkit.to_owned()], pythons: vec![python.to_owned()] }
+        Environment {
+            chosen,
+            toolkits: vec![toolkit.to_owned()],
+            pythons: vec![python.to_owned()],
+            ..Environment::read(maps)
+        }
     }
 
     #[test]
@@ -145,24 +200,44 @@ mod tests {
     }
 
     #[test]
-    fn toolkits_and_python_packages_are_searched() {
+    fn toolkits_and_python_packages_are_searched_in_their_order() {
         let root = std::env::temp_dir().join(format!("tracing-gpu-search-{}", std::process::id()));
         let (toolkit, python) = (root.join("cuda"), root.join("venv"));
-        let in_toolkit = toolkit.join("targets/x86_64-linux/lib/libcupti.so.13");
-        let in_extras = toolkit.join("extras/CUPTI/lib64/libcupti.so.12");
-        let in_python = python.join("lib/python3.11/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
-        let in_cu13 = python.join("lib/python3.11/site-packages/nvidia/cu13/lib/libcupti.so.13");
-        for file in [&in_toolkit, &in_extras, &in_python, &in_cu13] {
+        // In the order of the search, for each major.
+        let twelves = [
+            toolkit.join("extras/CUPTI/lib64"),
+            root.join("toolkit of the program/extras/CUPTI/lib64"),
+            root.join("conda/lib"),
+            root.join("pip/lib/python3.12/site-packages/nvidia/cuda_cupti/lib"),
+            root.join("local/lib/python3/dist-packages/nvidia/cuda_cupti/lib"),
+            python.join("lib/python3.11/site-packages/nvidia/cuda_cupti/lib"),
+            python.join("lib"),
+        ]
+        .map(|folder| folder.join("libcupti.so.12"));
+        let thirteens =
+            [toolkit.join("targets/x86_64-linux/lib"), python.join("lib/python3.11/site-packages/nvidia/cu13/lib")]
+                .map(|folder| folder.join("libcupti.so.13"));
+        for file in twelves.iter().chain(&thirteens) {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();
         }
-        let found = environment(None, &toolkit, &python).candidates(12);
+        let mapped = [
+            "toolkit of the program/targets/x86_64-linux/lib/libcudart.so.12.4.127",
+            "conda/lib/libcublas.so.12",
+            "conda/lib/libcurl.so.4",
+            "pip/lib/python3.12/site-packages/cupy/_core/core.cpython-312-x86_64-linux-gnu.so",
+            "local/lib/python3/dist-packages/numpy/core.so",
+        ]
+        .map(|file| format!("7f00-7f01 r-xp 00000000 08:01 42 {}\n", root.join(file).display()))
+        .concat();
+        let found = environment(None, &toolkit, &python, &mapped).candidates(12);
         let _left_behind = fs::remove_dir_all(&root);
         let ours: Vec<&PathBuf> = found.iter().filter(|path| path.starts_with(&root)).collect();
-        assert_eq!(ours, [&in_extras, &in_python, &in_toolkit, &in_cu13]);
+        assert_eq!(ours, twelves.iter().chain(&thirteens).collect::<Vec<_>>());
         let bare: Vec<&PathBuf> = found.iter().filter(|path| path.is_relative()).collect();
         assert_eq!(bare.len(), 4);
-        assert_eq!(environment(Some("/x/y.so"), &toolkit, &python).candidates(12), [PathBuf::from("/x/y.so")]);
+        let chosen = environment(Some("/x/y.so"), &toolkit, &python, "");
+        assert_eq!(chosen.candidates(12), [PathBuf::from("/x/y.so")]);
     }
 
     #[test]

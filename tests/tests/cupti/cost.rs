@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 \
-//!     cupti_child cost LAUNCHES [each] [api] [fast] [once] [subscriber]
+//!     cupti_child cost LAUNCHES [each | outside] [api] [fast] [once] [subscriber]
 //! ```
 //!
-//! `each`: a span around each launch, not around 1,000; `api`: with API tables; `fast`: without a pause; `once`: one
+//! `each`: a span around each launch, not around 1,000; `outside`: none; `api`: with API tables; `fast`: without a pause; `once`: one
 //! round, not four; `subscriber`: without a registry.
 
 use std::time::{Duration, Instant};
@@ -36,6 +36,8 @@ pub(crate) fn run(fake: &Fake, launches: &str, options: &[&str]) {
             let begun = Instant::now();
             if is("each") {
                 (next..next + BATCH).for_each(|id| info_span!("launch").in_scope(|| launch(id)));
+            } else if is("outside") {
+                (next..next + BATCH).for_each(&launch);
             } else {
                 info_span!("launch").in_scope(|| (next..next + BATCH).for_each(&launch));
             }

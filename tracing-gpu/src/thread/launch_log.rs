@@ -137,8 +137,8 @@ impl LaunchLog {
         self.notes.set_thread(thread, &session.note_room);
     }
 
-    /// Where calls were made in all ranges but perhaps the innermost, which is one of at most 64, and nothing else is
-    /// in the way. `None` where that is not so, and then nothing has happened.
+    /// Where no range is open, or calls were made in all but perhaps the innermost, which is one of at most 64, and
+    /// nothing else is in the way. `None` where that is not so, and then nothing has happened.
     #[inline(always)]
     pub(super) fn note_near<'a>(
         &self,
@@ -151,7 +151,11 @@ impl LaunchLog {
         if self.lifetimes_with_calls.load(Relaxed) > 0 {
             return None;
         }
-        let (top, noted) = (stack.depth().checked_sub(1)?, stack.noted());
+        let noted = stack.noted();
+        let Some(top) = stack.depth().checked_sub(1) else {
+            let called = Note::Called { correlation, node: ROOT, instance: 0, graph, at: 0, enqueues };
+            return (noted == 0 && self.notes.push_near(line_of(&called))).then_some(());
+        };
         let (place, start) = stack.near(top)?;
         let node = place.node();
         if noted > top {
