@@ -56,29 +56,19 @@ fn look(path: &Path) -> Value {
 fn libraries_are_found_where_they_are_installed() {
     let root = made_up::folder().join("places");
     let _of_an_earlier_run = std::fs::remove_dir_all(&root);
-    let in_folder = |folder: &str, name: &str| {
-        let folder = root.join(folder);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        folder.join(name)
-    };
-    // Another library of the program.
-    let other = |folder: &str, name: &str| {
-        let library = in_folder(folder, name);
-        let built = Command::new("cc").args(["-shared", "-x", "c", "/dev/null", "-o"]).arg(&library).status();
-        assert!(built.expect("cc, with which Rust links").success());
-        library
-    };
+    let library = |file| PathBuf::from(made_up::empty_library(file)); // of the program
     let wheel = "lib/python3.12/site-packages/nvidia/cu13/lib";
     for (place, variable, value) in [
         ("toolkit/targets/x86_64-linux/lib", "CUDA_HOME", root.join("toolkit")),
         (&format!("venv/{wheel}"), "VIRTUAL_ENV", root.join("venv")),
         ("conda/lib", "CONDA_PREFIX", root.join("conda")),
-        (&format!("pip/{wheel}"), "LD_PRELOAD", other("pip/lib/python3.12/site-packages/cupy", "core.so")),
-        ("image/extras/CUPTI/lib64", "LD_PRELOAD", other("image/targets/x86_64-linux/lib", "libcudart.so.13")),
-        ("beside", "LD_PRELOAD", other("beside", "libcublas.so.13")),
+        (&format!("pip/{wheel}"), "LD_PRELOAD", library("places/pip/lib/python3.12/site-packages/cupy/core.so")),
+        ("image/extras/CUPTI/lib64", "LD_PRELOAD", library("places/image/targets/x86_64-linux/lib/libcudart.so.13")),
+        ("beside", "LD_PRELOAD", library("places/beside/libcublas.so.13")),
     ] {
         let (_, real) = libraries().into_iter().find(|(cuda, _)| *cuda == "13.0").expect("it is listed");
-        let file = in_folder(place, "libcupti.so.13");
+        std::fs::create_dir_all(root.join(place)).expect("a folder");
+        let file = root.join(place).join("libcupti.so.13");
         std::os::unix::fs::symlink(real, &file).expect("a link");
         let mut command = child(&["find"]);
         command.env(variable, value);

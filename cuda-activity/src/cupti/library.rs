@@ -346,7 +346,19 @@ fn maps() -> String {
 
 /// Name of the tool that uses CUPTI in this process, if the mapped libraries show it.
 pub(crate) fn other_tool() -> Option<String> {
-    search::other_tool(&maps(), std::env::var("CUDA_INJECTION64_PATH").ok().as_deref())
+    let injection = std::env::var("CUDA_INJECTION64_PATH").ok().filter(|path| !is_ours(Path::new(path)));
+    search::other_tool(&maps(), injection.as_deref())
+}
+
+/// Name of the profiler that the program's framework has, if the mapped libraries show one.
+pub(crate) fn own_profiler() -> Option<&'static str> {
+    search::own_profiler(&maps())
+}
+
+/// Whether this code is in that file.
+fn is_ours(path: &Path) -> bool {
+    let ours = file_of(is_ours as *const c_void).and_then(|file| Path::new(&file).canonicalize().ok());
+    ours.is_some() && ours == path.canonicalize().ok()
 }
 
 /// The file that a function was loaded from.

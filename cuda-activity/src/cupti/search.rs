@@ -161,7 +161,8 @@ fn folders_of(maps: &str, folder: impl Fn(&Path) -> Option<&Path>) -> Vec<PathBu
     found
 }
 
-/// Which other tool may be profiling, by the mapped libraries and by the library that the driver was set to load.
+/// Which other tool may be profiling, by the mapped libraries and by the library that the driver was set to load, if
+/// that is not ours.
 pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> {
     // What is particular comes first: Nsight Compute brings Nsight Systems along, in a folder of its own.
     let known = [
@@ -173,8 +174,15 @@ pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> 
     let tool = |text: &str| known.into_iter().find(|(part, _)| text.contains(part)).map(|(_, tool)| tool.to_owned());
     match injection.filter(|path| !path.is_empty()) {
         Some(path) => tool(path).or_else(|| Some(path.to_owned())),
-        None => tool(maps),
+        // A program with one of the others in it may never use that.
+        None => tool(maps).or_else(|| own_profiler(maps).map(str::to_owned)),
     }
+}
+
+/// The profiler that the program's framework has, which uses CUPTI too.
+pub(super) fn own_profiler(maps: &str) -> Option<&'static str> {
+    let known = [("/libtorch_cuda", "torch.profiler"), ("/xla_cuda_plugin", "jax.profiler")];
+    known.into_iter().find(|(part, _)| maps.contains(part)).map(|(_, profiler)| profiler)
 }
 
 #[cfg(test)]
@@ -261,5 +269,8 @@ mod tests {
         assert_eq!(other_tool("", Some("/opt/nsight-compute/x.so")).as_deref(), Some("Nsight Compute"));
         assert_eq!(other_tool(maps, Some("/opt/mine.so")).as_deref(), Some("/opt/mine.so"));
         assert_eq!(other_tool("", Some("")), None);
+        let torch = "7f00-7f01 r-xp 0 08:01 42 /x/site-packages/torch/lib/libtorch_cuda.so\n";
+        assert_eq!(other_tool(torch, None).as_deref(), Some("torch.profiler"));
+        assert_eq!(other_tool(&format!("{torch}{maps}"), None).as_deref(), Some("Nsight Systems"));
     }
 }

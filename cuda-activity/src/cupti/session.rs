@@ -331,6 +331,12 @@ impl Session {
         format!("{}, driver for CUDA {driver}{without}", self.name())
     }
 
+    /// The profiler of the program's framework that cannot use CUPTI while this session does: `torch.profiler` in a
+    /// process with PyTorch. Reads `/proc/self/maps`.
+    pub fn goes_without(&self) -> Option<&'static str> {
+        library::own_profiler()
+    }
+
     fn name(&self) -> String {
         format!("CUPTI {} ({})", self.receiver.library.version_name(), self.receiver.library.path())
     }

@@ -193,8 +193,8 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
         &format!("GPU operation{of_unmatched} could not be matched with its launch; it counts for no span."),
         &format!("GPU operations{of_unmatched} could not be matched with their launches; they count for no span."),
     );
-    // The tree has a row for it.
-    if reports.iter().any(|report| report.needs_activity()) {
+    // The tree has a row for it. Where there is no range at all, nothing else can be.
+    if !summary.ranges.is_empty() && reports.iter().any(|report| report.needs_activity()) {
         let of_outside = busy(outside);
         counted(
             outside.map_or(0, |work| work.operations),

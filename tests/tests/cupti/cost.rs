@@ -6,8 +6,8 @@
 //!     cupti_child cost LAUNCHES [each | outside] [api] [fast] [once] [subscriber]
 //! ```
 //!
-//! `each`: a span around each launch, not around 1,000; `outside`: none; `api`: with API tables; `fast`: without a pause; `once`: one
-//! round, not four; `subscriber`: without a registry.
+//! `each`: a span around each launch, not around 1,000; `outside`: none; `api`: with API tables; `fast`: without a
+//! pause; `once`: one round, not four; `subscriber`: without a registry.
 
 use std::time::{Duration, Instant};
 

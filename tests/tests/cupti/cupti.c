@@ -17,7 +17,8 @@ static void (*on_call)(void *, uint32_t, uint32_t, const void *);
 static void *user;
 static void (*request)(uint8_t **, size_t *, size_t *);
 static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
-static uint64_t (*now)(void);
+static uint64_t no_clock(void) { return 0; }
+static uint64_t (*now)(void) = no_clock;
 static uint8_t kinds[64], calls[4][CALLS];
 static size_t dropped;
 
@@ -103,7 +104,7 @@ int cuptiActivityRegisterTimestampCallback(void *clock) {
   return on_call ? OK : OUT_OF_ORDER;
 }
 int cuptiActivityEnable(uint32_t kind) {
-  if (!on_call || !request || !now) return OUT_OF_ORDER;
+  if (!on_call || !request || now == no_clock) return OUT_OF_ORDER;
   if (kind == (uint32_t)setting("FAKE_REFUSED", 0)) return 35;
   return kinds[kind] = 1, OK;
 }

@@ -3,7 +3,7 @@
 use tracing_gpu::summary::ActivityLosses;
 use tracing_gpu::{RenderOptions, Report, Summary};
 
-use super::made_up::{folder, made_up};
+use super::made_up::{empty_library, folder, made_up};
 use super::output;
 
 /// What the processes of a program leave that the profiler is loaded into, those with fewer kernels first.
@@ -104,4 +104,29 @@ fn work_that_has_not_finished_at_the_end_is_counted() {
 fn a_context_that_is_gone_at_the_end_is_not_waited_for() {
     let summary = summary("reset", ALL, &[("FAKE_NEVER_DONE", "1")]);
     assert_eq!((executions(&summary), summary.losses.activity), (1, ActivityLosses::default()));
+}
+
+/// A note names whoever has CUPTI, and never this library itself, which the driver was set to load.
+#[test]
+fn who_has_cupti_is_named() {
+    let note = |libraries: &str, code: &str| {
+        let summary = summary("reset", ALL, &[("LD_PRELOAD", libraries), ("FAKE_SUBSCRIBE", code)]);
+        assert_eq!(summary.gpu.is_some(), code == "0");
+        summary.notes
+    };
+    let (nsight, torch) = (empty_library("libToolsInjection64.so"), empty_library("libtorch_cuda.so"));
+    let refused = "CUPTI recorded no GPU activity: ";
+    let all_the_same = ". Ranges were measured all the same.";
+    for (libraries, who) in [
+        ("", "another profiler of this process is using CUPTI, which serves one at a time"),
+        (&*nsight, "Nsight Systems is using CUPTI, which serves one profiler at a time"),
+        (&*torch, "torch.profiler is using CUPTI, which serves one profiler at a time"),
+    ] {
+        assert_eq!(note(libraries, "39"), [format!("{refused}{who}{all_the_same}")]);
+    }
+    let cupti = format!("CUPTI 13.0 ({}), driver for CUDA 13.0", folder().join("libcupti.so.13").display());
+    assert_eq!(note("", "0"), [&*cupti]);
+    let others =
+        "torch.profiler shows no device events in this run: CUPTI serves this profiler (`gpu=off` leaves it CUPTI).";
+    assert_eq!(note(&torch, "0"), [&*cupti, others]);
 }

@@ -23,6 +23,15 @@ pub(crate) fn folder() -> &'static Path {
     })
 }
 
+/// The path of a library below that folder which has nothing but its name.
+pub(crate) fn empty_library(file: &str) -> String {
+    let library = folder().join(file);
+    std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder");
+    let built = Command::new("cc").args(["-shared", "-x", "c", "/dev/null", "-o"]).arg(&library).status();
+    assert!(built.expect("cc, with which Rust links").success(), "cc cannot build {file}");
+    library.display().to_string()
+}
+
 /// The child with both libraries.
 pub(crate) fn made_up(arguments: &[&str]) -> Command {
     let mut command = child(arguments);

@@ -40,4 +40,8 @@ impl Collector {
     pub(crate) fn describe(&self) -> String {
         match *self {}
     }
+
+    pub(crate) fn describe_others(&self) -> Option<String> {
+        match *self {}
+    }
 }

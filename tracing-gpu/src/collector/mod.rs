@@ -350,4 +350,12 @@ impl Collector {
     pub(crate) fn describe(&self) -> String {
         self.source.describe()
     }
+
+    /// For the footer, who gets no records: CUPTI serves one profiler at a time.
+    pub(crate) fn describe_others(&self) -> Option<String> {
+        let profiler = self.source.goes_without()?;
+        Some(format!(
+            "{profiler} shows no device events in this run: CUPTI serves this profiler (`gpu=off` leaves it CUPTI)."
+        ))
+    }
 }

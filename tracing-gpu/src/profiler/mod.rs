@@ -303,8 +303,13 @@ impl Inner {
     fn summarise(&'static self, end: Option<&End>) -> Summary {
         let mut summary = drain::summarise(&self.engine, self.collector(), end, &self.config.quantiles);
         match self.collector.get() {
-            Some(Ok(collector)) => summary.notes.push(collector.describe()),
-            Some(Err(reason)) => summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}.")),
+            Some(Ok(collector)) => {
+                summary.notes.push(collector.describe());
+                summary.notes.extend(end.and_then(|_| collector.describe_others()));
+            }
+            Some(Err(reason)) => summary
+                .notes
+                .push(format!("CUPTI recorded no GPU activity: {reason}. Ranges were measured all the same.")),
             None => {}
         }
         if self.config.gpu == Gpu::Events && summary.stream_ranges.is_empty() && summary.notes.is_empty() {
