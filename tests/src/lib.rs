@@ -9,6 +9,7 @@ mod docs;
 pub mod foreign;
 pub mod installed;
 pub mod json_schema;
+pub mod launcher;
 #[cfg(feature = "nsight")]
 pub mod nsight;
 pub mod recorder;

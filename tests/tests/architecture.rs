@@ -49,9 +49,13 @@ const UNSAFE: &[&str] = &[
     "tracing-gpu/src/clock.rs",
     "tracing-gpu/src/process.rs",
     "tracing-gpu/src/stream/binding.rs",
+    "tracing-gpu-cli/src/inject/entry.rs",
+    "tracing-gpu-cli/src/main.rs",
+    "tracing-gpu-cli/src/system.rs",
 ];
 
-const LIBRARIES: &[&str] = &["nvtx-rs/src", "range-report/src", "cuda-activity/src", "tracing-gpu/src"];
+const LIBRARIES: &[&str] =
+    &["nvtx-rs/src", "range-report/src", "cuda-activity/src", "tracing-gpu/src", "tracing-gpu-cli/src"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above this package").to_owned()

@@ -8,8 +8,18 @@ use std::path::{Path, PathBuf};
 
 const WIDEST: usize = 120;
 
-const FOLDERS: &[&str] =
-    &[".ci", "cuda-activity", "examples", "nvtx-rs", "programs", "range-report", "site", "tests", "tracing-gpu"];
+const FOLDERS: &[&str] = &[
+    ".ci",
+    "cuda-activity",
+    "examples",
+    "nvtx-rs",
+    "programs",
+    "range-report",
+    "site",
+    "tests",
+    "tracing-gpu",
+    "tracing-gpu-cli",
+];
 
 const KINDS: &[&str] = &["c", "css", "cu", "js", "mjs", "py", "rs", "toml"];
 

@@ -263,6 +263,8 @@ pub(crate) struct FieldNames {
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) enabled: bool,
+    /// Whether `TRACING_GPU` overrides the settings.
+    pub(crate) environment: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
     pub(crate) gpu: Gpu,
@@ -305,6 +307,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             enabled: true,
+            environment: true,
             nvtx: true,
             statistics: true,
             gpu: Gpu::Auto,

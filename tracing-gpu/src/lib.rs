@@ -169,6 +169,8 @@ mod tier;
 mod timeline;
 
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
+#[doc(hidden)]
+pub use profiler::Chosen;
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;

@@ -1,13 +1,39 @@
 //! How a profiler is set up.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use range_report::{Report, TableStyle};
+use range_report::{Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
 use super::{Inner, Profiler, complain, environment};
 use crate::config::{Config, ConfigError, Domain, Gpu, Output, Parents};
 use crate::outputs;
+
+/// The part of the settings that a program needs to print what other processes have measured.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Chosen {
+    /// False after `off`.
+    pub enabled: bool,
+    /// What is printed.
+    pub reports: Vec<Report>,
+    /// How.
+    pub options: RenderOptions,
+    /// Where.
+    pub output: Output,
+    /// Paths of files by the key of their output, with their placeholders.
+    pub files: BTreeMap<&'static str, PathBuf>,
+}
+
+impl Chosen {
+    /// The name of a file for a process: what stands for its host, id and rank is replaced.
+    #[must_use]
+    pub fn expand(path: &Path, process: &Process) -> PathBuf {
+        outputs::path::expand(path, process)
+    }
+}
 
 /// Sets up a [`Profiler`].
 #[derive(Clone, Debug, Default)]
@@ -350,6 +376,46 @@ impl ProfilerBuilder {
     #[cfg(all(feature = "html", feature = "json"))]
     pub fn baseline(self, path: impl Into<PathBuf>) -> Self {
         self.file("baseline", path)
+    }
+
+    /// Applies settings in the grammar of `TRACING_GPU`, over those that were made before. Returns a line for each part
+    /// that is not understood or given twice; the other parts take effect.
+    ///
+    /// ```
+    /// use tracing_gpu::Profiler;
+    ///
+    /// let (builder, complaints) = Profiler::builder().settings("report=tree,out=none,colour=red");
+    /// assert!(complaints[0].starts_with("TRACING_GPU: `colour=red` is not known"));
+    /// builder.build()?.finish()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn settings(mut self, text: &str) -> (Self, Vec<String>) {
+        let complaints = environment::apply(&mut self.config, text);
+        (self, complaints)
+    }
+
+    /// Whether [`build`](Self::build) reads `TRACING_GPU`. It reads `TRACING_GPU_FILTER` in any case. Default: yes.
+    pub fn environment(mut self, on: bool) -> Self {
+        self.config.environment = on;
+        self
+    }
+
+    /// What these settings say of reports, for a program that prints what other processes have measured.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn chosen(&self) -> Chosen {
+        let config = &self.config;
+        Chosen {
+            enabled: config.enabled,
+            reports: config.reports.clone(),
+            options: RenderOptions::default()
+                .style(config.style)
+                .hot_percent(config.hot_percent)
+                .notes(config.notes)
+                .rows(config.rows),
+            output: config.output.clone(),
+            files: config.files.clone(),
+        }
     }
 
     /// Memory for ranges and events that wait to be written to a timeline, in bytes, for all threads together. If the

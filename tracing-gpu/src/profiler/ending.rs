@@ -86,6 +86,13 @@ impl Profiler {
         together(self.inner.finish(true))
     }
 
+    /// Ends the measurement as dropping the profiler does. `orderly` where the program goes on, and the end may wait
+    /// for the GPU; else it waits as the hook of an exit does, not for long.
+    #[doc(hidden)]
+    pub fn end(&self, orderly: bool) {
+        self.inner.finish_and_complain(orderly);
+    }
+
     /// Ends it without a report.
     pub(crate) fn cancel(self) {
         self.inner.abandon();

@@ -11,10 +11,11 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use crate::config::{Config, Gpu};
 use crate::outputs::{self, How};
 
-/// Applies both variables. Returns a line for each part that does not count.
+/// Applies both variables, or the filter alone. Returns a line for each part that does not count.
 pub(super) fn read(config: &mut Config) -> Vec<String> {
     let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
-    let mut complaints = apply(config, &variable("TRACING_GPU"));
+    let text = if config.environment { variable("TRACING_GPU") } else { String::new() };
+    let mut complaints = apply(config, &text);
     complaints.extend(apply_filter(config, &variable("TRACING_GPU_FILTER")));
     complaints
 }
@@ -44,7 +45,7 @@ const SETTINGS: [(&str, Set); 14] = [
 
 /// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood, and for every key that
 /// has a value already; the rest counts.
-fn apply(config: &mut Config, text: &str) -> Vec<String> {
+pub(super) fn apply(config: &mut Config, text: &str) -> Vec<String> {
     let items = split_unescaped(text);
     let mut given: Vec<(&str, &str)> = Vec::new();
     let mut complaints = Vec::new();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering
 use once_cell::sync::OnceCell;
 use range_report::{Process, Summary};
 
-pub use builder::ProfilerBuilder;
+pub use builder::{Chosen, ProfilerBuilder};
 use ending::finish_all;
 pub use init::{Guard, InstallError, init};
 

@@ -1,0 +1,160 @@
+//! Commands that are wrong, programs that cannot be measured, files that cannot be written: one clear line, and the
+//! program's own status.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tests::launcher::{Folder, Ran, command, compiled, run};
+
+/// A file with this text and mode.
+fn file(folder: &Folder, name: &str, text: &[u8], mode: u32) -> PathBuf {
+    let path = folder.0.join(name);
+    std::fs::write(&path, text).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("its mode");
+    path
+}
+
+/// Ends with this status and says this one line, in which `%` is the program.
+fn assert_says(program: &Path, status: i32, line: &str) {
+    let ran = run(&[], |command| command.arg(program));
+    let line = line.replace('%', &program.display().to_string());
+    assert_eq!((ran.status.code(), ran.said()), (Some(status), vec![&*line]), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
+const NOTHING: &str = "nothing was measured: the program made no NVTX call and no CUDA call";
+
+#[test]
+fn what_cannot_be_started_has_the_status_that_a_shell_gives() {
+    let folder = Folder::new();
+    assert_says(Path::new("no-such-program"), 127, "there is no program `%`");
+    assert_says(&folder.0.join("missing"), 127, "there is no program `%`");
+    let text = file(&folder, "text", b"hello\n", 0o644);
+    assert_says(&text, 126, "`%` may not be executed: chmod +x makes it a program");
+    assert_says(&folder.0, 126, "`%` is a folder, not a program");
+    let script = file(&folder, "script", b"#!/no/such/shell\n", 0o755);
+    assert_says(&script, 127, "`%` is a script for `/no/such/shell`, which is not there");
+    let other = file(&folder, "other", b"\x7fELF\x02\x01\x01\0 for another machine", 0o755);
+    assert_says(&other, 126, "`%` is no program for this machine; if it is a script, run its interpreter");
+}
+
+#[test]
+fn the_command_line_is_explained() {
+    let ran = run(&[], |command| command);
+    assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Usage: tracing-gpu"), "{}", ran.stderr);
+    let ran = run(&["--report", "wat"], |command| command.arg("true"));
+    assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("invalid value 'wat' for '--report"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_program_that_does_nothing_for_us_keeps_its_status() {
+    let folder = Folder::new();
+    let script = file(&folder, "script", b"#!/bin/sh\nexit 5\n", 0o755);
+    assert_says(&script, 5, NOTHING);
+    // What follows the program is its own.
+    let ran = run(&[], |command| command.args(["sh", "-c", "echo \"$@\"; exit 4", "sh", "--report", "-o", "--", "x"]));
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(4), "--report -o -- x\n"));
+}
+
+#[test]
+fn programs_that_load_no_library_are_named() {
+    let folder = Folder::new();
+    let source = file(&folder, "static.c", b"int main() { return 6; }", 0o644);
+    let program = compiled(&folder, &source, &["-static"]);
+    let because = "it is linked statically, so that no library can be loaded into it";
+    assert_says(&program, 6, &format!("nothing was measured: {because}"));
+
+    // The header of a 32-bit program is enough to know it: one cannot be built everywhere. The system looks elsewhere.
+    let mut bytes = std::fs::read("/bin/true").expect("a program");
+    bytes[4] = 1;
+    let program = file(&folder, "32", &bytes, 0o755);
+    let because = "it is a 32-bit program, and this command is for 64-bit programs";
+    assert_says(&program, 0, &format!("nothing was measured: {because}"));
+}
+
+/// A program with the rights of another user: its own, where the tests run as root.
+#[test]
+fn a_setuid_program_is_named() {
+    let folder = Folder::new();
+    let mut program = PathBuf::from("/bin/mount");
+    if std::fs::metadata("/proc/self").expect("itself").uid() == 0 {
+        program = file(&folder, "setuid", &std::fs::read("/bin/true").expect("a program"), 0o755);
+        std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o755)).expect("all may come in");
+        std::os::unix::fs::chown(&program, Some(65_534), None).expect("root may");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("its mode");
+    }
+    let ran = run(&[], |command| command.arg(&program).arg("--version"));
+    let because = "it is a setuid, setgid or privileged program, and the system keeps libraries from it";
+    assert_eq!((ran.status.code(), ran.said()), (Some(0), vec![&*format!("nothing was measured: {because}")]));
+}
+
+/// No place has room for a byte.
+#[test]
+fn without_room_on_any_disk_the_program_runs_unmeasured() {
+    let full = r#"trap '' XFSZ; ulimit -f 0; exec "$0" sh -c 'exit 11'"#;
+    let output = Command::new("sh").args(["-c", full]).arg(tests::launcher::binary()).output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(11), "{said}");
+    let expected =
+        "tracing-gpu: the program runs without being measured: no folder for the run in `/tmp`: File too large";
+    assert!(said.starts_with(expected) && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn options_of_nvprof_are_answered_in_one_line() {
+    for (options, part) in [
+        (&["--print-gpu-trace"][..], "--sqlite run.sqlite"),
+        (&["--print-api-trace"], "nsys stats -r cuda_gpu_trace"),
+        (&["-o", "sample.nvvp"], "--html run.html"),
+        (&["--profile-from-start", "off"], "--capture-range cuda"),
+        (&["--metrics=all"], "ncu"),
+    ] {
+        let ran = run(options, |command| command.args(["sh", "-c", "exit 9"]));
+        assert_eq!(ran.status.code(), Some(2), "{options:?}: {}", ran.stderr);
+        assert!(ran.said().len() == 1 && ran.said()[0].contains(part), "{options:?}: {}", ran.stderr);
+    }
+    for options in [&["-f"][..], &["--log-file", "/dev/null"], &["--profile-child-processes"], &["-t", "60"]] {
+        let ran = run(options, |command| command.args(["sh", "-c", "exit 9"]));
+        assert_eq!((ran.status.code(), ran.said()), (Some(9), vec![NOTHING]), "{options:?}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written_are_named_before_the_program_runs() {
+    let ran =
+        run(&["--html", "/no/such/folder/run.html"], |command| command.args(["sh", "-c", "echo ran >&2; exit 7"]));
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let expected = "tracing-gpu: cannot write `/no/such/folder/run.html`: No such file or directory (os error 2)";
+    assert_eq!(lines[..2], [expected, "ran"], "{}", ran.stderr);
+    assert_eq!(ran.status.code(), Some(7));
+}
+
+/// The folder of the run is made elsewhere; where that cannot be either, the program runs all the same.
+#[test]
+fn a_run_without_a_folder_is_a_run() {
+    let ran = run(&[], |command| command.env("TMPDIR", "/no/such/folder").args(["sh", "-c", "exit 8"]));
+    assert_eq!((ran.status.code(), ran.said()), (Some(8), vec![NOTHING]));
+}
+
+/// Files of a run are removed.
+#[test]
+fn nothing_stays_behind() {
+    let folder = Folder::new();
+    let output =
+        command(&[]).env("TMPDIR", &folder.0).args(["sh", "-c", "ls \"$TMPDIR\""]).output().expect("it starts");
+    let ran = Ran::new(output, &Folder::new());
+    assert!(ran.stdout.starts_with("tracing-gpu-"), "{ran:?}");
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+#[test]
+fn completions_and_the_manual_page_are_printed() {
+    for (arguments, part) in [(&["completions", "bash"][..], "--capture-range"), (&["man"], ".SH OPTIONS")] {
+        let output = command(arguments).output().expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains(part), "{arguments:?}\n{text}");
+    }
+}

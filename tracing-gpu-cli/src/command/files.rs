@@ -1,0 +1,137 @@
+//! The files of a run. Timelines and what is drawn from one process are written by that process, under a name of its
+//! own; the only one gets the name that was asked for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tracing_gpu::summary::Process;
+use tracing_gpu::{Chosen, Summary};
+
+use super::options::Run;
+use crate::{complain, system};
+
+/// The files that were asked for on the command line, by their keys in `TRACING_GPU`.
+pub(super) fn asked_for(run: &Run) -> Vec<(&'static str, String)> {
+    let all = [("trace", &run.trace), ("sqlite", &run.sqlite), ("html", &run.html), ("json", &run.json)];
+    all.into_iter().filter_map(|(key, path)| Some((key, path.as_ref()?.to_string_lossy().into_owned()))).collect()
+}
+
+/// The path wherever a process is when it writes the file; the words for standard streams stay.
+pub(super) fn absolute(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if matches!(&*text, "stdout" | "stderr" | "none") {
+        return text.into_owned();
+    }
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
+}
+
+/// The files of a run.
+pub(super) struct Files {
+    /// By key: the name that was asked for, and the one that a process writes to.
+    by_process: BTreeMap<&'static str, (PathBuf, PathBuf)>,
+    json: Option<PathBuf>,
+    baseline: Option<PathBuf>,
+}
+
+impl Files {
+    /// What is asked for, without what cannot be written: that has a line.
+    pub(super) fn new(chosen: &Chosen) -> Self {
+        let mut files = Self { by_process: BTreeMap::new(), json: None, baseline: None };
+        for (&key, path) in &chosen.files {
+            let path = PathBuf::from(absolute(path));
+            if key == "baseline" {
+                files.baseline = Some(path);
+                continue;
+            }
+            if let Err(error) = may_write(&path) {
+                complain(&format!("cannot write `{}`: {error}", path.display()));
+            } else if key == "json" {
+                files.json = Some(path);
+            } else {
+                let own = if names_process(&path) { path.clone() } else { with_process(&path, "%p") };
+                files.by_process.insert(key, (path, own));
+            }
+        }
+        files
+    }
+
+    /// What the processes write, in the grammar of `TRACING_GPU`.
+    pub(super) fn settings(&self) -> String {
+        let own = self.by_process.iter().map(|(key, (_, own))| (*key, own));
+        let all = own.chain(self.baseline.iter().map(|path| ("baseline", path)));
+        let escaped = |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(',', "\\,");
+        all.map(|(key, path)| format!("{key}={}", escaped(path))).collect::<Vec<_>>().join(",")
+    }
+
+    /// Gives files the names that were asked for, and removes those of processes that did nothing. Returns the pages.
+    pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process]) -> Vec<PathBuf> {
+        let mut pages = Vec::new();
+        for (key, (asked, own)) in &self.by_process {
+            for process in idle {
+                let _there_may_be_none = fs::remove_file(Chosen::expand(own, process));
+            }
+            let mut written: Vec<PathBuf> = worked.iter().map(|process| Chosen::expand(own, process)).collect();
+            if let ([process], [only]) = (worked, &mut written[..]) {
+                let name = Chosen::expand(asked, process);
+                match fs::rename(&*only, &name) {
+                    Ok(()) => *only = name,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // that process has said why
+                    Err(error) => complain(&format!("cannot write `{}`: {error}", name.display())),
+                }
+            } else if let [first, .., last] = &written[..] {
+                complain(&format!(
+                    "{key}: {} processes, a file each, from {} to {}",
+                    written.len(),
+                    first.display(),
+                    last.display()
+                ));
+            }
+            if *key == "html" {
+                pages = written;
+            }
+        }
+        pages
+    }
+
+    /// Writes the summaries: one to the name that was asked for, several to names of their own.
+    pub(super) fn write_json(&self, summaries: &[&Summary]) {
+        let Some(asked) = &self.json else { return };
+        let own = if summaries.len() > 1 && !names_process(asked) { with_process(asked, "%p") } else { asked.clone() };
+        for summary in summaries {
+            let path = Chosen::expand(&own, &summary.process);
+            let mut text = Vec::new();
+            let written = summary.write_json(&mut text).map_err(io::Error::from);
+            if let Err(error) = written.and_then(|()| fs::write(&path, &text)) {
+                complain(&format!("cannot write `{}`: {error}", path.display()));
+            }
+        }
+    }
+}
+
+/// Whether names of different processes differ.
+fn names_process(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    ["%p", "%r", "%q"].iter().any(|placeholder| text.contains(placeholder))
+}
+
+/// `run.%p.json.gz` of `run.json.gz`.
+fn with_process(path: &Path, process: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let dot = name.char_indices().skip(1).find(|(_, letter)| *letter == '.').map_or(name.len(), |(at, _)| at);
+    path.with_file_name(format!("{}.{process}{}", &name[..dot], &name[dot..]))
+}
+
+/// The error that writing this file would meet, as far as it is known before.
+fn may_write(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(_) => system::may_write(path),
+        Err(_) => {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            let differs = folder.to_string_lossy().contains('%');
+            if differs { Ok(()) } else { system::may_write(folder) }
+        }
+    }
+}

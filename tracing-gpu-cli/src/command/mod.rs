@@ -1,0 +1,207 @@
+//! The command: it starts the program with itself injected, waits, and prints what the processes left.
+
+mod files;
+mod nvprof;
+mod open;
+mod options;
+mod program;
+mod report;
+mod wait;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+
+use clap::{CommandFactory as _, Parser as _};
+use tracing_gpu::{Chosen, Profiler, Report};
+
+use crate::folder::{self, Folder};
+use crate::{complain, system};
+use options::{CommandLine, Other, Print, Run};
+
+/// The reports that are printed where nobody chose any, if there is anything in them.
+const REPORTS: [Report; 4] = [Report::Nvprof, Report::Hot, Report::Ranges, Report::GpuProjection];
+
+/// What a shell returns for a command that is not found, for one that cannot be run, and for a wrong use of its own.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+const WRONG_USE: u8 = 2;
+
+/// The whole command. Its exit status is the program's.
+#[must_use]
+pub fn run() -> ExitCode {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return nvprof::explain(&error).unwrap_or_else(|| answered(&error)),
+    };
+    match line.other {
+        None => profile(&line.run),
+        Some(Other::Merge { folder, print }) => merge(&folder, &print),
+        Some(Other::Completions { shell }) => {
+            clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
+            ExitCode::SUCCESS
+        }
+        Some(Other::Man) => match clap_mangen::Man::new(CommandLine::command()).render(&mut io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+    }
+}
+
+/// Help, the version, or what is wrong with the command line.
+fn answered(error: &clap::Error) -> ExitCode {
+    let _nobody_reads = error.print();
+    if error.use_stderr() { ExitCode::from(WRONG_USE) } else { ExitCode::SUCCESS }
+}
+
+fn profile(run: &Run) -> ExitCode {
+    if let Some(complaint) = nvprof::refused(run) {
+        complain(complaint);
+        return ExitCode::from(WRONG_USE);
+    }
+    let users = std::env::var("TRACING_GPU").unwrap_or_default();
+    let chosen = choose(&run.print, &files::asked_for(run), run.gpu.as_deref(), &users);
+    let mut files = files::Files::new(&chosen);
+    let Some((name, arguments)) = run.command.split_first() else { return ExitCode::from(WRONG_USE) };
+    let mut command = Command::new(name);
+    command.args(arguments);
+    let folder = if chosen.enabled { injected(&mut command, run, &users, &files) } else { None };
+    let ended = match wait::run(&mut command, run.wait, run.timeout.map(|seconds| seconds.0)) {
+        Ok(ended) => ended,
+        Err(error) => {
+            folder.into_iter().for_each(Folder::remove);
+            return not_started(Path::new(name), &error);
+        }
+    };
+    if let Some(folder) = folder {
+        let pages = report::of_run(&folder, run, &chosen, &mut files);
+        folder.remove();
+        if run.open {
+            open::page(&pages);
+        }
+    }
+    end_like(ended)
+}
+
+/// The settings of the run: what was asked for on the command line, and then by the user's variable. A line for each
+/// part of that which is not understood.
+fn choose(print: &Print, asked: &[(&str, String)], gpu: Option<&str>, users: &str) -> Chosen {
+    let ours = settings(print, asked, gpu);
+    let (builder, _none) = Profiler::builder().report(REPORTS).settings(&ours);
+    let (builder, complaints) = builder.settings(users);
+    complaints.iter().for_each(|complaint| complain(complaint));
+    builder.chosen()
+}
+
+/// The options in the grammar of `TRACING_GPU`.
+fn settings(print: &Print, asked: &[(&str, String)], gpu: Option<&str>) -> String {
+    let output = print.output.as_ref().map(|path| files::absolute(path));
+    let given = [
+        ("report", print.report.clone()),
+        ("out", output),
+        ("hot", print.hot.clone()),
+        ("style", print.style.clone()),
+        ("gpu", gpu.map(str::to_owned)),
+    ];
+    let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    let items: Vec<String> = given
+        .chain(asked.iter().cloned())
+        .map(|(key, value)| format!("{key}={}", value.replace('\\', "\\\\").replace(',', "\\,")))
+        .collect();
+    items.join(",")
+}
+
+/// Has the program load this file. `None` where that cannot be: a line says why, and the program runs without.
+fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files) -> Option<Folder> {
+    let prepared = prepare(run, users, files).and_then(|folder| Ok((folder, own_file()?)));
+    let (folder, own) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            complain(&format!("the program runs without being measured: {error}"));
+            return None;
+        }
+    };
+    let before = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty() && *value != own);
+    // Tools that were there before, such as Nsight Systems, get all calls, too. The proxy of Nsight Systems would put
+    // its own file back into these variables.
+    command.env_remove("QUADD_INJECTION_PROXY");
+    for (variable, next) in
+        [("NVTX_INJECTION64_PATH", "NVTX_RS_NEXT_TOOL"), ("CUDA_INJECTION64_PATH", folder::NEXT_CUDA)]
+    {
+        match before(variable) {
+            Some(tool) => command.env(next, tool),
+            None => command.env_remove(next),
+        };
+        command.env(variable, &own);
+    }
+    let mut openacc = OsString::from(&own);
+    if let Some(tools) = before("ACC_PROFLIB") {
+        openacc.push(";");
+        openacc.push(tools);
+    }
+    command.env("ACC_PROFLIB", openacc).env(folder::VARIABLE, folder.path());
+    Some(folder)
+}
+
+/// The folder of the run, with the settings in it.
+fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
+    let temporary = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).unwrap_or_else(|| "/tmp".into());
+    let folder = Folder::create(&[PathBuf::from(temporary), "/tmp".into(), "/dev/shm".into()])
+        .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
+    let ours = settings(&run.print, &[], run.gpu.as_deref());
+    let reports = REPORTS.map(Report::name).join("+");
+    folder.write_settings(&[format!("report={reports}"), ours, users.to_owned(), files.settings()])?;
+    Ok(folder)
+}
+
+/// The file of this command, which is the library.
+fn own_file() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    std::fs::File::open(&own).map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", own.display())))?;
+    Ok(own)
+}
+
+/// Why the program could not be started, in one line.
+fn not_started(name: &Path, error: &io::Error) -> ExitCode {
+    let shown = name.display();
+    let Some(file) = program::find(name) else {
+        complain(&format!("there is no program `{shown}`"));
+        return ExitCode::from(NOT_FOUND);
+    };
+    match (error.raw_os_error(), program::interpreter(&file)) {
+        (Some(libc::ENOENT), Some(interpreter)) => {
+            complain(&format!("`{shown}` is a script for `{}`, which is not there", interpreter.display()));
+            return ExitCode::from(NOT_FOUND);
+        }
+        (Some(libc::ENOEXEC), _) => {
+            complain(&format!("`{shown}` is no program for this machine; if it is a script, run its interpreter"));
+        }
+        (Some(libc::EACCES), _) if file.is_dir() => complain(&format!("`{shown}` is a folder, not a program")),
+        (Some(libc::EACCES), _) => complain(&format!("`{shown}` may not be executed: chmod +x makes it a program")),
+        _ => complain(&format!("cannot start `{shown}`: {error}")),
+    }
+    ExitCode::from(NOT_RUN)
+}
+
+/// Ends as the program did: by its status, or by the signal that ended it.
+fn end_like(ended: ExitStatus) -> ExitCode {
+    if let Some(signal) = ended.signal() {
+        system::die_by(signal);
+        return ExitCode::from(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)));
+    }
+    ExitCode::from(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+/// `tracing-gpu merge FOLDER`.
+fn merge(folder: &Path, print: &Print) -> ExitCode {
+    let chosen = choose(print, &[], None, &std::env::var("TRACING_GPU").unwrap_or_default());
+    match report::of_folder(folder, print, &chosen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Options of `nvprof`: those that are not ours are answered with what to write instead.
+
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::WRONG_USE;
+use super::options::Run;
+use crate::complain;
+
+/// An option of nvprof, and what does the same now.
+const INSTEAD: &[(&[&str], &str)] = &[
+    (
+        &["--print-gpu-trace", "--print-api-trace"],
+        "single operations and calls are in a timeline: `--html run.html --open` shows them; `--sqlite run.sqlite`, and \
+         then `nsys stats -r cuda_gpu_trace -r cuda_api_trace run.sqlite`, lists them",
+    ),
+    (&["--print-gpu-summary"], "write `--report kernels+mem_time`"),
+    (&["--print-api-summary"], "write `--report api`"),
+    (&["--print-summary", "-s"], "the summary is printed in any case"),
+    (&["--print-openacc-summary", "--print-openacc-trace", "--openacc-profiling"], "OpenACC is measured in any case"),
+    (&["--print-nvlink-topology", "--print-pci-topology"], "`nvidia-smi topo -m` prints it"),
+    (&["--export-profile", "-x"], "write `--html run.html` for a page, or `--sqlite run.sqlite` for `nsys stats`"),
+    (&["--import-profile", "-i"], "`tracing-gpu merge FOLDER` prints what `--json` wrote; pages open in a browser"),
+    (
+        &["--metrics", "-m", "--events", "-e", "--query-metrics", "--query-events", "--analysis-metrics", "-a"],
+        "counters of kernels are read by Nsight Compute: `ncu`",
+    ),
+    (&["--kernels", "--devices", "--aggregate-mode", "--replay-mode"], "all kernels of all devices are measured"),
+    (&["--profile-from-start"], "write `--capture-range cuda`"),
+    (&["--profile-all-processes"], "start each program with `tracing-gpu`"),
+    (
+        &["--unified-memory-profiling", "--track-memory-allocations", "--dependency-analysis"],
+        "Nsight Systems has it: `nsys profile --cuda-um-cpu-page-faults=true --cuda-um-gpu-page-faults=true`",
+    ),
+    (&["--cpu-profiling", "--cpu-profiling-mode"], "`perf` and `nsys profile -s process-tree` sample functions"),
+    (&["--system-profiling"], "`nvidia-smi dmon` prints power, clocks and temperatures"),
+    (&["--normalized-time-unit", "-u"], "tables of `--csv` are in nanoseconds"),
+    (
+        &["--demangling", "--trace", "--concurrent-kernels", "--context-name", "--process-name", "--stream-name"],
+        "there is no such choice here",
+    ),
+    (&["--quiet", "-q"], "write `--output none`"),
+];
+
+/// Answers an option of nvprof that is none of ours. `None` for any other mistake.
+pub(super) fn explain(error: &clap::Error) -> Option<ExitCode> {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let name = option.split('=').next().unwrap_or_default();
+    let (_, instead) = INSTEAD.iter().find(|(names, _)| names.contains(&name))?;
+    (error.kind() == ErrorKind::UnknownArgument).then(|| {
+        complain(&format!("`{name}` of nvprof is no option here: {instead}"));
+        ExitCode::from(WRONG_USE)
+    })
+}
+
+/// Why options that are ours cannot mean what they meant there.
+pub(super) fn refused(run: &Run) -> Option<&'static str> {
+    let kind = run.print.output.as_ref()?.extension()?;
+    (kind == "nvvp" || kind == "nvprof" || kind == "nvprof-out").then_some(
+        "`--output` is for the printed report, and the Visual Profiler's files are no more: write `--html run.html` for \
+         a page with timeline and tables",
+    )
+}

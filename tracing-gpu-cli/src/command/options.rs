@@ -1,0 +1,180 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use tracing_gpu::{Report, UnknownName};
+
+/// Shows where the time of any program goes: NVTX ranges, kernels, copies and CUDA calls, in the tables of nvprof and
+/// Nsight Systems.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tracing-gpu",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "Each of these is a key of TRACING_GPU, too, which wins: TRACING_GPU=rows=all tracing-gpu ./app"
+)]
+pub(super) struct CommandLine {
+    #[command(subcommand)]
+    pub(super) other: Option<Other>,
+    #[command(flatten)]
+    pub(super) run: Run,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Other {
+    /// Prints the summaries that `--json` wrote into a folder, of one host or of several, as one report
+    Merge {
+        /// The folder
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// Prints what a shell needs to complete options
+    #[command(hide = true)]
+    Completions { shell: Shell },
+    /// Prints the manual page
+    #[command(hide = true)]
+    Man,
+}
+
+/// What is printed, and where.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct Print {
+    /// Reports, joined by + [default: nvprof+hot+ranges, and gpu_projection where ranges launched work]
+    #[arg(short, long, value_name = "LIST", value_parser = reports)]
+    pub(super) report: Option<String>,
+    /// Where reports go: a file, stdout, stderr or none [default: stderr]
+    #[arg(short, long, value_name = "PATH", value_hint = ValueHint::FilePath, visible_alias = "log-file")]
+    pub(super) output: Option<PathBuf>,
+    /// Print comma-separated values, one table for each report
+    #[arg(long)]
+    pub(super) csv: bool,
+    /// Percentage of the time that the report hot lists [default: 90]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(super) hot: Option<String>,
+    /// Whose tables: Nsight Systems' of today or of 2021
+    #[arg(long, value_parser = PossibleValuesParser::new(["current", "legacy"]))]
+    pub(super) style: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(super) struct Run {
+    #[command(flatten)]
+    pub(super) print: Print,
+    /// Write the summary, for `tracing-gpu merge` and to compare runs
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) json: Option<PathBuf>,
+    /// Write a timeline for ui.perfetto.dev (.json or .json.gz)
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) trace: Option<PathBuf>,
+    /// Write a database that `nsys stats` reads
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) sqlite: Option<PathBuf>,
+    /// Write a page with timeline, flame graphs and tables
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) html: Option<PathBuf>,
+    /// Open the page in a browser at the end
+    #[arg(long, requires = "html")]
+    pub(super) open: bool,
+    /// Whether kernels, copies and CUDA calls are recorded
+    #[arg(long, value_parser = PossibleValuesParser::new(["auto", "off"]))]
+    pub(super) gpu: Option<String>,
+    /// What is printed of several processes
+    #[arg(long, value_name = "WHICH", default_value = "merged")]
+    pub(super) processes: Processes,
+    /// Whom to wait for
+    #[arg(long, value_name = "WHOM", default_value = "all")]
+    pub(super) wait: Wait,
+    /// Measure only within cudaProfilerStart and Stop, or within the first NVTX range of a name
+    #[arg(long, value_name = "none|cuda|nvtx:NAME", default_value = "none", hide_default_value = true)]
+    pub(super) capture_range: CaptureRange,
+    /// End the program after this time
+    #[arg(short, long, value_name = "SECONDS")]
+    pub(super) timeout: Option<Seconds>,
+    /// Files are overwritten in any case
+    #[arg(short = 'f', long = "force-overwrite", hide = true)]
+    pub(super) force: bool,
+    /// Processes that the program starts are measured in any case
+    #[arg(long, hide = true)]
+    pub(super) profile_child_processes: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    pub(super) command: Vec<OsString>,
+}
+
+/// What is printed where several processes were measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Processes {
+    /// One report of all
+    Merged,
+    /// A report for each
+    Each,
+    /// The report of the one that began first
+    First,
+}
+
+/// When the report is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Wait {
+    /// The program and all processes that it leaves behind
+    All,
+    /// The program
+    Primary,
+}
+
+/// When is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CaptureRange {
+    None,
+    Cuda,
+    Nvtx(String),
+}
+
+impl std::str::FromStr for CaptureRange {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word.split_once(':') {
+            None if word == "none" => Ok(Self::None),
+            None if word == "cuda" => Ok(Self::Cuda),
+            Some(("nvtx", name)) if !name.is_empty() => Ok(Self::Nvtx(name.to_owned())),
+            _ => Err("expected none, cuda or nvtx:NAME".to_owned()),
+        }
+    }
+}
+
+/// A time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seconds(pub(super) Duration);
+
+impl std::str::FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let seconds = word.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        seconds.map(Self).ok_or_else(|| "expected a number of seconds".to_owned())
+    }
+}
+
+/// The text as it is, if it is a list of reports.
+fn reports(text: &str) -> Result<String, String> {
+    let all: Result<Vec<Report>, _> = text.split('+').map(|name| name.trim().parse()).collect();
+    all.map(|_| text.to_owned()).map_err(|error: UnknownName| error.to_string())
+}
+
+/// The text as it is, if it is a percentage.
+fn percent(text: &str) -> Result<String, String> {
+    let percent = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let known = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    known.map(|_| text.to_owned()).ok_or_else(|| "expected a percentage from 0 to 100".to_owned())
+}

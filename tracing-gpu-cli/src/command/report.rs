@@ -1,0 +1,270 @@
+//! What the processes of a run left, as reports.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use tracing_gpu::summary::{MergedSummary, Process};
+use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
+
+use super::files::Files;
+use super::options::{Print, Processes, Run};
+use super::{REPORTS, program};
+use crate::complain;
+use crate::folder::{Folder, Left};
+
+/// From so many processes on, reading them takes long enough for a line on a terminal.
+const MANY: usize = 16;
+/// Processes that are named; of others there is the number.
+const NAMED: usize = 3;
+
+/// Prints the reports of a run and settles its files. Returns the pages.
+pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Files) -> Vec<PathBuf> {
+    let left = match folder.read(progress) {
+        Ok(left) => left,
+        Err(error) => {
+            complain(&format!("cannot read what the processes measured, in {}: {error}", folder.path().display()));
+            return Vec::new();
+        }
+    };
+    name_silent(&left);
+    let begun = !left.is_empty();
+    let (worked, idle) = sorted_out(left.into_iter().filter_map(with_note).collect());
+    let of = |summaries: &[Summary]| summaries.iter().map(|summary| summary.process.clone()).collect::<Vec<_>>();
+    let (worked_processes, idle_processes) = (of(&worked), of(&idle));
+    let pages = files
+        .settle(&worked_processes.iter().collect::<Vec<&Process>>(), &idle_processes.iter().collect::<Vec<&Process>>());
+    files.write_json(&worked.iter().collect::<Vec<&Summary>>());
+    if worked.is_empty() {
+        let program = run.command.first().and_then(|name| program::find(Path::new(name)));
+        complain(&why_empty(program.as_deref(), begun, &idle));
+        return pages;
+    }
+    let printing = Printing { print: &run.print, chosen };
+    let text = match run.processes {
+        Processes::Each => worked.iter().flat_map(|summary| printing.one(summary)).collect(),
+        Processes::First => printing.one(&worked[0]),
+        Processes::Merged => printing.all(worked),
+    };
+    if let Err(error) = printing.write(&text, worked_processes.first().unwrap_or(&Process::default())) {
+        complain(&error.to_string());
+    }
+    pages
+}
+
+/// Prints the summaries of a folder as one report.
+pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Result<()> {
+    let said = |path: &Path, error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
+        let path = entry.map_err(|error| said(folder, &error))?.path();
+        if path.extension().is_some_and(|kind| kind == "json") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut summaries = Vec::new();
+    for (index, path) in paths.iter().enumerate() {
+        progress(index, paths.len());
+        let file = File::open(path).map_err(|error| said(path, &error))?;
+        match Summary::read_json(file) {
+            Ok(summary) => summaries.push(summary),
+            Err(error) => complain(&format!("left out: {}: {error}", path.display())),
+        }
+    }
+    let (worked, idle) = sorted_out(summaries);
+    let all = if worked.is_empty() { idle } else { worked };
+    let Some(first) = all.first().map(|summary| summary.process.clone()) else {
+        return Err(said(
+            folder,
+            &"no summary is there: `tracing-gpu --json FOLDER/run-%h-%p.json PROGRAM` writes them",
+        ));
+    };
+    let printing = Printing { print, chosen };
+    let text = printing.all(all);
+    printing.write(&text, &first)
+}
+
+/// On a terminal, how far the reading of many is.
+fn progress(index: usize, count: usize) {
+    if count < MANY || !io::stderr().is_terminal() {
+        return;
+    }
+    let end = if index + 1 == count { "\r\x1b[K" } else { "" };
+    let line = format!("\rtracing-gpu: reading process {} of {count}{end}", index + 1);
+    let _nobody_reads = io::stderr().write_all(line.as_bytes());
+}
+
+/// A line for processes of which nothing is left.
+fn name_silent(left: &[Left]) {
+    let silent: Vec<String> = left
+        .iter()
+        .filter(|left| left.summary.is_none())
+        .map(|left| format!("{} (`{}`)", left.name, left.command))
+        .collect();
+    let more = match silent.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    if !silent.is_empty() {
+        let named = silent[..silent.len().min(NAMED)].join(", ");
+        complain(&format!("ended before anything was written, so that no report has it: process {named}{more}"));
+    }
+}
+
+/// The summary, with a note where the process did not come to write its last.
+fn with_note(left: Left) -> Option<Summary> {
+    let mut summary = left.summary?;
+    if left.is_cut {
+        summary.notes.insert(
+            0,
+            format!(
+                "Process {} (`{}`) ended at once (_exit, a crash or a signal): its figures are from at most one second \
+             before.",
+                left.name, left.command
+            ),
+        );
+    }
+    Some(summary)
+}
+
+/// Those that did something, and those that did nothing: the parents of `torchrun` and `mpirun` do no more than begin
+/// CUDA.
+fn sorted_out(summaries: Vec<Summary>) -> (Vec<Summary>, Vec<Summary>) {
+    let (worked, idle): (Vec<Summary>, Vec<Summary>) = summaries.into_iter().partition(|summary| {
+        !summary.losses.open.is_empty()
+            || summary.ranges.iter().any(|row| row.times.instances > 0)
+            || summary.gpu.as_ref().is_some_and(|gpu| gpu.total.operations > 0)
+    });
+    if worked.is_empty() { idle.into_iter().partition(has_calls) } else { (worked, idle) }
+}
+
+fn has_calls(summary: &Summary) -> bool {
+    summary.gpu.as_ref().and_then(|gpu| gpu.calls.as_ref()).is_some_and(|calls| !calls.is_empty())
+}
+
+/// Why there is no report.
+fn why_empty(program: Option<&Path>, begun: bool, idle: &[Summary]) -> String {
+    let obstacle = program.and_then(program::obstacle).filter(|_| !begun);
+    let why = match (obstacle, idle.first().and_then(|summary| summary.notes.first())) {
+        (Some(obstacle), _) => obstacle.to_string(),
+        (None, Some(note)) => format!("no NVTX range has ended. {note}"),
+        (None, None) if begun => "it uses NVTX or CUDA, and no range or call of CUDA has ended".to_owned(),
+        (None, None) => "the program made no NVTX call and no CUDA call".to_owned(),
+    };
+    format!("nothing was measured: {why}")
+}
+
+/// What is printed and how.
+struct Printing<'a> {
+    print: &'a Print,
+    chosen: &'a Chosen,
+}
+
+impl Printing<'_> {
+    /// The reports of one process. Where nobody chose any: those in which there is something.
+    fn one(&self, summary: &Summary) -> Vec<u8> {
+        let reports = self.reports(|report| has_rows(summary, report));
+        let mut text = Vec::new();
+        if self.print.csv {
+            for report in tables(&reports) {
+                let _not_recorded = separated(&mut text, |text| summary.write_csv(report, text));
+            }
+        } else {
+            let _to_memory = summary.render(&reports, &self.options(), &mut text);
+        }
+        text
+    }
+
+    /// The reports of all processes together.
+    fn all(&self, mut summaries: Vec<Summary>) -> Vec<u8> {
+        if let [only] = &mut summaries[..] {
+            return self.one(only);
+        }
+        let merged = Summary::merge(summaries);
+        let mut text = Vec::new();
+        if self.print.csv {
+            for &table in MergedTable::ALL.iter().filter(|table| has_merged_rows(&merged, **table)) {
+                let _to_memory = separated(&mut text, |text| merged.write_csv(table, text));
+            }
+        } else {
+            let _to_memory = merged.render(&self.options(), &mut text);
+        }
+        text
+    }
+
+    fn reports(&self, has_rows: impl Fn(Report) -> bool) -> Vec<Report> {
+        let chosen = &self.chosen.reports;
+        let by_default = *chosen == REPORTS;
+        chosen.iter().copied().filter(|&report| !by_default || has_rows(report)).collect()
+    }
+
+    fn options(&self) -> RenderOptions {
+        let size = match self.chosen.output {
+            Output::Stderr => terminal_size::terminal_size_of(io::stderr()),
+            Output::Stdout => terminal_size::terminal_size_of(io::stdout()),
+            _ => None,
+        };
+        let columns = size.map(|(columns, _)| usize::from(columns.0)).filter(|columns| *columns > 0);
+        columns.map_or(self.chosen.options, |columns| self.chosen.options.width(columns))
+    }
+
+    /// To where the reports go; to standard error where that cannot be written.
+    fn write(&self, text: &[u8], process: &Process) -> io::Result<()> {
+        let written = match &self.chosen.output {
+            Output::None => Ok(()),
+            Output::Stdout => io::stdout().write_all(text).and_then(|()| io::stdout().flush()),
+            Output::File(path) => {
+                let path = Chosen::expand(path, process);
+                fs::write(&path, text).map_err(|error| {
+                    let _nowhere_left = io::stderr().write_all(text);
+                    io::Error::new(error.kind(), format!("cannot write the report to `{}`: {error}", path.display()))
+                })
+            }
+            _ => io::stderr().write_all(text),
+        };
+        written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    }
+}
+
+/// Whether there is anything in one of the reports that are printed by default.
+fn has_rows(summary: &Summary, report: Report) -> bool {
+    let gpu = summary.gpu.as_ref();
+    match report {
+        Report::Ranges => !summary.ranges.is_empty(),
+        Report::GpuProjection => gpu.is_some_and(|gpu| !gpu.projections.is_empty()),
+        Report::Nvprof | Report::Hot => gpu.is_some_and(|gpu| gpu.total.operations > 0) || has_calls(summary),
+        _ => true,
+    }
+}
+
+fn has_merged_rows(merged: &MergedSummary, table: MergedTable) -> bool {
+    let mut text = Vec::new();
+    let _to_memory = merged.write_csv(table, &mut text);
+    text.iter().filter(|byte| **byte == b'\n').count() > 1
+}
+
+/// The tables of which these reports are made, each once: not every report is one table.
+fn tables(reports: &[Report]) -> Vec<Report> {
+    let mut tables = Vec::new();
+    for &report in reports {
+        let parts: &[Report] = match report {
+            Report::Nvprof => &[Report::Kernels, Report::MemTime, Report::Api],
+            Report::Hot | Report::Torch => &[],
+            _ => &[report],
+        };
+        tables.extend(parts.iter().copied().filter(|part| !tables.contains(part)).collect::<Vec<_>>());
+    }
+    tables
+}
+
+/// An empty line between tables. What fails leaves nothing.
+fn separated(text: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    let mut table = Vec::new();
+    write(&mut table)?;
+    if !text.is_empty() {
+        text.push(b'\n');
+    }
+    text.append(&mut table);
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The private folder of a run: what the command tells the processes, and what they leave for it.
+//!
+//! A process takes a name of its own, `PID`, or `PID-2` where that is taken: a process that replaces itself by `exec`
+//! keeps its id, and ids of different namespaces are the same.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use tracing_gpu::Summary;
+
+/// Names the folder in the environment of the measured processes.
+pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";
+/// Names the library that `CUDA_INJECTION64_PATH` named before.
+pub(crate) const NEXT_CUDA: &str = "TRACING_GPU_NEXT_CUDA";
+
+/// The settings of the measured processes: texts in the grammar of `TRACING_GPU`, of which later ones win.
+const SETTINGS: &str = "settings";
+/// No text in an environment has this byte.
+const SEPARATOR: char = '\0';
+
+/// Names that one process id has in a run at most.
+const MOST_NAMES: usize = 10_000;
+
+/// The folder of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+/// What is left of one measured process.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// Its name in the folder.
+    pub(crate) name: String,
+    /// The program's name and arguments.
+    pub(crate) command: String,
+    /// What it measured; `None` where it wrote nothing that can be read.
+    pub(crate) summary: Option<Summary>,
+    /// Whether it ended without its last word, so that this is a snapshot.
+    pub(crate) is_cut: bool,
+}
+
+impl Folder {
+    /// A new folder that nobody else can read, in the first of these folders in which it can be made and written to.
+    pub(crate) fn create(places: &[PathBuf]) -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let mut first_error = None;
+        for place in places {
+            let path = place.join(format!("tracing-gpu-{}-{}", std::process::id(), nonce()));
+            let made = fs::DirBuilder::new().mode(0o700).create(&path);
+            match made.and_then(|()| probe(&path)) {
+                Ok(()) => return Ok(Self { path }),
+                Err(error) => {
+                    let _gone = fs::remove_dir_all(&path);
+                    let said = io::Error::new(error.kind(), format!("`{}`: {error}", place.display()));
+                    first_error.get_or_insert(said);
+                }
+            }
+        }
+        Err(first_error.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+
+    /// The folder that the environment of this process names.
+    pub(crate) fn of_environment() -> Option<Self> {
+        std::env::var_os(VARIABLE).map(|path| Self { path: path.into() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it with all in it.
+    pub(crate) fn remove(self) {
+        let _stays = fs::remove_dir_all(&self.path);
+    }
+
+    pub(crate) fn write_settings(&self, texts: &[String]) -> io::Result<()> {
+        fs::write(self.path.join(SETTINGS), texts.join(&SEPARATOR.to_string()))
+    }
+
+    pub(crate) fn read_settings(&self) -> io::Result<Vec<String>> {
+        Ok(fs::read_to_string(self.path.join(SETTINGS))?.split(SEPARATOR).map(str::to_owned).collect())
+    }
+
+    /// Says that this process is measured, and returns its name.
+    pub(crate) fn begin(&self) -> io::Result<String> {
+        let pid = std::process::id();
+        for number in 1..MOST_NAMES {
+            let name = if number == 1 { pid.to_string() } else { format!("{pid}-{number}") };
+            match OpenOptions::new().write(true).create_new(true).open(self.file(&name, "begun")) {
+                Ok(mut file) => {
+                    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+                    file.write_all(words.collect::<Vec<_>>().join(" ").as_bytes())?;
+                    return Ok(name);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Where a process writes its summary at its end.
+    pub(crate) fn summary(&self, name: &str) -> PathBuf {
+        self.file(name, "json")
+    }
+
+    /// Keeps what a process has measured so far, in place of what it kept before.
+    pub(crate) fn write_snapshot(&self, name: &str, summary: &Summary) -> io::Result<()> {
+        let new = self.file(name, "new");
+        let mut text = Vec::new();
+        summary.write_json(&mut text)?;
+        fs::write(&new, text)?;
+        fs::rename(new, self.file(name, "snapshot"))
+    }
+
+    /// What all processes left, in the order in which they began.
+    pub(crate) fn read(&self, mut each: impl FnMut(usize, usize)) -> io::Result<Vec<Left>> {
+        let mut begun = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let file = entry.file_name().to_string_lossy().into_owned();
+            if let Some(name) = file.strip_suffix(".begun") {
+                begun.push((entry.metadata()?.modified()?, name.to_owned()));
+            }
+        }
+        begun.sort();
+        let count = begun.len();
+        let read = |(index, (_, name)): (usize, (_, String))| {
+            each(index, count);
+            let command = fs::read_to_string(self.file(&name, "begun")).unwrap_or_default();
+            let (last, snapshot) = (summary_of(&self.file(&name, "json")), self.file(&name, "snapshot"));
+            let is_cut = last.is_none();
+            Left { command, summary: last.or_else(|| summary_of(&snapshot)), is_cut, name }
+        };
+        Ok(begun.into_iter().enumerate().map(read).collect())
+    }
+
+    fn file(&self, name: &str, kind: &str) -> PathBuf {
+        self.path.join(format!("{name}.{kind}"))
+    }
+}
+
+fn summary_of(file: &Path) -> Option<Summary> {
+    Summary::read_json(File::open(file).ok()?).ok()
+}
+
+/// On a full disk a folder can still be made, and nothing be written into it.
+fn probe(folder: &Path) -> io::Result<()> {
+    let file = folder.join("probe");
+    fs::write(&file, vec![1; 64 << 10])?;
+    fs::remove_file(file)
+}
+
+/// Differs from run to run, also where ids of processes come again.
+fn nonce() -> u128 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos()
+}

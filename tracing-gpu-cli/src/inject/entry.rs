@@ -1,0 +1,77 @@
+//! The entry points: what NVTX, the CUDA driver and the runtime of OpenACC call in a measured process.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::panic::catch_unwind;
+
+use nvtx_rs::abi::{Entry, GetExportTable};
+use nvtx_rs::tool::Tool;
+
+use super::{OfThisProcess, current};
+use crate::folder::NEXT_CUDA;
+use crate::system;
+
+fn make() -> Box<dyn Tool> {
+    Box::new(OfThisProcess)
+}
+
+/// Receives the calls of one part of the process that makes NVTX calls. `own` is the exported function.
+///
+/// # Safety
+/// `tables` is null or gives out a client's export tables.
+pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
+    if !measures() {
+        return 0;
+    }
+    // SAFETY: the caller's promise is passed on.
+    unsafe { nvtx_rs::tool::entry(tables, own, make) }
+}
+
+/// The same for version 2 of NVTX.
+///
+/// # Safety
+/// As for [`nvtx`].
+pub unsafe fn nvtx_2(tables: Option<GetExportTable>, own: Entry) -> c_int {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { nvtx(tables, own) }
+}
+
+/// Receives the calls of an extension.
+///
+/// # Safety
+/// `module` is what a client passes to this entry point.
+pub unsafe fn nvtx_extension(module: *mut c_void) -> c_int {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { nvtx_rs::tool::extension(module) }
+}
+
+/// Inside `cuInit`: nothing here calls CUDA.
+pub fn cuda() -> c_int {
+    next_cuda();
+    let measured = catch_unwind(|| {
+        let measured = current()?;
+        system::without_signals(|| measured.profiler.collect_in_injection());
+        measured.snapshots.start(&measured.profiler);
+        Some(())
+    });
+    c_int::from(matches!(measured, Ok(Some(()))))
+}
+
+/// No panic leaves this library: there is C on the stack.
+fn measures() -> bool {
+    catch_unwind(|| current().is_some()).unwrap_or(false)
+}
+
+/// Who was to be injected into CUDA comes first: what it takes of CUPTI it keeps.
+fn next_cuda() {
+    let Some(path) = std::env::var_os(NEXT_CUDA).filter(|path| !path.is_empty()) else { return };
+    // SAFETY: a library that the user, or a tool, has named for the driver to load: it is loaded for no other reason.
+    let Ok(library) = (unsafe { libloading::Library::new(path) }) else { return };
+    // SAFETY: by CUDA's interface this symbol is a function of this type. The library stays.
+    if let Ok(entry) = unsafe { library.get::<unsafe extern "C" fn() -> c_int>(b"InitializeInjection\0") } {
+        // SAFETY: as the driver calls it, inside `cuInit`.
+        let _its_own_affair = unsafe { entry() };
+    }
+    std::mem::forget(library);
+}

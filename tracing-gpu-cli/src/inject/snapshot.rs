@@ -1,0 +1,104 @@
+//! What a process has measured so far, kept in the folder of the run: all that is left of one that ends by `_exit`, a
+//! crash or SIGKILL.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::time::{Duration, Instant};
+
+use tracing_gpu::Profiler;
+
+use crate::folder::Folder;
+use crate::system;
+
+/// When the first is made, and what is between two of them at least and at most.
+const FIRST: Duration = Duration::from_millis(5);
+const SHORTEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(1);
+/// They take 2 % of a core; where that makes them too old, more, but at most a tenth.
+const SPARED: u32 = 50;
+const SPARED_AT_LEAST: u32 = 10;
+
+/// Whether a thread forks, or a profiler is begun or asked for a summary, which takes locks that a child would find
+/// locked for ever. No ordinary lock: a child leaves it in whatever state.
+static BUSY: AtomicBool = AtomicBool::new(false);
+
+/// The snapshots of one process.
+pub(super) struct Snapshots {
+    folder: Folder,
+    name: String,
+    started: Once,
+}
+
+impl Snapshots {
+    pub(super) const fn new(folder: Folder, name: String) -> Self {
+        Self { folder, name, started: Once::new() }
+    }
+
+    /// Makes them from now on. The first call counts.
+    #[inline]
+    pub(super) fn start(&'static self, profiler: &'static Profiler) {
+        if !self.started.is_completed() {
+            self.spawn(profiler);
+        }
+    }
+
+    #[cold]
+    fn spawn(&'static self, profiler: &'static Profiler) {
+        self.started.call_once(|| {
+            let thread = std::thread::Builder::new().name("tracing-gpu".to_owned());
+            let _none_to_be_had = system::without_signals(|| thread.spawn(|| self.make(profiler)));
+        });
+    }
+
+    fn make(&self, profiler: &Profiler) {
+        let mut pause = FIRST;
+        loop {
+            std::thread::sleep(pause);
+            let began = Instant::now();
+            if !take() {
+                continue; // a fork takes no time
+            }
+            let summary = profiler.summary();
+            give_back();
+            if self.folder.summary(&self.name).exists() || self.folder.write_snapshot(&self.name, &summary).is_err() {
+                return; // the process has ended in order, or nothing can be kept
+            }
+            let cost = began.elapsed();
+            pause = (cost * SPARED).clamp(SHORTEST, LONGEST).max(cost * SPARED_AT_LEAST);
+        }
+    }
+}
+
+/// Runs this while no thread forks.
+pub(super) fn while_not_forking<R>(run: impl FnOnce() -> R) -> R {
+    wait();
+    let result = run();
+    give_back();
+    result
+}
+
+pub(super) extern "C" fn before_fork() {
+    wait();
+}
+
+pub(super) extern "C" fn after_fork_in_parent() {
+    give_back();
+}
+
+pub(super) fn after_fork_in_child() {
+    give_back();
+}
+
+fn take() -> bool {
+    BUSY.compare_exchange(false, true, AcqRel, Acquire).is_ok()
+}
+
+fn wait() {
+    while !take() {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+fn give_back() {
+    BUSY.store(false, Release);
+}

@@ -1,0 +1,36 @@
+//! The command `tracing-gpu`: where the time of any program goes, without changing it.
+//!
+//! One file is the command and the library that it has injected into the program (`build.rs`): the command starts the
+//! program with variables that name its own file; NVTX, the CUDA driver and the runtime of OpenACC load it and call its
+//! entry points (`main.rs`).
+//!
+//! ```text
+//! command: options, run folder, spawn, wait ------------------------> read, merge, print
+//!             | NVTX_INJECTION64_PATH, CUDA_INJECTION64_PATH, ...       ^ PID.json
+//!             '-> program -> entry point -> inject: Profiler -----------'
+//! ```
+//!
+//! - [`inject`] runs in the measured processes. It has one profiler for a process, which writes its summary into the
+//!   run's folder, and once a second what it has so far.
+//! - `command` runs in the command's own process. It measures nothing.
+//!
+//! What both agree on, the folder of a run, is in `folder`.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+compile_error!("the command `tracing-gpu` injects itself into programs for Linux with glibc, on x86-64 or AArch64");
+
+mod command;
+mod folder;
+pub mod inject;
+mod system;
+
+pub use command::run;
+
+/// On standard error, a line for each line of the text.
+fn complain(lines: &str) {
+    let text: String = lines.lines().map(|line| format!("tracing-gpu: {line}\n")).collect();
+    let _nowhere_left_to_say_it = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+}

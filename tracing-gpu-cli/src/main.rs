@@ -1,0 +1,64 @@
+//! The command, and the entry points of the library that it is when it is injected: see `lib.rs`.
+
+#![allow(unsafe_code)]
+#![allow(non_snake_case)]
+
+use std::ffi::{c_int, c_void};
+use std::process::ExitCode;
+
+use nvtx_rs::abi::GetExportTable;
+use tracing_gpu_cli::inject::entry;
+
+/// The path of the dynamic loader: what a linker of libraries leaves out, and a program needs.
+#[used]
+#[unsafe(link_section = ".interp")]
+static INTERPRETER: [u8; LOADER.len()] = *LOADER;
+
+#[cfg(target_arch = "x86_64")]
+const LOADER: &[u8; 28] = b"/lib64/ld-linux-x86-64.so.2\0";
+#[cfg(target_arch = "aarch64")]
+const LOADER: &[u8; 27] = b"/lib/ld-linux-aarch64.so.1\0";
+
+fn main() -> ExitCode {
+    tracing_gpu_cli::run()
+}
+
+/// NVTX version 3 calls this, once for each part of the process that makes NVTX calls.
+///
+/// # Safety
+/// The argument is null or a function that gives out the caller's export tables.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn InitializeInjectionNvtx2(tables: Option<GetExportTable>) -> c_int {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { entry::nvtx(tables, InitializeInjectionNvtx2) }
+}
+
+/// The library `libnvToolsExt` of NVTX version 2 calls this.
+///
+/// # Safety
+/// As for [`InitializeInjectionNvtx2`].
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn InitializeInjectionNvtx(tables: Option<GetExportTable>) -> c_int {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { entry::nvtx_2(tables, InitializeInjectionNvtx) }
+}
+
+/// NVTX calls this for its extensions, such as payloads.
+///
+/// # Safety
+/// The argument is the address of a module info struct.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn InitializeInjectionNvtxExtension(module: *mut c_void) -> c_int {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { entry::nvtx_extension(module) }
+}
+
+/// The CUDA driver calls this inside `cuInit`.
+#[unsafe(no_mangle)]
+pub extern "C" fn InitializeInjection() -> c_int {
+    entry::cuda()
+}
+
+/// The runtime of OpenACC calls this with its three functions.
+#[unsafe(no_mangle)]
+pub extern "C" fn acc_register_library(_register: *mut c_void, _unregister: *mut c_void, _lookup: *mut c_void) {}

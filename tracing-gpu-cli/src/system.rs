@@ -1,0 +1,200 @@
+//! What only the operating system and the C library can do: signals, waiting for any process, forks, the end of Python.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_int};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+
+/// The process that signals are passed on to; 0 for none.
+static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
+/// The last signal that came while there was none.
+static PENDING: AtomicI32 = AtomicI32::new(0);
+/// Whether a signal that asks a program to end has come while there was none to pass it on to.
+static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
+
+/// Signals of a terminal: its whole foreground gets them, the measured program among it.
+const OF_TERMINAL: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+/// Signals for one process, which are meant for the program.
+const FOR_ONE: [c_int; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+
+/// From now on signals of a terminal are left to the program, and others passed on to it. A handler, not "ignore": what
+/// a process handles takes its default course in a program that it starts. What is ignored already stays so, there too.
+pub(crate) fn pass_signals_on() {
+    for (signals, handler) in [(&OF_TERMINAL[..], leave as extern "C" fn(c_int)), (&FOR_ONE[..], pass_on)] {
+        for &signal in signals {
+            // SAFETY: zeros are a valid `sigaction`; the handlers have the signature that goes with no flags, and make
+            // one system call and atomic accesses, which are safe in a handler.
+            unsafe {
+                let mut now: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, std::ptr::null(), &raw mut now);
+                if now.sa_sigaction != libc::SIG_IGN {
+                    let mut new: libc::sigaction = std::mem::zeroed();
+                    new.sa_sigaction = handler as *const () as libc::sighandler_t;
+                    libc::sigaction(signal, &raw const new, std::ptr::null_mut());
+                }
+            }
+        }
+    }
+}
+
+/// Signals go to this process from now on, those that came before it was there, too.
+pub(crate) fn pass_on_to(process: i32) {
+    PASSED_ON_TO.store(process, SeqCst);
+    let pending = PENDING.swap(0, SeqCst);
+    if pending != 0 {
+        send(pending);
+    }
+}
+
+/// Sends a signal to the process that signals are passed on to.
+pub(crate) fn send(signal: c_int) {
+    let process = PASSED_ON_TO.load(SeqCst);
+    if process > 0 {
+        // SAFETY: sends a signal; our own child, which is not reaped before this number is 0.
+        let _gone = unsafe { libc::kill(process, signal) };
+    }
+}
+
+/// Whether somebody wants the command itself to end: a signal came after the program had ended.
+pub(crate) fn is_asked_to_end() -> bool {
+    ASKED_TO_END.load(SeqCst)
+}
+
+extern "C" fn leave(_signal: c_int) {
+    if PASSED_ON_TO.load(SeqCst) < 0 {
+        ASKED_TO_END.store(true, SeqCst);
+    }
+}
+
+extern "C" fn pass_on(signal: c_int) {
+    match PASSED_ON_TO.load(SeqCst) {
+        0 => PENDING.store(signal, SeqCst),
+        ..0 if matches!(signal, libc::SIGTERM | libc::SIGHUP) => ASKED_TO_END.store(true, SeqCst),
+        _ => send(signal),
+    }
+}
+
+/// Has this process become the parent of what its children leave behind.
+pub(crate) fn adopt_descendants() {
+    // SAFETY: sets an attribute of this process; the unused arguments are 0.
+    let _older_kernel = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// Waits for any child to end. `None` where there is none left, or where a signal has come that asks us to end. No
+/// signal is passed on to `program` once it is reaped.
+pub(crate) fn wait_for_any(program: i32) -> Option<(i32, ExitStatus)> {
+    use std::os::unix::process::ExitStatusExt as _;
+    loop {
+        if is_asked_to_end() {
+            return None;
+        }
+        // SAFETY: zeros are a valid `siginfo_t`, and the call fills it. The child stays to be reaped.
+        let (refused, process) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let refused = libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOWAIT);
+            (refused, info.si_pid())
+        };
+        if refused != 0 {
+            match io::Error::last_os_error().raw_os_error() {
+                Some(libc::EINTR) => continue,
+                _ => return None,
+            }
+        }
+        if process == program {
+            PASSED_ON_TO.store(-1, SeqCst);
+        }
+        let mut status = 0;
+        // SAFETY: fills one number; the child has ended and is ours.
+        if unsafe { libc::waitpid(process, &raw mut status, 0) } == process {
+            return Some((process, ExitStatus::from_raw(status)));
+        }
+    }
+}
+
+/// Whether there is any child, dead or alive.
+pub(crate) fn has_children() -> bool {
+    // SAFETY: zeros are a valid `siginfo_t`, and the call fills it. Nothing is waited for and nothing reaped.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG) == 0
+    }
+}
+
+/// Ends this process by a signal, as the program did. Leaves no core of its own beside the program's. Returns where the
+/// signal does not end a process.
+pub(crate) fn die_by(signal: c_int) {
+    // SAFETY: zeros are a valid set of signals and "no core"; each call changes this process only, which is about to
+    // end.
+    unsafe {
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+        let none: libc::rlimit = std::mem::zeroed();
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
+/// Runs this with all signals blocked, and so they are in threads that it starts: a signal for the program must not
+/// find a thread of ours.
+pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
+    // SAFETY: zeros are a valid set, which is filled; the mask of this thread is changed and put back.
+    let before = unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    };
+    let result = run();
+    // SAFETY: the mask that was there before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    result
+}
+
+/// Has these called before and after every fork of this process: in the parent before, in the parent after, in the
+/// child. They allocate nothing and take no lock that another thread may hold in the child.
+pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: functions without arguments that live as long as this library, which is never unloaded.
+    let _no_memory = unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
+}
+
+unsafe extern "C" {
+    /// glibc has it in the part that is linked into every library.
+    safe fn at_quick_exit(function: extern "C" fn()) -> c_int;
+}
+
+/// Has this called by `quick_exit`.
+pub(crate) fn before_quick_exit(end: extern "C" fn()) {
+    let _no_memory = at_quick_exit(end);
+}
+
+/// Has Python call this when it has finished, if this process runs Python. It then ends itself by a signal after a
+/// KeyboardInterrupt, and no `atexit` handler runs.
+pub(crate) fn after_python(end: extern "C" fn()) {
+    const NAME: &CStr = c"Py_AtExit";
+    // SAFETY: the name ends in NUL.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr()) };
+    if !found.is_null() {
+        // SAFETY: this is how Python's documentation declares the function of that name. It stores the pointer.
+        let register =
+            unsafe { std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(extern "C" fn()) -> c_int>(found) };
+        // SAFETY: we are inside a call that Python made, or before it has started a thread that could register.
+        let _no_room = unsafe { register(end) };
+    }
+}
+
+/// Whether this process may write to a file, or make files in a folder.
+pub(crate) fn may_write(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a text that ends in NUL.
+    match unsafe { libc::access(path.as_ptr(), libc::W_OK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
