@@ -59,6 +59,8 @@ pub struct Comparison {
     pub runs: Vec<String>,
     /// Which process each run was, as [`Summary::process`] has it.
     pub processes: Vec<Process>,
+    /// Quantiles that were asked for in every run, in rising order: columns of the printed table and of the page.
+    pub quantiles: Vec<f64>,
     /// Ranges that have an instance in any run. By their largest difference to the first run (see
     /// [`ComparedRange::largest_difference_ns`]) descending, then by their largest total descending, then by name and
     /// style.
@@ -145,6 +147,19 @@ fn difference(base: u64, now: u64) -> i64 {
     i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
 }
 
+/// The quantiles that a run was asked for: those that its tree has.
+fn asked(summary: &Summary) -> Vec<f64> {
+    let mut waiting: Vec<&TreeNode> = summary.tree.iter().collect();
+    let mut quantiles = Vec::new();
+    while let Some(node) = waiting.pop() {
+        quantiles.extend(node.quantiles.iter().map(|quantile| quantile.q));
+        waiting.extend(&node.children);
+    }
+    quantiles.sort_by(f64::total_cmp);
+    quantiles.dedup();
+    quantiles
+}
+
 /// Own times of all phases by label.
 fn own_times(summary: &Summary) -> BTreeMap<String, u64> {
     let mut own: BTreeMap<String, u64> = BTreeMap::new();
@@ -205,7 +220,13 @@ impl Comparison {
             let totals = range.in_runs.iter().flatten().map(|run| run.times.total_ns);
             (Reverse(range.largest_difference_ns()), Reverse(totals.max()))
         });
-        Self { runs: names, processes: runs.iter().map(|summary| summary.process.clone()).collect(), ranges }
+        let mut quantiles = runs.first().map_or_else(Vec::new, |run| asked(run));
+        for run in runs.iter().skip(1) {
+            let here = asked(run);
+            quantiles.retain(|q| here.contains(q));
+        }
+        let processes = runs.iter().map(|summary| summary.process.clone()).collect();
+        Self { runs: names, processes, quantiles, ranges }
     }
 }
 
@@ -234,10 +255,10 @@ pub(crate) fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
     }
     ranges = ranges.into_iter().map(with_ratios).collect();
     ranges.sort_by_key(|range| Reverse(range.largest_difference_ns())); // stable
-    Some(Comparison { runs: comparison.runs.clone(), processes: comparison.processes.clone(), ranges })
+    Some(Comparison { ranges, ..comparison.clone() })
 }
 
-fn with_ratios(mut range: ComparedRange) -> ComparedRange {
+pub(crate) fn with_ratios(mut range: ComparedRange) -> ComparedRange {
     range.in_runs.iter_mut().flatten().for_each(|run| run.ratio = None);
     if let Some(base) = range.total_ns(0).filter(|&base| base > 0) {
         for run in range.in_runs.iter_mut().flatten() {

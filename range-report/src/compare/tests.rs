@@ -326,3 +326,65 @@ fn own_times_that_say_no_more_are_not_printed() {
     flat.tree[0].self_ns = 999;
     assert!(shown(&flat));
 }
+
+/// Runs that were asked for quantiles: the tree has them.
+fn asked(ms: [u64; 2], asked: &[f64]) -> Summary {
+    let mut all = run(&[("outer", 4, ms[0] * 1_000_000), ("inner", 4, ms[1] * 1_000_000)]);
+    for range in &mut all.ranges {
+        (range.times.median_ns, range.times.median_exact) = (Some(range.times.total_ns as f64 / 8.0), true);
+        range.times.quantiles = vec![Quantile::new(0.99, range.times.total_ns as f64, false)];
+    }
+    let quantiles = asked.iter().map(|&q| Quantile::new(q, 1.0, true)).collect();
+    let self_ns = ms[0] * 1_000_000;
+    all.tree = vec![TreeNode { name: "outer".to_owned(), self_ns, quantiles, ..TreeNode::default() }];
+    all
+}
+
+#[test]
+fn quantiles_that_all_runs_were_asked_for_have_columns() {
+    let (base, new) = (asked([400, 100], &[0.5, 0.9, 0.99]), asked([800, 100], &[0.5, 0.99]));
+    let comparison = Comparison::new(&base, &new);
+    assert_eq!(comparison.quantiles, [0.5, 0.99]);
+    let narrow = "
+ ** Range Comparison (base: base):
+
+   Range    Total     Share        p50        p99  Difference   Ratio
+   ------  --------  ------  ---------  ---------  ----------  -------
+";
+    assert!(text(&comparison, 80).starts_with(narrow), "{}", text(&comparison, 80));
+    let wide = "
+ ** Range Comparison (base: base):
+
+                           base                                               new
+          --------------------------------------  -----------------------------------------------------------
+   Range   Total     Share        p50        p99   Total     Share        p50        p99  Difference   Ratio
+   -----  --------  ------  ---------  ---------  --------  ------  ---------  ---------  ----------  -------
+>> outer  400.0 ms   80.0%   50.00 ms  ~400.0 ms  800.0 ms   88.9%   100.0 ms  ~800.0 ms   +400.0 ms    x2.00
+";
+    assert!(text(&comparison, 200).starts_with(wide), "{}", text(&comparison, 200));
+    // The last one stays.
+    let narrowest = text(&comparison, 60);
+    assert!(narrowest.contains("p99") && !narrowest.contains("p50"), "{narrowest}");
+    assert!(!text(&Comparison::new(&base, &asked([800, 100], &[])), 200).contains("p99"));
+}
+
+#[test]
+fn ranges_beyond_the_bound_are_summed_up() {
+    let names: Vec<String> = (0..6).map(|number| format!("range {number}")).collect();
+    let runs = [1, 2].map(|factor: u64| {
+        let ranges: Vec<(&str, u64, u64)> =
+            names.iter().zip(1..).map(|(name, at)| (name.as_str(), 1, 1_000 * at * factor)).collect();
+        run(&ranges)
+    });
+    let mut out = Vec::new();
+    let options = RenderOptions::default().width(120).rows(2);
+    Comparison::new(&runs[0], &runs[1]).render(&options, &mut out).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    let rows: Vec<&str> = out.lines().filter(|line| line.contains('%')).collect();
+    let expected = [
+        ">> range 5   6.000 us   28.6%  12.00 us   28.6%   +6.000 us    x2.00",
+        "   range 4   5.000 us   23.8%  10.00 us   23.8%   +5.000 us    x2.00",
+        "   (4 more)  10.00 us   47.6%  20.00 us   47.6%   +10.00 us    x2.00",
+    ];
+    assert_eq!(rows, expected, "{out}");
+}

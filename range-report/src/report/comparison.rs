@@ -1,19 +1,22 @@
 //! Runs side by side: one line per range if they fit, else one block of lines per range.
 
+use std::borrow::Cow;
 use std::io;
 
 use super::table::{Cell, Table};
 use super::{NO_RANGE, RenderOptions, TableStyle, calls, names, section};
-use crate::compare::by_self_time;
+use crate::compare::{InRun, by_self_time, with_ratios};
 use crate::text::number::{average, human, human_inline, integer, percent, ratio};
 use crate::text::width::{blanks, shorten, width_of};
-use crate::{ComparedRange, Comparison, RangeStyle};
+use crate::{ComparedRange, Comparison, RangeStyle, Times};
 
-/// Widths of a run's columns: total, share, difference, ratio.
-const WIDTHS: [usize; 4] = [8, 6, 10, 7];
 /// What times are of, as wide as they.
 const TOTAL: &str = " Total  ";
 const SELF: &str = "  Self  ";
+/// Columns of the base run, quantiles apart: total and share. The others have difference and ratio, too.
+const OF_BASE: usize = 2;
+/// `~123.4 ms`
+const QUANTILE: usize = 9;
 /// Below this a name is no longer told from another: the runs then stand below each other.
 const LEAST_NAME: usize = 20;
 /// Widest name of a range or run in a sentence, and of a run in a table.
@@ -30,7 +33,8 @@ impl Comparison {
     /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that
     /// did not occur is `-`, and its ratio is `new` or `gone`. `>>` marks where a run lost most time. Where the trees
     /// of the runs tell own times, a table of these comes first: it is led by the range that is slower itself, and the
-    /// other by one that contains it.
+    /// other by one that contains it. [`quantiles`](Self::quantiles) have columns, as many as fit. Of more ranges than
+    /// [`RenderOptions::rows`] the last line has the sum.
     ///
     /// # Errors
     ///
@@ -86,7 +90,7 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
 }
 
 fn body(comparison: &Comparison, time: &'static str, sentences: &str, options: &RenderOptions) -> String {
-    let lines = Lines::of(comparison, time, options);
+    let mut lines = Lines::of(comparison, time, options);
     let table = match lines.name_width(options.columns()) {
         Some(width) => lines.beside(width),
         None => lines.below(options.columns()),
@@ -249,36 +253,91 @@ fn difference(ns: i64, inline: bool) -> String {
 struct Lines {
     /// The header of the times.
     time: &'static str,
+    /// Those that have columns.
+    quantiles: Vec<f64>,
     runs: Vec<String>,
     names: Vec<String>,
-    /// By range and run: total, share, difference, ratio. The base run has two of them.
-    cells: Vec<Vec<[String; 4]>>,
+    /// By range and run: total, share, quantiles, difference, ratio. The base run has neither of the last two.
+    cells: Vec<Vec<Vec<String>>>,
     /// The range in which each run lost most time, if any.
     worst: Vec<Option<usize>>,
+}
+
+/// The ranges that changed most, and the sum of the others as one.
+fn bounded<'a>(comparison: &'a Comparison, most: usize) -> Cow<'a, [ComparedRange]> {
+    let others = comparison.ranges.get(most..).filter(|others| others.len() > 1); // one more is as short
+    let Some(others) = others else { return Cow::Borrowed(&comparison.ranges) };
+    let sum = |run: usize| {
+        let places = others.iter().filter_map(|range| range.in_runs.get(run)?.as_ref());
+        let mut sum: Option<InRun> = None;
+        for place in places {
+            let sum = sum.get_or_insert(InRun { times: Times::default(), percent: 0.0, ratio: None, self_ns: None });
+            sum.times.instances = sum.times.instances.saturating_add(place.times.instances);
+            sum.times.total_ns = sum.times.total_ns.saturating_add(place.times.total_ns);
+        }
+        sum
+    };
+    let rest = with_ratios(ComparedRange {
+        domain: None,
+        name: format!("({} more)", others.len()),
+        style: RangeStyle::PushPop,
+        in_runs: (0..comparison.runs.len()).map(sum).collect(),
+    });
+    Cow::Owned(comparison.ranges.iter().take(most).cloned().chain([rest]).collect())
 }
 
 impl Lines {
     fn of(comparison: &Comparison, time: &'static str, options: &RenderOptions) -> Self {
         let wholes = wholes(comparison);
-        let cells = comparison.ranges.iter().map(|range| {
+        // Those of whole instances say nothing of own times.
+        let quantiles = if time == SELF { Vec::new() } else { comparison.quantiles.clone() };
+        let ranges = bounded(comparison, options.rows);
+        let cells = ranges.iter().map(|range| {
             let runs = wholes.iter().enumerate();
-            runs.map(|(run, &whole)| cells(range, run, whole)).collect()
+            runs.map(|(run, &whole)| cells(range, run, whole, &quantiles)).collect()
         });
         Self {
             time,
-            runs: comparison.runs.iter().map(|run| shown(run, options)).collect(),
-            names: comparison.ranges.iter().map(|range| label(range, options)).collect(),
             cells: cells.collect(),
-            worst: (0..comparison.runs.len()).map(|run| slower(comparison, run).first().map(|(at, _)| *at)).collect(),
+            quantiles: quantiles.clone(),
+            runs: comparison.runs.iter().map(|run| shown(run, options)).collect(),
+            names: ranges.iter().map(|range| label(range, options)).collect(),
+            worst: (0..comparison.runs.len())
+                .map(|run| slower(comparison, run).first().map(|(at, _)| *at))
+                .map(|worst| worst.filter(|&at| ranges.get(at) == comparison.ranges.get(at)))
+                .collect(),
         }
     }
 
     /// Width of the group of columns that a run has.
     fn group(&self, run: usize) -> usize {
-        let columns = if run == 0 { 2 } else { 4 };
-        let widths: usize = WIDTHS.iter().take(columns).sum();
         let name = self.runs.get(run).map_or(0, |name| width_of(name));
-        (widths + 2 * (columns - 1)).max(name.min(MAX_NAME))
+        width_of(&self.dashes(run)).max(name.min(MAX_NAME))
+    }
+
+    /// Headers and widths of a run's columns.
+    fn columns(&self, run: usize) -> Vec<(String, usize)> {
+        let mut columns = vec![(self.time.to_owned(), 8), ("Share".to_owned(), 6)];
+        columns.extend(self.quantiles.iter().map(|&q| (calls::percentile(q), QUANTILE)));
+        if run > 0 {
+            columns.extend([("Difference".to_owned(), 10), (" Ratio ".to_owned(), 7)]);
+        }
+        columns
+    }
+
+    fn headers(&self, run: usize) -> String {
+        let headers: Vec<String> = self.columns(run).into_iter().map(|(header, _)| header).collect();
+        self.figures(run, &headers)
+    }
+
+    fn dashes(&self, run: usize) -> String {
+        let dashes: Vec<String> = self.columns(run).into_iter().map(|(_, width)| "-".repeat(width)).collect();
+        dashes.join("  ")
+    }
+
+    fn figures(&self, run: usize, cells: &[String]) -> String {
+        let columns = cells.iter().zip(self.columns(run));
+        columns.map(|(cell, (_, width))| format!("{cell:>width$}")).collect::<Vec<_>>().join("  ")
     }
 
     /// The width of the column of names with all runs beside each other, if that is wide enough.
@@ -306,32 +365,38 @@ impl Lines {
         };
         push(&mut out, &format!("   {:width$}{}", "", groups(&centred)));
         push(&mut out, &format!("   {:width$}{}", "", groups(&|run| "-".repeat(self.group(run)))));
-        push(&mut out, &format!("   {:width$}{}", "Range", groups(&|run| headers(self.time, run))));
-        push(&mut out, &format!("   {}{}", "-".repeat(width), groups(&|run| dashes(run))));
+        push(&mut out, &format!("   {:width$}{}", "Range", groups(&|run| self.headers(run))));
+        push(&mut out, &format!("   {}{}", "-".repeat(width), groups(&|run| self.dashes(run))));
         for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
             let mark = if self.worst.contains(&Some(at)) { ">>" } else { "  " };
             let name = shorten(name, width, width / 2);
             let pad = blanks(&name, width);
-            let figures = groups(&|run| figures(run, &cells[run]));
+            let figures = groups(&|run| self.figures(run, &cells[run]));
             push(&mut out, &format!("{mark} {name}{pad}{figures}"));
         }
         out
     }
 
-    fn below(&self, columns: usize) -> String {
-        let fixed = 3 + 2 + 2 + WIDTHS.iter().sum::<usize>() + 6;
+    fn below(&mut self, columns: usize) -> String {
+        const LEAST_RUN: usize = 3;
+        // Of the quantiles the last stays.
+        while 3 + 2 + 2 + width_of(&self.dashes(1)) + LEAST_RUN > columns && self.quantiles.len() > 1 {
+            self.quantiles.remove(0);
+            self.cells.iter_mut().flatten().for_each(|cells| drop(cells.remove(OF_BASE)));
+        }
+        let fixed = 3 + 2 + 2 + width_of(&self.dashes(1));
         let longest = self.runs.iter().map(|run| width_of(run)).max().unwrap_or(0);
-        let width = longest.min(columns.saturating_sub(fixed)).max(3);
+        let width = longest.min(columns.saturating_sub(fixed)).max(LEAST_RUN);
         let mut out = String::new();
-        push(&mut out, &format!("   {:2$}  {}", "Range", headers(self.time, 1), width + 2));
-        push(&mut out, &format!("   {}  {}", "-".repeat(width + 2), dashes(1)));
+        push(&mut out, &format!("   {:2$}  {}", "Range", self.headers(1), width + 2));
+        push(&mut out, &format!("   {}  {}", "-".repeat(width + 2), self.dashes(1)));
         for (at, (name, cells)) in self.names.iter().zip(&self.cells).enumerate() {
             push(&mut out, &format!("   {}", shorten(name, columns - 3, columns / 2)));
             for (run, (name, cells)) in self.runs.iter().zip(cells).enumerate() {
                 let mark = if self.worst.get(run) == Some(&Some(at)) { ">>" } else { "  " };
                 let name = shorten(name, width, width / 2);
                 let pad = blanks(&name, width);
-                push(&mut out, &format!("{mark}   {name}{pad}  {}", figures(run, cells)));
+                push(&mut out, &format!("{mark}   {name}{pad}  {}", self.figures(run, cells)));
             }
         }
         out
@@ -343,28 +408,19 @@ fn push(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-fn headers(time: &str, run: usize) -> String {
-    let all = [time, " Share", "Difference", " Ratio "];
-    all[..if run == 0 { 2 } else { 4 }].join("  ")
-}
-
-fn dashes(run: usize) -> String {
-    WIDTHS.iter().take(if run == 0 { 2 } else { 4 }).map(|&width| "-".repeat(width)).collect::<Vec<_>>().join("  ")
-}
-
-fn figures(run: usize, cells: &[String; 4]) -> String {
-    let columns = cells.iter().zip(WIDTHS).take(if run == 0 { 2 } else { 4 });
-    columns.map(|(cell, width)| format!("{cell:>width$}")).collect::<Vec<_>>().join("  ")
-}
-
-fn cells(range: &ComparedRange, run: usize, whole: u128) -> [String; 4] {
+fn cells(range: &ComparedRange, run: usize, whole: u128, quantiles: &[f64]) -> Vec<String> {
     let total = range.total_ns(run);
-    [
+    let times = range.in_runs.get(run).and_then(Option::as_ref).map(|place| &place.times);
+    let mut cells = vec![
         total.map_or_else(|| "-   ".to_owned(), human),
         total.map_or_else(|| "-".to_owned(), |ns| percent(ns, whole).map_or_else(|| "-".to_owned(), |text| text + "%")),
-        range.difference_ns(run).map_or_else(|| "-   ".to_owned(), |ns| difference(ns, false)),
-        change(range, run),
-    ]
+    ];
+    cells.extend(quantiles.iter().map(|&q| calls::quantile_text(times.and_then(|times| times.quantile(q)))));
+    if run > 0 {
+        cells.push(range.difference_ns(run).map_or_else(|| "-   ".to_owned(), |ns| difference(ns, false)));
+        cells.push(change(range, run));
+    }
+    cells
 }
 
 /// The ranges in which a run lost time that is worth a word, by their place, the most first.

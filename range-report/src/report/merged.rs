@@ -142,7 +142,11 @@ pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String 
     for (table, what) in PRINTED {
         let title = title(what);
         match Rows::of(merged, table, TableStyle::Legacy).filter(|rows| !rows.lines.is_empty()) {
-            Some(rows) => text += &section(&title, &fit::fitted(&rows, merged, options)),
+            Some(rows) => {
+                let beyond = rows.ranks_beyond(options.rows);
+                let rows = rows.bounded(options.rows, beyond.as_ref());
+                text += &section(&title, &fit::fitted(&rows, merged, options));
+            }
             None if table == MergedTable::Ranges => text += &section(&title, NO_RANGE),
             None => {}
         }

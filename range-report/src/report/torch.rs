@@ -1,5 +1,6 @@
 //! The table of `torch.profiler`: spans, API calls and GPU operations, with the time of each on CPU and GPU.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
@@ -43,7 +44,7 @@ pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
     if rows.is_empty() {
         return section(title, NO_RANGE);
     }
-    section(title, &table(&rows))
+    section(title, &table(rows, options.rows))
 }
 
 /// One line: times in nanoseconds.
@@ -112,11 +113,12 @@ fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item 
 
 /// The table and the two sums below it. Shares of the GPU are of what ran there; without such rows, of what the others
 /// launched themselves.
-fn table(rows: &[Row]) -> String {
+fn table(rows: Vec<Row>, most: usize) -> String {
     let cpu: u128 = rows.iter().map(|row| u128::from(row.self_cpu_ns)).sum();
     let any_on_gpu = rows.iter().any(|row| row.on_gpu);
     let on_gpu = rows.iter().filter(|row| row.on_gpu || !any_on_gpu);
     let gpu: u128 = on_gpu.map(|row| u128::from(row.self_gpu_ns)).sum();
+    let rows = bounded(rows, most, any_on_gpu);
 
     let longest = rows.iter().map(|row| width_of(&row.name)).max().unwrap_or(0);
     let width = (longest + BESIDE_NAME).min(MAX_NAME);
@@ -124,7 +126,7 @@ fn table(rows: &[Row]) -> String {
     let rule = line(&widths, &widths.map(|width| "-".repeat(width)));
 
     let mut out = format!("{rule}{}{rule}", line(&widths, &HEADERS.map(str::to_owned)));
-    for row in rows {
+    for row in &rows {
         let cells = [
             shortened(&row.name),
             share(row.self_cpu_ns, cpu),
@@ -141,6 +143,33 @@ fn table(rows: &[Row]) -> String {
         out += &line(&widths, &cells);
     }
     format!("{out}{rule}Self CPU time total: {}\nSelf CUDA time total: {}\n", time(cpu), time(gpu))
+}
+
+/// The rows with most time of their own, on either side, in their order; and one with the sum of the others. On the GPU
+/// that is of what ran there, if any row is of that: who launched it has the same time again.
+fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
+    if rows.len() <= most.saturating_add(1) {
+        return rows; // one more is as short
+    }
+    let mut largest: Vec<usize> = (0..rows.len()).collect();
+    largest.sort_by_key(|&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
+    let mut is_kept = vec![false; rows.len()];
+    largest.into_iter().take(most).for_each(|index| is_kept[index] = true);
+    let (kept, others): (Vec<_>, Vec<_>) = rows.into_iter().zip(is_kept).partition(|(_, is_kept)| *is_kept);
+    let sum = |of: fn(&Row) -> u64| others.iter().map(|(row, _)| of(row)).fold(0, u64::saturating_add);
+    let on_gpu = |of: fn(&Row) -> u64| {
+        others.iter().filter(|(row, _)| row.on_gpu || !any_on_gpu).map(|(row, _)| of(row)).fold(0, u64::saturating_add)
+    };
+    let rest = Row {
+        name: format!("({} more)", others.len()),
+        self_cpu_ns: sum(|row| row.self_cpu_ns),
+        cpu_ns: sum(|row| row.cpu_ns),
+        self_gpu_ns: on_gpu(|row| row.self_gpu_ns),
+        gpu_ns: on_gpu(|row| row.gpu_ns),
+        calls: sum(|row| row.calls),
+        on_gpu: false,
+    };
+    kept.into_iter().map(|(row, _)| row).chain([rest]).collect()
 }
 
 /// Everything on the right of its column, two blanks after each, the last one too.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::tables::{Cell, Kind, MOST_ROWS, Table, column, name, number, style};
+use super::tables::{Cell, Kind, MOST_ROWS, Table, column, name, number, quantile, quantile_column, style};
 use super::texts::{LONGEST, LONGEST_COMMAND, identity, presentable};
 use crate::compare::by_self_time;
 use crate::report::{RenderOptions, change, label, verdicts, verdicts_on_self_time};
@@ -28,7 +28,7 @@ pub(super) struct Compared<'a> {
 struct Run {
     name: String,
     /// Its first column in the table: the total, and then the share, and of all runs but the first the difference and
-    /// the ratio; own times after that.
+    /// the ratio; own times and quantiles after that.
     first: usize,
     /// Labels and values; none where the process is not known.
     identity: Vec<(&'static str, String)>,
@@ -97,9 +97,15 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
         }
         columns.extend(any_own.then_some(column("Self", Kind::Ns)));
         columns.extend((any_own && at > 0).then_some(column("Self difference", Kind::Difference)));
+        columns.extend(comparison.quantiles.iter().map(|&q| quantile_column(q)));
     }
     let most = MOST_ROWS * FEW_RUNS / comparison.runs.len().max(FEW_RUNS);
-    let rows = comparison.ranges.iter().take(most).map(|range| row(range, any_start_end, any_own)).collect();
+    let rows = comparison
+        .ranges
+        .iter()
+        .take(most)
+        .map(|range| row(range, any_start_end, any_own, &comparison.quantiles))
+        .collect();
     let table = Table {
         title: "Comparison",
         about: "Wall-clock time between entry and exit; self is without the ranges inside. Differences and ratios are to the first run.",
@@ -143,7 +149,7 @@ fn run_name(name: &str) -> String {
     if name.is_empty() { "(no name)".to_owned() } else { presentable(name, LONGEST_NAME).into_owned() }
 }
 
-fn row(range: &ComparedRange, with_style: bool, with_own: bool) -> Vec<Cell<'_>> {
+fn row<'a>(range: &'a ComparedRange, with_style: bool, with_own: bool, quantiles: &[f64]) -> Vec<Cell<'a>> {
     let mut cells = vec![name(range.domain.as_deref(), &range.name)];
     cells.extend(with_style.then(|| style(range.style)));
     for (run, place) in range.in_runs.iter().enumerate() {
@@ -161,6 +167,8 @@ fn row(range: &ComparedRange, with_style: bool, with_own: bool) -> Vec<Cell<'_>>
             let difference = range.self_difference_ns(run).map_or(Cell::Nothing(()), Cell::Signed);
             cells.extend((run > 0).then_some(difference));
         }
+        let times = place.as_ref().map(|place| &place.times);
+        cells.extend(quantiles.iter().map(|&q| quantile(times.and_then(|times| times.quantile(q)))));
     }
     cells
 }
@@ -180,7 +188,7 @@ fn changed<'a>(range: &ComparedRange, run: usize) -> Cell<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RangeStats, Summary, Times, TreeNode};
+    use crate::{Quantile, RangeStats, Summary, Times, TreeNode};
     use serde_json::{Value, json};
 
     fn run(ranges: &[(&str, u64)]) -> Summary {
@@ -247,6 +255,20 @@ mod tests {
         let inner = json!({ "name": "inner", "lifetime": false, "ns": 90, "ratio": "x2.50" });
         assert_eq!((&data["runs"][1]["by_own"], &data["runs"][1]["changes"]), (&json!(true), &json!([inner])));
         assert_eq!((&data["runs"][0]["changes"], &data["runs"][1]["more_changes"]), (&json!([]), &json!(0)));
+    }
+
+    #[test]
+    fn quantiles_that_were_asked_for_come_last() {
+        let runs = [run(&[("a", 100)]), run(&[("a", 190)])].map(|mut run| {
+            run.ranges[0].times.quantiles = vec![Quantile::new(0.99, run.ranges[0].times.total_ns as f64, false)];
+            run.tree = vec![TreeNode { quantiles: vec![Quantile::new(0.99, 1.0, true)], ..TreeNode::new("a") }];
+            run
+        });
+        let data = data(&Comparison::of([("old", &runs[0]), ("new", &runs[1])]));
+        let columns = data["table"]["columns"].as_array().unwrap().iter().map(|column| column[0].as_str().unwrap());
+        let at: Vec<usize> = columns.enumerate().filter(|(_, name)| *name == "p99").map(|(at, _)| at).collect();
+        assert_eq!(at, [4, 11]);
+        assert_eq!([4, 11].map(|at| data["table"]["rows"][0][at][0].clone()), [json!(100.0), json!(190.0)]);
     }
 
     #[test]

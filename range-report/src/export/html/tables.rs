@@ -139,14 +139,18 @@ fn calls(summary: &Summary) -> Table<'_> {
     });
     let rows = cells.collect();
     let first = [column("Call", Kind::Text), column("Calls", Kind::Count), column("Cancelled", Kind::Count)];
-    let quantiles = parts.iter().map(|&q| Column(report::calls::percentile(q).into(), Kind::Ns));
+    let quantiles = parts.iter().map(|&q| quantile_column(q));
     let last = ["Max", "Mean", "Busy", "Awaited", "Awaited self"].map(|title| column(title, Kind::Ns));
     let about = "Spans that are futures, from creation to end: busy is time in polls, awaited the rest, and awaited \
                  self that in which no child was alive.";
     table("Calls", about, first.into_iter().chain(quantiles).chain(last).collect(), rows)
 }
 
-fn quantile<'a>(quantile: Option<Quantile>) -> Cell<'a> {
+pub(super) fn quantile_column(q: f64) -> Column {
+    Column(report::calls::percentile(q).into(), Kind::Ns)
+}
+
+pub(super) fn quantile<'a>(quantile: Option<Quantile>) -> Cell<'a> {
     match quantile {
         Some(Quantile { ns, exact: false, .. }) if ns.is_finite() => Cell::About([ns]),
         Some(Quantile { ns, .. }) => number(ns),

@@ -91,6 +91,35 @@ impl<'a> Rows<'a> {
         Self { names: self.names.last().copied().into_iter().collect(), lines: lines.collect(), ..*self }
     }
 
+    /// What each process has of the lines beyond so many, where they are several.
+    pub(super) fn ranks_beyond(&self, most: usize) -> Option<RankTotals> {
+        let others = self.lines.get(most..).filter(|others| others.len() > 1)?; // one more is as short
+        Some(RankTotals::sum(others.iter().filter(|line| !line.says_nothing).map(|line| line.ranks)))
+    }
+
+    /// The first lines, and one with the sum of the others, whose totals by process these are.
+    pub(super) fn bounded(mut self, most: usize, ranks: Option<&'a RankTotals>) -> Self {
+        let Some(ranks) = ranks else { return self };
+        let others = self.lines.split_off(most.min(self.lines.len()));
+        let sum = |of: fn(&Line<'_>) -> u64| {
+            others.iter().filter(|line| !line.says_nothing).map(of).fold(0, u64::saturating_add)
+        };
+        let mut names = vec![String::new(); self.names.len()];
+        if let Some(name) = names.last_mut() {
+            *name = format!("({} more)", others.len());
+        }
+        self.lines.push(Line {
+            total: sum(|line| line.total),
+            count: sum(|line| line.count),
+            sum: others.iter().all(|line| line.sum.is_some()).then(|| sum(|line| line.sum.unwrap_or(0))),
+            ranks,
+            says_nothing: false,
+            names,
+            aside: String::new(),
+        });
+        self
+    }
+
     /// With nothing said behind the names.
     pub(super) fn bare(&self) -> Self {
         let lines = self.lines.iter().map(|line| Line { aside: String::new(), names: line.names.clone(), ..*line });

@@ -385,3 +385,36 @@ fn what_is_said_below_the_tree_is_of_all_processes() {
     // Of which process would it be?
     assert!(!text.contains("wall time"), "{text}");
 }
+
+#[test]
+fn rows_beyond_the_bound_are_summed_up() {
+    let names: Vec<String> = (0..5).map(|number| format!("step {number}")).collect();
+    let rank = |rank: u64| {
+        let durations: Vec<[u64; 1]> = (1..6).rev().map(|at| [1_000_000 * at * rank]).collect();
+        let ranges: Vec<(&str, &[u64])> =
+            names.iter().zip(&durations).map(|(name, durations)| (name.as_str(), &durations[..])).collect();
+        of(Some(rank as u32), &ranges)
+    };
+    let merged = Summary::merge([rank(1), rank(3)]);
+    let text = printed(&merged, &RenderOptions::default().width(200).rows(2));
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("rank 3")).collect();
+    assert_eq!(rows.len(), 3, "{text}");
+    let rest: Vec<&str> = rows[2].split_whitespace().collect();
+    let expected = [
+        "40.0",
+        "24000000",
+        "6",
+        "2",
+        "4000000.0",
+        "6000000",
+        "12000000.0",
+        "18000000",
+        "1.50",
+        "rank",
+        "3",
+        "(3",
+        "more)",
+    ];
+    assert_eq!(rest.iter().map(|cell| cell.replace(',', "")).collect::<Vec<_>>(), expected, "{text}");
+    assert!(!printed(&merged, &RenderOptions::default().rows(4)).contains("more)"), "one more is as short");
+}

@@ -24,7 +24,25 @@ fn shares_are_of_the_kernels_where_there_are_rows_of_them() {
         row("cudaLaunchKernel", [59_534, 59_534], [0, 0], 3),
         row("cudaDeviceSynchronize", [470_687, 470_687], [0, 0], 2),
     ];
-    assert_eq!(table(&rows), KERNELS);
+    assert_eq!(table(rows.to_vec(), usize::MAX), KERNELS);
+}
+
+#[test]
+fn the_rows_with_most_time_of_their_own_are_kept_and_the_others_summed_up() {
+    let kernel = |name: &str, ns| Row { on_gpu: true, ..row(name, [0, 0], [ns, ns], 2) };
+    let rows = vec![
+        row("run", [1, 90], [0, 70], 1),
+        row("small", [3, 3], [20, 20], 4),
+        row("long", [80, 80], [50, 50], 1),
+        kernel("a", 50),
+        kernel("b", 15),
+        kernel("c", 5),
+    ];
+    let rest = row("(4 more)", [4, 93], [20, 20], 9);
+    assert_eq!(bounded(rows.clone(), 2, true), [rows[2].clone(), rows[3].clone(), rest]);
+    assert_eq!(bounded(rows.clone(), 5, true), rows, "one more is as short");
+    let text = table(rows, 2);
+    assert!(text.contains("Self CUDA time total: 0.070us") && text.contains("(4 more)"), "{text}");
 }
 
 #[test]
@@ -32,11 +50,11 @@ fn names_of_52_and_more_are_cut() {
     for (length, expected) in [(51, "x".repeat(51)), (52, "x".repeat(52) + "..."), (60, "x".repeat(52) + "...")] {
         assert_eq!(shortened(&"x".repeat(length)), expected);
     }
-    let text = table(&[row(&"é".repeat(60), [1, 1], [0, 0], 1)]);
+    let text = table(vec![row(&"é".repeat(60), [1, 1], [0, 0], 1)], 30);
     let lengths: Vec<usize> = text.lines().take(5).map(width_of).collect();
     let length = 55 + 2 + 10 * 14;
     assert_eq!(lengths, [length, length + 1, length, length, length]); // `CUDA time avg` is longer than its column
-    assert!(table(&[row("ab", [1, 1], [0, 0], 1)]).starts_with("------  ------------  "));
+    assert!(table(vec![row("ab", [1, 1], [0, 0], 1)], 30).starts_with("------  ------------  "));
 }
 
 #[test]

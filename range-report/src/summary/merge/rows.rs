@@ -1,7 +1,7 @@
 //! The one shape of all that is joined: which row it is, what it is in all processes, and what each process has of it.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::ops::Deref;
 
@@ -71,6 +71,17 @@ impl Deref for RankTotals {
 }
 
 impl RankTotals {
+    /// What each process has of several rows together.
+    pub(crate) fn sum<'a>(rows: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sums: BTreeMap<usize, RankTotal> = BTreeMap::new();
+        for &RankTotal { process, instances, total } in rows.flat_map(|row| &row.0) {
+            let sum = sums.entry(process).or_insert(RankTotal { process, instances: 0, total: 0 });
+            sum.instances = sum.instances.saturating_add(instances);
+            sum.total = sum.total.saturating_add(total);
+        }
+        Self(sums.into_values().collect())
+    }
+
     /// The process with the largest total; the first of those that are equal.
     #[must_use]
     pub fn slowest(&self) -> Option<&RankTotal> {
