@@ -36,6 +36,8 @@ fn calls_have_a_table_and_what_waits_is_said() {
         browser.prefer(scheme);
         browser.size(1_280, 800);
         browser.open(&written("calls.html", &page));
+        let hot = browser.text("document.querySelector('#hot-cpu ol').innerText");
+        assert!(hot.contains("14.00 ms") && !hot.contains("464.0 ms"), "the first call of `linear` has no rank: {hot}");
         let tab = |name: &str| {
             format!("[...document.querySelectorAll('#tabs button')].find((tab) => tab.innerText.startsWith('{name}'))")
         };

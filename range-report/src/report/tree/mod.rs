@@ -138,7 +138,7 @@ fn rate(work: &MemoryWork) -> String {
 fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions) -> Line {
     let figures = &entry.figures;
     let node = shape.node(entry.index);
-    let one_call = entry.folded == 0 && shape::one_call(node);
+    let one_call = entry.folded == 0 && shape.has_one_call(entry.index);
     let mean = match one_call {
         true => verdict::mean_of_the_others(node),
         false => figures.total_ns.checked_div(figures.calls),

@@ -2,14 +2,17 @@
 //!
 //! Nothing here recurses: a tree may be as deep as the program nests.
 
+#[cfg(feature = "html")]
+use super::Marked;
 use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
 /// Less time than this passes between two polls without any waiting.
 const WORTH_TELLING_NS: u128 = 1_000_000;
-/// A shorter call is no warm-up.
+/// A shorter call is no warm-up, nor is one that took less than one in this many parts of the whole: an interruption.
 const LONG_CALL_NS: u64 = 1_000_000;
+const LONG_CALL_PART: u128 = 100;
 /// From this number of calls on, one call that takes more than half the time of all is shown separately.
 const MANY_CALLS: u64 = 10;
 
@@ -42,6 +45,8 @@ struct Flat<'a> {
     beside: bool,
     /// Self time of the whole subtree.
     self_below: u128,
+    /// Whether one call took more than half of the row.
+    one_call: bool,
     /// What is left of its own time without a call that took more than half of the row, and without waiting for its
     /// children.
     own_ns: u64,
@@ -197,14 +202,18 @@ impl<'a> Shape<'a> {
             0 => roots.iter().map(|root| u128::from(root.total_ns)).sum(),
             covered => covered,
         };
+        for flat in &mut nodes {
+            flat.one_call = one_call(flat.node, whole);
+            flat.own_ns = flat.own_of_the_others() - blocked(flat.node).min(flat.own_of_the_others());
+        }
         let gpu_whole = std::array::from_fn(|way| {
             let known = nodes.iter().any(|flat| flat.on_gpu[way].total_ns.is_some());
             known.then(|| nodes.iter().filter_map(|flat| flat.on_gpu[way].self_ns).map(u128::from).sum())
         });
         let slowest =
             (0..nodes.len()).filter(|&i| nodes[i].own_ns > 0).max_by_key(|&i| (nodes[i].own_ns, std::cmp::Reverse(i)));
-        let apart = nodes.iter().map(|flat| u128::from(flat.node.self_ns - own_of_the_others(flat.node))).sum();
-        let blocked = nodes.iter().map(|flat| u128::from(own_of_the_others(flat.node) - flat.own_ns)).sum();
+        let apart = nodes.iter().map(|flat| u128::from(flat.node.self_ns - flat.own_of_the_others())).sum();
+        let blocked = nodes.iter().map(|flat| u128::from(flat.own_of_the_others() - flat.own_ns)).sum();
         let waits = nodes.iter().any(|flat| flat.node.awaited_ns.is_some());
         let awaited_whole =
             waits.then(|| nodes.iter().filter_map(|flat| flat.node.awaited_self_ns).map(u128::from).sum());
@@ -242,10 +251,19 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The nodes in order of printing, whether the share of each is marked, and what each is ranked by.
+    /// The nodes in order of printing, and what is known of each beside its figures.
     #[cfg(feature = "html")]
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (&'a TreeNode, bool, u64)> {
-        self.nodes.iter().map(|flat| (flat.node, flat.beside, flat.own_ns))
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&'a TreeNode, Marked)> {
+        self.nodes.iter().map(|flat| {
+            let marked = Marked {
+                polled: flat.node.instances > flat.node.calls,
+                beside: flat.beside,
+                blocked: is_blocked(flat.node),
+                ranked_ns: Some(flat.own_ns).filter(|&ns| ns != flat.node.self_ns),
+                one_call: flat.one_call.then_some(flat.node.max_ns),
+            };
+            (flat.node, marked)
+        })
     }
 
     /// The time that shares are of: what all threads spent inside spans.
@@ -294,19 +312,24 @@ impl<'a> Shape<'a> {
     /// The nodes in which one call took more than half the time, by the self time of that call, longest first. Leaves
     /// out nodes whose children took that time, where the children are known.
     pub(super) fn dominated(&self) -> Vec<&'a TreeNode> {
-        let mut nodes: Vec<&TreeNode> = self.nodes.iter().map(|flat| flat.node).filter(|node| one_call(node)).collect();
-        let once = |node: &TreeNode| node.self_ns - own_of_the_others(node);
-        if nodes.iter().any(|node| once(node) > 0) {
-            nodes.retain(|node| once(node) > 0);
+        let mut nodes: Vec<&Flat> = self.nodes.iter().filter(|flat| flat.one_call).collect();
+        let once = |flat: &Flat| flat.node.self_ns - flat.own_of_the_others();
+        if nodes.iter().any(|flat| once(flat) > 0) {
+            nodes.retain(|flat| once(flat) > 0);
         }
-        nodes.sort_by_key(|node| std::cmp::Reverse((once(node), node.max_ns)));
-        nodes
+        nodes.sort_by_key(|flat| std::cmp::Reverse((once(flat), flat.node.max_ns)));
+        nodes.into_iter().map(|flat| flat.node).collect()
     }
 
     /// All that the spans took on the GPU themselves: what shares of it are of. `None` where nothing is known in that
     /// way.
     pub(super) fn gpu_whole(&self, way: Way) -> Option<u128> {
         self.gpu_whole[way as usize]
+    }
+
+    /// Whether one call took more than half of a node.
+    pub(super) fn has_one_call(&self, index: usize) -> bool {
+        self.nodes[index].one_call
     }
 
     pub(super) fn node(&self, index: usize) -> &'a TreeNode {
@@ -492,18 +515,20 @@ fn mark_beside(nodes: &mut [Flat], whole: u128) {
 }
 
 /// Whether one call took more than half of many: the first mostly, in which something was made ready.
-pub(super) const fn one_call(node: &TreeNode) -> bool {
+fn one_call(node: &TreeNode, whole: u128) -> bool {
     let is_call = node.instances <= node.calls; // else an instance is a poll
     let rest = node.total_ns.saturating_sub(node.max_ns);
-    let is_worth_it = node.max_ns >= LONG_CALL_NS && node.max_ns > rest && rest > 0;
-    is_call && node.instances >= MANY_CALLS && is_worth_it
+    let is_long = node.max_ns >= LONG_CALL_NS && u128::from(node.max_ns) * LONG_CALL_PART >= whole;
+    is_call && node.instances >= MANY_CALLS && is_long && node.max_ns > rest && rest > 0
 }
 
-/// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.
-fn own_of_the_others(node: &TreeNode) -> u64 {
-    let nested = node.total_ns.saturating_sub(node.self_ns);
-    let once = if one_call(node) { node.max_ns.saturating_sub(nested) } else { 0 };
-    node.self_ns.saturating_sub(once)
+impl Flat<'_> {
+    /// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.
+    fn own_of_the_others(&self) -> u64 {
+        let nested = self.node.total_ns.saturating_sub(self.node.self_ns);
+        let once = if self.one_call { self.node.max_ns.saturating_sub(nested) } else { 0 };
+        self.node.self_ns.saturating_sub(once)
+    }
 }
 
 /// Whether a node waited for its children for most of its self time.
@@ -564,7 +589,8 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
             end: index + 1,
             beside: false,
             self_below: u128::from(node.self_ns),
-            own_ns: own_of_the_others(node) - blocked(node).min(own_of_the_others(node)),
+            one_call: false,
+            own_ns: node.self_ns,
             awaited_peak: node.awaited_ns.unwrap_or(0),
             peak: node.total_ns,
             on_gpu,

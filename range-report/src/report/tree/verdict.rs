@@ -166,16 +166,7 @@ fn beside(summary: &Summary) -> String {
 /// itself what is slowest.
 #[cfg(feature = "html")]
 pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
-    let marked: Vec<Marked> = shape
-        .nodes()
-        .map(|(node, beside, own_ns)| Marked {
-            polled: is_polled(node),
-            beside,
-            blocked: is_blocked(node),
-            ranked_ns: Some(own_ns).filter(|&ns| ns != node.self_ns),
-            one_call: super::shape::one_call(node).then_some(node.max_ns),
-        })
-        .collect();
+    let marked: Vec<Marked> = shape.nodes().map(|(_, marked)| marked).collect();
     let mut marks = Vec::new();
     if marked.iter().any(|node| node.polled) {
         let nodes = shape.nodes().map(|(node, ..)| node);

@@ -136,6 +136,14 @@ fn few_calls_polls_and_equal_ones_are_not() {
     assert!(!said(&|node| node.instances = 21), "an instance is a poll");
     assert!(!said(&|node| node.max_ns = node.total_ns / 2));
     assert!(!said(&|node| node.max_ns = 0), "a summary of an older version");
+    // A call of 4 ms in a run of half a second is one that was interrupted.
+    let short = |node: &mut TreeNode| (node.total_ns, node.self_ns, node.max_ns) = (6 * MS, 6 * MS, 4 * MS);
+    assert!(said(&short));
+    let mut long = warm_up();
+    short(&mut long.tree[0].children[0]);
+    long.tree.push(node("other", 1, 500 * MS, 500 * MS, vec![]));
+    long.tree[0].max_ns = 0;
+    assert!(!tree(&long, &RenderOptions::default()).contains("one call"));
 }
 
 #[test]
