@@ -44,7 +44,7 @@ pub use report::{MergedTable, RenderOptions, Report, TableStyle, UnknownName};
 pub use summary::{
     ActivityLosses, ApiCallStats, CallLabel, CallStats, CallTotals, CategoryStats, GpuActivity, GpuWork, KernelStats,
     Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals,
-    NodeWork, OpenRange, PhaseLabel, Process, Projected, ProjectionStats, Quantile, RangeKernelStats, RangeLabel,
-    RangeStats, RangeStyle, RankTotal, RankTotals, Sizes, StreamLabel, StreamLosses, StreamStats, StreamTimes, Summary,
-    Times, TreeNode, WorkPart,
+    NodeWork, OpenAccStats, OpenRange, PhaseLabel, Process, Projected, ProjectionStats, Quantile, RangeKernelStats,
+    RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes, StreamLabel, StreamLosses, StreamStats,
+    StreamTimes, Summary, Times, TreeNode, WorkPart,
 };

@@ -49,7 +49,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn new(name: String, times: &Times) -> Self {
+    pub(super) fn new(name: String, times: &Times) -> Self {
         let Times { instances, total_ns, min_ns, max_ns, .. } = *times;
         Self { name, calls: instances, total_ns, min_ns, max_ns }
     }

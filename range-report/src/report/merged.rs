@@ -49,6 +49,8 @@ pub enum MergedTable {
     GpuProjection,
     /// Calls of the CUDA API.
     Api,
+    /// Events of OpenACC runtimes, by their own time.
+    OpenAcc,
     /// Calls of futures, by the time that they awaited themselves.
     Calls,
     /// Sums over `nvtx.category`.
@@ -68,6 +70,7 @@ impl MergedTable {
         Self::MemSize,
         Self::GpuProjection,
         Self::Api,
+        Self::OpenAcc,
         Self::Calls,
         Self::Categories,
         Self::Tree,
@@ -75,20 +78,21 @@ impl MergedTable {
 }
 
 /// The tables that are printed unless they are empty, and their titles.
-const PRINTED: [(MergedTable, &str); 8] = [
+const PRINTED: [(MergedTable, &str); 9] = [
     (MergedTable::Ranges, "Ranges"),
     (MergedTable::Work, "GPU Work"),
     (MergedTable::Kernels, "CUDA GPU Kernels"),
     (MergedTable::StreamTimes, "Stream Times (CUDA events)"),
     (MergedTable::MemTime, "CUDA GPU MemOps (by Time)"),
     (MergedTable::MemSize, "CUDA GPU MemOps (by Size)"),
+    (MergedTable::OpenAcc, "OpenACC (exclusive)"),
     (MergedTable::Calls, "Calls and Waiting"),
     (MergedTable::Categories, "Categories"),
 ];
 
 impl MergedSummary {
-    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, calls
-    /// of futures, categories. Each has totals over all processes, the least, average and longest total of a process,
+    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, events
+    /// of OpenACC, calls of futures, categories. Each has totals over all processes, the least, average and longest total of a process,
     /// and which process that is. Then the phase tree with its totals (that of each process is in
     /// [`write_csv`](Self::write_csv)), and what was lost.
     ///

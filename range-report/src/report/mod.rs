@@ -92,9 +92,9 @@ pub enum Report {
     Calls,
     /// Sums over the span field `nvtx.category`.
     Categories,
-    /// GPU activities and API calls as `nvprof` printed them: columns of fixed width, times in five digits, averages
-    /// rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for `cuMemAlloc_v2`). Needs
-    /// CUPTI.
+    /// GPU activities, API calls and events of OpenACC as `nvprof` printed them: columns of fixed width, times in five
+    /// digits, averages rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for
+    /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed where [`Summary::openacc`] has any.
     Nvprof,
     /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` excludes the
     /// calls made in it, which have their own rows. One exception: if no stream is timed, it includes calls that only

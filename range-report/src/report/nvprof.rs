@@ -1,4 +1,4 @@
-//! The summary of `nvprof`: GPU activities and API calls with fixed columns, times in 5 digits.
+//! The summary of `nvprof`: GPU activities, API calls and events of OpenACC with fixed columns, times in 5 digits.
 //!
 //! Unlike everything else here the columns have one width whatever is in them, and names are neither padded nor
 //! shortened.
@@ -12,20 +12,23 @@ use crate::Summary;
 
 const GPU: &str = "GPU activities:";
 const API: &str = "API calls:";
+const OPENACC: &str = "OpenACC (excl):";
 
 /// `Nvprof`.
 pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
     let pid = summary.process.pid;
     let command = gpu_work::printable(&summary.process.command, options);
     let title = format!("=={pid}== Profiling application: {command}");
-    let Some(gpu) = &summary.gpu else {
+    if summary.gpu.is_none() && summary.openacc.is_empty() {
         return section(&title, NO_ACTIVITY);
-    };
-    let operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, TableStyle::Legacy), options);
-    let sections = [
-        (GPU, operations, "No kernels were profiled.\n"),
-        (API, gpu_work::calls(gpu, options), "No API activities were profiled.\n"),
-    ];
+    }
+    let mut sections = Vec::new();
+    if let Some(gpu) = &summary.gpu {
+        let operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, TableStyle::Legacy), options);
+        sections.push((GPU, operations, "No kernels were profiled.\n"));
+        sections.push((API, gpu_work::calls(gpu, options), "No API activities were profiled.\n"));
+    }
+    sections.push((OPENACC, openacc(summary, options), ""));
     let mut out = format!("\n{title}\n=={pid}== Profiling result:\n");
     let mut headed = false;
     for (label, rows, none) in &sections {
@@ -41,6 +44,11 @@ pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
     }
     out.push('\n');
     out
+}
+
+fn openacc(summary: &Summary, options: &RenderOptions) -> Vec<Tally> {
+    let rows = summary.openacc.iter().filter(|row| row.times.instances > 0);
+    rows.map(|row| Tally::new(gpu_work::printable(&row.label(), options), &row.times)).collect()
 }
 
 /// The rows of a section by total time, its label before the first, as many as there are to be, and one for all others.

@@ -58,6 +58,8 @@ pub struct MergedSummary {
     /// Kernels, copies and API calls; `None` where CUPTI recorded them in no process.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<MergedActivity>,
+    /// Events of OpenACC runtimes by [label](super::OpenAccStats::label), by total time descending, then by label.
+    pub openacc: Vec<Merged<String, Times>>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
     pub categories: Vec<Merged<String, Times>>,
     /// What was lost or changed, of all processes together.
@@ -180,8 +182,8 @@ impl Summary {
     /// ```
     ///
     /// Ranges, kernels, copies, calls, categories and projections are joined by domain, name and style or kind; stream
-    /// times also by stream, whatever its device; the tree by the labels from the root down. Kernels by range stay with
-    /// the processes.
+    /// times also by stream, whatever its device; events of OpenACC by label; the tree by the labels from the root
+    /// down. Kernels by range stay with the processes.
     #[must_use]
     pub fn merge(summaries: impl IntoIterator<Item = Self>) -> MergedSummary {
         let (mut merged, mut tables, mut notes) = (MergedSummary::default(), Tables::default(), BTreeMap::new());
@@ -216,6 +218,7 @@ struct Tables {
     calls: Rows<CallLabel, CallTotals>,
     categories: Rows<String, Times>,
     gpu: Option<GpuTables>,
+    openacc: Rows<String, Times>,
 }
 
 #[derive(Default)]
@@ -247,6 +250,9 @@ impl Tables {
         for row in summary.categories {
             self.categories.add(process, row.category, row.times);
         }
+        for row in summary.openacc {
+            self.openacc.add(process, row.label(), row.times);
+        }
         if let Some(gpu) = summary.gpu {
             self.gpu.get_or_insert_default().add(process, gpu);
         }
@@ -259,6 +265,7 @@ impl Tables {
         merged.calls = self.calls.together(places);
         merged.categories = self.categories.together(places);
         merged.gpu = self.gpu.map(|gpu| gpu.together(places));
+        merged.openacc = self.openacc.together(places);
     }
 }
 

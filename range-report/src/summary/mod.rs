@@ -20,6 +20,7 @@ mod finite;
 mod flat_tree;
 mod gpu;
 mod merge;
+mod openacc;
 
 pub use gpu::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
@@ -29,6 +30,7 @@ pub use merge::{
     CallLabel, CallTotals, Merged, MergedActivity, MergedSummary, NodeTotals, PhaseLabel, Projected, RangeLabel,
     RankTotal, RankTotals, StreamLabel, StreamTimes, WorkPart,
 };
+pub use openacc::OpenAccStats;
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -460,6 +462,9 @@ pub struct Summary {
     /// Kernels, copies and API calls; `None` where CUPTI did not record them.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<GpuActivity>,
+    /// Events of an OpenACC runtime, by total time descending, then by label.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub openacc: Vec<OpenAccStats>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
     pub categories: Vec<CategoryStats>,
     /// What was lost or changed.

@@ -81,6 +81,7 @@ pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
     if let Some(gpu) = &summary.gpu {
         tables.extend([kernels(gpu), memory(gpu), api_calls(gpu), projections(gpu), range_kernels(gpu)]);
     }
+    tables.push(openacc(summary));
     tables.retain(|table| !table.rows.is_empty());
     for table in &mut tables {
         without_what_no_row_has(table, &["p90", "p99"]);
@@ -232,6 +233,14 @@ fn api_calls(gpu: &GpuActivity) -> Table<'_> {
     table("API calls", "Calls of the CUDA API, on the CPU.", columns, rows.collect())
 }
 
+fn openacc(summary: &Summary) -> Table<'_> {
+    let base = sum(summary.openacc.iter().map(|row| &row.times));
+    let rows = summary.openacc.iter();
+    let rows = rows.map(|row| [label_cell(&row.label())].into_iter().chain(times(&row.times, base)).collect());
+    let columns = [column("Event", Kind::Text)].into_iter().chain(TIMES).collect();
+    table("OpenACC", "Events of the OpenACC runtime, without the events inside them.", columns, rows.collect())
+}
+
 fn projections(gpu: &GpuActivity) -> Table<'_> {
     let base = sum(gpu.projections.iter().map(|row| &row.projected));
     let rows = gpu.projections.iter().filter(|row| row.projected.instances > 0).map(|row| {
@@ -320,13 +329,15 @@ fn text(text: &str) -> Cell<'_> {
     Cell::Text(presentable(text, LONGEST))
 }
 
+/// A name that was put together.
+fn label_cell<'a>(label: &str) -> Cell<'a> {
+    Cell::Text(presentable(label, LONGEST).into_owned().into())
+}
+
 pub(super) fn name<'a>(domain: Option<&str>, name: &'a str) -> Cell<'a> {
     match (domain, name) {
         (_, "") => Cell::Text("None".into()),
         (None, name) => text(name),
-        (domain, name) => {
-            let label = label(domain, name).unwrap_or_default();
-            Cell::Text(presentable(&label, LONGEST).into_owned().into())
-        }
+        (domain, name) => label_cell(&label(domain, name).unwrap_or_default()),
     }
 }

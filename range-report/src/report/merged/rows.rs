@@ -150,6 +150,10 @@ impl<'a> Rows<'a> {
                 let lines = rows.map(|row| Line::of(row, vec![nsys_call(&row.key).to_owned()]));
                 Self::times("Num Calls", vec!["Name"], lines.collect())
             }
+            MergedTable::OpenAcc => {
+                let lines = merged.openacc.iter().map(|row| Line::of(row, vec![row.key.clone()]));
+                Self::times("Events", vec!["Event"], lines.collect())
+            }
             MergedTable::MemTime => {
                 let rows = gpu.into_iter().flat_map(|gpu| &gpu.memory_times);
                 let lines = rows.map(|row| Line::of(row, vec![bracketed(row.key, style)]));

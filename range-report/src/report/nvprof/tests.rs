@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Sizes, Times};
+use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, OpenAccStats, Process, Sizes, Times};
 
 /// What nvprof printed for a program with OpenACC; `tests/golden/README.md` says where it is from.
 const OPENACC: &str = include_str!("../../../../tests/golden/nvprof/openacc_cnn.txt");
@@ -52,12 +52,11 @@ fn times_have_five_digits_and_seconds_six() {
     }
 }
 
-/// The section that this crate has no data for is laid out as any other.
 #[test]
 fn the_openacc_section() {
     let label = " OpenACC (excl):";
     let expected = &OPENACC[OPENACC.find(label).unwrap()..];
-    let rows: Vec<Tally> = expected
+    let rows = expected
         .lines()
         .map(|line| {
             let mut rest = line[16..].trim_start();
@@ -68,11 +67,28 @@ fn the_openacc_section() {
             };
             let (_, total_ns, calls) = (cell(), stated(cell()), cell().parse().unwrap());
             let (_, min_ns, max_ns) = (cell(), stated(cell()), stated(cell()));
-            Tally { name: rest.to_owned(), calls, total_ns, min_ns, max_ns }
+            let (event, place) = rest.split_once('@').unwrap();
+            let (place, detail) = place.split_once(" (").map_or((place, None), |(place, detail)| (place, Some(detail)));
+            let times = Times { min_ns, max_ns, ..Times::new(calls, total_ns) };
+            let mut row = OpenAccStats::new(event, times);
+            row.place = Some(place.to_owned());
+            row.detail = detail.map(|detail| detail.strip_suffix(')').unwrap().to_owned());
+            row
         })
         .collect();
-    assert_eq!(rows.len(), 18);
-    assert_eq!(rows_of(label.trim(), &rows, usize::MAX), expected);
+    let mut summary = summary(GpuActivity::default());
+    summary.openacc = rows;
+    assert_eq!(summary.openacc.len(), 18);
+    let options = RenderOptions::default();
+    let with_gpu = nvprof(&summary, &options);
+    assert!(with_gpu.ends_with(&format!("Name\n{expected}\n")), "{with_gpu}");
+    // On the host alone there is nothing to say of the GPU.
+    summary.gpu = None;
+    let alone = nvprof(&summary, &options);
+    assert!(
+        alone.contains("Profiling result:\n            Type") && alone.ends_with(&format!("{expected}\n")),
+        "{alone}"
+    );
 }
 
 fn once(ns: u64) -> Times {

@@ -2,7 +2,7 @@ mod process;
 mod reference;
 
 use super::*;
-use crate::{CallStats, OpenRange, Quantile, RangeStats, StreamStats, TreeNode};
+use crate::{CallStats, MergedTable, OpenAccStats, OpenRange, Quantile, RangeStats, StreamStats, TreeNode};
 
 /// Number, sum, least, greatest, median and deviation, as anyone would work them out.
 fn statistics(values: &[u64]) -> (u64, u64, u64, u64, f64, f64) {
@@ -102,6 +102,33 @@ fn losses_add_up_and_notes_are_said_once() {
     assert_eq!(merged.notes, ["Another.", "The clock was odd. (2 processes)"]);
     assert_eq!(merged.elapsed_ns, 7);
     assert_eq!(Summary::merge([other, summary]), merged);
+}
+
+#[test]
+fn events_of_openacc_are_joined_by_what_is_printed() {
+    let of_rank = |rank, line: &str, detail: Option<&str>, durations: &[u64]| {
+        let mut row = OpenAccStats::new("acc_enqueue_upload", times(durations));
+        (row.place, row.detail) = (Some(line.to_owned()), detail.map(str::to_owned));
+        Summary { openacc: vec![row], ..of(Some(rank), rank, &[]) }
+    };
+    let merged = Summary::merge([
+        of_rank(0, "a.c:5", None, &[10, 30]),
+        of_rank(1, "a.c:5", None, &[70]),
+        of_rank(2, "a.c:6", None, &[2]),
+        of_rank(3, "a.c:5", Some("x"), &[1]),
+    ]);
+    let rows: Vec<_> =
+        merged.openacc.iter().map(|row| (row.key.as_str(), row.all.instances, row.ranks.len())).collect();
+    let all = [
+        ("acc_enqueue_upload@a.c:5", 3, 2),
+        ("acc_enqueue_upload@a.c:6", 1, 1),
+        ("acc_enqueue_upload@a.c:5 (x)", 1, 1),
+    ];
+    assert_eq!(rows, all);
+    let mut text = Vec::new();
+    merged.write_csv(MergedTable::OpenAcc, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("\n97.3,110,3,2,"), "{text}");
 }
 
 /// Each process of a node has a device of its own; a process may have several.
