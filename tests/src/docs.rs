@@ -17,6 +17,7 @@ page!(Gpu, "docs/gpu.md");
 page!(Index, "docs/README.md");
 page!(Limits, "docs/limits.md");
 page!(Nsight, "docs/nsight.md");
+page!(OpenAcc, "docs/openacc.md");
 page!(Options, "docs/options.md");
 page!(CudaActivity, "cuda-activity/README.md");
 page!(NvtxRs, "nvtx-rs/README.md");

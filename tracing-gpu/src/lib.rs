@@ -126,6 +126,7 @@
 //!   `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
 //! - `csv`: `CsvFlavor`, which quotes names in comma-separated values so that every reader reads them back unchanged.
 //! - `gzip`: timelines whose name ends in `.gz` are compressed.
+//! - `openacc`: `Profiler::openacc`, which receives the events of an OpenACC runtime. Takes `backtrace`.
 //! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
 //! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes
 //!   `serde` and `serde_json`.
@@ -149,6 +150,8 @@ mod collector;
 mod collector;
 mod config;
 mod drain;
+#[cfg(feature = "openacc")]
+mod openacc;
 mod outputs;
 mod page;
 mod process;
@@ -169,6 +172,8 @@ mod tier;
 mod timeline;
 
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
+#[cfg(feature = "openacc")]
+pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
 pub use profiler::Chosen;
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};

@@ -92,8 +92,8 @@ const PRINTED: [(MergedTable, &str); 9] = [
 
 impl MergedSummary {
     /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, events
-    /// of OpenACC, calls of futures, categories. Each has totals over all processes, the least, average and longest total of a process,
-    /// and which process that is. Then the phase tree with its totals (that of each process is in
+    /// of OpenACC, calls of futures, categories. Each has totals over all processes, the least, average and longest
+    /// total of a process, and which process that is. Then the phase tree with its totals (that of each process is in
     /// [`write_csv`](Self::write_csv)), and what was lost.
     ///
     /// Where the figures do not fit into the width, there are fewer of them, in units for people.

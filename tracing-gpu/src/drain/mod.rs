@@ -14,6 +14,8 @@ mod gpu;
 #[path = "gpu_disabled.rs"]
 mod gpu;
 mod guards;
+#[cfg(feature = "openacc")]
+mod openacc;
 mod recursion;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,6 +132,11 @@ pub(crate) fn summarise(
         summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
         summary.calls = calls::stats(&calls, names, rate, asked);
         summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
+        #[cfg(feature = "openacc")]
+        {
+            summary.openacc = openacc::stats(&threads, window, rate, asked);
+            summary.notes.extend(openacc::notes(&threads, window, session));
+        }
         summary.categories = categories(&merged, rate, asked);
         summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
         summary.losses.nodes_over_limit = spans_in_more(&rows, names);

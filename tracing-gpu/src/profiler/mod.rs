@@ -20,6 +20,8 @@ pub use init::{Guard, InstallError, init};
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
+#[cfg(feature = "openacc")]
+use crate::openacc::OpenAcc;
 use crate::outputs;
 use crate::process;
 use crate::session::SessionOptions;
@@ -130,6 +132,38 @@ impl Profiler {
     #[must_use]
     pub fn nvtx_tool(&self) -> NvtxTool {
         NvtxTool::new(&self.inner.engine)
+    }
+
+    /// Receives the events of the OpenACC runtime in this process, from now on, into [`Summary::openacc`]. Events of
+    /// all threads count, whatever ranges are open around them. They go to the last profiler that this was called on.
+    ///
+    /// For a library that the runtime loads: one that exports `acc_register_library`, and is named in `ACC_PROFLIB`.
+    ///
+    /// ```
+    /// use std::ffi::{c_int, c_void};
+    /// use std::sync::OnceLock;
+    ///
+    /// use tracing_gpu::{OpenAccCallback, OpenAccRegister, Output, Profiler, Report};
+    ///
+    /// static PROFILER: OnceLock<Option<Profiler>> = OnceLock::new();
+    ///
+    /// #[unsafe(no_mangle)]
+    /// pub extern "C" fn acc_register_library(register: OpenAccRegister, _: OpenAccRegister, _: *const c_void) {
+    ///     let build = || Profiler::builder().report([Report::Nvprof]).output(Output::None).build().ok();
+    ///     if let Some(profiler) = PROFILER.get_or_init(build) {
+    ///         profiler.openacc().register(register);
+    ///     }
+    /// }
+    ///
+    /// // The runtime finds the function by its name, and calls it:
+    /// extern "C" fn acc_prof_register(_event: c_int, _callback: OpenAccCallback, _toggle: c_int) {}
+    /// acc_register_library(Some(acc_prof_register), None, std::ptr::null());
+    /// assert!(PROFILER.get().is_some());
+    /// ```
+    #[cfg(feature = "openacc")]
+    #[must_use]
+    pub fn openacc(&self) -> OpenAcc {
+        OpenAcc::new(&self.inner.engine)
     }
 
     /// Whether it measures: false after `TRACING_GPU=off`.

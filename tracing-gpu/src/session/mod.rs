@@ -73,6 +73,9 @@ pub(crate) struct LossCounters {
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
     pub(crate) misnested: MisnestedSites,
+    /// Events of OpenACC on threads that are being torn down.
+    #[cfg(feature = "openacc")]
+    pub(crate) openacc_unfollowed: AtomicU64,
 }
 
 /// Shared by all threads; lives as long as the process, since any thread may be inside a callback at any time.
@@ -224,6 +227,8 @@ impl Session {
             counter.store(0, Relaxed);
         }
         self.losses.misnested.forget();
+        #[cfg(feature = "openacc")]
+        self.losses.openacc_unfollowed.store(0, Relaxed);
         self.names.lock().catalog.forget_losses();
     }
 

@@ -19,6 +19,8 @@ mod note_line;
 #[cfg(feature = "cudarc")]
 pub(crate) mod notes;
 mod open_pairs;
+#[cfg(feature = "openacc")]
+pub(crate) mod openacc;
 pub(crate) mod row;
 mod rows;
 pub(crate) mod slab;

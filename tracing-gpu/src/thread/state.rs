@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
+#[cfg(feature = "openacc")]
+use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
 
@@ -18,6 +20,8 @@ use super::lifetimes::OpenLifetimes;
 #[cfg(feature = "cudarc")]
 use super::notes::{Dropped, Taken};
 use super::open_pairs::OpenPairs;
+#[cfg(feature = "openacc")]
+use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
 use super::rows::Rows;
 use super::slab::Slab;
@@ -76,6 +80,9 @@ pub(crate) struct ThreadState {
     pub(crate) name: Mutex<String>,
     /// When the last front end was dropped that this thread knows of.
     left: AtomicU64,
+    /// From the first event on.
+    #[cfg(feature = "openacc")]
+    pub(crate) openacc: OnceCell<Box<OpenAccLog>>,
 }
 
 /// What came of an exit on the path `counting`.
@@ -117,6 +124,8 @@ impl ThreadState {
             spare_calls: Spare::default(),
             name: Mutex::default(),
             left: AtomicU64::new(session.front_end.left()),
+            #[cfg(feature = "openacc")]
+            openacc: OnceCell::new(),
         }
     }
 }
@@ -827,6 +836,8 @@ impl ThreadState {
         let places = self.stack.unwind(&mut Nothing(self.session));
         self.launches.end_gone(&self.around(), self.now());
         self.launches.leave_lifetimes();
+        #[cfg(feature = "openacc")]
+        self.openacc.get().into_iter().for_each(|log| log.abandon());
         places
     }
 
@@ -841,6 +852,8 @@ impl ThreadState {
             }
         }
         self.stack.restart(start);
+        #[cfg(feature = "openacc")]
+        self.openacc.get().into_iter().for_each(|log| log.restart(start));
         self.window.store(start, Release); // pairs with the reader in `drain`: rows are of this window once it is seen
     }
 }

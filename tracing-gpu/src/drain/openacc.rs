@@ -1,0 +1,66 @@
+//! Rows of OpenACC's events: those of all threads together, with names for numbers and lines for addresses.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use range_report::OpenAccStats;
+use range_report::stats::Distribution;
+
+use crate::clock::{Rate, Ticks};
+use crate::openacc::{name_of, source};
+use crate::session::Session;
+use crate::thread::openacc::{Key, OpenAccLog, OpenAccLosses, Site};
+use crate::thread::state::ThreadState;
+
+/// Logs that have something of this window.
+fn logs<'a>(threads: &'a [&'static ThreadState], window: Ticks) -> impl Iterator<Item = &'a OpenAccLog> {
+    let of_window = threads.iter().filter(move |thread| thread.window.load(Acquire) == window);
+    of_window.filter_map(|thread| thread.openacc.get().map(Box::as_ref))
+}
+
+/// By total time descending, then by kind, place and name.
+pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate, asked: &[f64]) -> Vec<OpenAccStats> {
+    let rows: Vec<(&Key<'_>, Distribution)> = logs(threads, window).flat_map(OpenAccLog::rows).collect();
+    let addresses = rows.iter().filter_map(|(key, _)| match key.site {
+        Site::Code(address) => Some(address),
+        Site::Line(..) | Site::Unknown => None,
+    });
+    let places = source::places(addresses);
+    let mut merged: BTreeMap<(&str, Option<String>, Option<String>), Distribution> = BTreeMap::new();
+    for (key, times) in rows {
+        let place = match &key.site {
+            Site::Line(file, line) => Some(source::line(file.to_bytes(), *line)),
+            Site::Code(address) => places.get(address).cloned().flatten(),
+            Site::Unknown => None,
+        };
+        let detail = key.detail.as_ref().map(|detail| detail.to_string_lossy().into_owned());
+        merged.entry((name_of(key.kind), place, detail)).or_default().merge(&times);
+    }
+    let rows = merged.into_iter().map(|((event, place, detail), times)| {
+        let mut row = OpenAccStats::new(event, super::times(&times, rate, asked));
+        (row.place, row.detail) = (place, detail);
+        row
+    });
+    let mut rows: Vec<OpenAccStats> = rows.collect();
+    rows.sort_by_key(|row| Reverse(row.times.total_ns)); // stable
+    rows
+}
+
+/// What is in no row.
+pub(super) fn notes(threads: &[&'static ThreadState], window: Ticks, session: &Session) -> Option<String> {
+    let all = logs(threads, window).map(OpenAccLog::losses).fold(OpenAccLosses::default(), |all, more| OpenAccLosses {
+        unended: all.unended.saturating_add(more.unended),
+        unbegun: all.unbegun.saturating_add(more.unbegun),
+        over_limit: all.over_limit.saturating_add(more.over_limit),
+    });
+    let parts = [
+        (all.unended, "did not end"),
+        (all.unbegun, "did not start"),
+        (all.over_limit, "were at too many places"),
+        (session.losses.openacc_unfollowed.load(Relaxed), "came from threads that were ending"),
+    ];
+    let said: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    (!said.is_empty()).then(|| format!("OpenACC events that are in no row: {}.", said.join(", ")))
+}

@@ -1,0 +1,141 @@
+//! The OpenACC profiling interface, as `acc_prof.h` of the OpenACC specification has it.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// What a runtime calls for each event: about the place, the event, and the API below.
+pub type OpenAccCallback = unsafe extern "C" fn(info: *const c_void, event: *const c_void, api: *const c_void);
+
+/// The first argument of `acc_register_library`: asks the runtime to call for one kind of event. Null as `None`.
+pub type OpenAccRegister = Option<extern "C" fn(event: c_int, callback: OpenAccCallback, toggle: c_int)>;
+
+/// `acc_reg`: from now on, on all threads.
+pub(super) const REGISTER: c_int = 0;
+
+/// Where the program is: `acc_prof_info`. A runtime fills the first `valid_bytes`.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Info {
+    pub(super) event: c_int,
+    pub(super) valid_bytes: c_int,
+    version: c_int,
+    device_type: c_int,
+    device_number: c_int,
+    thread_id: c_int,
+    async_value: isize,
+    async_queue: isize,
+    pub(super) source_file: *const c_char,
+    function: *const c_char,
+    pub(super) line: c_int,
+}
+
+/// What `acc_data_event_info` and `acc_launch_event_info` have in common; `acc_other_event_info` ends before the name.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Event {
+    event: c_int,
+    pub(super) valid_bytes: c_int,
+    parent_construct: c_int,
+    implicit: c_int,
+    tool_info: *mut c_void,
+    /// Of the variable, or of the kernel.
+    pub(super) name: *const c_char,
+}
+
+/// What an event tells of what the runtime does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    Start,
+    End,
+    /// It has no duration.
+    Instant,
+}
+
+/// A kind of event that has rows.
+#[derive(Debug)]
+struct Kind {
+    /// Of the only event, or of the start; the end has the next number.
+    number: c_int,
+    /// As nvprof printed it.
+    name: &'static str,
+    is_instant: bool,
+    /// Whether nvprof's rows are told apart by variable or kernel, where the runtime says which.
+    is_detailed: bool,
+}
+
+const fn lasting(number: c_int, name: &'static str) -> Kind {
+    Kind { number, name, is_instant: false, is_detailed: false }
+}
+
+const fn instant(number: c_int, name: &'static str) -> Kind {
+    Kind { number, name, is_instant: true, is_detailed: false }
+}
+
+const fn detailed(number: c_int, name: &'static str) -> Kind {
+    Kind { number, name, is_instant: false, is_detailed: true }
+}
+
+/// All but `acc_ev_runtime_shutdown`, which says nothing of the program.
+const KINDS: &[Kind] = &[
+    lasting(1, "acc_device_init"),
+    lasting(3, "acc_device_shutdown"),
+    instant(6, "acc_create"),
+    instant(7, "acc_delete"),
+    instant(8, "acc_alloc"),
+    instant(9, "acc_free"),
+    lasting(10, "acc_enter_data"),
+    lasting(12, "acc_exit_data"),
+    lasting(14, "acc_update"),
+    lasting(16, "acc_compute_construct"),
+    detailed(18, "acc_enqueue_launch"),
+    detailed(20, "acc_enqueue_upload"),
+    detailed(22, "acc_enqueue_download"),
+    lasting(24, "acc_wait"),
+];
+
+/// The numbers of all events that have rows.
+pub(super) fn events() -> impl Iterator<Item = c_int> {
+    KINDS.iter().flat_map(|kind| [Some(kind.number), (!kind.is_instant).then_some(kind.number + 1)]).flatten()
+}
+
+/// The kind of an event as its place in the table, whether it is told apart by a name, and what it tells.
+pub(super) fn kind_of(event: c_int) -> Option<(u8, bool, Moment)> {
+    let mut kinds = (0..).zip(KINDS);
+    kinds.find_map(|(place, kind)| match event.checked_sub(kind.number)? {
+        0 if kind.is_instant => Some((place, kind.is_detailed, Moment::Instant)),
+        0 => Some((place, kind.is_detailed, Moment::Start)),
+        1 if !kind.is_instant => Some((place, false, Moment::End)),
+        _ => None,
+    })
+}
+
+/// The name of a kind by its place in the table.
+pub(crate) fn name_of(kind: u8) -> &'static str {
+    KINDS.get(usize::from(kind)).map_or("", |kind| kind.name)
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    /// As the C compiler lays out the structures of the header.
+    #[test]
+    fn fields_are_where_the_runtime_writes_them() {
+        let info = [offset_of!(Info, valid_bytes), offset_of!(Info, source_file), offset_of!(Info, line)];
+        assert_eq!((info, offset_of!(Event, name)), ([4, 40, 56], 24));
+    }
+
+    #[test]
+    fn every_event_but_one_has_a_kind() {
+        let known: Vec<c_int> = (-3..40).filter(|event| kind_of(*event).is_some()).collect();
+        assert_eq!(known, (1..=4).chain(6..=25).collect::<Vec<_>>());
+        assert_eq!(events().collect::<Vec<_>>(), known);
+        let (wait, ..) = kind_of(24).unwrap();
+        assert_eq!((name_of(wait), kind_of(25)), ("acc_wait", Some((wait, false, Moment::End))));
+        assert_eq!(
+            kind_of(20).map(|(kind, detailed, _)| (name_of(kind), detailed)),
+            Some(("acc_enqueue_upload", true))
+        );
+    }
+}

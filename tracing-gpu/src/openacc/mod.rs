@@ -1,0 +1,38 @@
+//! Events of an OpenACC runtime, by the profiling interface of the OpenACC specification.
+//!
+//! `abi` has the interface, `receive` takes the runtime's calls, `source` turns addresses into lines. The rows are a
+//! part of a thread's state (`thread/openacc.rs`).
+
+mod abi;
+mod receive;
+pub(crate) mod source;
+
+pub(crate) use abi::name_of;
+pub use abi::{OpenAccCallback, OpenAccRegister};
+
+use crate::thread::engine::Engine;
+
+/// Receives the events of an OpenACC runtime for a profiler; from [`Profiler::openacc`](crate::Profiler::openacc).
+#[derive(Clone, Copy, Debug)]
+pub struct OpenAcc {
+    engine: &'static Engine,
+}
+
+impl OpenAcc {
+    /// From now on this profiler gets all events.
+    pub(crate) fn new(engine: &'static Engine) -> Self {
+        receive::take_over(engine);
+        Self { engine }
+    }
+
+    /// Has a runtime report its events: all that have a row in [`Summary::openacc`](range_report::Summary::openacc). To
+    /// be called once, from `acc_register_library`, with its first argument.
+    ///
+    /// Of a runtime that is linked statically into the program, such as libgomp with `-static-libgomp`, the place of
+    /// events is not known.
+    pub fn register(self, register: OpenAccRegister) {
+        if let Some(register) = register.filter(|_| self.engine.session.is_running()) {
+            receive::register(register);
+        }
+    }
+}
