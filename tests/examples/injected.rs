@@ -1,12 +1,12 @@
-//! A library that the CUDA driver loads inside `cuInit`, or a runtime of OpenACC at its start: a profiler for whatever
-//! program it is in, set by `TRACING_GPU`.
+//! A library that the CUDA driver loads inside `cuInit`: a profiler for whatever program it is in, set by
+//! `TRACING_GPU`.
 
 #![allow(unsafe_code)] // what such a library is made of: exported functions, and a pointer that a forked child clears
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 
-use tracing_gpu::{OpenAccRegister, Output, Profiler};
+use tracing_gpu::{Output, Profiler};
 
 static PROFILER: AtomicPtr<Profiler> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -37,12 +37,6 @@ fn profiler() -> &'static Profiler {
 extern "C" fn InitializeInjection() -> c_int {
     profiler().collect_in_injection();
     1
-}
-
-/// A runtime of OpenACC calls this with its three functions.
-#[unsafe(no_mangle)]
-extern "C" fn acc_register_library(register: OpenAccRegister, _unregister: OpenAccRegister, _lookup: *const c_void) {
-    profiler().openacc().register(register);
 }
 
 /// A way in without CUDA, such as a first call of NVTX.

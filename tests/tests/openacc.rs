@@ -1,13 +1,12 @@
-//! Programs with OpenACC, built by GCC and run on the host: which events are counted, where they come from, and how
-//! long they took. `examples/injected.rs` is the library that receives the events.
+//! Programs with OpenACC, built by GCC and run on the host under the command `tracing-gpu`: which events are counted,
+//! where they come from, and how long they took.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use tests::recorder::example;
-use tracing_gpu::Summary;
+use tests::launcher::{Ran, run};
 use tracing_gpu::summary::OpenAccStats;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openacc");
@@ -22,40 +21,35 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn ran(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| {
-        let program = command.get_program().display();
-        panic!("cannot run {program}: {error} (`bash tests/install` installs gcc)")
-    });
-    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
-    output
-}
-
 /// Compiles sources of this folder into a file there.
 fn compiled<A: AsRef<OsStr>>(sources: &[&str], arguments: impl IntoIterator<Item = A>, to: PathBuf) -> PathBuf {
     let sources = sources.iter().map(|source| Path::new(SOURCES).join(source));
-    ran(Command::new("gcc").arg("-fopenacc").args(sources).args(arguments).arg("-o").arg(&to));
+    let mut compiler = Command::new("gcc");
+    compiler.arg("-fopenacc").args(sources).args(arguments).arg("-o").arg(&to);
+    let output = compiler.output().expect("gcc, which `bash tests/install` installs");
+    assert!(output.status.success(), "{compiler:?}\n{}", String::from_utf8_lossy(&output.stderr));
     to
 }
 
-/// The summary of a program, and how long its threads worked by its own account.
-fn summary(program: &Path, threads: u64) -> (Summary, u64) {
-    let json = program.with_extension("json");
-    let mut command = Command::new(program);
-    command.arg(threads.to_string()).env("ACC_PROFLIB", example("libinjected.so"));
-    command.env("TRACING_GPU", format!("gpu=off,json={}", json.display()));
-    let output = ran(&mut command);
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-    let summary = Summary::read_json(std::fs::File::open(&json).expect("the summary")).expect("a summary");
-    let said = String::from_utf8(output.stdout).expect("digits");
-    (summary, said.trim().parse().expect("nanoseconds"))
+/// A program and so many threads, under the command.
+fn ran(program: &Path, threads: u64) -> Ran {
+    let ran = run(&["--gpu", "off"], |command| command.arg(program).arg(threads.to_string()));
+    assert!(ran.status.success() && ran.said().is_empty() && ran.summaries.len() == 1, "{ran:?}");
+    ran
 }
 
-/// The events of a program, all of which are in a row, and how long its threads worked.
+/// What was not counted, by the notes.
+fn uncounted(ran: &Ran) -> Vec<&str> {
+    let notes = ran.summaries.iter().flat_map(|summary| &summary.notes);
+    notes.filter_map(|note| note.strip_prefix("OpenACC events that are in no row: ")).collect()
+}
+
+/// The events of a program, all of which are in a row, and how long its threads worked by its own account.
 fn measured(program: &Path, threads: u64) -> (Vec<OpenAccStats>, u64) {
-    let (summary, took) = summary(program, threads);
-    assert!(summary.notes.is_empty(), "{:?}", summary.notes);
-    (summary.openacc, took)
+    let mut ran = ran(program, threads);
+    assert_eq!(uncounted(&ran), Vec::<&str>::new());
+    let took = ran.stdout.trim().parse().expect("nanoseconds");
+    (ran.summaries.remove(0).openacc, took)
 }
 
 fn counts(rows: &[OpenAccStats]) -> BTreeMap<String, u64> {
@@ -141,6 +135,17 @@ fn without_lines_there_are_functions_or_addresses() {
     assert_eq!(found.values().sum::<u64>(), expected(1, function).values().sum::<u64>());
 }
 
+/// The report of nvprof has the rows, in its section, though there is no GPU.
+#[test]
+fn the_report_has_a_section() {
+    let program = compiled(&["main.c", "scale.c"], ["-g"], folder("report").join("program"));
+    let report = ran(&program, 1).stderr;
+    let (_, section) = report.split_once(" OpenACC (excl):").unwrap_or_else(|| panic!("{report}"));
+    let update =
+        section.lines().find(|row| row.ends_with(&format!("acc_update@scale.c:{}", line("scale.c", "update"))));
+    assert_eq!(update.and_then(|row| row.split_whitespace().nth(2)), Some("20"), "{report}");
+}
+
 /// Each moment in a construct counts once: own times add up to the time that the program measures itself.
 #[test]
 fn own_times_add_up_to_what_the_program_measures() {
@@ -166,7 +171,8 @@ fn own_times_add_up_to_what_the_program_measures() {
 /// Names of files, lines, kernels and variables from the runtime, as NVIDIA's compilers give them: the rows of nvprof.
 #[test]
 fn a_runtime_may_name_the_source_itself() {
-    let (summary, _) = summary(&compiled(&["runtime.c"], ["-ldl"], folder("runtime").join("program")), 1);
+    let ran = ran(&compiled(&["runtime.c"], ["-ldl"], folder("runtime").join("program")), 1);
+    let rows = &ran.summaries[0].openacc;
     let expected = [
         ("acc_alloc@layers.c:50", 10),
         ("acc_compute_construct@layers.c:52", 10),
@@ -178,8 +184,8 @@ fn a_runtime_may_name_the_source_itself() {
         ("acc_update", 1),
         ("acc_wait@layers.c:53", 10),
     ];
-    assert_eq!(counts(&summary.openacc), expected.map(|(label, count)| (label.to_owned(), count)).into());
-    assert_eq!(summary.notes, ["OpenACC events that are in no row: 1 did not end, 1 did not start."]);
-    let without_duration = summary.openacc.iter().filter(|row| row.times.total_ns == 0);
-    assert!(without_duration.map(|row| row.event.as_str()).eq(["acc_alloc", "acc_create"]), "{:?}", summary.openacc);
+    assert_eq!(counts(rows), expected.map(|(label, count)| (label.to_owned(), count)).into());
+    assert_eq!(uncounted(&ran), ["1 did not end, 1 did not start."]);
+    let without_duration = rows.iter().filter(|row| row.times.total_ns == 0);
+    assert!(without_duration.map(|row| row.event.as_str()).eq(["acc_alloc", "acc_create"]), "{rows:?}");
 }

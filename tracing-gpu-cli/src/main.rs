@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::process::ExitCode;
 
 use nvtx_rs::abi::GetExportTable;
+use tracing_gpu::OpenAccRegister;
 use tracing_gpu_cli::inject::entry;
 
 /// The path of the dynamic loader: what a linker of libraries leaves out, and a program needs.
@@ -61,4 +62,10 @@ pub extern "C" fn InitializeInjection() -> c_int {
 
 /// The runtime of OpenACC calls this with its three functions.
 #[unsafe(no_mangle)]
-pub extern "C" fn acc_register_library(_register: *mut c_void, _unregister: *mut c_void, _lookup: *mut c_void) {}
+pub extern "C" fn acc_register_library(
+    register: OpenAccRegister,
+    _unregister: OpenAccRegister,
+    _lookup: *const c_void,
+) {
+    entry::openacc(register);
+}

@@ -135,6 +135,7 @@ fn sorted_out(summaries: Vec<Summary>) -> (Vec<Summary>, Vec<Summary>) {
         !summary.losses.open.is_empty()
             || summary.ranges.iter().any(|row| row.times.instances > 0)
             || summary.gpu.as_ref().is_some_and(|gpu| gpu.total.operations > 0)
+            || !summary.openacc.is_empty()
     });
     if worked.is_empty() { idle.into_iter().partition(has_calls) } else { (worked, idle) }
 }
@@ -233,7 +234,8 @@ fn has_rows(summary: &Summary, report: Report) -> bool {
     match report {
         Report::Ranges => !summary.ranges.is_empty(),
         Report::GpuProjection => gpu.is_some_and(|gpu| !gpu.projections.is_empty()),
-        Report::Nvprof | Report::Hot => gpu.is_some_and(|gpu| gpu.total.operations > 0) || has_calls(summary),
+        Report::Hot => gpu.is_some_and(|gpu| gpu.total.operations > 0) || has_calls(summary),
+        Report::Nvprof => !summary.openacc.is_empty() || has_rows(summary, Report::Hot),
         _ => true,
     }
 }

@@ -7,6 +7,7 @@ use std::panic::catch_unwind;
 
 use nvtx_rs::abi::{Entry, GetExportTable};
 use nvtx_rs::tool::Tool;
+use tracing_gpu::OpenAccRegister;
 
 use super::{OfThisProcess, current};
 use crate::folder::NEXT_CUDA;
@@ -56,6 +57,15 @@ pub fn cuda() -> c_int {
         Some(())
     });
     c_int::from(matches!(measured, Ok(Some(()))))
+}
+
+/// From the runtime of OpenACC, before its first event.
+pub fn openacc(register: OpenAccRegister) {
+    let _measures_or_not = catch_unwind(|| {
+        let Some(measured) = current() else { return };
+        measured.openacc.register(register);
+        measured.snapshots.start(&measured.profiler);
+    });
 }
 
 /// No panic leaves this library: there is C on the stack.

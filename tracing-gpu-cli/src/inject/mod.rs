@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 
 use nvtx_rs::tool::{Call, Tool};
-use tracing_gpu::{NvtxTool, Output, Profiler};
+use tracing_gpu::{NvtxTool, OpenAcc, Output, Profiler};
 
 use crate::complain;
 use crate::folder::Folder;
@@ -25,6 +25,7 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 struct Measured {
     profiler: Profiler,
     tool: NvtxTool,
+    openacc: OpenAcc,
     snapshots: Snapshots,
 }
 
@@ -55,7 +56,8 @@ impl Measured {
             system::before_quick_exit(end);
             system::after_python(end);
         });
-        Ok(Self { tool: profiler.nvtx_tool(), profiler, snapshots: Snapshots::new(folder.clone(), name) })
+        let snapshots = Snapshots::new(folder.clone(), name);
+        Ok(Self { tool: profiler.nvtx_tool(), openacc: profiler.openacc(), profiler, snapshots })
     }
 }
 
