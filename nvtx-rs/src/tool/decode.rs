@@ -429,3 +429,203 @@ pub(super) fn text(bytes: &[u8], unit: usize) -> (String, usize) {
     };
     (text, end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::{Registered, RegisteredEntry};
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    #[derive(Default)]
+    struct Registry(BTreeMap<u64, Type>);
+
+    impl World for Registry {
+        fn lookup(&self, id: u64) -> Option<Type> {
+            self.0.get(&id).cloned()
+        }
+
+        fn registered_string(&self, handle: usize) -> Option<&str> {
+            (handle == 7).then_some("seven")
+        }
+
+        fn text_at(&self, address: usize, _unit: usize, _length: Option<usize>) -> Option<String> {
+            Some(format!("text at {address}"))
+        }
+    }
+
+    impl Registry {
+        fn register(&mut self, id: u64, schema: Registered) {
+            let schema = Schema::new(schema, |id| self.0.get(&id).cloned());
+            self.0.insert(id, Type::Schema(Arc::new(schema)));
+        }
+    }
+
+    fn entry(name: &str, kind: u64, flags: u64, detail: u64) -> RegisteredEntry {
+        RegisteredEntry { name: name.to_owned(), kind, flags, detail, offset: 0 }
+    }
+
+    /// Fields of one struct, as text.
+    fn decoded(registry: &Registry, schema: u64, bytes: &[u8]) -> String {
+        let blob = Blob { schema, address: 0x1000, bytes };
+        let fields = decode(&[blob], registry).fields;
+        fields.iter().map(|field| format!("{}={}", field.name, field.value)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// With one schema of these entries.
+    fn decoded_by(entries: Vec<RegisteredEntry>, bytes: &[u8]) -> String {
+        let mut registry = Registry::default();
+        registry.register(1 << 24, Registered { kind: 2, entries, ..Registered::default() });
+        decoded(&registry, 1 << 24, bytes)
+    }
+
+    fn bytes(numbers: &[u64]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn numbers_are_read_by_their_types() {
+        assert_eq!(
+            decoded_by(vec![entry("a", 11, 0, 0), entry("b", 15, 0, 0)], &[255, 9, 9, 9, 254, 255, 255, 255]),
+            "a=-1 b=-2"
+        );
+        assert_eq!(decoded_by(vec![entry("h", 42, 0, 0), entry("b", 50, 0, 0)], &[0, 0xC0, 0x80, 0x3F]), "h=-2 b=1");
+        assert_eq!(decoded_by(vec![entry("f", 43, 0, 0)], &0.1f32.to_ne_bytes()), "f=0.1");
+        assert_eq!(decoded_by(vec![entry("i", 33, 0, 0)], &(-5i128).to_ne_bytes()), "i=-5");
+        assert_eq!(decoded_by(vec![entry("long", 21, 0, 0)], &[0; 16]), "long=16 bytes");
+        assert_eq!(decoded_by(vec![entry("s", 80, 0, 0), entry("t", 80, 0, 0)], &bytes(&[7, 8])), "s=seven t=0x8");
+        assert_eq!(decoded_by(vec![entry("w", 77, 0, 3)], &[b'h', 0, b'i', 0, 0, 0]), "w=hi");
+    }
+
+    #[test]
+    fn lengths_come_from_other_entries_and_payloads() {
+        let dimensions = entry("dimensions", 12, 1 << 4, 2);
+        let array = entry("array", 12, 3 << 4, 0);
+        assert_eq!(
+            decoded_by(vec![dimensions, array.clone()], &[2, 2, 5, 6, 7, 8]),
+            "dimensions=[2, 2] array=[5, 6, 7, 8]"
+        );
+        // Longer than what is there: nothing of it is shown.
+        assert_eq!(decoded_by(vec![entry("length", 12, 0, 0), array], &[9, 1, 2]), "length=9");
+        assert_eq!(
+            decoded_by(vec![entry("z", 12, 2 << 4, 0), entry("after", 12, 0, 0)], &[1, 2, 0, 4]),
+            "z=[1, 2] after=4"
+        );
+        assert_eq!(decoded_by(vec![entry("unended", 12, 2 << 4, 0)], &[1, 2, 3]), "");
+        let mut registry = Registry::default();
+        let of_payload = vec![entry("values", 12, 4 << 4, 1)];
+        registry.register(1 << 24, Registered { kind: 2, entries: of_payload, ..Registered::default() });
+        let blobs =
+            [Blob { schema: 1 << 24, address: 8, bytes: &[5, 6, 7] }, Blob { schema: 12, address: 64, bytes: &[2] }];
+        let fields = decode(&blobs, &registry).fields;
+        assert_eq!(fields[0].value.to_string(), "[5, 6]");
+    }
+
+    #[test]
+    fn a_union_shows_the_member_that_is_selected() {
+        let mut registry = Registry::default();
+        let members = vec![entry("whole", 16, 0, 0), entry("half", 14, 0, 0)];
+        registry.register(1 << 24, Registered { kind: 3, entries: members, ..Registered::default() });
+        let entries = vec![entry("which", 16, 0, 0), entry("value", 1 << 24, 0, 0), entry("after", 16, 0, 0)];
+        registry.register(2 << 24, Registered { kind: 1, entries, ..Registered::default() });
+        let mut data = [0; 12];
+        (data[0], data[4], data[6], data[8]) = (1, 5, 1, 6);
+        assert_eq!(decoded(&registry, 2 << 24, &data), "which=1 value.half=5 after=6");
+        data[0] = 9;
+        assert_eq!(decoded(&registry, 2 << 24, &data), "which=9 after=6");
+    }
+
+    #[test]
+    fn what_is_shown_is_bounded() {
+        let mut registry = Registry::default();
+        registry.register(
+            1 << 24,
+            Registered { kind: 1, entries: vec![entry("x", 12, 0, 0); 4_000], ..Registered::default() },
+        );
+        assert_eq!(
+            decode(&[Blob { schema: 1 << 24, address: 8, bytes: &[1; 4_000] }], &registry).fields.len(),
+            MAX_FIELDS
+        );
+        // Each schema is made of 64 of the one before.
+        for level in 2..40u64 {
+            let entries = vec![entry("nested", (level - 1) << 24, 1 << 4, 64); 64];
+            registry
+                .register(level << 24, Registered { kind: 1, entries, static_size: Some(1), ..Registered::default() });
+            decoded(&registry, level << 24, &[1; 10_000]);
+        }
+        let long = [b'x'; 10_000];
+        assert_eq!(decoded(&registry, 75, &long).len(), "payload=".len() + MAX_TEXT);
+        assert!(decoded(&registry, 12, &long).ends_with(", …]"));
+    }
+
+    /// A schema may name itself: what it names is what was registered before.
+    #[test]
+    fn schemas_have_no_circles() {
+        let mut registry = Registry::default();
+        for _ in 0..3 {
+            let entries = vec![entry("number", 12, 0, 0), entry("next", 1 << 24, 0, 0)];
+            registry.register(1 << 24, Registered { kind: 1, entries, ..Registered::default() });
+        }
+        assert_eq!(decoded(&registry, 1 << 24, &[1, 2, 3, 4, 5]), "number=1 next.number=2 next.next.number=3");
+    }
+
+    fn hostile() -> impl Strategy<Value = u64> {
+        prop_oneof![0..40u64, any::<u64>(), Just(u64::MAX), Just(u64::MAX - 7), (1..4u64).prop_map(|id| id << 24)]
+    }
+
+    prop_compose! {
+        fn any_entry()(
+            name in "[ab]?",
+            kind in prop_oneof![0..110u64, (1..5u64).prop_map(|id| id << 24)],
+            flags in any::<u64>().prop_map(|flags| flags & 0x7FE),
+            detail in hostile(),
+            offset in prop_oneof![3 => Just(0), 1 => hostile()],
+        ) -> RegisteredEntry {
+            RegisteredEntry { name, kind, flags, detail, offset }
+        }
+    }
+
+    prop_compose! {
+        fn any_schema()(
+            kind in 0..6u64,
+            entries in vec(any_entry(), 0..8),
+            static_size in proptest::option::of(hostile().prop_map(|size| size as usize)),
+            pack in prop_oneof![Just(0), hostile().prop_map(|pack| pack as usize)],
+        ) -> Registered {
+            Registered { name: "schema".to_owned(), kind, entries, static_size, pack }
+        }
+    }
+
+    proptest! {
+        /// Whatever is registered and passed, nothing panics (so no slice is read beyond its end) and what comes out
+        /// is bounded.
+        #[test]
+        fn nothing_harms(
+            schemas in vec(any_schema(), 1..5),
+            values in vec(vec(any::<u8>(), 0..64), 1..4),
+            ids in vec(prop_oneof![(1..5u64).prop_map(|id| id << 24), 0..110u64, Just(1022), Just(1023)], 1..4),
+            size in 0..20usize,
+        ) {
+            let mut registry = Registry::default();
+            registry.0.insert(4 << 24, Type::Enumeration(Arc::new(Enumeration {
+                size,
+                values: vec![(1, "one".to_owned(), true), (u64::MAX, "all".to_owned(), true)],
+            })));
+            for (index, schema) in schemas.into_iter().enumerate() {
+                registry.register((index as u64 % 3 + 1) << 24, schema);
+            }
+            let blobs: Vec<Blob<'_>> = values.iter().zip(&ids).map(|(bytes, schema)| Blob {
+                schema: *schema,
+                address: bytes.as_ptr().addr(),
+                bytes,
+            }).collect();
+            let fields = decode(&blobs, &registry).fields;
+            prop_assert!(fields.len() <= MAX_FIELDS);
+            for field in fields {
+                prop_assert!(field.value.to_string().len() <= 2 * MAX_TEXT);
+            }
+        }
+    }
+}
