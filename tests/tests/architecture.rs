@@ -36,6 +36,7 @@ const UNSAFE: &[&str] = &[
     "nvtx-rs/src/slots.rs",
     "nvtx-rs/src/tool/arguments.rs",
     "nvtx-rs/src/tool/extended.rs",
+    "nvtx-rs/src/tool/fork.rs",
     "nvtx-rs/src/tool/install.rs",
     "nvtx-rs/src/tool/receive.rs",
     "nvtx-rs/src/transport.rs",

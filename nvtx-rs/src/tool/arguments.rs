@@ -85,8 +85,17 @@ impl Wide {
 /// # Safety
 /// The pointer is null or points to a string that ends in NUL and lives for `'a`.
 unsafe fn narrow<'a>(pointer: *const c_char) -> Option<Cow<'a, str>> {
+    if pointer.is_null() {
+        return None;
+    }
     // SAFETY: not null, so the caller vouches for it.
-    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy())
+    let text = unsafe { CStr::from_ptr(pointer) };
+    Some(if text.to_bytes().is_ascii() {
+        // SAFETY: ASCII is UTF-8.
+        Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(text.to_bytes()) })
+    } else {
+        text.to_string_lossy()
+    })
 }
 
 /// # Safety
@@ -138,18 +147,18 @@ unsafe fn message<'a>(kind: i32, pointer: *const c_void) -> Option<Cow<'a, str>>
 /// `T` is one of the attribute structs, for which all zeroes are a value. The pointer is null or points to one that is
 /// as long as it says.
 unsafe fn copy<T: Copy>(pointer: *const T) -> T {
+    // SAFETY: every version of these structs has at least the two numbers that make up the first four bytes.
+    let size = if pointer.is_null() { 0 } else { unsafe { pointer.cast::<u16>().add(1).read_unaligned() }.into() };
+    if size >= size_of::<T>() {
+        // SAFETY: the source is as long as it says.
+        return unsafe { pointer.read_unaligned() };
+    }
     // SAFETY: all zeroes are a value of `T`, says the caller.
     let mut copy = unsafe { std::mem::zeroed::<T>() };
-    if !pointer.is_null() {
-        // SAFETY: every version of these structs has at least the two numbers that make up the first four bytes.
-        let size = usize::from(unsafe { pointer.cast::<u16>().add(1).read_unaligned() });
-        // SAFETY: the source has `size` bytes and the copy `size_of::<T>()`; any bytes make a `T`.
+    if size > 0 {
+        // SAFETY: the source has `size` bytes, and the copy has more; any bytes make a `T`.
         unsafe {
-            std::ptr::copy_nonoverlapping(
-                pointer.cast::<u8>(),
-                std::ptr::from_mut(&mut copy).cast::<u8>(),
-                size.min(size_of::<T>()),
-            );
+            std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), std::ptr::from_mut(&mut copy).cast::<u8>(), size);
         }
     }
     copy
@@ -157,6 +166,7 @@ unsafe fn copy<T: Copy>(pointer: *const T) -> T {
 
 impl EventPointer {
     /// Runs `call` with the description; an empty one for null.
+    #[inline(always)]
     pub(super) fn read<R>(&self, domain: Handle, call: impl FnOnce(Event<'_>) -> R) -> R {
         // SAFETY: an attribute struct, which by the interface is as long as it says.
         let attributes = unsafe { copy(self.0) };

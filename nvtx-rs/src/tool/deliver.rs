@@ -1,5 +1,6 @@
 //! Where calls are delivered: the tool of this process, and the slots of the next tool.
 
+use super::handles::Depths;
 use super::{Call, Tool};
 use crate::abi;
 use crate::client::State;
@@ -28,32 +29,42 @@ pub(super) struct Next {
     pub(super) extension: Option<abi::ExtensionEntry>,
 }
 
+/// What is known of a thread. It needs no memory of its own, so it is there to the thread's end.
+pub(super) struct Thread {
+    is_inside: Cell<bool>,
+    pub(super) depths: Depths,
+}
+
 thread_local! {
-    static BUSY: Cell<bool> = const { Cell::new(false) };
+    static THREAD: Thread = const { Thread { is_inside: Cell::new(false), depths: Depths::new() } };
 }
 
 /// Whether this thread is inside a tool of this crate.
 pub(crate) fn is_inside() -> bool {
-    BUSY.get()
+    THREAD.with(|thread| thread.is_inside.get())
 }
 
-/// Marks this thread as being inside a tool, so that calls made there are not received anew.
-pub(super) struct Inside(());
-
-impl Inside {
-    pub(super) fn enter() -> Option<Self> {
-        // No `then_some`: the value made for nothing would be dropped, and with it the mark.
-        if BUSY.replace(true) { None } else { Some(Self(())) }
+/// Runs `call` with this thread marked as being inside a tool, so that calls made there are not received anew; none if
+/// it is.
+#[inline]
+pub(super) fn inside<R>(call: impl FnOnce(&Thread) -> R) -> Option<R> {
+    struct Mark<'a>(&'a Cell<bool>);
+    impl Drop for Mark<'_> {
+        fn drop(&mut self) {
+            self.0.set(false);
+        }
     }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        BUSY.set(false);
-    }
+    THREAD.with(|thread| {
+        if thread.is_inside.replace(true) {
+            return None;
+        }
+        let _mark = Mark(&thread.is_inside);
+        Some(call(thread))
+    })
 }
 
 /// Hands a call to the tool. A tool's panic goes no further: there may be C on the stack.
+#[inline]
 pub(super) fn deliver(call: &Call<'_>) {
     if let Some(installed) = INSTALLED.get() {
         panics::contain(|| installed.tool.call(call));

@@ -1,48 +1,89 @@
 //! What the handles stand for that were given to programs, and how deep each thread is.
 
+use super::schema::Type;
 use crate::abi::Handle;
-use parking_lot::{Mutex, RwLock};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Names by handle. A name stays known when its owner is destroyed, as programs go on using such handles.
+/// A lock that a forked child can take: see [`lock_all`]. What it guards is not left half changed by a panic.
+pub(super) struct Shared<T>(RwLock<T>);
+
+impl<T> Shared<T> {
+    pub(super) const fn new(value: T) -> Self {
+        Self(RwLock::new(value))
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Names by handle. A name stays known, and stays where it is, when its owner is destroyed: programs go on using such
+/// handles.
 pub(super) struct Names {
-    by_handle: RwLock<BTreeMap<usize, &'static str>>,
-    made: Mutex<BTreeMap<usize, BTreeMap<&'static str, usize>>>,
+    /// Those of the handles made here, each [`STEP`] times one more than the name's place. Read without a lock.
+    made: boxcar::Vec<&'static str>,
+    /// Whether the next tool made any handle.
+    has_noted: AtomicBool,
+    index: Shared<Index>,
+}
+
+pub(super) struct Index {
+    /// The places in `made`, by scope and name.
+    made: BTreeMap<usize, BTreeMap<&'static str, usize>>,
+    /// Names by the handles of the next tool.
+    noted: BTreeMap<usize, &'static str>,
 }
 
 pub(super) static DOMAINS: Names = Names::new();
 pub(super) static STRINGS: Names = Names::new();
 
+/// Handles are as far apart as addresses of objects are.
+const STEP: usize = 16;
+
 impl Names {
     const fn new() -> Self {
-        Self { by_handle: RwLock::new(BTreeMap::new()), made: Mutex::new(BTreeMap::new()) }
+        let index = Index { made: BTreeMap::new(), noted: BTreeMap::new() };
+        Self { made: boxcar::Vec::new(), has_noted: AtomicBool::new(false), index: Shared::new(index) }
     }
 
+    #[inline]
     pub(super) fn get(&self, handle: Handle) -> Option<&'static str> {
-        self.by_handle.read().get(&handle.addr()).copied()
+        if self.has_noted.load(Ordering::Acquire)
+            && let Some(name) = self.index.read().noted.get(&handle.addr())
+        {
+            return Some(name);
+        }
+        let place = (handle.addr() / STEP).checked_sub(1).filter(|_| handle.addr().is_multiple_of(STEP))?;
+        self.made.get(place).copied()
     }
 
     /// Notes the name of the handle that the next tool made.
     pub(super) fn note(&self, handle: Handle, name: &str) {
-        if !handle.is_null() && self.get(handle) != Some(name) {
-            self.by_handle.write().insert(handle.addr(), Box::leak(name.into()));
+        if handle.is_null() || self.index.read().noted.get(&handle.addr()) == Some(&name) {
+            return;
         }
+        self.index.write().noted.insert(handle.addr(), Box::leak(name.into()));
+        self.has_noted.store(true, Ordering::Release);
     }
 
     /// A handle for the name within `scope`: the same whenever it is asked for.
     pub(super) fn make(&self, scope: Handle, name: &str) -> Handle {
-        let mut made = self.made.lock();
-        let made = made.entry(scope.addr()).or_default();
-        let handle = made.get(name).copied().unwrap_or_else(|| {
+        let mut index = self.index.write();
+        let made = index.made.entry(scope.addr()).or_default();
+        let place = made.get(name).copied().unwrap_or_else(|| {
             let name: &'static str = Box::leak(name.into());
-            let handle = new_handle().addr();
-            made.insert(name, handle);
-            self.by_handle.write().insert(handle, name);
-            handle
+            let place = self.made.push(name);
+            made.insert(name, place);
+            place
         });
-        std::ptr::without_provenance_mut(handle)
+        std::ptr::without_provenance_mut((place + 1) * STEP)
     }
 }
 
@@ -54,12 +95,29 @@ pub(super) struct Object {
 }
 
 /// Resources and synchronisation objects that live.
-pub(super) static OBJECTS: RwLock<BTreeMap<usize, Object>> = RwLock::new(BTreeMap::new());
+pub(super) static OBJECTS: Shared<BTreeMap<usize, Object>> = Shared::new(BTreeMap::new());
+
+/// What programs registered for payloads, by domain and id.
+pub(super) static TYPES: Shared<BTreeMap<(usize, u64), Type>> = Shared::new(BTreeMap::new());
+
+/// All locks of this folder, none of which is held while foreign code runs or another one is taken.
+pub(super) type All = (
+    RwLockWriteGuard<'static, Index>,
+    RwLockWriteGuard<'static, Index>,
+    RwLockWriteGuard<'static, BTreeMap<usize, Object>>,
+    RwLockWriteGuard<'static, BTreeMap<(usize, u64), Type>>,
+);
+
+/// Waits until no other thread holds a lock. A child that is forked off now can drop them and take them again: these
+/// locks keep nothing outside of themselves.
+pub(super) fn lock_all() -> All {
+    (DOMAINS.index.write(), STRINGS.index.write(), OBJECTS.write(), TYPES.write())
+}
 
 /// A handle that no one has: only its address is ever used.
 pub(super) fn new_handle() -> Handle {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
-    std::ptr::without_provenance_mut(NEXT.fetch_add(1, Ordering::Relaxed) * 16)
+    std::ptr::without_provenance_mut(NEXT.fetch_add(1, Ordering::Relaxed) * STEP)
 }
 
 /// The number of a start/end range, never 0.
@@ -69,33 +127,102 @@ pub(super) fn new_range_id() -> u64 {
 }
 
 /// The name of a domain; none is the default domain.
+#[inline]
 pub(super) fn domain_name(handle: Handle) -> Option<&'static str> {
     if handle.is_null() { None } else { Some(DOMAINS.get(handle).unwrap_or("<unknown>")) }
 }
 
+/// How many ranges of each domain a thread has open.
+pub(super) struct Depths {
+    /// A domain stands in one place at most. Its place is free while it has no range open.
+    few: [Cell<(usize, i32)>; 4],
+    /// Whether there are more, in [`MANY`].
+    has_more: Cell<bool>,
+}
+
 thread_local! {
-    static OPEN: RefCell<BTreeMap<usize, i32>> = const { RefCell::new(BTreeMap::new()) };
+    /// The domains for which there is no place in [`Depths`], which has no memory to give back and so is there for
+    /// calls that a thread makes while it goes away.
+    static MANY: RefCell<BTreeMap<usize, i32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Counts a range opened by this thread; returns how many there were.
-pub(super) fn deepen(domain: Handle) -> i32 {
-    let count = |open: &RefCell<BTreeMap<usize, i32>>| {
-        let mut open = open.borrow_mut();
-        let open = open.entry(domain.addr()).or_insert(0);
-        *open = open.saturating_add(1);
-        *open - 1
-    };
-    // A thread that is going away has given up its counts.
-    OPEN.try_with(count).unwrap_or(0)
+impl Depths {
+    pub(super) const fn new() -> Self {
+        Self { few: [const { Cell::new((0, 0)) }; 4], has_more: Cell::new(false) }
+    }
+
+    /// Counts a range opened; returns how many there were.
+    #[inline]
+    pub(super) fn deepen(&self, domain: Handle) -> i32 {
+        let domain = domain.addr();
+        if self.has_more.get()
+            && let Some(depth) = self.change_many(domain, false, 1)
+        {
+            return depth;
+        }
+        let free = || self.few.iter().find(|place| place.get().1 == 0);
+        let Some(place) = self.few.iter().find(|place| place.get().0 == domain).or_else(free) else {
+            // A thread that is going away has given up its counts.
+            return self.change_many(domain, true, 1).unwrap_or(0);
+        };
+        let (_, depth) = place.get();
+        place.set((domain, depth.saturating_add(1)));
+        depth
+    }
+
+    /// Counts a range closed; returns its depth, none if there was no range.
+    #[inline]
+    pub(super) fn rise(&self, domain: Handle) -> Option<i32> {
+        let domain = domain.addr();
+        if self.has_more.get()
+            && let Some(depth) = self.change_many(domain, false, -1)
+        {
+            return Some(depth - 1);
+        }
+        let place = self.few.iter().find(|place| place.get().0 == domain)?;
+        let depth = place.get().1.checked_sub(1).filter(|depth| *depth >= 0)?;
+        place.set((domain, depth));
+        Some(depth)
+    }
+
+    /// The depth before the change; none if the domain is not there, unless it is to be added.
+    #[cold]
+    fn change_many(&self, domain: usize, add: bool, change: i32) -> Option<i32> {
+        let apply = |many: &RefCell<BTreeMap<usize, i32>>| {
+            let mut many = many.borrow_mut();
+            let depth = if add { *many.entry(domain).or_insert(0) } else { *many.get(&domain)? };
+            match depth.saturating_add(change) {
+                0 => many.remove(&domain),
+                changed => many.insert(domain, changed),
+            };
+            self.has_more.set(!many.is_empty());
+            Some(depth)
+        };
+        MANY.try_with(apply).ok().flatten()
+    }
 }
 
-/// Counts a range closed by this thread; returns its depth, none if there was no range.
-pub(super) fn rise(domain: Handle) -> Option<i32> {
-    let count = |open: &RefCell<BTreeMap<usize, i32>>| {
-        let mut open = open.borrow_mut();
-        let open = open.get_mut(&domain.addr()).filter(|open| **open > 0)?;
-        *open -= 1;
-        Some(*open)
-    };
-    OPEN.try_with(count).ok().flatten()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_of_many_domains_are_kept_apart() {
+        let depths = Depths::new();
+        let domain = |number: usize| std::ptr::without_provenance_mut(number);
+        for round in 0..3 {
+            assert!((0..20).all(|number| depths.deepen(domain(number)) == round));
+        }
+        // A place becomes free; what has no place stays where it is counted.
+        for depth in (0..3).rev() {
+            assert_eq!(depths.rise(domain(0)), Some(depth));
+        }
+        assert_eq!((depths.rise(domain(0)), depths.deepen(domain(19)), depths.deepen(domain(99))), (None, 3, 0));
+        assert_eq!(depths.rise(domain(19)), Some(3));
+        for depth in (0..3).rev() {
+            assert!((1..20).all(|number| depths.rise(domain(number)) == Some(depth)));
+        }
+        assert!((1..20).all(|number| depths.rise(domain(number)).is_none()));
+        assert_eq!(depths.rise(domain(99)), Some(0));
+    }
 }

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::deliver::{INSTALLED, Inside, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next, deliver};
-use super::{Call, Tool, receive};
+use super::deliver::{INSTALLED, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next, deliver, inside};
+use super::{Call, Tool, fork, receive};
 use crate::abi::{self, ExportTableCallbacks, ExportTableVersionInfo, ExtensionInfo, ExtensionSegment, GetExportTable};
 use crate::client::{self, State};
 use crate::slots::export_tables;
@@ -39,8 +39,7 @@ pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
         attached = tool.is_none();
         // SAFETY: this crate's own function gives out this crate's own tables.
         if unsafe { install(client::get_export_table) } {
-            let _inside = Inside::enter();
-            deliver(&Call::Attach);
+            inside(|_thread| deliver(&Call::Attach));
             State::Attached
         } else {
             State::NotSet
@@ -56,17 +55,18 @@ pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
 pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, make: fn() -> Box<dyn Tool>) -> c_int {
     let Some(get_export_table) = get_export_table else { return 0 };
     // Making the tool may load it again, if it makes NVTX calls itself: those are not received.
-    let Some(_inside) = Inside::enter() else { return 0 };
-    let installed = panics::contain(|| {
-        INSTALLED.get_or_init(|| Installed { tool: make(), next: choose_next(own).map(load_next) });
-        // SAFETY: the caller vouches for the function.
-        let installed = unsafe { install(get_export_table) };
-        if installed {
-            deliver(&Call::Attach);
-        }
-        installed
+    let installed = inside(|_thread| {
+        panics::contain(|| {
+            INSTALLED.get_or_init(|| Installed { tool: make(), next: choose_next(own).map(load_next) });
+            // SAFETY: the caller vouches for the function.
+            let installed = unsafe { install(get_export_table) };
+            if installed {
+                deliver(&Call::Attach);
+            }
+            installed
+        })
     });
-    c_int::from(installed == Some(true))
+    c_int::from(installed == Some(Some(true)))
 }
 
 /// The entry point for extensions. Payloads are received; other extensions are left to the next tool. A program that
@@ -149,6 +149,7 @@ fn load_next(path: PathBuf) -> Next {
 /// # Safety
 /// `get_export_table` gives out the export tables of a client.
 unsafe fn install(get_export_table: GetExportTable) -> bool {
+    fork::watch();
     // SAFETY: the caller vouches for the function; it takes any number.
     let (callbacks, version) =
         unsafe { (get_export_table(abi::export_table::CALLBACKS), get_export_table(abi::export_table::VERSION_INFO)) };

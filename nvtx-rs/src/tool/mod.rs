@@ -19,6 +19,7 @@ mod call;
 mod decode;
 mod deliver;
 mod extended;
+mod fork;
 mod handles;
 mod install;
 mod receive;

@@ -5,7 +5,7 @@
 use super::arguments::{
     EnumPointer, EventPointer, Narrow, PayloadPointer, ResourcePointer, SchemaPointer, SyncPointer, Wide, described,
 };
-use super::deliver::{Inside, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, deliver};
+use super::deliver::{NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Thread, deliver, inside};
 use super::handles::{self, DOMAINS, OBJECTS, Object, STRINGS, domain_name};
 use super::{Call, Event, Extended, NamedObject, SyncAction, schema};
 use crate::abi::{self, Handle};
@@ -28,23 +28,28 @@ macro_rules! next_slot {
 pub(super) type Receiver = (i32, usize, *mut c_void);
 
 /// A receiver for `module[ID]`. In the body `next` calls the next tool with the same arguments; it gives none if that
-/// tool did not fill the slot. What a tool calls while it is being called is answered with the value after `->`.
+/// tool did not fill the slot. `thread` is the calling one. What a tool calls while it is being called is answered with
+/// the value after `->`.
 macro_rules! receiver {
     (
-        $module:ident[$id:ident]($($argument:ident: $type:ty),*) $(-> $result:ty, $none:expr;)? |$next:ident| $body:expr
+        $module:ident[$id:ident]($($argument:ident: $type:ty),*) $(-> $result:ty, $none:expr;)?
+        |$next:ident $(, $thread:ident)?| $body:expr
     ) => {{
         unsafe extern "system" fn receive($($argument: $type),*) $(-> $result)? {
-            let Some(_inside) = Inside::enter() else { return $($none)? };
-            let pointer = next_slot!($module[$id]).load(Ordering::Acquire);
-            let $next = || {
-                // SAFETY: the next tool filled this slot, so by the interface it is a function of this type; the
-                // arguments are the caller's own.
-                (!pointer.is_null()).then(|| unsafe {
-                    type Receiver = unsafe extern "system" fn($($type),*) $(-> $result)?;
-                    transmute::<*mut c_void, Receiver>(pointer)($($argument),*)
-                })
-            };
-            $body
+            let received = inside(|_thread| {
+                let pointer = next_slot!($module[$id]).load(Ordering::Acquire);
+                let $next = || {
+                    // SAFETY: the next tool filled this slot, so by the interface it is a function of this type; the
+                    // arguments are the caller's own.
+                    (!pointer.is_null()).then(|| unsafe {
+                        type Receiver = unsafe extern "system" fn($($type),*) $(-> $result)?;
+                        transmute::<*mut c_void, Receiver>(pointer)($($argument),*)
+                    })
+                };
+                $(let $thread = _thread;)?
+                $body
+            });
+            received.unwrap_or(($($none)?))
         }
         (abi::$module::MODULE, abi::$module::$id, receive as *mut c_void)
     }};
@@ -86,22 +91,26 @@ pub(super) fn receivers() -> Vec<Receiver> {
         receiver!(core[RANGE_START_EX](event: EventPointer) -> u64, 0; |next| {
             event.read(null_mut(), |event| start(null_mut(), event, next))
         }),
-        receiver!(core[RANGE_PUSH_EX](event: EventPointer) -> c_int, FAILED; |next| {
-            event.read(null_mut(), |event| push(null_mut(), event, next))
+        receiver!(core[RANGE_PUSH_EX](event: EventPointer) -> c_int, FAILED; |next, thread| {
+            event.read(null_mut(), |event| push(thread, null_mut(), event, next))
         }),
         receiver!(core[RANGE_END](id: u64) |next| end(null_mut(), id, Extended::default(), next)),
-        receiver!(core[RANGE_POP]() -> c_int, FAILED; |next| pop(null_mut(), Extended::default(), next)),
+        receiver!(core[RANGE_POP]() -> c_int, FAILED; |next, thread| {
+            pop(thread, null_mut(), Extended::default(), next)
+        }),
         receiver!(core2[MARK_EX](domain: Handle, event: EventPointer) |next| {
             event.read(domain, |event| mark(domain, event, next))
         }),
         receiver!(core2[RANGE_START_EX](domain: Handle, event: EventPointer) -> u64, 0; |next| {
             event.read(domain, |event| start(domain, event, next))
         }),
-        receiver!(core2[RANGE_PUSH_EX](domain: Handle, event: EventPointer) -> c_int, FAILED; |next| {
-            event.read(domain, |event| push(domain, event, next))
+        receiver!(core2[RANGE_PUSH_EX](domain: Handle, event: EventPointer) -> c_int, FAILED; |next, thread| {
+            event.read(domain, |event| push(thread, domain, event, next))
         }),
         receiver!(core2[RANGE_END](domain: Handle, id: u64) |next| end(domain, id, Extended::default(), next)),
-        receiver!(core2[RANGE_POP](domain: Handle) -> c_int, FAILED; |next| pop(domain, Extended::default(), next)),
+        receiver!(core2[RANGE_POP](domain: Handle) -> c_int, FAILED; |next, thread| {
+            pop(thread, domain, Extended::default(), next)
+        }),
         receiver!(core2[DOMAIN_DESTROY](domain: Handle) |next| {
             tell(&Call::DestroyDomain { domain: domain_name(domain) }, next)
         }),
@@ -125,8 +134,8 @@ pub(super) fn receivers() -> Vec<Receiver> {
     all.extend(pair!(core[RANGE_START_A, RANGE_START_W](text: Text) -> u64, 0; |next| {
         start(null_mut(), unnamed(text.message().as_deref()), next)
     }));
-    all.extend(pair!(core[RANGE_PUSH_A, RANGE_PUSH_W](text: Text) -> c_int, FAILED; |next| {
-        push(null_mut(), unnamed(text.message().as_deref()), next)
+    all.extend(pair!(core[RANGE_PUSH_A, RANGE_PUSH_W](text: Text) -> c_int, FAILED; |next, thread| {
+        push(thread, null_mut(), unnamed(text.message().as_deref()), next)
     }));
     all.extend(pair!(core[NAME_CATEGORY_A, NAME_CATEGORY_W](id: u32, name: Text) |next| {
         tell(&Call::NameCategory { domain: None, id, name: &name.text() }, next)
@@ -169,12 +178,10 @@ pub(super) fn payload_receivers() -> [Receiver; 8] {
         receiver!(payload[MARK](domain: Handle, data: PayloadPointer, count: usize) |next| {
             described(data.read(domain, count), |event| mark(domain, event, next))
         }),
-        receiver!(payload[RANGE_PUSH](domain: Handle, data: PayloadPointer, count: usize) -> c_int, FAILED; |next| {
-            described(data.read(domain, count), |event| push(domain, event, next))
-        }),
-        receiver!(payload[RANGE_POP](domain: Handle, data: PayloadPointer, count: usize) -> c_int, FAILED; |next| {
-            pop(domain, data.read(domain, count), next)
-        }),
+        receiver!(payload[RANGE_PUSH](domain: Handle, data: PayloadPointer, count: usize) -> c_int, FAILED;
+            |next, thread| described(data.read(domain, count), |event| push(thread, domain, event, next))),
+        receiver!(payload[RANGE_POP](domain: Handle, data: PayloadPointer, count: usize) -> c_int, FAILED;
+            |next, thread| pop(thread, domain, data.read(domain, count), next)),
         receiver!(payload[RANGE_START](domain: Handle, data: PayloadPointer, count: usize) -> u64, 0; |next| {
             described(data.read(domain, count), |event| start(domain, event, next))
         }),
@@ -227,14 +234,16 @@ fn mark(domain: Handle, event: Event<'_>, next: impl FnOnce() -> Option<()>) {
     tell(&Call::Mark { domain: domain_name(domain), event }, next);
 }
 
-fn push(domain: Handle, event: Event<'_>, next: impl FnOnce() -> Option<c_int>) -> c_int {
-    let depth = handles::deepen(domain);
+#[inline(always)]
+fn push(thread: &Thread, domain: Handle, event: Event<'_>, next: impl FnOnce() -> Option<c_int>) -> c_int {
+    let depth = thread.depths.deepen(domain);
     deliver(&Call::Push { domain: domain_name(domain), event, depth });
     next().unwrap_or(depth)
 }
 
-fn pop(domain: Handle, extended: Extended<'_>, next: impl FnOnce() -> Option<c_int>) -> c_int {
-    let depth = handles::rise(domain);
+#[inline(always)]
+fn pop(thread: &Thread, domain: Handle, extended: Extended<'_>, next: impl FnOnce() -> Option<c_int>) -> c_int {
+    let depth = thread.depths.rise(domain);
     deliver(&Call::Pop { domain: domain_name(domain), depth, extended });
     next().unwrap_or(depth.unwrap_or(-1))
 }

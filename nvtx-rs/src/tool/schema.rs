@@ -1,8 +1,7 @@
 //! What programs register to have payloads decoded: schemas and enumerations.
 
+use super::handles::TYPES;
 use crate::abi::{Handle, payload};
-use parking_lot::RwLock;
-use std::collections::BTreeMap;
 use std::ffi::{c_int, c_long, c_short};
 use std::mem::{align_of, size_of};
 use std::sync::Arc;
@@ -123,9 +122,6 @@ pub(super) struct RegisteredEntry {
     pub(super) detail: u64,
     pub(super) offset: u64,
 }
-
-/// By domain and id.
-static TYPES: RwLock<BTreeMap<(usize, u64), Type>> = RwLock::new(BTreeMap::new());
 
 pub(super) fn lookup(domain: Handle, id: u64) -> Option<Type> {
     TYPES.read().get(&(domain.addr(), id)).cloned()

@@ -1,0 +1,82 @@
+//! A child that is forked off has none of its parent's threads, and may call at once: no lock may be left locked.
+
+#![allow(unsafe_code)]
+
+use super::handles::{self, All};
+use std::cell::Cell;
+use std::sync::Once;
+
+thread_local! {
+    /// The locks, while this thread forks.
+    static HELD: Cell<Option<All>> = const { Cell::new(None) };
+}
+
+/// Has the locks taken before each fork, and given back after it in both processes.
+#[cfg(unix)]
+pub(super) fn watch() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        // SAFETY: three functions without arguments that live as long as this library and do not unwind. Where there is
+        // no memory to register them, forks are as they were.
+        let _no_memory = unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock)) };
+    });
+}
+
+#[cfg(not(unix))]
+pub(super) fn watch() {}
+
+#[cfg(unix)]
+extern "C" fn lock() {
+    // A thread that is going away has no place to keep them.
+    let _gone = HELD.try_with(|held| held.set(Some(handles::lock_all())));
+}
+
+#[cfg(unix)]
+extern "C" fn unlock() {
+    let _gone = HELD.try_with(Cell::take);
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::handles::{DOMAINS, OBJECTS, STRINGS, TYPES};
+    use std::ptr::null_mut;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Threads hold each of the locks half of the time; each child takes all of them.
+    #[test]
+    fn a_child_finds_no_lock_taken() {
+        super::watch();
+        let done = AtomicBool::new(false);
+        let work = |what: fn()| {
+            while !done.load(Ordering::Relaxed) {
+                what();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| work(|| _ = DOMAINS.make(null_mut(), "domain")));
+            scope.spawn(|| work(|| _ = STRINGS.make(null_mut(), "text")));
+            scope.spawn(|| work(|| drop(OBJECTS.write().insert(1, Default::default()))));
+            scope.spawn(|| work(|| drop(TYPES.write().remove(&(1, 1)))));
+            for _ in 0..40 {
+                // SAFETY: the child only takes locks, and allocates, which the C library lets it.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    // SAFETY: no arguments that could be wrong. A child that waits for ever is killed.
+                    unsafe { libc::alarm(30) };
+                    drop(super::handles::lock_all());
+                    STRINGS.make(null_mut(), "the child's");
+                    // SAFETY: nothing of the parent's is to run in the child.
+                    unsafe { libc::_exit(0) };
+                }
+                let mut status = -1;
+                // SAFETY: the place for the status is there.
+                assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+                if status != 0 {
+                    done.store(true, Ordering::Relaxed);
+                }
+                assert_eq!(status, 0, "the child waited for a lock");
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}
