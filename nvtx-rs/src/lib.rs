@@ -40,8 +40,8 @@
 //! - Named domains, registered strings and categories are kept for the life of the process. There may be
 //!   [`Domain::LIMIT`] domains; the others are not bounded, so do not register what is made up anew each time.
 //! - Names are given on Linux and elsewhere alike, but [`naming::name_current_thread`] needs Linux's `/proc`.
-//! - Extended payloads, counters and memory naming, which the interface has as extensions, are not offered; a tool of
-//!   this crate hands them on to the tool behind it.
+//! - Extended payloads, counters and memory naming, which the interface has as extensions, are not offered. A tool of
+//!   this crate receives extended payloads; it hands counters and memory naming on to the tool behind it.
 //! - Nothing here panics or prints, whatever the tool or the environment.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -12,6 +12,13 @@
 //!
 //! The tool downstream gets what the program passed, and the program gets what that tool returned.
 //!
+//! Calls of the payload extension are calls like others: a range that is popped with a payload is popped. What the
+//! program passed is decoded when the tool asks for it ([`Extended::fields`]), by the schemas that were registered
+//! before. Counters and the naming of memory are left to the next tool.
+//!
+//! A child that is forked off can call at once: no lock of this module is left locked. A tool sees to its own locks.
+//! With no next tool, no lock is taken on the way of ranges and marks whose names are known.
+//!
 //! NVTX calls that a tool makes while it is being called are ignored. A panic in a tool ends that call only.
 
 mod arguments;
