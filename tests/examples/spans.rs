@@ -13,6 +13,8 @@ mod exits;
 mod faults;
 #[path = "spans/fields.rs"]
 mod fields;
+#[path = "spans/foreign.rs"]
+mod foreign;
 #[path = "spans/forks.rs"]
 mod forks;
 #[path = "spans/ids.rs"]
@@ -50,8 +52,8 @@ fn main() -> Outcome {
         eprintln!("the scenario hangs");
         std::process::abort();
     });
-    let mut all = vec![empty::ALL, entries::ALL, exits::ALL, faults::ALL, fields::ALL, forks::ALL, lineage::ALL];
-    all.extend([ids::ALL, many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
+    let mut all = vec![empty::ALL, entries::ALL, exits::ALL, faults::ALL, fields::ALL, foreign::ALL, forks::ALL];
+    all.extend([lineage::ALL, ids::ALL, many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;
     run(tier.parse()?)

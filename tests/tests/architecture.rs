@@ -51,6 +51,7 @@ const UNSAFE: &[&str] = &[
     "tracing-gpu/src/openacc/receive.rs",
     "tracing-gpu/src/process.rs",
     "tracing-gpu/src/stream/binding.rs",
+    "tracing-gpu/src/tier/linked.rs",
     "tracing-gpu-cli/src/inject/entry.rs",
     "tracing-gpu-cli/src/main.rs",
     "tracing-gpu-cli/src/system.rs",

@@ -5,6 +5,8 @@
 mod entries;
 #[path = "semantics/fields.rs"]
 mod fields;
+#[path = "semantics/foreign.rs"]
+mod foreign;
 #[path = "semantics/lineage.rs"]
 mod lineage;
 #[path = "semantics/many.rs"]

@@ -275,6 +275,9 @@ pub(crate) struct Config {
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.
     pub(crate) filter: Option<Targets>,
     pub(crate) fields: FieldNames,
+    /// Whether NVTX ranges of other code in the program are measured.
+    #[cfg(feature = "foreign")]
+    pub(crate) foreign_ranges: bool,
     /// Whether foreign ranges keep what their names have at their end and never repeat.
     pub(crate) whole_names: bool,
     pub(crate) reports: Vec<Report>,
@@ -316,6 +319,8 @@ impl Default for Config {
             parents: Parents::Entered,
             filter: None,
             fields: FieldNames::default(),
+            #[cfg(feature = "foreign")]
+            foreign_ranges: false,
             whole_names: false,
             reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,

@@ -122,6 +122,8 @@
 //! - `cudarc` (default): time on the GPU. Its build needs no toolkit. It works with any CUDA version and linking mode
 //!   of cudarc that the application picks.
 //! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
+//! - `foreign`: `ProfilerBuilder::foreign_ranges`, NVTX ranges of C and C++ code in the program. It defines the symbol
+//!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
 //!   `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
 //! - `csv`: `CsvFlavor`, which quotes names in comma-separated values so that every reader reads them back unchanged.

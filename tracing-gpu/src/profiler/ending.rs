@@ -128,6 +128,8 @@ impl Inner {
     fn end(&'static self) {
         LIVE.lock().retain(|live| live.engine.session.id != self.engine.session.id);
         self.claim.give_back();
+        #[cfg(feature = "foreign")]
+        crate::tier::linked::give_back(&self.engine);
         let _not_ours = NVTX_OWNER.compare_exchange(self.engine.session.id, 0, AcqRel, Acquire);
         self.ending.complete();
     }

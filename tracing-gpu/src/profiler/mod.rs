@@ -28,6 +28,8 @@ use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::stream;
 use crate::thread::engine::{self, Engine};
+#[cfg(feature = "foreign")]
+use crate::tier;
 use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;
 use crate::tier::tool::NvtxTool;
@@ -78,6 +80,8 @@ struct Inner {
     reported: OnceCell<Vec<String>>,
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
+    /// Why no foreign ranges are measured that were asked for.
+    foreign_missing: OnceCell<&'static str>,
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
     collector: OnceCell<Result<&'static Collector, String>>,
     /// Writes timelines, where any is wanted.
@@ -276,6 +280,7 @@ impl Inner {
             reported: OnceCell::new(),
             extra_tiers: AtomicU64::new(0),
             nvtx_taken,
+            foreign_missing: OnceCell::new(),
             collector: OnceCell::new(),
             recorder: OnceCell::new(),
             last: OnceCell::new(),
@@ -283,6 +288,8 @@ impl Inner {
             config,
         }));
         if inner.config.enabled {
+            #[cfg(feature = "foreign")]
+            inner.start_foreign_ranges();
             process::set_exit_hook(finish_all);
             stream::on_scope_change(engine::look_again);
             inner.join_live();
@@ -300,6 +307,22 @@ impl Inner {
             }
         }
         inner
+    }
+
+    /// Receives the NVTX ranges of other code, where the settings ask for them.
+    #[cfg(feature = "foreign")]
+    fn start_foreign_ranges(&'static self) {
+        if !self.config.foreign_ranges {
+            return;
+        }
+        let missing = if std::env::var_os(nvtx_rs::abi::INJECTION_PATH).is_some_and(|path| !path.is_empty()) {
+            "NVTX ranges of other code go to the tool that NVTX_INJECTION64_PATH names, and are not in this report."
+        } else if !tier::linked::measure(&self.engine) {
+            "NVTX ranges of other code belong to another profiler of this process."
+        } else {
+            return;
+        };
+        let _once = self.foreign_missing.set(missing);
     }
 
     /// Starts recording kernels, copies and API calls, where the settings ask for it. The first call counts.
@@ -357,6 +380,7 @@ impl Inner {
                 .notes
                 .push("NVTX belongs to another profiler of this process: no ranges were sent to a tool.".to_owned());
         }
+        summary.notes.extend(self.foreign_missing.get().map(|missing| (*missing).to_owned()));
         let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
         if lost > 0 {
             summary.notes.push(format!(

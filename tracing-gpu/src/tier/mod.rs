@@ -4,6 +4,8 @@
 //! compiled for each of them. The paths and when they apply: [`engine`](crate::thread::engine).
 
 pub(crate) mod layer;
+#[cfg(feature = "foreign")]
+pub(crate) mod linked;
 mod marks;
 mod own_values;
 pub(crate) mod subscriber;

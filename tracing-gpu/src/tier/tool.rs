@@ -52,6 +52,11 @@ impl Tool for NvtxTool {
 impl NvtxTool {
     pub(crate) fn new(engine: &'static Engine) -> Self {
         engine.session.foreign.receive();
+        Self::of(engine)
+    }
+
+    #[inline]
+    pub(super) fn of(engine: &'static Engine) -> Self {
         Self { engine }
     }
 
