@@ -1,9 +1,10 @@
 //! Programs in C and Python that make NVTX calls through what NVIDIA publishes.
 
 use crate::installed;
-use crate::recorder::TemporaryFile;
+use crate::recorder::{TemporaryFile, example};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tracing_gpu::Summary;
 
 /// One of what `tests/install` fetches: `headers`, `v2` or `python`.
 ///
@@ -36,4 +37,38 @@ pub fn compile(source: &str, arguments: &[&str]) -> TemporaryFile {
     let output = compiler.output().unwrap_or_else(|error| panic!("{compiler:?}: {error}: run tests/install"));
     assert!(output.status.success(), "{compiler:?}\n{}", String::from_utf8_lossy(&output.stderr));
     program
+}
+
+/// The summary that a profiler in `examples/foreign_tool.rs` writes.
+#[derive(Debug)]
+pub struct Summarised(TemporaryFile);
+
+impl Summarised {
+    /// Has the profiler that is injected into this command write it, and use these settings.
+    pub fn new(command: &mut Command, settings: &str) -> Self {
+        let json = TemporaryFile::new("summary.json");
+        command.env("TRACING_GPU", format!("{settings},json={}", json.0.display()));
+        Self(json)
+    }
+
+    /// What was written.
+    ///
+    /// # Panics
+    /// If it is not there, or is no summary.
+    pub fn summary(&self) -> Summary {
+        let file = std::fs::File::open(&self.0.0).unwrap_or_else(|error| panic!("{}: {error}", self.0.0.display()));
+        Summary::read_json(file).expect("a summary")
+    }
+}
+
+/// Runs a command with a profiler injected, with these settings.
+///
+/// # Panics
+/// If the command fails, or nothing is written.
+pub fn measured(command: &mut Command, settings: &str) -> Summary {
+    let json = Summarised::new(command, settings);
+    let output = command.env("NVTX_INJECTION64_PATH", example("libforeign_tool.so")).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    json.summary()
 }

@@ -66,7 +66,9 @@ pub struct TemporaryFile(pub PathBuf);
 impl TemporaryFile {
     /// A path that ends in `name`, where nothing is yet.
     pub fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("nvtx-client-{}-{name}", std::process::id())))
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("nvtx-client-{}-{number}-{name}", std::process::id())))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Programs in C and Python that use NVIDIA's own NVTX, with a tool of `nvtx-rs` behind them.
 
+#[path = "foreign/counted.rs"]
+mod counted;
+
 use std::process::Command;
 use tests::foreign::{compile, folder, headers};
 use tests::recorder::{Call, library_copy, run_recorded};

@@ -113,8 +113,13 @@ impl Stack {
 
     /// The innermost open range of a span.
     pub(crate) fn innermost_span(&self) -> Option<&Frame> {
-        let frames = (0..self.depth()).rev().filter_map(|range| self.frames.get(range));
+        let frames = (0..self.depth()).rev().filter_map(|range| self.frame(range));
         frames.into_iter().find(|frame| frame.span() != NO_SPAN)
+    }
+
+    /// An open range by its number, 0 being the outermost. For the owning thread.
+    pub(crate) fn frame(&self, range: usize) -> Option<&Frame> {
+        self.frames.get(range).filter(|_| range < self.depth())
     }
 
     /// Number of open ranges.

@@ -674,13 +674,26 @@ impl ThreadState {
         Some(start)
     }
 
+    /// Records values that the uppermost range of that domain of other code gets at its end, if a timeline is written.
+    pub(crate) fn record_values_at_pop(&self, domain: u32, fields: &Fields) {
+        let open =
+            |range: usize| self.stack.frame(range).filter(|range| self.is_foreign(domain, range.span(), range.place()));
+        if let Some(range) = (0..self.stack.depth()).rev().find_map(open) {
+            self.record_values(range.start(), &Changing::default(), fields);
+        }
+    }
+
+    /// Whether an open range is one of that domain of other code.
+    #[inline]
+    fn is_foreign(&self, domain: u32, span: u64, place: Place) -> bool {
+        span == NO_SPAN && self.identity(place).is_some_and(|identity| identity.domain == domain)
+    }
+
     /// Closes the uppermost range of that domain of other code. False where none is open.
     #[inline]
     pub(crate) fn pop_foreign(&self, domain: u32) -> bool {
         let now = self.now();
-        let is_of_domain = |span, place| {
-            span == NO_SPAN && self.identity(place).is_some_and(|identity: &RowIdentity| identity.domain == domain)
-        };
+        let is_of_domain = |span, place| self.is_foreign(domain, span, place);
         if !self.stack.top().is_some_and(|top| is_of_domain(top.span(), top.place())) {
             return self.stack.open().any(|(span, place)| is_of_domain(span, place))
                 && self.leave_below(is_of_domain, &|_| None);

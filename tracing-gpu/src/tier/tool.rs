@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use nvtx_rs::Payload;
-use nvtx_rs::tool::{Call, Event, Tool};
+use nvtx_rs::tool::{Call, Event, Extended, FieldValue, Tool};
 use parking_lot::Mutex;
 use range_report::RangeStyle;
 use range_report::timeline::Value;
@@ -43,7 +43,7 @@ impl Tool for NvtxTool {
     fn call(&self, call: &Call<'_>) {
         match *call {
             Call::Push { domain, ref event, .. } => self.push(domain, event),
-            Call::Pop { domain, .. } => self.pop(domain),
+            Call::Pop { domain, extended, .. } => self.pop(domain, extended),
             ref other => self.other_call(other),
         }
     }
@@ -61,7 +61,7 @@ impl NvtxTool {
     }
 
     #[inline]
-    fn push(self, domain: Option<&str>, event: &Event<'_>) {
+    fn push(self, domain: Option<&'static str>, event: &Event<'_>) {
         let Some(thread) = self.engine.thread() else { return };
         let Some(range) = find(thread, domain, event) else { return };
         let start = thread.push_foreign(range.key(RangeStyle::PushPop));
@@ -73,9 +73,13 @@ impl NvtxTool {
     }
 
     #[inline]
-    fn pop(self, domain: Option<&str>) {
+    fn pop(self, domain: Option<&'static str>, extended: Extended<'_>) {
         let Some(thread) = self.engine.thread() else { return };
         let Some(domain) = domain_of(thread, domain) else { return };
+        if !extended.is_empty() && thread.session.tape_room.is_some() {
+            let fields = add_extended(Fields::default(), extended);
+            thread.record_values_at_pop(domain, &fields);
+        }
         if !thread.pop_foreign(domain) {
             thread.session.count_stray_pop();
         }
@@ -87,7 +91,7 @@ impl NvtxTool {
         match *call {
             Call::Mark { domain, ref event } if session.tape_room.is_some() => self.mark(domain, event),
             Call::Start { domain, ref event, id } => self.start(domain, event, id),
-            Call::End { id, .. } => self.end(id),
+            Call::End { id, extended, .. } => self.end(id, extended),
             Call::NameCategory { domain, id, name } => {
                 session.foreign.name_category(session.foreign_domain(domain), id, &nvtx_rs::text::sanitize(name));
             }
@@ -96,7 +100,7 @@ impl NvtxTool {
         }
     }
 
-    fn mark(self, domain: Option<&str>, event: &Event<'_>) {
+    fn mark(self, domain: Option<&'static str>, event: &Event<'_>) {
         let Some(thread) = self.engine.thread() else { return };
         let at = thread.session.clock.now();
         let Some(number) = domain_of(thread, domain) else { return };
@@ -115,7 +119,7 @@ impl NvtxTool {
         thread.record_with_fields(Record::Mark { at, domain, level: MARK_LEVEL, text }, &fields);
     }
 
-    fn start(self, domain: Option<&str>, event: &Event<'_>, id: u64) {
+    fn start(self, domain: Option<&'static str>, event: &Event<'_>, id: u64) {
         let Some(thread) = self.engine.thread() else { return };
         let session = thread.session;
         let Some(range) = find(thread, domain, event) else {
@@ -134,13 +138,15 @@ impl NvtxTool {
         }
     }
 
-    fn end(self, id: u64) {
+    fn end(self, id: u64, extended: Extended<'_>) {
         let thread = self.engine.thread();
         if thread.is_none() && !self.engine.session.is_running() {
             return;
         }
         match self.engine.session.foreign.end(id) {
             Some(Some(Started { key, lifetime, changing, fields })) => {
+                let is_taped = self.engine.session.tape_room.is_some();
+                let fields = if is_taped { add_extended(fields, extended) } else { fields };
                 own_values::end_lifetime(self.engine, thread, (key, None), lifetime, &changing, &fields);
             }
             Some(None) => {}
@@ -178,7 +184,7 @@ struct Met {
     /// [`Foreign::category_names`](crate::session::foreign::Foreign::category_names) of then.
     category_names: u32,
     /// Domains and their numbers; no number where the filter rejects it.
-    domains: Vec<(Option<Box<str>>, Option<u32>)>,
+    domains: Vec<(Option<&'static str>, Option<u32>)>,
     /// The place of the last one that was asked for.
     last_domain: usize,
     texts: Vec<Option<MetText>>,
@@ -214,7 +220,7 @@ fn with_met<T>(thread: &ThreadState, with: impl Fn(Option<&mut Met>) -> T) -> T 
 
 /// The number of a domain; `None` where the filter rejects its ranges.
 #[inline]
-fn domain_of(thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
+fn domain_of(thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
     with_met(thread, |met| match met {
         Some(met) => met.domain(thread, domain),
         None => look_up_domain(thread, domain),
@@ -223,7 +229,7 @@ fn domain_of(thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
 
 /// What a range is counted as; `None` where the filter rejects it.
 #[inline]
-fn find(thread: &ThreadState, domain: Option<&str>, event: &Event<'_>) -> Option<Known> {
+fn find(thread: &ThreadState, domain: Option<&'static str>, event: &Event<'_>) -> Option<Known> {
     let text = event.message.unwrap_or_default();
     with_met(thread, |met| match met {
         Some(met) => {
@@ -242,18 +248,20 @@ impl Met {
     }
 
     #[inline]
-    fn domain(&mut self, thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
+    fn domain(&mut self, thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
+        // The names of domains stay where they are, so the address says most of the time.
+        let address = |name: Option<&'static str>| name.map(std::ptr::from_ref);
         match self.domains.get(self.last_domain) {
-            Some((known, number)) if known.as_deref() == domain => *number,
+            Some((known, number)) if address(*known) == address(domain) => *number,
             _ => self.other_domain(thread, domain),
         }
     }
 
     #[inline(never)]
-    fn other_domain(&mut self, thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
-        let known = self.domains.iter().position(|(known, _)| known.as_deref() == domain);
+    fn other_domain(&mut self, thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
+        let known = self.domains.iter().position(|(known, _)| *known == domain);
         self.last_domain = known.unwrap_or_else(|| {
-            self.domains.push((domain.map(Box::from), look_up_domain(thread, domain)));
+            self.domains.push((domain, look_up_domain(thread, domain)));
             self.domains.len() - 1
         });
         self.domains.get(self.last_domain).and_then(|(_, number)| *number)
@@ -329,12 +337,27 @@ fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Know
 /// What a timeline shows of a range beside its name; `None` where there is nothing.
 fn values_of(event: &Event<'_>, has_tail: bool) -> Option<(Changing, Fields)> {
     let cut = event.message.filter(|_| has_tail).and_then(tails::cut);
-    if cut.is_none() && event.color.is_none() && event.payload.is_none() {
+    if cut.is_none() && event.color.is_none() && event.payload.is_none() && event.extended.is_empty() {
         return None;
     }
     let values = cut.map_or_else(Vec::new, |cut| cut.values);
     let fields = values.into_iter().map(|(key, value)| (field_name(key), value)).collect();
-    Some((Changing { color: event.color, payload: event.payload, ..Changing::default() }, fields))
+    let changing = Changing { color: event.color, payload: event.payload, ..Changing::default() };
+    Some((changing, add_extended(fields, event.extended)))
+}
+
+/// Adds the data of the payload extension.
+fn add_extended(mut fields: Fields, extended: Extended<'_>) -> Fields {
+    for field in extended.fields() {
+        let name = field_name(&field.name);
+        match field.value {
+            FieldValue::Signed(value) => fields.push(name, Value::Integer(value)),
+            FieldValue::Unsigned(value) => fields.push(name, Value::Unsigned(value)),
+            FieldValue::Float(value) => fields.push(name, Value::Float(value)),
+            other => fields.push(name, Value::Text(&other.to_string())),
+        }
+    }
+    fields
 }
 
 fn value_of(payload: Payload) -> Value<'static> {

@@ -282,17 +282,33 @@ fn write_records(state: &mut State, records: &Records) {
                     RangeStyle::PushPop => state.open.began(thread, range.depth, range.start),
                     _ => range.start,
                 };
-                let own = values.iter().rposition(|(of, values)| (*of, values.start) == (thread, start));
+                let mut own = |own_start| {
+                    let index = values.iter().rposition(|(of, own)| (*of, own.start) == (thread, own_start))?;
+                    Some(values.swap_remove(index).1)
+                };
+                // The last ones may be of its end; a window may have cut it, and they begin with that.
+                let last = own(range.start);
+                let first = own(start);
+                let kept = state.open.values(thread, start);
                 let range = RangeRecord { start, ..range };
-                if let Some((_, own)) = own.map(|index| values.swap_remove(index)) {
-                    fields.clear();
-                    fields.extend(records.fields(own.fields));
-                    give_range(state, thread, &range, (own.color, own.payload), &fields);
-                } else if let Some(kept) = state.open.values(thread, start) {
-                    let fields: Vec<(&str, Value<'_>)> = kept.fields.iter().collect();
-                    give_range(state, thread, &range, (kept.color, kept.payload), &fields);
-                } else {
+                let Some(described) = kept
+                    .as_ref()
+                    .map(|kept| (kept.color, kept.payload))
+                    .or_else(|| first.or(last).map(|own| (own.color, own.payload)))
+                else {
                     give_range(state, thread, &range, (None, None), &[]);
+                    continue;
+                };
+                fields.clear();
+                for own in [first, last].into_iter().flatten() {
+                    fields.extend(records.fields(own.fields));
+                }
+                match kept.filter(|kept| !kept.fields.is_empty()) {
+                    Some(kept) => {
+                        let all: Vec<(&str, Value<'_>)> = kept.fields.iter().chain(fields.iter().copied()).collect();
+                        give_range(state, thread, &range, described, &all);
+                    }
+                    None => give_range(state, thread, &range, described, &fields),
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! What is known of ranges that are still open: their values, and when those began that a new window cut.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use nvtx_rs::{Color, Payload};
 
@@ -31,7 +32,11 @@ pub(super) struct OpenRanges {
 impl OpenRanges {
     /// Keeps the values of a range.
     pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
-        self.values.insert((start, thread), values);
+        match self.values.entry((start, thread)) {
+            Entry::Vacant(new) => drop(new.insert(values)),
+            // More of one range come at its end.
+            Entry::Occupied(mut known) => known.get_mut().fields.append(&values.fields),
+        }
         if self.values.len() > OPEN {
             self.values.pop_first();
             self.lost += 1;
