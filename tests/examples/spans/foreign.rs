@@ -33,6 +33,7 @@ fn foreign(tier: Tier) -> Outcome {
             assert_eq!(current(), None);
             library.pop();
         }
+        info_span!("lifetime", nvtx.lifetime = true).in_scope(|| ());
         // Either is exited while the other is above it.
         let outer = info_span!("outer").entered();
         own.push(&Attributes::new().message("crossing"));

@@ -9,6 +9,7 @@ fn spans_and_foreign_ranges_stand_below_each_other_and_count_once() {
         "  callback 3/3",
         "    inside 3/3",
         "      deeper 3/3",
+        "lifetime 1/1",
         "outer 1/1",
         "  crossing 1/1",
         "crossed 1/1",

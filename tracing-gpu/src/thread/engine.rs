@@ -251,9 +251,8 @@ impl Engine {
         Some(thread)
     }
 
-    /// Other code names a thread, by the operating system's number.
+    /// Other code names a thread, by the operating system's number. For a caller whose own thread has a state.
     pub(crate) fn name_thread(&'static self, id: u32, name: &str) {
-        let _has_a_state = self.thread().filter(|_| id == process::thread_id());
         let mut threads = self.threads.lock();
         let is_held = |thread: &&&ThreadState| threads.free.iter().all(|free| free.index != thread.index);
         let found = threads.all.iter().filter(is_held).find(|thread| thread.thread_id() == id).copied();

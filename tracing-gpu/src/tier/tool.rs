@@ -92,10 +92,13 @@ impl NvtxTool {
             Call::Mark { domain, ref event } if session.tape_room.is_some() => self.mark(domain, event),
             Call::Start { domain, ref event, id } => self.start(domain, event, id),
             Call::End { id, extended, .. } => self.end(id, extended),
-            Call::NameCategory { domain, id, name } => {
+            // What has no thread now is called by us, or by a thread that is being torn down.
+            Call::NameCategory { domain, id, name } if self.engine.thread().is_some() => {
                 session.foreign.name_category(session.foreign_domain(domain), id, &nvtx_rs::text::sanitize(name));
             }
-            Call::NameThread { id, name } => self.engine.name_thread(id, &nvtx_rs::text::sanitize(name)),
+            Call::NameThread { id, name } if self.engine.thread().is_some() => {
+                self.engine.name_thread(id, &nvtx_rs::text::sanitize(name));
+            }
             _ => {}
         }
     }
@@ -149,8 +152,9 @@ impl NvtxTool {
                 let fields = if is_taped { add_extended(fields, extended) } else { fields };
                 own_values::end_lifetime(self.engine, thread, (key, None), lifetime, &changing, &fields);
             }
-            Some(None) => {}
-            None => self.engine.session.count_stray_pop(),
+            // Without a thread it may be one of our own.
+            None if thread.is_some() => self.engine.session.count_stray_pop(),
+            None | Some(None) => {}
         }
     }
 }
