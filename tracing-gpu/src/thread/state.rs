@@ -699,7 +699,10 @@ impl ThreadState {
                 && self.leave_below(is_of_domain, &|_| None);
         }
         if let Some(ended) = self.stack.pop(now) {
-            self.add(ended);
+            match self.rows.get_inline(ended.place.row()) {
+                Some(row) if self.statistics && row.add_near(ended.duration, ended.nested) => {}
+                _ => self.add(ended),
+            }
             self.record_ended(ended, now, self.stack.depth());
         }
         self.launches.end_gone(&self.around(), now);

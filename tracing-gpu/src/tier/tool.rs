@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 use super::{own_values, tails};
 use crate::record::RangeKey;
 use crate::session::catalog::CategoryName;
-use crate::session::foreign::Started;
+use crate::session::foreign::{FOREIGN, Started};
 use crate::span::fields::Fields;
 use crate::span::values::{Category, Changing, Lifetime};
 use crate::thread::engine::Engine;
@@ -225,6 +225,9 @@ fn with_met<T>(thread: &ThreadState, with: impl Fn(Option<&mut Met>) -> T) -> T 
 /// The number of a domain; `None` where the filter rejects its ranges.
 #[inline]
 fn domain_of(thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
+    if domain.is_none() && thread.session.filter().is_none() {
+        return Some(FOREIGN);
+    }
     with_met(thread, |met| match met {
         Some(met) => met.domain(thread, domain),
         None => look_up_domain(thread, domain),
