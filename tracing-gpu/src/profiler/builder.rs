@@ -116,30 +116,30 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether NVTX ranges that other code makes are measured, in the same rows, tree and files as spans: those of C and
-    /// C++ code that is linked into the program, and of NVIDIA's crate `nvtx`. How they are counted:
+    /// Whether NVTX ranges that other code makes are measured, in the same rows, tree and files as spans: those of C
+    /// and C++ code that is linked into the program, and of NVIDIA's crate `nvtx`. How they are counted:
     /// [`Profiler::nvtx_tool`]. Default: no.
     ///
-    /// - Build the profiler before the first such call. A part of the program that finds no tool at its first call looks
-    ///   for none again.
+    /// - Build the profiler before the first such call. A part of the program that finds no tool at its first call
+    ///   looks for none again.
     /// - Shared libraries have copies of NVTX of their own, which find no tool in the program. Only a library that
     ///   `NVTX_INJECTION64_PATH` names receives their calls.
     /// - Where `NVTX_INJECTION64_PATH` is set, as under Nsight Systems, such code calls that tool and not the profiler.
     ///   The report says so.
     /// - Ranges that the program makes with `nvtx_rs` itself need
-    ///   `nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))`. Spans then take the longer way on which they are shown
-    ///   to a tool.
-    /// - One profiler at a time measures such ranges; of another one that asks for them the report says so.
+    ///   `nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))`. Spans then take the longer way on which they are
+    ///   shown to a tool.
+    /// - One profiler at a time measures such ranges; the report of another one that asks for them says so.
     #[cfg(feature = "foreign")]
     pub fn foreign_ranges(mut self, on: bool) -> Self {
         self.config.foreign_ranges = on;
         self
     }
 
-    /// Whether the names of ranges that [`nvtx_tool`](Profiler::nvtx_tool) receives stay as they are. Otherwise numbers
-    /// with a key at their end are no part of them but values of the range in timelines, so that a name which a program
-    /// makes anew each time has one row: `aten::linear, seq = 84, op_id = 315` is `aten::linear`. Bare numbers stay:
-    /// `block 1` and `block 2` are two rows. Default: no.
+    /// Whether the names of ranges that [`nvtx_tool`](Profiler::nvtx_tool) receives stay as they are. Otherwise
+    /// numbers with a key at their end are no part of them but values of the range in timelines, so that a name which
+    /// a program makes anew each time has one row: `aten::linear, seq = 84, op_id = 315` is `aten::linear`. Bare
+    /// numbers stay: `block 1` and `block 2` are two rows. Default: no.
     pub fn whole_names(mut self, on: bool) -> Self {
         self.config.whole_names = on;
         self

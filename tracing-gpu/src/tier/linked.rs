@@ -2,8 +2,8 @@
 //! without a library that is loaded.
 //!
 //! NVTX's headers look for a tool in the variable `InitializeInjectionNvtx2_fnptr`, which they declare weak. It is
-//! defined here. Whether there is a profiler for foreign ranges is asked at the first NVTX call of each such part of the
-//! program; those that find none have no tool for good, as if this were not here.
+//! defined here. The first NVTX call of each such part of the program asks whether there is a profiler for foreign
+//! ranges; a part that finds none has no tool for good, as if this were not here.
 
 #![allow(unsafe_code)]
 
