@@ -12,8 +12,16 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 static CALLS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
+/// What tells the registered strings of marks apart, and their domains.
+static IDENTITIES: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
 fn make() -> impl Tool {
-    |call: &Call<'_>| CALLS.lock().unwrap().push(format!("{call:?}"))
+    |call: &Call<'_>| {
+        if let Call::Mark { domain: Some(domain), event } = call {
+            IDENTITIES.lock().unwrap().extend(event.registered_id().map(|id| (id, domain.as_ptr().addr())));
+        }
+        CALLS.lock().unwrap().push(format!("{call:?}"));
+    }
 }
 
 nvtx_rs::export_tool!(make);
@@ -205,11 +213,16 @@ unsafe fn handles_are_unique_and_known(wide: &[u32]) {
         let mut event = event(c"");
         (event.message_type, event.message) = (3, wide_text);
         (event.color_type, event.color, event.category) = (1, 0x0102_0304, 9);
+        let mut other = event;
+        other.message = text;
         function::<unsafe extern "C" fn(Handle, Event)>(5, 1)(wide_domain, &event);
         function::<unsafe extern "C" fn(Handle)>(5, 14)(two);
         function::<unsafe extern "C" fn(Handle, Event)>(5, 1)(two, &event);
+        function::<unsafe extern "C" fn(Handle, Event)>(5, 1)(two, &other);
         function::<unsafe extern "C" fn(Handle, u32, Text)>(5, 8)(one, 1, c"cat".as_ptr());
         function::<unsafe extern "C" fn(Handle, u32, Wide)>(5, 9)(one, 2, wide.as_ptr());
+        let [first, second, third] = IDENTITIES.lock().unwrap()[..] else { panic!("three marks") };
+        assert!(first.0 == second.0 && second.0 != third.0 && first.1 != second.1 && second.1 == third.1);
         let event = "event: Event { message: Some(\"wide ü 😀\"), registered: true, category: 9, \
                      color: Some(Color(16909060)), payload: None, extended: [] } }";
         assert_eq!(
@@ -218,6 +231,7 @@ unsafe fn handles_are_unique_and_known(wide: &[u32]) {
                 format!("Mark {{ domain: Some(\"wide ü 😀\"), {event}"),
                 "DestroyDomain { domain: Some(\"two\") }".to_owned(),
                 format!("Mark {{ domain: Some(\"two\"), {event}"),
+                format!("Mark {{ domain: Some(\"two\"), {event}").replace("wide ü 😀", "text"),
                 "NameCategory { domain: Some(\"one\"), id: 1, name: \"cat\" }".to_owned(),
                 "NameCategory { domain: Some(\"one\"), id: 2, name: \"wide ü 😀\" }".to_owned(),
             ]

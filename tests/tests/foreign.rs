@@ -18,7 +18,7 @@ fn ranges_of_python_are_received() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/ranges.py");
     let calls = run_recorded(Command::new("python3").arg(script).env("PYTHONPATH", folder("python")));
     let expected = "push python:outer|mark python:moment|pop python:|push decorated|pop|start started\
-                    |end|push pushed|pop";
+                    |end|push pushed|pop|push made in the child:child|mark parent";
     assert_eq!(events(&calls).join("|"), expected);
     let outer = calls.iter().find(|call| call.kind == "push").unwrap();
     assert_eq!((outer.color, outer.payload.as_deref()), (Some(0x00FF_0000), Some("i64:3")));

@@ -14,6 +14,9 @@ pub(super) const MAX_TEXT: usize = 4_096;
 /// Entries and elements of one call that are looked at.
 const MAX_STEPS: usize = 8_192;
 
+/// Stands for what is not shown.
+const CUT: &str = "…";
+
 const REFERENCED: u64 = 1022;
 
 /// The bytes of one payload.
@@ -48,6 +51,10 @@ pub(super) fn decode(payloads: &[Blob<'_>], world: &impl World) -> Decoded {
     for blob in payloads.iter().filter(|blob| blob.schema != REFERENCED) {
         decoder.blob(blob);
     }
+    if decoder.decoded.fields.len() == MAX_FIELDS || decoder.steps == 0 {
+        let value = FieldValue::Text("there may be more fields".to_owned());
+        decoder.decoded.fields.push(Field { name: CUT.to_owned(), value });
+    }
     decoder.decoded
 }
 
@@ -68,7 +75,7 @@ struct Read {
 impl<W: World> Decoder<'_, W> {
     fn blob(&mut self, blob: &Blob<'_>) {
         match Kind::new(blob.schema, |id| self.world.lookup(id)) {
-            Kind::Schema(schema) => drop(self.schema(&schema, blob.bytes, "")),
+            Kind::Schema(schema) if !schema.entries.is_empty() => drop(self.schema(&schema, blob.bytes, "")),
             kind @ (Kind::Basic(..) | Kind::Enumeration(_)) => {
                 let size = kind.layout().map_or(1, |(size, _)| size.max(1));
                 let value = match blob.bytes.len() / size {
@@ -79,7 +86,7 @@ impl<W: World> Decoder<'_, W> {
                 self.show("payload", 0, value.unwrap_or(FieldValue::Bytes(blob.bytes.len())));
             }
             Kind::Text(unit) => self.show("payload", 0, FieldValue::Text(text(blob.bytes, unit).0)),
-            Kind::RegisteredString | Kind::Unknown => self.show("payload", 0, FieldValue::Bytes(blob.bytes.len())),
+            _ => self.show("payload", 0, FieldValue::Bytes(blob.bytes.len())),
         }
     }
 
@@ -105,10 +112,15 @@ impl<W: World> Decoder<'_, W> {
             let name = full_name(prefix, schema, index);
             let start = entry.start(index, end, schema.pack);
             let here = start.and_then(|start| bytes.get(start..));
-            let read = match here {
+            let mut read = match here {
                 Some(here) => self.entry(entry, here, &numbers, &name),
                 None => Read { value: None, number: None, end: None },
             };
+            if read.end.is_none() && !matches!(entry.kind, Kind::Schema(_)) {
+                // From here on, only what stands at a fixed place is known.
+                let rest = here.or_else(|| bytes.get(end?..));
+                read.value = rest.map(|rest| FieldValue::Bytes(rest.len()));
+            }
             end = start.zip(read.end).and_then(|(start, end)| start.checked_add(end));
             numbers.push(read.number);
             if let Some(value) = read.value {
@@ -420,13 +432,18 @@ pub(super) fn text(bytes: &[u8], unit: usize) -> (String, usize) {
     let length = bytes.chunks_exact(unit).position(|unit| unit.iter().all(|byte| *byte == 0));
     let whole = bytes.len() / unit;
     let end = length.map_or(whole, |length| length + 1) * unit;
-    let bytes = &bytes[..length.unwrap_or(whole).min(MAX_TEXT / unit) * unit];
+    let shown = length.unwrap_or(whole).min(MAX_TEXT / unit);
+    let is_cut = shown < length.unwrap_or(whole);
+    let bytes = &bytes[..shown * unit];
     let units = || bytes.chunks_exact(unit).filter_map(|bytes| unsigned(bytes, unit));
-    let text = match unit {
+    let mut text = match unit {
         1 => String::from_utf8_lossy(bytes).into_owned(),
         2 => String::from_utf16_lossy(&units().map(|unit| unit as u16).collect::<Vec<_>>()),
         _ => units().map(|unit| u32::try_from(unit).ok().and_then(char::from_u32).unwrap_or('\u{FFFD}')).collect(),
     };
+    if is_cut {
+        text.push_str(CUT);
+    }
     (text, end)
 }
 
@@ -507,13 +524,13 @@ mod tests {
             decoded_by(vec![dimensions, array.clone()], &[2, 2, 5, 6, 7, 8]),
             "dimensions=[2, 2] array=[5, 6, 7, 8]"
         );
-        // Longer than what is there: nothing of it is shown.
-        assert_eq!(decoded_by(vec![entry("length", 12, 0, 0), array], &[9, 1, 2]), "length=9");
+        // Longer than what is there.
+        assert_eq!(decoded_by(vec![entry("length", 12, 0, 0), array], &[9, 1, 2]), "length=9 array=2 bytes");
         assert_eq!(
             decoded_by(vec![entry("z", 12, 2 << 4, 0), entry("after", 12, 0, 0)], &[1, 2, 0, 4]),
             "z=[1, 2] after=4"
         );
-        assert_eq!(decoded_by(vec![entry("unended", 12, 2 << 4, 0)], &[1, 2, 3]), "");
+        assert_eq!(decoded_by(vec![entry("unended", 12, 2 << 4, 0)], &[1, 2, 3]), "unended=3 bytes");
         let mut registry = Registry::default();
         let of_payload = vec![entry("values", 12, 4 << 4, 1)];
         registry.register(1 << 24, Registered { kind: 2, entries: of_payload, ..Registered::default() });
@@ -546,7 +563,7 @@ mod tests {
         );
         assert_eq!(
             decode(&[Blob { schema: 1 << 24, address: 8, bytes: &[1; 4_000] }], &registry).fields.len(),
-            MAX_FIELDS
+            MAX_FIELDS + 1
         );
         // Each schema is made of 64 of the one before.
         for level in 2..40u64 {
@@ -556,7 +573,7 @@ mod tests {
             decoded(&registry, level << 24, &[1; 10_000]);
         }
         let long = [b'x'; 10_000];
-        assert_eq!(decoded(&registry, 75, &long).len(), "payload=".len() + MAX_TEXT);
+        assert_eq!(decoded(&registry, 75, &long).len(), "payload=…".len() + MAX_TEXT);
         assert!(decoded(&registry, 12, &long).ends_with(", …]"));
     }
 
@@ -568,7 +585,10 @@ mod tests {
             let entries = vec![entry("number", 12, 0, 0), entry("next", 1 << 24, 0, 0)];
             registry.register(1 << 24, Registered { kind: 1, entries, ..Registered::default() });
         }
-        assert_eq!(decoded(&registry, 1 << 24, &[1, 2, 3, 4, 5]), "number=1 next.number=2 next.next.number=3");
+        assert_eq!(
+            decoded(&registry, 1 << 24, &[1, 2, 3, 4, 5]),
+            "number=1 next.number=2 next.next.number=3 next.next.next=2 bytes"
+        );
     }
 
     fn hostile() -> impl Strategy<Value = u64> {
@@ -622,7 +642,7 @@ mod tests {
                 bytes,
             }).collect();
             let fields = decode(&blobs, &registry).fields;
-            prop_assert!(fields.len() <= MAX_FIELDS);
+            prop_assert!(fields.len() <= MAX_FIELDS + 1);
             for field in fields {
                 prop_assert!(field.value.to_string().len() <= 2 * MAX_TEXT);
             }

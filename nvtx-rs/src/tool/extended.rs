@@ -68,7 +68,7 @@ pub enum FieldValue {
     Unsigned(u64),
     /// A floating-point number.
     Float(f64),
-    /// Text, at most 4,096 bytes of it; an integer of 128 bits, too.
+    /// Text, or an integer of 128 bits. After 4,096 bytes it is cut, and ends in `…`.
     Text(String),
     /// A value of an enumeration, or several bits of it joined by `|`.
     Named {
@@ -144,7 +144,8 @@ impl<'a> Extended<'a> {
         self.count == 0 || self.data.is_null()
     }
 
-    /// The data, decoded at each call: at most 256 fields. Data without a schema are a field `payload` with their size.
+    /// The data, decoded at each call: at most 256 fields, and one named `…` if there may be more. Data without a
+    /// schema are a field `payload` with their size.
     #[must_use]
     pub fn fields(&self) -> Vec<Field> {
         self.decode().fields
