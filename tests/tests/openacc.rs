@@ -144,6 +144,11 @@ fn the_report_has_a_section() {
     let update =
         section.lines().find(|row| row.ends_with(&format!("acc_update@scale.c:{}", line("scale.c", "update"))));
     assert_eq!(update.and_then(|row| row.split_whitespace().nth(2)), Some("20"), "{report}");
+
+    let csv = run(&["--gpu", "off", "--csv"], |command| command.arg(&program)).stderr;
+    let (headers, rows) = csv.split_once('\n').expect("lines");
+    assert!(headers.starts_with("Time (%),Total Time (ns),Events,") && headers.ends_with(",Event"), "{csv}");
+    assert!(rows.lines().any(|row| row.contains(",20,") && row.contains(",acc_update@scale.c:")), "{csv}");
 }
 
 /// Each moment in a construct counts once: own times add up to the time that the program measures itself.

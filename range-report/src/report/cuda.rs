@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY};
+use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY, NO_OPENACC};
 use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
 use super::table::{Cell, Layout, Rest, Table};
 use super::{RenderOptions, TableStyle, names, section};
@@ -57,6 +57,17 @@ pub(super) fn make_calls(summary: &Summary, options: &RenderOptions) -> Made {
     let calls = gpu.calls.as_ref().ok_or(NO_CALL_RECORDED)?;
     let rows = calls.iter().map(|call| (gpu_work::nsys_call(&call.name), &call.times));
     time_table(rows, ["Num Calls", "Name"], options).ok_or(NO_CALL)
+}
+
+/// `OpenAcc`.
+pub(crate) fn openacc(summary: &Summary, options: &RenderOptions) -> String {
+    let titles = [" ** OpenACC Events, Exclusive (openacc):", "OpenACC Event Statistics (exclusive):"];
+    report(titles, make_openacc(summary, options), options)
+}
+
+pub(super) fn make_openacc(summary: &Summary, options: &RenderOptions) -> Made {
+    let rows = summary.openacc.iter().map(|row| (row.label(), &row.times));
+    time_table(rows, ["Events", "Event"], options).ok_or(NO_OPENACC)
 }
 
 /// `MemSize`.

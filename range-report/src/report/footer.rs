@@ -309,6 +309,7 @@ fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &Ren
             Report::MemTime => in_gpu(&|gpu| gpu.memory.iter().any(|row| approximate(&row.times))),
             Report::Api => in_gpu(&|gpu| gpu.calls.iter().flatten().any(|row| approximate(&row.times))),
             Report::GpuProjection => in_gpu(&|gpu| gpu.projections.iter().any(|row| approximate(&row.projected))),
+            Report::OpenAcc => summary.openacc.iter().any(|row| approximate(&row.times)),
             Report::RangeKernels => in_gpu(&|gpu| gpu.range_kernels.iter().any(|row| approximate(&row.times))),
             Report::Tree | Report::Calls | Report::Nvprof | Report::Torch | Report::MemSize | Report::Hot => false,
         })

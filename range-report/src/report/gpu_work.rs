@@ -35,6 +35,8 @@ pub(crate) const NO_CALL: &str = "No call of the CUDA API was recorded.\n";
 pub(crate) const NO_LAUNCH: &str = "No range launched work for the GPU. Enter a span on the thread that launches
 it, around the launch.
 ";
+/// For a summary without events of OpenACC.
+pub(crate) const NO_OPENACC: &str = "No event of an OpenACC runtime was recorded.\n";
 /// What more than one report may have to say instead of a table.
 pub(super) const ABSENT: &[&str] = &[NO_ACTIVITY, NO_MEMORY, NO_LAUNCH];
 

@@ -115,6 +115,9 @@ pub enum Report {
     /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`, its names with the `_v2` of the driver's functions. Needs
     /// CUPTI.
     Api,
+    /// Events of an OpenACC runtime by their own time, in the columns of [`Api`](Self::Api). [`Nvprof`](Self::Nvprof)
+    /// has them too.
+    OpenAcc,
     /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
     /// The kernels and copies that together take 90 % of all GPU time, and the API calls that together take 90 % of all
@@ -186,7 +189,7 @@ type MakeTable = fn(&Summary, &RenderOptions) -> cuda::Made;
 
 /// What a report is made from.
 enum Needs {
-    /// The spans alone.
+    /// What the process itself counts.
     Spans,
     /// The GPU's work, which CUPTI records.
     Activity,
@@ -207,6 +210,7 @@ const TABLE: &[Row] = &[
     row(Report::MemTime, "mem_time", Needs::Activity, cuda::memory_time, Some(cuda::make_memory_time)),
     row(Report::MemSize, "mem_size", Needs::Activity, cuda::memory_size, Some(cuda::make_memory_size)),
     row(Report::Api, "api", Needs::Calls, cuda::calls, Some(cuda::make_calls)),
+    row(Report::OpenAcc, "openacc", Needs::Spans, cuda::openacc, Some(cuda::make_openacc)),
     row(Report::RangeKernels, "range_kernels", Needs::Activity, cuda::range_kernels, Some(cuda::make_range_kernels)),
     row(Report::Hot, "hot", Needs::Calls, hot::hot, None),
 ];

@@ -251,7 +251,7 @@ fn tables(reports: &[Report]) -> Vec<Report> {
     let mut tables = Vec::new();
     for &report in reports {
         let parts: &[Report] = match report {
-            Report::Nvprof => &[Report::Kernels, Report::MemTime, Report::Api],
+            Report::Nvprof => &[Report::Kernels, Report::MemTime, Report::Api, Report::OpenAcc],
             Report::Hot | Report::Torch => &[],
             _ => &[report],
         };

@@ -158,6 +158,23 @@ fn kernels_by_range_start_outside_of_any() {
 }
 
 #[test]
+fn events_of_openacc_have_the_columns_of_calls() {
+    let mut row = crate::OpenAccStats::new("acc_wait", times(2, 40));
+    row.place = Some("a.c:5".to_owned());
+    let summary = Summary { openacc: vec![row], ..Summary::default() };
+    let expected = "
+ ** OpenACC Events, Exclusive (openacc):
+
+ Time (%)  Total Time (ns)  Events  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)      Event
+ --------  ---------------  ------  --------  --------  --------  --------  -----------  --------------
+    100.0               40       2      20.0      20.0        20        20          0.0  acc_wait@a.c:5
+
+";
+    assert_eq!(openacc(&summary, &RenderOptions::default()).replace("     \n", "\n"), expected);
+    assert!(openacc(&Summary::default(), &RenderOptions::default()).contains(NO_OPENACC));
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let options = RenderOptions::default();
     let unrecorded = ALL.map(|render| render(&Summary::default(), &options));
