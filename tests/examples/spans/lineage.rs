@@ -1,5 +1,6 @@
 //! Which span is under which, and what is measured at all.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::stage::{enter, exit, measure, measure_with, on_thread, print, silent};
@@ -19,6 +20,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("systems", systems),
     ("futures", futures),
     ("waits-for-children", waits_for_children),
+    ("held-by-a-worker", held_by_a_worker),
     ("parent-with-values", parent_with_values),
     ("parent-filtered-out", parent_filtered_out),
     ("filtered-out-later", filtered_out_later),
@@ -200,6 +202,32 @@ fn waits_for_children(tier: Tier) -> Outcome {
         hands_over.in_scope(|| std::thread::sleep(WORK / 2));
         on_thread("later", move || work(&hands_over, "later"));
         Ok(())
+    })
+}
+
+/// Queries that a worker runs inside their spans, as those of databases do. The worker lets go of each span last. Then
+/// an item of which a worker does a part, while a guard holds it open.
+fn held_by_a_worker(tier: Tier) -> Outcome {
+    measure(tier, || {
+        for _ in 0..3 {
+            let query = info_span!("query");
+            query.in_scope(|| ());
+            let ((answer, answered), (done, ended)) = (mpsc::channel(), mpsc::channel());
+            let held = query.clone();
+            let worker = std::thread::spawn(move || {
+                let _inside = held.enter();
+                answer.send(()).is_ok() && ended.recv().is_ok()
+            });
+            assert_eq!(answered.recv(), Ok(()));
+            query.in_scope(|| ());
+            query.in_scope(|| ()); // to be dropped
+            drop(query);
+            assert_eq!(done.send(()), Ok(()));
+            assert_eq!(worker.join().ok(), Some(true));
+            let item = info_span!("item").entered();
+            let part = item.clone();
+            on_thread("worker", move || part.in_scope(|| ()));
+        }
     })
 }
 

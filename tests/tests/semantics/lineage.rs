@@ -181,6 +181,17 @@ fn waiting_for_children_is_told_from_work() {
 }
 
 #[test]
+fn a_future_whose_span_a_worker_drops_last_is_a_future() {
+    for tier in BOTH {
+        let summary = recorded("held-by-a-worker", tier).summary();
+        let calls: Vec<_> =
+            summary.calls.iter().map(|row| (&*row.name, row.latency.instances, row.cancelled)).collect();
+        assert_eq!(calls, [("query", 3, 0)], "{tier}");
+        assert_whole(&summary);
+    }
+}
+
+#[test]
 fn a_parent_may_have_been_named_at_run_time() {
     for tier in BOTH {
         let summary = recorded("parent-with-values", tier).summary();

@@ -21,8 +21,8 @@ use crate::record::{CallId, Place};
 const CALLS: usize = 1 << 18;
 /// In ticks: a finished future is dropped right after its last poll; a cancelled future has waited in between. If the
 /// thread has entered something else meanwhile, about 100 us are such a wait; otherwise the thread may have been
-/// interrupted, and only about 20 ms are. `select!` and a timeout poll once more before they give up, so a future that
-/// they cancel looks finished.
+/// interrupted, and only about 20 ms are. A timeout polls once more before it gives up, and `select!` may, so a future
+/// that they cancel looks finished.
 const PAUSE: u64 = 1 << 18;
 const LONG_PAUSE: u64 = 1 << 26;
 
@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pause: AtomicU64,
     /// Whether that was so long that it was suspended.
     has_waited: AtomicBool,
+    /// Whether it was entered when none of its instances was open, after the first.
+    has_paused: AtomicBool,
     /// Whether calls below were alive at its last exit: they keep the span from closing.
     outlived: AtomicBool,
     parent: AtomicU32,
@@ -72,8 +74,8 @@ pub(crate) struct EndedCall {
     /// Time in which neither it nor a call below was doing anything.
     pub(crate) idle: u64,
     pub(crate) entries: u64,
-    /// When it was entered last.
-    pub(crate) entered: Ticks,
+    /// Whether it was entered when none of its instances was open, after the first.
+    pub(crate) has_paused: bool,
     /// Whether calls below were alive at its last exit, so that it could not close then.
     pub(crate) is_outlived: bool,
     /// Whether it was dropped while it waited.
@@ -93,17 +95,21 @@ impl Call {
             self.has_waited.store(self.pause.load(Relaxed) > if next { LONG_PAUSE } else { PAUSE }, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
-        self.enter_again(now);
+        if self.enter_again(now) && entries > 0 {
+            self.has_paused.store(true, Relaxed);
+        }
     }
 
-    /// Opens an instance that was closed since another one had to be.
-    fn enter_again(&self, now: Ticks) {
+    /// Opens an instance that was closed since another one had to be. Returns whether none was open.
+    fn enter_again(&self, now: Ticks) -> bool {
         self.entered.store(now, Relaxed);
         let before = self.state.fetch_add(OPEN, AcqRel);
-        if before & ALL_OPEN == 0 {
+        let is_first = before & ALL_OPEN == 0;
+        if is_first {
             self.busy_since.store(now, Relaxed);
         }
         self.wake(before, now);
+        is_first
     }
 
     /// Ends an instance. Returns whether nobody needs it any more.
@@ -181,7 +187,7 @@ impl Call {
             busy: self.busy.load(Relaxed),
             idle: self.idle.load(Relaxed).saturating_sub(pause),
             entries,
-            entered: self.entered.load(Relaxed),
+            has_paused: self.has_paused.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed),
             is_cancelled,
             thread: self.thread.load(Relaxed),
@@ -252,7 +258,7 @@ impl Calls {
         for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
             word.store(value, Relaxed);
         }
-        for flag in [&call.outlived, &call.has_waited] {
+        for flag in [&call.outlived, &call.has_waited, &call.has_paused] {
             flag.store(false, Relaxed);
         }
         call.state.store(0, Release);
@@ -361,7 +367,7 @@ mod tests {
             busy: 41,
             idle: 149_890,
             entries: 3,
-            entered: 150_040,
+            has_paused: true,
             is_outlived: false,
             is_cancelled: false,
             thread: 7,

@@ -204,10 +204,12 @@ impl Stack {
         (0..self.depth()).rev().find(called).map_or(0, |range| self.call_of(range))
     }
 
-    /// Whether the range that was entered then is the last one that left this stack, and none has been entered since: a
-    /// future closes right after its last exit, since it is entered to be dropped.
-    pub(crate) fn has_just_left(&self, start: Ticks) -> bool {
-        self.frames.get(self.depth()).is_some_and(|left| left.start() == start)
+    /// Whether a range of this call, entered then or later, is the last one that left this stack, and none has been
+    /// entered since.
+    pub(crate) fn has_just_left(&self, call: CallId, since: Ticks) -> bool {
+        let left = self.depth();
+        let is_called = |frame: &Frame| frame.place().is_called() && frame.start() >= since;
+        self.frames.get(left).is_some_and(is_called) && self.call_of(left) == call
     }
 
     /// Whether nothing is open.

@@ -345,7 +345,7 @@ impl ThreadState {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         let entered_before = self.session.calls.get(call).map(Call::entered);
-        let next = entered_before.is_some_and(|before| self.stack.has_just_left(before));
+        let next = entered_before.is_some_and(|before| self.stack.has_just_left(call, before));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(start) = start.filter(|_| call != 0) {
             self.stack.set_call(call);
@@ -613,7 +613,7 @@ impl ThreadState {
     }
 
     /// Counts a call that has ended, whose span was created on this thread or another.
-    pub(crate) fn add_call_ended(&self, home: &Self, ended: &EndedCall) {
+    pub(crate) fn add_call_ended(&self, home: &Self, call: CallId, ended: &EndedCall) {
         let Some((label, metadata)) =
             home.identity(ended.place).map(|identity| (identity.key.label, identity.metadata))
         else {
@@ -627,7 +627,10 @@ impl ThreadState {
             }
         };
         add(RangeKey::calls(label), ended.latency, ended.busy, ended.is_cancelled);
-        let is_kept = !ended.is_outlived && !self.stack.has_just_left(ended.entered);
+        // A future pauses, and closes right after an exit, since it is entered to be dropped. A worker that holds its
+        // span until later leaves it as well.
+        let has_just_left = ended.has_paused && self.stack.has_just_left(call, ended.created);
+        let is_kept = !ended.is_outlived && !has_just_left;
         add(RangeKey::waits(label), ended.idle, 0, is_kept);
     }
 

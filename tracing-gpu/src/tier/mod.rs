@@ -300,7 +300,7 @@ fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallI
     // What was created before the window, or entered once at the most as spans are that are no futures, is no call.
     if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {
         match thread {
-            Some(thread) => thread.add_call_ended(home, &ended),
+            Some(thread) => thread.add_call_ended(home, call, &ended),
             None => session.drop_span(),
         }
     }
