@@ -28,7 +28,9 @@ async fn times_out() {
 async fn run_all() {
     for _ in 0..EACH {
         async {
+            // In this order, the loser is not polled again when the other is ready.
             tokio::select! {
+                biased;
                 () = quick() => {}
                 () = loses() => unreachable!("it takes a minute"),
             }
@@ -56,8 +58,9 @@ fn main() -> ExitCode {
     run.finish(Expected {
         spans: &["race", "quick", "loses", "times_out", "aborted"].map(|name| (name, EACH)),
         futures: &["race", "quick", "loses", "times_out", "aborted"],
-        // One that is polled right before it is dropped ends as one does that is ready.
-        cancelled: &[("aborted", EACH..=EACH), ("loses", 0..=EACH), ("times_out", 0..=EACH)],
+        // `timeout` polls a future right before it drops it. `tracing` does not see what a poll returns, so this future
+        // ends as one that is ready.
+        cancelled: &[("aborted", EACH), ("loses", EACH), ("times_out", 0)],
         parents: &[("quick", &["race"]), ("loses", &["race"]), ("times_out", &[""]), ("aborted", &[""])],
         says: &["most time awaited: aborted "],
         ..Expected::default()

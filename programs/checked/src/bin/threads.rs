@@ -49,7 +49,13 @@ fn main() -> ExitCode {
     on_crossbeam();
     run.finish(Expected {
         spans: &[("on_rayon", 1), ("item", ITEMS), ("half", 2 * ITEMS), ("on_crossbeam", 1), ("part", PARTS)],
-        parents: &[("on_rayon", &[""]), ("on_crossbeam", &[""]), ("part", &["on_crossbeam"]), ("half", &["item"])],
+        parents: &[
+            ("on_rayon", &[""]),
+            ("item", &["on_rayon"]),
+            ("half", &["item"]),
+            ("on_crossbeam", &[""]),
+            ("part", &["on_crossbeam"]),
+        ],
         says: &["most time of its own: .. half"],
         never: &["most time of its own: on_rayon"],
         ..Expected::default()

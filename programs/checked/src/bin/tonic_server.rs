@@ -87,7 +87,6 @@ fn main() -> ExitCode {
     run.finish(Expected {
         spans: &["request", "check", "wait for a connection", "query", "serialise"].map(|name| (name, requests)),
         futures: &["request", "check", "wait for a connection", "query"],
-        cancelled: &[("request", 0..=requests)],
         parents: &[
             ("request", &[""]),
             ("check", &["request"]),
