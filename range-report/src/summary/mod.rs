@@ -182,9 +182,8 @@ pub struct CallStats {
     pub domain: Option<String>,
     /// Name of the span.
     pub name: String,
-    /// Calls whose future was dropped long after its last poll, as an abort does: at least so many were cancelled.
-    /// `select!` and timeouts poll once more before they give up, so that their futures look finished. They are in all
-    /// other figures too.
+    /// Calls whose future was dropped without a poll, or long after its last poll, as an abort does. A future that a
+    /// timeout cancels was polled right before, and looks finished. They are in all other figures too.
     pub cancelled: u64,
     /// Latencies: from the creation of the span to its end. An instance is a call that has ended.
     pub latency: Times,
