@@ -11,7 +11,7 @@ use crate::report::{escaped, label};
 use crate::{NodeWork, Summary, TreeNode};
 
 /// Where no GPU operation's span is known.
-const OUTSIDE: &str = "(outside of any span)";
+const OUTSIDE: &str = "(outside of any range)";
 const UNMATCHED: &str = "(launch not known)";
 
 /// The flame graph of no time.
@@ -56,7 +56,7 @@ impl Summary {
     /// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly
     /// in it.
     ///
-    /// Operations launched outside of any span, and those whose launch is not known, have lines of their own. Phases
+    /// Operations launched outside of any range, and those whose launch is not known, have lines of their own. Phases
     /// whose work overlaps on the GPU each have their whole time, so all lines together may be more than the GPU was
     /// busy. Nothing is written where CUPTI recorded nothing.
     ///

@@ -198,8 +198,8 @@ fn activity_lines(summary: &Summary, reports: &[Report], options: &RenderOptions
         let of_outside = busy(outside);
         counted(
             outside.map_or(0, |work| work.operations),
-            &format!("GPU operation{of_outside} was launched outside any span."),
-            &format!("GPU operations{of_outside} were launched outside any span."),
+            &format!("GPU operation{of_outside} was launched outside any range."),
+            &format!("GPU operations{of_outside} were launched outside any range."),
         );
     }
 }

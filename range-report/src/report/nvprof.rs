@@ -1,7 +1,7 @@
 //! The summary of `nvprof`: GPU activities, API calls and events of OpenACC with fixed columns, times in 5 digits.
 //!
-//! Unlike everything else here the columns have one width whatever is in them, and names are neither padded nor
-//! shortened.
+//! Unlike everything else here the columns have one width whatever is in them, and names are not padded. The tool prints
+//! whole names; a kernel's can have thousands of characters, so long ones are shortened here.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -9,10 +9,14 @@ use std::fmt::Write as _;
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::{RenderOptions, TableStyle, section};
 use crate::Summary;
+use crate::text::width::shorten;
 
 const GPU: &str = "GPU activities:";
 const API: &str = "API calls:";
 const OPENACC: &str = "OpenACC (excl):";
+/// Columns before a name, and how many a name has at least, however narrow the terminal is.
+const BEFORE_NAME: usize = 77;
+const NAME: usize = 72;
 
 /// `Nvprof`.
 pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
@@ -40,7 +44,7 @@ pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
             out += &line("Type", ["Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name"].map(str::to_owned));
             headed = true;
         }
-        out += &rows_of(label, rows, options.rows);
+        out += &rows_of(label, rows, options);
     }
     out.push('\n');
     out
@@ -53,7 +57,8 @@ fn openacc(summary: &Summary, options: &RenderOptions) -> Vec<Tally> {
 
 /// The rows of a section by total time, its label before the first, as many as there are to be, and one for all others.
 /// Rows of equal time keep their order.
-fn rows_of(label: &str, rows: &[Tally], most: usize) -> String {
+fn rows_of(label: &str, rows: &[Tally], options: &RenderOptions) -> String {
+    let (most, width) = (options.rows, options.width.saturating_sub(BEFORE_NAME).max(NAME));
     let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
     let mut rows: Vec<&Tally> = rows.iter().collect();
     rows.sort_by_key(|row| Reverse(row.total_ns));
@@ -68,7 +73,7 @@ fn rows_of(label: &str, rows: &[Tally], most: usize) -> String {
             time(mean_ns),
             time(row.min_ns),
             time(row.max_ns),
-            row.name.clone(),
+            shorten(&row.name, width, width / 2),
         ];
         out += &line(if index == 0 { label } else { "" }, cells);
     }

@@ -23,7 +23,7 @@ pub struct GpuActivity {
     pub range_kernels: Vec<RangeKernelStats>,
     /// All operations.
     pub total: GpuWork,
-    /// Operations launched outside of any span.
+    /// Operations launched outside of any range.
     pub outside: GpuWork,
     /// Operations whose launch is not known.
     pub unmatched: GpuWork,

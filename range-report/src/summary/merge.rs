@@ -83,7 +83,7 @@ pub struct MergedActivity {
     pub calls: Option<Vec<Merged<String, Times>>>,
     /// Ranges projected onto the GPUs, by total projected time descending, then by range.
     pub projections: Vec<Merged<RangeLabel, Projected>>,
-    /// All operations, those launched outside of any span, and those whose launch is not known; what no process has is
+    /// All operations, those launched outside of any range, and those whose launch is not known; what no process has is
     /// left out. Totals of processes are busy times. GPU time of several processes is added, though they may share a
     /// GPU.
     pub work: Vec<Merged<WorkPart, GpuWork>>,
@@ -147,7 +147,7 @@ pub struct PhaseLabel {
 pub enum WorkPart {
     /// All operations.
     All,
-    /// Operations launched outside of any span.
+    /// Operations launched outside of any range.
     Outside,
     /// Operations whose launch is not known.
     Unmatched,

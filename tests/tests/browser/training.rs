@@ -27,7 +27,7 @@ pub(crate) fn training() -> Run {
     let end = run.close(epoch, at + 60_000);
     run.marks.push((PID, end, 3, "epoch 1 done: loss 2.113, 14 steps".to_owned()));
     loaders(&mut run, began - 3_000_000, end - 4_000_000);
-    run.notes.push("2 GPU operations (8.104 us busy) were launched outside any span.".to_owned());
+    run.notes.push("2 GPU operations (8.104 us busy) were launched outside any range.".to_owned());
     run
 }
 

@@ -126,7 +126,7 @@ fn who_has_cupti_is_named() {
     }
     let cupti = format!("CUPTI 13.0 ({}), driver for CUDA 13.0", folder().join("libcupti.so.13").display());
     assert_eq!(note("", "0"), [&*cupti]);
-    let others =
-        "torch.profiler shows no device events in this run: CUPTI serves this profiler (`gpu=off` leaves it CUPTI).";
+    let others = "If the program uses torch.profiler, that shows no device events: CUPTI serves one profiler at a time, \
+                  here this one (`gpu=off` leaves it CUPTI).";
     assert_eq!(note(&torch, "0"), [&*cupti, others]);
 }

@@ -355,7 +355,8 @@ impl Collector {
     pub(crate) fn describe_others(&self) -> Option<String> {
         let profiler = self.source.goes_without()?;
         Some(format!(
-            "{profiler} shows no device events in this run: CUPTI serves this profiler (`gpu=off` leaves it CUPTI)."
+            "If the program uses {profiler}, that shows no device events: CUPTI serves one profiler at a time, here this \
+             one (`gpu=off` leaves it CUPTI)."
         ))
     }
 }

@@ -60,7 +60,7 @@ fn time_on_the_gpu_has_what_no_span_launched() {
     let mut summary = Summary { tree, gpu: Some(gpu), ..Summary::default() };
     let mut out = Vec::new();
     summary.write_folded_gpu(&mut out).unwrap();
-    let expected = "(launch not known) 6\n(outside of any span) 5\ncpu only;conv 9\n";
+    let expected = "(launch not known) 6\n(outside of any range) 5\ncpu only;conv 9\n";
     assert_eq!(String::from_utf8_lossy(&out), expected);
     summary.gpu = None;
     out.clear();

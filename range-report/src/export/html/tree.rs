@@ -68,7 +68,7 @@ fn is_not(marked: &bool) -> bool {
     !marked
 }
 
-/// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any span comes
+/// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any range comes
 /// last, with nothing on the CPU. `marked` has the marks of the former, in this order.
 pub(super) fn nodes(summary: &Summary, marked: &[Marked]) -> (Vec<Node>, usize) {
     let mut nodes = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn nodes(summary: &Summary, marked: &[Marked]) -> (Vec<Node>, usize) 
         }
     }
     if let Some(gpu) = &summary.gpu {
-        nodes.extend(elsewhere("(outside any span)", &gpu.outside));
+        nodes.extend(elsewhere("(outside any range)", &gpu.outside));
         nodes.extend(elsewhere("(launch not known)", &gpu.unmatched));
     }
     (nodes, left_out)

@@ -131,14 +131,14 @@ fn the_footer_names_every_loss_of_gpu_records() {
 ";
     let options = RenderOptions::default().width(200).notes(usize::MAX);
     assert_eq!(text(&summary, &[], &options), format!("{expected}\n"));
-    let outside = " - 8 GPU operations were launched outside any span.\n\n";
+    let outside = " - 8 GPU operations were launched outside any range.\n\n";
     // Where there is no range, they cannot be in one.
-    assert!(!text(&summary, &[Report::Torch], &options).contains("outside any span"));
+    assert!(!text(&summary, &[Report::Torch], &options).contains("outside any range"));
     let (name, times) = ("step".to_owned(), Times::default());
     summary.ranges = vec![RangeStats { domain: None, name, style: RangeStyle::PushPop, times }];
     assert!(text(&summary, &[Report::Torch], &options).ends_with(outside));
     // The tree has a row of its own for them.
-    assert!(!text(&summary, &[Report::Tree], &options).contains("outside any span"));
+    assert!(!text(&summary, &[Report::Tree], &options).contains("outside any range"));
 }
 
 #[test]

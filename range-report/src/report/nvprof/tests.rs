@@ -120,6 +120,19 @@ fn names_are_those_of_nvprof() {
     assert_eq!(nvprof(&summary(gpu), &RenderOptions::default()), expected);
 }
 
+#[test]
+fn long_names_are_shortened_in_the_middle() {
+    let name = format!("void gemm<{}>(float*)", "Tile, ".repeat(500));
+    let kernels = vec![KernelStats { name, times: once(1) }];
+    let gpu = GpuActivity { kernels, ..GpuActivity::default() };
+    for (width, columns) in [(80, 149), (200, 200)] {
+        let text = nvprof(&summary(gpu.clone()), &RenderOptions::default().width(width));
+        let line = text.lines().find(|line| line.contains("void gemm<")).unwrap();
+        assert_eq!(line.chars().count(), columns, "{line}");
+        assert!(line.contains('…') && line.ends_with("(float*)"), "{line}");
+    }
+}
+
 /// The lines stand where the tool has them: in place of the section, so that the header follows where rows do.
 #[test]
 fn what_is_missing_is_said() {

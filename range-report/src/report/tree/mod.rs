@@ -19,7 +19,7 @@ const NO_TIME: &str = "-   ";
 /// What `GPU busy` means.
 const BUSY_MEANS: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
 /// The line of what was launched elsewhere.
-const OUTSIDE: &str = "(outside any span)";
+const OUTSIDE: &str = "(outside any range)";
 
 /// `Tree`: nested phases in order of first entry.
 pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {

@@ -214,7 +214,7 @@ fn busy_times_at_80_columns() {
  G 40.00 us  40.00 us  12.00 ms  12.00 ms    0.2%    100    conv2
    18.00 ms  18.00 ms      -         -      90.0%    100    wait
    50.00 us  50.00 us  15.00 us  15.00 us    0.3%    200    (2 more under 0.1 %)
-                       1.100 ms  1.100 ms                 (outside any span)
+                       1.100 ms  1.100 ms                 (outside any range)
 
  >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%)
  G  most busy time of its own: conv2 12.00 ms (75.0%), conv1 2.900 ms (18.1%)
@@ -240,7 +240,7 @@ fn busy_and_stream_times_at_200_columns() {
  G 40.00 us  40.00 us  12.00 ms   12.00 ms  12.30 ms  12.30 ms       0.2%    100    400 ns        100    conv2                   0.1%
    18.00 ms  18.00 ms      -          -         -         -         90.0%    100  180.0 us        100    wait                   36.0% ###########
    50.00 us  50.00 us  15.00 us   15.00 us  17.00 us  17.00 us       0.3%    200                  200    (2 more under 0.1 %)    0.1%
-                       1.100 ms   1.100 ms                                                             (outside any span)
+                       1.100 ms   1.100 ms                                                             (outside any range)
 
  >> most time of its own: Load Module 30.00 ms (60.0%), wait 18.00 ms (36.0%), Module running 1.510 ms (3.0%)
  G  most busy time of its own: conv2 12.00 ms (75.0%), conv1 2.900 ms (18.1%), Load Module 500.0 us (3.1%)
@@ -273,7 +273,7 @@ fn work_outside_of_any_span_has_a_row() {
     let outside = GpuWork { operations: 1, busy_ns: 1_000, ..GpuWork::default() };
     summary.gpu = Some(GpuActivity { outside, ..GpuActivity::default() });
     let text = tree(&summary, &RenderOptions::default().width(80));
-    assert!(text.contains("                       1.000 us  1.000 us                 (outside any span)\n"), "{text}");
+    assert!(text.contains("                       1.000 us  1.000 us                 (outside any range)\n"), "{text}");
 }
 
 #[test]
