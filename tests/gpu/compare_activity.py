@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares what `gpu_check activity SUMMARY.json` wrote with what Nsight Systems saw of `gpu_check activity none`.
 
-usage: compare_activity.py SUMMARY.json FOLDER
+usage: compare_activity.py SUMMARY.json FOLDER [PERCENT]
 
 FOLDER has the output of `nsys stats --format csv` as REPORT.csv, for the reports cuda_gpu_kern_sum, cuda_api_sum,
 cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, nvtx_gpu_proj_sum and nvtx_kern_sum; and, if there is one,
@@ -9,7 +9,7 @@ cuda_api_sum.all.csv: cuda_api_sum of another run of the same under `nsys profil
 
 Prints both side by side, a line a row, `!!` before what must not be, and exits with 1 if there is any: kernels, counts,
 sizes, API functions, ranges, their instances or operations that differ; averages of kernels that differ by more than
-3 %; projected totals that differ by more than 5 % where all kernels of the range are 100 us or longer. Times of copies
+PERCENT (3); projected totals that differ by more than 5 % where all kernels of the range are 100 us or longer. Times of copies
 and of API calls are printed only: they are the machine's mood.
 """
 
@@ -20,7 +20,7 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-KERNEL_TOLERANCE = 0.03
+KERNEL_TOLERANCE = float(sys.argv[3]) / 100 if len(sys.argv) > 3 else 0.03
 PROJECTION_TOLERANCE = 0.05
 LONG_KERNEL_NS = 100_000
 
@@ -288,7 +288,7 @@ def compare_range_kernels(gpu, rows, pairs):
 
 def arguments(usage):
     """A summary, its GPU part, and the folder of reports, from the command line."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(usage)
     summary, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     gpu = summary.get("gpu")

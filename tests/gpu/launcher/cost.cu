@@ -1,0 +1,35 @@
+// What a launch costs the program, or a pair of NVTX calls: `cost launch` and `cost nvtx`, in ns, the median of batches.
+#include "common.h"
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <vector>
+
+__global__ void nothing() {}
+
+// The queue of launches, some 1,000 long, never fills.
+enum { BATCH = 500, BATCHES = 400, WARM = 100 };
+
+template <typename Once, typename After> static void measure(int times, Once once, After after) {
+  std::vector<double> batches;
+  for (int batch = 0; batch < WARM + BATCHES; batch++) {
+    auto begun = std::chrono::steady_clock::now();
+    for (int each = 0; each < times; each++) once();
+    std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begun;
+    after();
+    if (batch >= WARM) batches.push_back(took.count() / times);
+  }
+  std::nth_element(batches.begin(), batches.begin() + BATCHES / 2, batches.end());
+  std::printf("%.1f\n", batches[BATCHES / 2]);
+}
+
+int main(int count, char **names) {
+  if (count == 2 && !std::strcmp(names[1], "nvtx")) {
+    measure(10 * BATCH, [] { nvtxRangePushA("range"), nvtxRangePop(); }, [] {});
+  } else if (count == 2 && !std::strcmp(names[1], "launch")) {
+    measure(BATCH, [] { nothing<<<1, 1>>>(); }, [] { CHECK(cudaDeviceSynchronize()); });
+  } else {
+    return 2;
+  }
+}
