@@ -106,64 +106,61 @@ pub(crate) fn summarise(
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
     let mut stream_rows = session.streams.rows();
     let held = guards::Held::find(session, &threads);
-    session.with_names(|names| {
-        let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-        let mut folded = BTreeSet::new();
-        // The GPU's work stays at the nodes that it was attributed to, and so do the rows.
-        if activity.is_none() {
-            let to;
-            (to, folded) = held.fold(&mut names.catalog);
-            let nodes = rows.iter_mut().map(|(_, row)| &mut row.node);
-            for node in nodes.chain(stream_rows.iter_mut().map(|(_, node, ..)| node)) {
-                *node = to.get(*node as usize).copied().unwrap_or(*node);
-            }
+    // A copy: a thread that gives a range its first name waits no longer than this takes.
+    let names = &mut session.copy_of_names();
+    let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
+    let mut folded = BTreeSet::new();
+    // The GPU's work stays at the nodes that it was attributed to, and so do the rows.
+    if activity.is_none() {
+        let to;
+        (to, folded) = held.fold(&mut names.catalog);
+        let nodes = rows.iter_mut().map(|(_, row)| &mut row.node);
+        for node in nodes.chain(stream_rows.iter_mut().map(|(_, node, ..)| node)) {
+            *node = to.get(*node as usize).copied().unwrap_or(*node);
         }
-        let mut totals = node_totals(&rows, &ends, &stream_rows, names, &folded, !asked.is_empty());
-        let mut summary = Summary::default();
-        summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
-        summary.ranges = ranges(&merged, names, rate, asked);
-        summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
-        let calls = calls::by_node(&calls);
-        for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, by_thread(&rows, &ends)) {
-            if let Some(node) = totals.get_mut(node as usize) {
-                node.blocked = ticks;
-            }
+    }
+    let mut totals = node_totals(&rows, &ends, &stream_rows, names, &folded, !asked.is_empty());
+    let mut summary = Summary::default();
+    summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
+    summary.ranges = ranges(&merged, names, rate, asked);
+    summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
+    let calls = calls::by_node(&calls);
+    for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, by_thread(&rows, &ends)) {
+        if let Some(node) = totals.get_mut(node as usize) {
+            node.blocked = ticks;
         }
-        summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
-        summary.calls = calls::stats(&calls, names, rate, asked);
-        summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
-        #[cfg(feature = "openacc")]
-        {
-            summary.openacc = openacc::stats(&threads, window, rate, asked);
-            summary.notes.extend(openacc::notes(&threads, window, session));
-        }
-        summary.categories = categories(&merged, rate, asked);
-        summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
-        summary.losses.nodes_over_limit = spans_in_more(&rows, names);
-        summary.losses.recursive_rows = recursive_rows(&totals, names);
-        if let Some(all) = &activity {
-            summary.losses.activity = gpu::losses(all);
-        }
-        summary.notes.extend(calls::still_waiting(engine, window, now, names, rate));
-        summary.notes.extend(held.notes);
-        if session.gpu {
-            summary.notes.extend(stream::notes(&session.streams));
-        }
-        if session.calls.over_limit() > 0 {
-            let spans = session.calls.over_limit();
-            summary
-                .notes
-                .push(format!("Too many spans were open at once: the calls of {spans} spans were not followed."));
-        }
-        if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
-            let ppm = session.clock.worst_correction_ppm();
-            summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
-        }
-        let times =
-            summary.ranges.iter().map(|row| &row.times).chain(summary.stream_ranges.iter().map(|row| &row.times));
-        summary.losses.rows_without_median = count(times.filter(|times| times.median_ns.is_none()));
-        summary
-    })
+    }
+    summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
+    summary.calls = calls::stats(&calls, names, rate, asked);
+    summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
+    #[cfg(feature = "openacc")]
+    {
+        summary.openacc = openacc::stats(&threads, window, rate, asked);
+        summary.notes.extend(openacc::notes(&threads, window, session));
+    }
+    summary.categories = categories(&merged, rate, asked);
+    summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
+    summary.losses.nodes_over_limit = spans_in_more(&rows, names);
+    summary.losses.recursive_rows = recursive_rows(&totals, names);
+    if let Some(all) = &activity {
+        summary.losses.activity = gpu::losses(all);
+    }
+    summary.notes.extend(calls::still_waiting(engine, window, now, names, rate));
+    summary.notes.extend(held.notes);
+    if session.gpu {
+        summary.notes.extend(stream::notes(&session.streams));
+    }
+    if session.calls.over_limit() > 0 {
+        let spans = session.calls.over_limit();
+        summary.notes.push(format!("Too many spans were open at once: the calls of {spans} spans were not followed."));
+    }
+    if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
+        let ppm = session.clock.worst_correction_ppm();
+        summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
+    }
+    let times = summary.ranges.iter().map(|row| &row.times).chain(summary.stream_ranges.iter().map(|row| &row.times));
+    summary.losses.rows_without_median = count(times.filter(|times| times.median_ns.is_none()));
+    summary
 }
 
 fn count<T>(items: impl Iterator<Item = T>) -> u64 {

@@ -49,7 +49,7 @@ pub(crate) struct Node {
 }
 
 /// Everything interned so far. Numbers count up from 0 and are never taken back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     limits: Limits,
     labels: Interner<Label>,
@@ -61,7 +61,7 @@ pub(crate) struct Catalog {
     pub(crate) categories_over_limit: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Interner<T> {
     values: Vec<T>,
     ids: HashMap<T, u32>,

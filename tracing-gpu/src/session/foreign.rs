@@ -106,7 +106,7 @@ impl Foreign {
 }
 
 /// The names of foreign domains; number 0 is the default domain.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ForeignDomains(Vec<&'static str>);
 
 impl ForeignDomains {

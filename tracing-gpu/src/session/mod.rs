@@ -121,7 +121,7 @@ pub(crate) struct Session {
     names: Mutex<Names>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
     sites: HashMap<u64, Site>,
@@ -339,6 +339,11 @@ impl Session {
 
     pub(crate) fn with_names<T>(&self, read: impl FnOnce(&mut Names) -> T) -> T {
         read(&mut self.names.lock())
+    }
+
+    /// The names so far, for whoever reads them for longer than threads should wait.
+    pub(crate) fn copy_of_names(&self) -> Names {
+        self.names.lock().clone()
     }
 
     /// What is known of a call site.
