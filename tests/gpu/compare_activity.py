@@ -9,8 +9,8 @@ cuda_api_sum.all.csv: cuda_api_sum of another run of the same under `nsys profil
 
 Prints both side by side, a line a row, `!!` before what must not be, and exits with 1 if there is any: kernels, counts,
 sizes, API functions, ranges, their instances or operations that differ; averages of kernels that differ by more than
-PERCENT (3); projected totals that differ by more than 5 % where all kernels of the range are 100 us or longer. Times of copies
-and of API calls are printed only: they are the machine's mood.
+PERCENT (3); projected totals that differ by more than 5 % where all kernels of the range are 100 us or longer. Times of
+copies and of API calls are printed only: they are the machine's mood.
 """
 
 import csv

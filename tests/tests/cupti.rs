@@ -18,11 +18,16 @@ use serde_json::Value;
 pub(crate) fn child(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cupti_child"));
     command.args(arguments);
+    unset(&mut command);
+    command
+}
+
+/// Leaves what the search reads out of a command's environment.
+pub(crate) fn unset(command: &mut Command) {
     for name in ["TRACING_GPU_CUPTI", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_INJECTION64_PATH"]
     {
         command.env_remove(name);
     }
-    command
 }
 
 /// What it prints. It must end well.

@@ -1,4 +1,4 @@
-// What a launch costs the program, or a pair of NVTX calls: `cost launch` and `cost nvtx`, in ns, the median of batches.
+// What a launch costs the program, or a pair of NVTX calls: `cost launch`, `cost nvtx`. In ns, the median of batches.
 #include "common.h"
 #include <algorithm>
 #include <chrono>

@@ -1,44 +1,47 @@
-//! A profiler that the driver loads inside `cuInit`, in programs that know nothing of it: see `injected.rs`.
+//! The command `tracing-gpu` on programs that know nothing of it: the driver loads it inside `cuInit`. See
+//! `injected.rs`.
 
+use std::process::Command;
+
+use tests::launcher::{Folder, binary};
 use tracing_gpu::summary::ActivityLosses;
 use tracing_gpu::{RenderOptions, Report, Summary};
 
-use super::made_up::{empty_library, folder, made_up};
-use super::output;
+use super::made_up::{empty_library, folder, set};
+use super::{output, unset};
 
-/// What the processes of a program leave that the profiler is loaded into, those with fewer kernels first.
-fn summaries(scenario: &str, settings: &str, environment: &[(&str, &str)]) -> Vec<Summary> {
-    let summaries = folder().join(format!("summaries of {scenario}"));
-    let _of_an_earlier_run = std::fs::remove_dir_all(&summaries);
-    std::fs::create_dir_all(&summaries).expect("a folder");
-    let mut command = made_up(&["injected", scenario]);
-    command.env("CUDA_INJECTION64_PATH", tests::recorder::example("libinjected.so"));
-    command.env("TRACING_GPU", format!("{settings},json={}/%p.json", summaries.display()));
-    command.envs(environment.iter().copied());
+/// What it writes of the processes of a program.
+fn all_measured(scenario: &str, environment: &[(&str, &str)]) -> Vec<Summary> {
+    let folder = Folder::new();
+    let mut command = Command::new(binary());
+    unset(&mut command);
+    set(&mut command);
+    command.env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH").envs(environment.iter().copied());
+    command.args(["-o", "none", "--json"]).arg(folder.0.join("%p.json"));
+    command.args([env!("CARGO_BIN_EXE_cupti_child"), "injected", scenario]);
     output(command);
-    let files = std::fs::read_dir(summaries).expect("a folder").map(|entry| entry.expect("a file").path());
-    let read = |path| Summary::read_json(std::fs::File::open(path).expect("a file")).expect("a summary");
-    let mut all: Vec<Summary> = files.map(read).collect();
-    all.sort_by_key(executions);
-    all
+    let files = folder.names().into_iter().map(|name| std::fs::File::open(folder.0.join(name)).expect("a file"));
+    files.map(|file| Summary::read_json(file).expect("a summary")).collect()
 }
 
-fn summary(scenario: &str, settings: &str, environment: &[(&str, &str)]) -> Summary {
-    let mut all = summaries(scenario, settings, environment);
+/// The same of a program with one process.
+fn measured(scenario: &str, environment: &[(&str, &str)]) -> Summary {
+    let mut all = all_measured(scenario, environment);
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
 
-fn executions(summary: &Summary) -> u64 {
-    summary.gpu.iter().flat_map(|gpu| &gpu.kernels).map(|row| row.times.instances).sum()
+/// The ranges `annotated`, and executions of kernels.
+fn counts(summary: &Summary) -> (u64, u64) {
+    let ranges = summary.ranges.iter().filter(|row| row.name == "annotated").map(|row| row.times.instances);
+    let kernels = summary.gpu.iter().flat_map(|gpu| &gpu.kernels).map(|row| row.times.instances);
+    (ranges.sum(), kernels.sum())
 }
-
-const ALL: &str = "report=nvprof+hot+ranges+gpu_projection";
 
 /// Every operation and call is in the tables, though there is no range.
 #[test]
 fn work_outside_of_all_ranges_is_in_the_tables() {
-    let summary = summary("outside", ALL, &[]);
+    let summary = measured("outside", &[]);
     let gpu = summary.gpu.as_ref().unwrap_or_else(|| panic!("nothing was recorded: {:?}", summary.notes));
     let kernels: Vec<_> = gpu.kernels.iter().map(|row| (row.name.as_str(), row.times.instances)).collect();
     assert_eq!(kernels, [("void scale<float>(float*, float, int)", 3), ("spin", 1)]);
@@ -70,47 +73,46 @@ fn work_outside_of_all_ranges_is_in_the_tables() {
 }
 
 #[test]
-fn threads_that_annotate_and_begin_cuda_at_once_share_one_profiler() {
+fn threads_that_begin_nvtx_and_cuda_at_once_share_one_profiler() {
     for _ in 0..10 {
-        let summary = summary("threads", ALL, &[]);
-        assert_eq!((executions(&summary), summary.losses.activity), (1200, ActivityLosses::default()));
+        let summary = measured("threads", &[]);
+        assert_eq!((counts(&summary), summary.losses.activity), ((6, 1200), ActivityLosses::default()));
     }
 }
 
-/// Before `InitializeInjection` nothing touches CUDA.
+/// Nothing touches CUDA before the program does.
 #[test]
 fn a_program_that_only_annotates_leaves_cuda_alone() {
-    let summary = summary("annotates", ALL, &[("FAKE_INIT", "100")]);
-    assert_eq!(summary.gpu, None);
-    assert_eq!(summary.notes, [""; 0]);
+    let summary = measured("annotates", &[("FAKE_INIT", "100")]);
+    assert_eq!((counts(&summary), &summary.gpu), ((1, 0), &None));
 }
 
 #[test]
 fn a_forked_child_that_uses_cuda_first_has_a_profiler_of_its_own() {
-    let summaries = summaries("fork", ALL, &[]);
-    assert_eq!(summaries.iter().map(executions).collect::<Vec<_>>(), [1, 2]);
-    assert_ne!(summaries[0].process.pid, summaries[1].process.pid);
+    let mut both: Vec<_> = all_measured("fork", &[]).iter().map(counts).collect();
+    both.sort_unstable();
+    assert_eq!(both, [(0, 1), (1, 2)]);
 }
 
 #[test]
 fn work_that_has_not_finished_at_the_end_is_counted() {
     let began = std::time::Instant::now();
-    let summary = summary("unfinished", ALL, &[("FAKE_NEVER_DONE", "1")]);
+    let summary = measured("unfinished", &[("FAKE_NEVER_DONE", "1")]);
     assert!(began.elapsed() < std::time::Duration::from_secs(20));
-    assert_eq!((executions(&summary), summary.losses.activity.outstanding), (1, 1));
+    assert_eq!((counts(&summary), summary.losses.activity.outstanding), ((0, 1), 1));
 }
 
 #[test]
 fn a_context_that_is_gone_at_the_end_is_not_waited_for() {
-    let summary = summary("reset", ALL, &[("FAKE_NEVER_DONE", "1")]);
-    assert_eq!((executions(&summary), summary.losses.activity), (1, ActivityLosses::default()));
+    let summary = measured("reset", &[("FAKE_NEVER_DONE", "1")]);
+    assert_eq!((counts(&summary), summary.losses.activity), ((1, 1), ActivityLosses::default()));
 }
 
 /// A note names whoever has CUPTI, and never this library itself, which the driver was set to load.
 #[test]
 fn who_has_cupti_is_named() {
     let note = |libraries: &str, code: &str| {
-        let summary = summary("reset", ALL, &[("LD_PRELOAD", libraries), ("FAKE_SUBSCRIBE", code)]);
+        let summary = measured("reset", &[("LD_PRELOAD", libraries), ("FAKE_SUBSCRIBE", code)]);
         assert_eq!(summary.gpu.is_some(), code == "0");
         summary.notes
     };

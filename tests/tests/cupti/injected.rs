@@ -1,9 +1,7 @@
-//! Programs that know nothing of profilers: the driver loads one into them, `examples/injected.rs`.
-#![allow(unsafe_code)] // what a program does that is not written in Rust
+//! Programs that know nothing of profilers: NVTX and the driver load one into them.
+#![allow(unsafe_code)] // forks
 
 use std::sync::Barrier;
-
-use libloading::Library;
 
 use crate::fake::{COPY, Fake, LAUNCH, RUNTIME_LAUNCH, SET, SYNCHRONIZE};
 use crate::profiler::HANDLE;
@@ -20,13 +18,9 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
     }
 }
 
-/// Calls into the library before CUDA is used, as the first call of NVTX does.
+/// Uses NVTX alone.
 fn annotate() {
-    let path = std::env::var("CUDA_INJECTION64_PATH").expect("the library");
-    // SAFETY: the library is examples/injected.rs; the driver loads it too, and it is never unloaded.
-    let library = std::mem::ManuallyDrop::new(unsafe { Library::new(path) }.expect("the library"));
-    // SAFETY: a function without arguments.
-    unsafe { library.get::<extern "C" fn()>(b"annotate").expect("its function")() };
+    drop(nvtx_rs::range!("annotated"));
 }
 
 /// Work in no range, by the runtime and by the driver.
@@ -47,7 +41,7 @@ fn outside(fake: &Fake) {
     fake.call(SYNCHRONIZE, 9, HANDLE);
 }
 
-/// Threads that begin at once, half of them with an annotation.
+/// Threads that begin at once, half of them with NVTX.
 fn threads(fake: &Fake) {
     const THREADS: u32 = 12;
     let barrier = Barrier::new(THREADS as usize);
@@ -70,7 +64,7 @@ fn threads(fake: &Fake) {
 /// The parent only annotates until its child has used CUDA, and then uses CUDA itself.
 fn fork(fake: &Fake) {
     annotate();
-    // SAFETY: there is no other thread that the child could miss: a profiler that only waits has none.
+    // SAFETY: the child misses no other thread of this program.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     fake.init();
@@ -94,6 +88,7 @@ fn unfinished(fake: &Fake) {
 
 /// The context is gone before the program ends.
 fn reset(fake: &Fake) {
+    annotate();
     fake.init();
     fake.launcher(HANDLE, c"spin", 10)(1);
     fake.tell("fake_destroy", HANDLE);

@@ -35,8 +35,13 @@ pub(crate) fn empty_library(file: &str) -> String {
 /// The child with both libraries.
 pub(crate) fn made_up(arguments: &[&str]) -> Command {
     let mut command = child(arguments);
-    command.env("LD_LIBRARY_PATH", folder().join("driver")).env("TRACING_GPU_CUPTI", folder().join("libcupti.so.13"));
+    set(&mut command);
     command
+}
+
+/// Has a command use both libraries.
+pub(crate) fn set(command: &mut Command) {
+    command.env("LD_LIBRARY_PATH", folder().join("driver")).env("TRACING_GPU_CUPTI", folder().join("libcupti.so.13"));
 }
 
 fn scenario(name: &str, environment: &[(&str, &str)]) {
