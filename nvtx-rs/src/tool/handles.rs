@@ -4,7 +4,7 @@ use super::schema::Type;
 use crate::abi::Handle;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A lock that a forked child can take: see [`lock_all`]. What it guards is not left half changed by a panic.
@@ -29,9 +29,24 @@ impl<T> Shared<T> {
 pub(super) struct Names {
     /// Those of the handles made here, each [`STEP`] times one more than the name's place. Read without a lock.
     made: boxcar::Vec<&'static str>,
-    /// Whether the next tool made any handle.
-    has_noted: AtomicBool,
+    /// How often a handle of the next tool got a name that it did not have; 0 if that tool made none.
+    changes: AtomicUsize,
     index: Shared<Index>,
+}
+
+/// A name that a thread has looked up, after so many changes.
+#[derive(Clone, Copy)]
+struct Recent {
+    of: Option<&'static Names>,
+    handle: usize,
+    changes: usize,
+    name: &'static str,
+}
+
+thread_local! {
+    /// Names of the next tool's handles, each in the place that its handle gives: threads share no lock for them.
+    static RECENT: [Cell<Recent>; 32] =
+        const { [const { Cell::new(Recent { of: None, handle: 0, changes: 0, name: "" }) }; 32] };
 }
 
 pub(super) struct Index {
@@ -50,13 +65,14 @@ const STEP: usize = 16;
 impl Names {
     const fn new() -> Self {
         let index = Index { made: BTreeMap::new(), noted: BTreeMap::new() };
-        Self { made: boxcar::Vec::new(), has_noted: AtomicBool::new(false), index: Shared::new(index) }
+        Self { made: boxcar::Vec::new(), changes: AtomicUsize::new(0), index: Shared::new(index) }
     }
 
     #[inline]
-    pub(super) fn get(&self, handle: Handle) -> Option<&'static str> {
-        if self.has_noted.load(Ordering::Acquire)
-            && let Some(name) = self.index.read().noted.get(&handle.addr())
+    pub(super) fn get(&'static self, handle: Handle) -> Option<&'static str> {
+        let changes = self.changes.load(Ordering::Acquire);
+        if changes != 0
+            && let Some(name) = self.noted(handle.addr(), changes)
         {
             return Some(name);
         }
@@ -64,13 +80,32 @@ impl Names {
         self.made.get(place).copied()
     }
 
+    /// The name of the next tool's handle, as it was after `changes` or later.
+    fn noted(&'static self, handle: usize, changes: usize) -> Option<&'static str> {
+        RECENT.with(|recent| {
+            let place = &recent[handle / STEP % recent.len()];
+            let known = place.get();
+            let is_same = known.of.is_some_and(|of| std::ptr::eq(of, self)) && known.handle == handle;
+            if is_same && known.changes == changes {
+                return Some(known.name);
+            }
+            let name = self.index.read().noted.get(&handle).copied()?;
+            place.set(Recent { of: Some(self), handle, changes, name });
+            Some(name)
+        })
+    }
+
     /// Notes the name of the handle that the next tool made.
     pub(super) fn note(&self, handle: Handle, name: &str) {
         if handle.is_null() || self.index.read().noted.get(&handle.addr()) == Some(&name) {
             return;
         }
-        self.index.write().noted.insert(handle.addr(), Box::leak(name.into()));
-        self.has_noted.store(true, Ordering::Release);
+        let mut index = self.index.write();
+        let is_new = index.noted.insert(handle.addr(), Box::leak(name.into())).is_none();
+        // Threads remember no handle that was not there.
+        if !is_new || self.changes.load(Ordering::Relaxed) == 0 {
+            self.changes.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// A handle for the name within `scope`: the same whenever it is asked for.
@@ -205,6 +240,22 @@ impl Depths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_handle_of_the_next_tool_may_get_another_name() {
+        static NAMES: Names = Names::new();
+        let handle = |number: usize| std::ptr::without_provenance_mut(number);
+        let own = NAMES.make(std::ptr::null_mut(), "own");
+        // In the same place of what a thread remembers.
+        let (one, other) = (handle(STEP * 5), handle(STEP * 37));
+        for name in ["first", "second", "first"] {
+            NAMES.note(one, name);
+            NAMES.note(other, "other");
+            let names = [one, other, own, one].map(|handle| NAMES.get(handle));
+            assert_eq!(names, [Some(name), Some("other"), Some("own"), Some(name)]);
+        }
+        assert_eq!((NAMES.get(handle(STEP * 2)), NAMES.get(handle(STEP + 1))), (None, None));
+    }
 
     #[test]
     fn depths_of_many_domains_are_kept_apart() {

@@ -17,7 +17,7 @@
 //! before. Counters and the naming of memory are left to the next tool.
 //!
 //! A child that is forked off can call at once: no lock of this module is left locked. A tool sees to its own locks.
-//! With no next tool, no lock is taken on the way of ranges and marks whose names are known.
+//! No lock is taken on the way of ranges and marks whose names the thread knows.
 //!
 //! NVTX calls that a tool makes while it is being called are ignored. A panic in a tool ends that call only.
 
