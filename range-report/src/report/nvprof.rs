@@ -1,7 +1,7 @@
 //! The summary of `nvprof`: GPU activities, API calls and events of OpenACC with fixed columns, times in 5 digits.
 //!
-//! Unlike everything else here the columns have one width whatever is in them, and names are not padded. The tool prints
-//! whole names; a kernel's can have thousands of characters, so long ones are shortened here.
+//! Unlike everything else here the columns have one width whatever is in them, and names are not padded. The tool
+//! prints whole names; a kernel's can have thousands of characters, so long ones are shortened here.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
