@@ -81,7 +81,7 @@ fn all_calls_of_a_program_are_counted() {
 fn ranges_stand_where_they_began() {
     fn shape(nodes: &[TreeNode]) -> BTreeMap<String, (u64, u64, Vec<String>)> {
         let node = |node: &TreeNode| {
-            let children = node.children.iter().map(|child| shown(child)).collect();
+            let children = node.children.iter().map(shown).collect();
             (shown(node), (node.calls, node.instances, children))
         };
         nodes.iter().map(node).collect()
