@@ -67,15 +67,15 @@ fn foreign_streams(tier: Tier) -> Outcome {
 #[cfg(feature = "nvidia")]
 fn foreign_linked(tier: Tier) -> Outcome {
     let calls = || {
-        let domain = nvtx::Domain::new("linked");
+        let domain = nvtx::Domain::new(c"linked");
         for _ in 0..3 {
-            let _range = domain.local_range("call");
+            let _range = domain.local_range(c"call");
             info_span!("callback").in_scope(|| ());
         }
     };
     measure_with(tier, silent().foreign_ranges(true), |profiler| {
         info_span!("outer").in_scope(calls);
-        on_thread("worker", || drop(nvtx::Domain::new("linked").local_range("call")));
+        on_thread("worker", || drop(nvtx::Domain::new(c"linked").local_range(c"call")));
         let other = silent().foreign_ranges(true).build()?;
         print(&other.summary())?;
         print(&profiler.summary())?;
