@@ -182,6 +182,7 @@ fn a_runtime_may_name_the_source_itself() {
         ("acc_alloc@layers.c:50", 10),
         ("acc_compute_construct@layers.c:52", 10),
         ("acc_create@layers.c:50", 20),
+        ("acc_enqueue_download@layers.c:78", 10),
         ("acc_enqueue_launch@layers.c:53 (_8layers_c_forward_53_gpu)", 10),
         ("acc_enqueue_upload@layers.c:50 (.attach.)", 10),
         ("acc_enqueue_upload@layers.c:50 (X[:in_size])", 10),

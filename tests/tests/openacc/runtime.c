@@ -56,6 +56,8 @@ int main(void) {
     report(acc_ev_wait_start, 53, NULL);
     report(acc_ev_wait_end, 53, NULL);
     report(acc_ev_compute_construct_end, 52, NULL);
+    report(acc_ev_enqueue_download_start, 78, NULL);
+    report(acc_ev_enqueue_download_end, 78, NULL);
   }
   report(acc_ev_wait_end, 60, NULL);
   report(acc_ev_update_start, 0, NULL); /* in no line that it knows */
