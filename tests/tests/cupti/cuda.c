@@ -32,6 +32,10 @@ static void wait_for_init(const char *function) {
   enter(function);
   leave();
 }
+static void told(unsigned number, const char *function) {
+  wait_for_init(function);
+  if (report) report(number, current);
+}
 static void inject(void) {
   const char *path = getenv("CUDA_INJECTION64_PATH");
   void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : 0;
@@ -53,7 +57,7 @@ int cuDeviceGetCount(int *count) {
   return 0;
 }
 int cuDeviceGetName(char *name, int length, int device) {
-  wait_for_init("cuDeviceGetName");
+  told(5, "cuDeviceGetName");
   if (setting("FAKE_UNNAMED", 0)) return 999;
   snprintf(name, length, "Made-up GPU %c", 'A' + device);
   return 0;
@@ -61,10 +65,6 @@ int cuDeviceGetName(char *name, int length, int device) {
 int cuDriverGetVersion(int *version) {
   *version = setting("FAKE_DRIVER", 13000);
   return 0;
-}
-static void told(unsigned number, const char *function) {
-  wait_for_init(function);
-  if (report) report(number, current);
 }
 int cuCtxGetCurrent(void **context) {
   told(304, "cuCtxGetCurrent");
