@@ -23,7 +23,7 @@ pub enum Unavailable {
     UnknownLayout { path: String, kind: &'static str },
     /// Another profiler uses CUPTI, which serves one profiler per process: its name, if known.
     OtherTool(Option<String>),
-    /// The library does not work with a driver that is older than itself.
+    /// The library does not work with a driver that is older than itself, nor without a GPU.
     NewerThanDriver { library: String, driver: i32 },
     /// Users are not allowed to profile, on this machine or on this virtual device.
     NotPermitted { code: i32 },
@@ -61,7 +61,7 @@ impl fmt::Display for Unavailable {
             }
             Self::NewerThanDriver { library, driver } => write!(
                 f,
-                "{library} does not work with the driver, which is for CUDA {}: it is probably newer",
+                "{library} does not work with the driver, which is for CUDA {}: it is newer, or there is no GPU",
                 cuda_version(*driver)
             ),
             Self::NotPermitted { code } => write!(

@@ -110,7 +110,7 @@ fn a_library_that_refuses() {
         (
             "FAKE_SUBSCRIBE",
             "15",
-            format!("CUPTI 13.0 ({cupti}) does not work with the driver, which is for CUDA 13.0: it is probably newer"),
+            format!("CUPTI 13.0 ({cupti}) does not work with the driver, which is for CUDA 13.0: it is newer, or there is no GPU"),
         ),
         (
             "FAKE_SUBSCRIBE",
