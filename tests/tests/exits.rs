@@ -65,7 +65,7 @@ fn a_profiler_that_is_never_dropped_prints_at_the_exit() {
     for (scenario, code) in [("init-guard", 0), ("init-leaked-process-exit", 7)] {
         let ran = outcome(&mut command(scenario, SUBSCRIBER));
         assert_eq!(ran.status.code(), Some(code), "{scenario}");
-        let (ranges, tree) = ran.stderr.split_once(" ** Phase Tree").expect("ranges and tree by default");
+        let (tree, ranges) = ran.stderr.split_once(" ** NVTX").expect("tree and ranges by default");
         assert_eq!(printed(ranges), rows([("step", 1), ("work", 1)]), "{scenario}");
         assert!(tree.contains("work") && tree.contains("  step"), "{tree}");
     }
@@ -147,7 +147,7 @@ fn a_signal_prints_when_asked_for_and_takes_its_course() {
 fn what_is_installed_in_one_line_prints_on_a_signal() {
     for (name, number) in [("-INT", libc::SIGINT), ("-TERM", libc::SIGTERM)] {
         let (status, text) = killed_by(name, "init-signalled", SUBSCRIBER);
-        let (ranges, _) = text.split_once(" ** Phase Tree").unwrap_or_else(|| panic!("{text}"));
+        let (_, ranges) = text.split_once(" ** NVTX").unwrap_or_else(|| panic!("{text}"));
         assert_eq!((status, printed(ranges)), (Some(number), rows([("step", 1), ("work", 1)])), "{name}");
     }
 }
@@ -162,7 +162,7 @@ fn a_signal_that_the_program_handles_is_left_to_it() {
         child.stderr.take().expect("its errors are piped").read_to_string(&mut text).expect("a report");
         let status = child.wait().expect("the scenario ends");
         assert_eq!((status.code(), text.matches("Range Summary (").count()), (Some(0), 1), "{scenario}\n{text}");
-        let (ranges, _) = text.split_once(" ** Phase Tree").expect("ranges and tree by default");
+        let (_, ranges) = text.split_once(" ** NVTX").expect("tree and ranges by default");
         assert_eq!(printed(ranges), rows([("graceful", 1), ("step", 1), ("work", 1)]), "{scenario}");
     }
 }
@@ -308,7 +308,7 @@ fn a_second_start_is_one_line_and_an_inert_guard() {
         said,
         "tracing-gpu: `init()` was called before, and that profiler goes on measuring: this call changes nothing"
     );
-    let (ranges, _) = report.split_once(" ** Phase Tree").expect("ranges and tree by default");
+    let (_, ranges) = report.split_once(" ** NVTX").expect("tree and ranges by default");
     // The second guard is dropped between two pieces of work: the first goes on.
     assert_eq!(printed(ranges), rows([("step", 2), ("work", 2)]));
     assert!(!report.contains("Notes:"), "{report}");

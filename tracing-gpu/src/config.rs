@@ -297,8 +297,8 @@ pub(crate) struct Config {
     pub(crate) rows: usize,
 }
 
-/// The reports that are printed by default; `Calls` only if there are any.
-pub(crate) const DEFAULT_REPORTS: [Report; 3] = [Report::Ranges, Report::Tree, Report::Calls];
+/// The reports that are printed by default; `Calls` only if there are any. What names the slow part comes first.
+pub(crate) const DEFAULT_REPORTS: [Report; 3] = [Report::Tree, Report::Calls, Report::Ranges];
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
 const LEAST_GPU_MEMORY: usize = 32 << 20;

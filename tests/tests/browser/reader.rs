@@ -2,9 +2,14 @@
 
 use serde_json::json;
 
+use range_report::export::HtmlSink;
+use tracing_gpu::Summary;
+use tracing_gpu::summary::{ApiCallStats, GpuActivity, Times};
+
 use crate::chromium::Browser;
+use crate::invented::Run;
 use crate::training::training;
-use crate::{NOTHING, showing};
+use crate::{NOTHING, showing, written};
 
 const CTRL: u32 = 2;
 const SHIFT: u32 = 8;
@@ -72,6 +77,24 @@ fn the_first_screen_says_what_is_slow() {
     assert!(browser.number("document.getElementById('timeline').getBoundingClientRect().top") < 400.0);
     let groups = browser.text("page.run.groups.map((group) => group.label).join(', ')");
     assert_eq!(groups, "main (4711), loader-0 (4718), loader-1 (4719), stream 7, stream 13");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn without_ranges_the_first_screen_says_which_calls_are_slow() {
+    let mut gpu = GpuActivity::default();
+    let calls = [("cudaMalloc_v3020", 165_860_000), ("cudaFree_v3020", 81_893)];
+    gpu.calls = Some(calls.map(|(name, ns)| ApiCallStats::new(name, Times::new(1, ns))).into());
+    let mut summary = Summary::default();
+    summary.gpu = Some(gpu);
+    let mut page = Vec::new();
+    Run::default().write(&mut HtmlSink::new(&mut page), &summary, 0).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.open(&written("calls.html", &page));
+    let slowest = browser.text("document.querySelector('#hot-api li').innerText");
+    assert!(slowest.starts_with("cudaMalloc\n") && slowest.ends_with("100.0 %"), "{slowest}");
+    let hidden = browser.text("[...document.querySelectorAll('.hot section')].map((part) => part.hidden).join()");
+    assert_eq!(hidden, "true,true,false");
     assert_eq!(browser.complaints(), NOTHING);
 }
 

@@ -145,8 +145,7 @@ impl ProfilerBuilder {
         self
     }
 
-    /// What is printed at the end, in this order. Default: ranges, tree and, where a
-    /// future was awaited, calls.
+    /// What is printed at the end, in this order. Default: tree, calls where a future was awaited, and ranges.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
         self.config.reports = reports.into_iter().collect();
         self

@@ -206,8 +206,8 @@ impl Inner {
     /// What is printed: nothing on calls where there is none and nobody asked.
     fn reports(&self, summary: &Summary) -> &[Report] {
         match self.config.reports.as_slice() {
-            [first @ .., Report::Calls] if self.config.reports == DEFAULT_REPORTS && summary.calls.is_empty() => first,
-            all => all,
+            reports if reports == DEFAULT_REPORTS && summary.calls.is_empty() => &[Report::Tree, Report::Ranges],
+            reports => reports,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::session::{DEFAULT_LEVEL, Session};
 const MAX_CRATES: usize = 4;
 
 /// A guard that is dropped so soon may not be bound to a name.
-const AT_ONCE_NS: u64 = 5_000_000;
+const AT_ONCE_NS: u64 = 20_000_000;
 
 /// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
 pub(super) fn not_measured(session: &Session) -> Option<String> {

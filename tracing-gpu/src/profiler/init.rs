@@ -123,7 +123,7 @@ impl ProfilerBuilder {
     }
 }
 
-/// Measures all spans of the program from here on. Prints ranges and tree to standard error when the guard is dropped,
+/// Measures all spans of the program from here on. Prints tree and ranges to standard error when the guard is dropped,
 /// and on SIGINT and SIGTERM if the program does not handle them.
 ///
 /// Installs the subscriber without a registry: the fastest, for programs that only profile. A program that logs

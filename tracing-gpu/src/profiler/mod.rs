@@ -91,8 +91,9 @@ struct Inner {
 }
 
 impl Profiler {
-    /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Ranges`](crate::Report::Ranges)
-    /// and [`Tree`](crate::Report::Tree) to standard error.
+    /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Tree`](crate::Report::Tree),
+    /// [`Calls`](crate::Report::Calls) where a future was awaited, and [`Ranges`](crate::Report::Ranges) to standard
+    /// error.
     pub fn builder() -> ProfilerBuilder {
         ProfilerBuilder::default()
     }

@@ -8,7 +8,7 @@ use super::Limits;
 use super::details::{CallDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
 use super::texts::{Texts, presentable};
 use crate::TableStyle;
-use crate::report::bracketed;
+use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
 use crate::timeline::Work;
 use crate::timeline::{Call, Item, Mark, Operation, Projection, Range};
@@ -207,7 +207,7 @@ impl Items {
             level: 0,
             start: call.start,
             end: call.end,
-            name: self.texts.shown(call.name),
+            name: self.texts.shown(nsys_call(call.name)),
             detail,
             color: 0,
             launch: NONE,

@@ -119,14 +119,20 @@ function showHotLists() {
   const own = new Map();
   for (const node of run.tree) addTo(own, node.name, node.ranked ?? node.own);
   showHot(byId('hot-cpu'), own, 'all time that is ranked');
-  const work = new Map();
-  for (const title of ['Kernels', 'GPU memory']) {
-    const table = run.tables.find((table) => table.title === title);
-    if (!table) continue;
+  showHot(byId('hot-gpu'), totalsOf(['Kernels', 'GPU memory']), 'all time of kernels and copies');
+  // Where a program says what it does, ranges explain its calls.
+  const hasRanges = [...own.values()].some((value) => value > 0);
+  showHot(byId('hot-api'), hasRanges ? new Map() : totalsOf(['API calls']), 'all time in calls of CUDA');
+}
+
+/** The totals of these tables by name. */
+function totalsOf(titles) {
+  const sums = new Map();
+  for (const table of run.tables.filter((table) => titles.includes(table.title))) {
     const total = table.columns.findIndex(([column]) => column === 'Total');
-    for (const row of table.rows) addTo(work, row[0], row[total]);
+    for (const row of table.rows) addTo(sums, row[0], row[total]);
   }
-  showHot(byId('hot-gpu'), work, 'all time of kernels and copies');
+  return sums;
 }
 
 /** What this page does not have; a sentence each. */
