@@ -1,8 +1,10 @@
-//! Two summaries of nvprof: what they state is put into a summary and printed again. (The times of a third program, and
-//! the section on OpenACC, are tested where they are printed: in `tracing-gpu/src/report/nvprof/tests.rs`.)
+//! Two summaries of nvprof: what they state is put into a summary and printed again. (The times of a third program are
+//! tested where they are printed: in `range-report/src/report/nvprof/tests.rs`.)
 
 use super::printed;
-use tracing_gpu::summary::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Process, Sizes, Times};
+use tracing_gpu::summary::{
+    ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, OpenAccStats, Process, Sizes, Times,
+};
 use tracing_gpu::{Report, Summary, TableStyle};
 
 /// A total that does not follow from its five digits, in nanoseconds: of those that print as `209.16us` (209,155 to
@@ -11,17 +13,15 @@ const FOUND: (&str, u64) = ("cuMemAlloc", 209_159);
 
 #[test]
 fn convolutions() {
-    let text = include_str!("../../golden/nvprof/openacc_cnn.txt");
-    let openacc = text.find(" OpenACC (excl):").expect("the section that a summary has no data for");
-    compare(&text[..openacc], [3, 19]);
+    compare(include_str!("../../golden/nvprof/openacc_cnn.txt"), [3, 19, 18]);
 }
 
 #[test]
 fn sample() {
-    compare(include_str!("../../golden/nvprof/sample.txt"), [2, 11]);
+    compare(include_str!("../../golden/nvprof/sample.txt"), [2, 11, 0]);
 }
 
-fn compare(expected: &str, [operations, calls]: [usize; 2]) {
+fn compare(expected: &str, [operations, calls, events]: [usize; 3]) {
     let (title, rest) = expected.split_once('\n').expect("a title");
     let (pid, command) = title[2..].split_once("== Profiling application: ").expect("process and command");
     let mut lines = rest.lines().skip(2); // `Profiling result:` and the header
@@ -40,10 +40,11 @@ fn compare(expected: &str, [operations, calls]: [usize; 2]) {
         let version = if name.starts_with("cuda") { "_v7000" } else { "_v2" };
         ApiCallStats::new(name + version, times)
     };
-    gpu.calls = Some(lines.map(call).collect());
-    assert_eq!(gpu.calls.as_ref().map(Vec::len), Some(calls));
+    gpu.calls = Some(lines.by_ref().take(calls).map(call).collect());
 
     let mut summary = Summary::default();
+    summary.openacc = lines.map(event).collect();
+    assert_eq!(summary.openacc.len(), events);
     summary.process = {
         let mut it = Process::default();
         it.pid = pid.parse().expect("a process id");
@@ -55,6 +56,19 @@ fn compare(expected: &str, [operations, calls]: [usize; 2]) {
     for style in [TableStyle::Current, TableStyle::Legacy] {
         assert_eq!(printed(&summary, Report::Nvprof, style), format!("\n{expected}\n"));
     }
+}
+
+/// An event of OpenACC.
+fn event(line: &str) -> OpenAccStats {
+    let (name, times) = row(line);
+    let (event, place) = name.split_once('@').expect("a place");
+    let (place, detail) = match place.strip_suffix(')').and_then(|place| place.split_once(" (")) {
+        Some((place, detail)) => (place, Some(detail.to_owned())),
+        None => (place, None),
+    };
+    let mut row = OpenAccStats::new(event, times);
+    (row.place, row.detail) = (Some(place.to_owned()), detail);
+    row
 }
 
 /// Name and times as a line states them.
