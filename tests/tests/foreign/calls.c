@@ -2,6 +2,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -112,6 +113,19 @@ static void *worker(void *number) {
   return NULL;
 }
 
+static sem_t is_there, is_named;
+static uint32_t late_number;
+
+/* Has a name before its first call. */
+static void *late(void *none) {
+  late_number = (uint32_t)syscall(SYS_gettid);
+  sem_post(&is_there);
+  sem_wait(&is_named);
+  nvtxRangePushA("late");
+  nvtxRangePop();
+  return none;
+}
+
 static void *ender(void *ids) {
   for (int i = 0; i < 10; i++) {
     work(20000);
@@ -131,6 +145,14 @@ int main(int count, char **arguments) {
   pthread_t threads[4];
   for (long i = 0; i < 4; i++) pthread_create(&threads[i], NULL, worker, (void *)i);
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+
+  sem_init(&is_there, 0, 0);
+  sem_init(&is_named, 0, 0);
+  pthread_create(&threads[0], NULL, late, NULL);
+  sem_wait(&is_there);
+  nvtxNameOsThreadA(late_number, "named elsewhere");
+  sem_post(&is_named);
+  pthread_join(threads[0], NULL);
 
   nvtxRangeId_t ids[10];
   nvtxEventAttributes_t request = event("request");
