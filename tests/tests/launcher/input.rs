@@ -23,7 +23,7 @@ fn assert_says(program: &Path, status: i32, line: &str) {
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
 
-const NOTHING: &str = "nothing was measured: the program made no NVTX call and no CUDA call";
+const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC";
 
 #[test]
 fn what_cannot_be_started_has_the_status_that_a_shell_gives() {

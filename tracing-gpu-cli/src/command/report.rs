@@ -150,8 +150,8 @@ fn why_empty(program: Option<&Path>, begun: bool, idle: &[Summary]) -> String {
     let why = match (obstacle, idle.first().and_then(|summary| summary.notes.first())) {
         (Some(obstacle), _) => obstacle.to_string(),
         (None, Some(note)) => format!("no NVTX range has ended. {note}"),
-        (None, None) if begun => "it uses NVTX or CUDA, and no range or call of CUDA has ended".to_owned(),
-        (None, None) => "the program made no NVTX call and no CUDA call".to_owned(),
+        (None, None) if begun => "it uses NVTX, CUDA or OpenACC, and no range, call or event has ended".to_owned(),
+        (None, None) => "the program used neither NVTX nor CUDA nor OpenACC".to_owned(),
     };
     format!("nothing was measured: {why}")
 }
