@@ -4,7 +4,6 @@ mod fit;
 mod rows;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 use std::io;
 
@@ -111,7 +110,31 @@ impl MergedSummary {
     ///
     /// Those of `out`.
     pub fn render(&self, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(merged(self, options).as_bytes())
+        out.write_all(merged(self, MergedTable::ALL, options).as_bytes())
+    }
+
+    /// Prints those of the tables of [`render`](Self::render) that are listed, in its order, and what was lost.
+    ///
+    /// ```
+    /// use range_report::{MergedTable, RenderOptions, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// let merged = Summary::merge([Summary::default(), Summary::default()]);
+    /// merged.render_tables(&[MergedTable::Kernels], &RenderOptions::default(), &mut text)?;
+    /// assert!(text.is_empty(), "there is no kernel");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn render_tables(
+        &self,
+        tables: &[MergedTable],
+        options: &RenderOptions,
+        mut out: impl io::Write,
+    ) -> io::Result<()> {
+        out.write_all(merged(self, tables, options).as_bytes())
     }
 
     /// Writes one table as comma-separated values, quoted as [`Summary::write_csv`] does. A table in which
@@ -135,7 +158,7 @@ impl MergedSummary {
 }
 
 /// The tables and what was lost.
-pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String {
+pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &RenderOptions) -> String {
     let count = integer(merged.processes.len() as u64, options.thousands);
     let s = if merged.processes.len() == 1 { "" } else { "es" };
     let title = |what: &str| match options.style {
@@ -143,7 +166,7 @@ pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String 
         TableStyle::Legacy => format!("{what} of {count} Process{s}:"),
     };
     let mut text = String::new();
-    for (table, what) in PRINTED {
+    for (table, what) in PRINTED.into_iter().filter(|(table, _)| tables.contains(table)) {
         let title = title(what);
         match Rows::of(merged, table, TableStyle::Legacy).filter(|rows| !rows.lines.is_empty()) {
             Some(rows) => {
@@ -155,10 +178,9 @@ pub(crate) fn merged(merged: &MergedSummary, options: &RenderOptions) -> String 
             None => {}
         }
     }
-    let mut one = Summary { ranges: tree::ranges(merged), tree: tree::nested(merged), ..Summary::default() };
-    one.losses.clone_from(&merged.losses);
-    one.notes.clone_from(&merged.notes);
-    if !one.tree.is_empty() {
+    // The tree has the GPU's work itself.
+    let one = Summary { elapsed_ns: 0, gpu: None, stream_ranges: Vec::new(), calls: Vec::new(), ..merged.as_one() };
+    if !one.tree.is_empty() && tables.contains(&MergedTable::Tree) {
         text += &phase_tree(&one, &title("Phase Tree"), options);
     }
     text + &footer::footer(&one, &[], options)

@@ -383,7 +383,9 @@ fn lines_of_a_table_are_equally_wide_whatever_the_names() {
         let mut tables: Vec<String> = [Report::Ranges, Report::Categories, Report::Kernels, Report::Torch]
             .map(|report| text(&summary, &[report], &options))
             .into();
-        tables.push(super::merged::merged(&merged, &options).split("\n\n\n").next().unwrap().to_owned());
+        tables.push(
+            super::merged::merged(&merged, MergedTable::ALL, &options).split("\n\n\n").next().unwrap().to_owned(),
+        );
         for table in tables {
             let is_row = |line: &&str| [" 12.5", "  8.000 ms", "---"].iter().any(|part| line.contains(part));
             let rows: Vec<usize> = table.lines().filter(is_row).map(width_of).collect();

@@ -1,6 +1,7 @@
 //! Summaries of many processes as one: what each range, kernel, copy and phase took in all of them, and in which it
 //! took longest.
 
+mod as_one;
 mod figures;
 mod losses;
 mod rows;

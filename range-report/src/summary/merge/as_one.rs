@@ -1,0 +1,139 @@
+//! Many processes in the form of one, for the tables that one is printed in.
+
+use crate::summary::{MergedActivity, MergedSummary, RangeLabel, WorkPart};
+use crate::{
+    ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryStats, OpenAccStats, Process,
+    ProjectionStats, RangeStats, Sizes, StreamStats, Summary, TreeNode,
+};
+
+impl MergedSummary {
+    /// All processes as if they were one, for reports that have no table of many: `nvprof`, `hot`, `torch`. It has no
+    /// kernels by range, and no median where several processes have a row. The process is the first; the command says
+    /// how many there are.
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Report, Summary};
+    ///
+    /// let one = Summary::merge([Summary::default(), Summary::default()]).as_one();
+    /// assert!(one.process.command.ends_with("(2 processes)"));
+    /// one.render(&[Report::Hot], &RenderOptions::default(), std::io::stdout())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_one(&self) -> Summary {
+        let mut process = self.processes.first().cloned().unwrap_or_default();
+        process.command = commands(&self.processes);
+        let calls = self.calls.iter().map(|row| CallStats {
+            domain: row.key.domain.clone(),
+            name: row.key.name.clone(),
+            cancelled: row.all.cancelled,
+            latency: row.all.latency.clone(),
+            busy_ns: row.all.busy_ns,
+            awaited_ns: row.all.awaited_ns,
+            awaited_self_ns: row.all.awaited_self_ns,
+        });
+        let streams = self.stream_ranges.iter().map(|row| StreamStats {
+            domain: row.key.domain.clone(),
+            name: row.key.name.clone(),
+            stream: row.key.stream.clone(),
+            times: row.all.times.clone(),
+            empty: row.all.empty,
+            floor_ns: row.all.floor_ns,
+        });
+        Summary {
+            process,
+            elapsed_ns: self.elapsed_ns,
+            ranges: ranges(self),
+            stream_ranges: streams.collect(),
+            tree: nested(self),
+            calls: calls.collect(),
+            gpu: self.gpu.as_ref().map(activity),
+            openacc: self.openacc.iter().map(|row| OpenAccStats::new(row.key.clone(), row.all.clone())).collect(),
+            categories: self
+                .categories
+                .iter()
+                .map(|row| CategoryStats { category: row.key.clone(), times: row.all.clone() })
+                .collect(),
+            losses: self.losses.clone(),
+            notes: self.notes.clone(),
+            empty_because: None,
+        }
+    }
+}
+
+/// The command of the first, and how many there are.
+fn commands(processes: &[Process]) -> String {
+    let first = processes.first().map_or("", |process| process.command.as_str());
+    match processes.len() {
+        1 => first.to_owned(),
+        count => format!("{first} ({count} processes)"),
+    }
+}
+
+fn activity(gpu: &MergedActivity) -> GpuActivity {
+    let work = |part: WorkPart| {
+        gpu.work.iter().find(|row| row.key == part).map_or_else(GpuWork::default, |row| row.all.clone())
+    };
+    let sizes =
+        |kind| gpu.memory_sizes.iter().find(|row| row.key == kind).map_or_else(Sizes::default, |row| row.all.clone());
+    let projections = gpu.projections.iter().map(|row| ProjectionStats {
+        domain: row.key.domain.clone(),
+        name: row.key.name.clone(),
+        style: row.key.style,
+        projected: row.all.times.clone(),
+        range_total_ns: row.all.range_total_ns,
+        operations: row.all.operations,
+        level_sum: row.all.level_sum,
+        children_sum: row.all.children_sum,
+    });
+    let memory = gpu.memory_times.iter().map(|row| MemoryStats::new(row.key, row.all.clone(), sizes(row.key)));
+    let calls = gpu.calls.as_ref();
+    GpuActivity {
+        kernels: gpu.kernels.iter().map(|row| KernelStats::new(row.key.clone(), row.all.clone())).collect(),
+        memory: memory.collect(),
+        calls: calls.map(|calls| calls.iter().map(|row| ApiCallStats::new(row.key.clone(), row.all.clone())).collect()),
+        projections: projections.collect(),
+        range_kernels: Vec::new(),
+        total: work(WorkPart::All),
+        outside: work(WorkPart::Outside),
+        unmatched: work(WorkPart::Unmatched),
+    }
+}
+
+fn ranges(merged: &MergedSummary) -> Vec<RangeStats> {
+    let ranges = merged.ranges.iter().map(|range| (range.key.clone(), range.all.clone()));
+    ranges.map(|(RangeLabel { domain, name, style }, times)| RangeStats { domain, name, style, times }).collect()
+}
+
+/// Roots, from the flat list in the order of printing.
+fn nested(merged: &MergedSummary) -> Vec<TreeNode> {
+    // From the last to the first: what is below a node waits when it comes, the nearest on top.
+    let mut waiting: Vec<(usize, TreeNode)> = Vec::new();
+    for node in merged.tree.iter().rev() {
+        let (key, all) = (&node.key, &node.all);
+        let mut children = Vec::new();
+        while waiting.last().is_some_and(|(depth, _)| *depth > key.depth) {
+            children.extend(waiting.pop().map(|(_, child)| child));
+        }
+        let node = TreeNode {
+            domain: key.domain.clone(),
+            name: key.name.clone(),
+            calls: all.calls,
+            instances: all.instances,
+            total_ns: all.total_ns,
+            self_ns: all.self_ns,
+            blocked_ns: all.blocked_ns,
+            max_ns: all.max_ns,
+            quantiles: Vec::new(),
+            awaited_ns: all.awaited_ns,
+            awaited_self_ns: all.awaited_self_ns,
+            stream_total_ns: all.stream_total_ns,
+            stream_self_ns: all.stream_self_ns,
+            gpu: all.gpu.clone(),
+            first_ns: all.first_ns,
+            children,
+        };
+        waiting.push((key.depth, node));
+    }
+    waiting.into_iter().rev().map(|(_, root)| root).collect()
+}
