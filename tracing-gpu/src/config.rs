@@ -93,8 +93,8 @@ pub enum Output {
     Stderr,
     /// Standard output.
     Stdout,
-    /// A file, written anew. In its name `%h` is the host, `%p` the process id, `%r` the rank (0 where there is none)
-    /// and `%%` a percent sign, so that many processes have a file each.
+    /// A file, written anew. In its name `%h` is the host, `%p` the process id, `%r` the rank (0 where there is none),
+    /// `%q{NAME}` a variable of the environment and `%%` a percent sign, so that many processes have a file each.
     File(PathBuf),
     /// Nowhere: the program reads the [`Summary`](crate::Summary) itself.
     None,

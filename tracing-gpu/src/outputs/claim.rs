@@ -40,7 +40,7 @@ pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<Strin
         if let Some(unknown) = path::unknown(given) {
             complaints.push(format!(
                 "`{unknown}` in `{}` stays as it is: %h, %p and %r are the host, the process id and the rank, \
-                 and %% is a percent sign",
+                 %q{{NAME}} is a variable of the environment that is set, and %% is a percent sign",
                 escaped(&given.to_string_lossy())
             ));
         }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use range_report::Process;
 
-/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none) and `%%` as a percent
-/// sign. Anything else stays as it is, a `%` before another letter too.
+/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none), `%q{NAME}` as that
+/// variable of the environment and `%%` as a percent sign. Anything else stays as it is: a `%` before another letter,
+/// and a variable that is not set.
 pub(crate) fn expand(path: &Path, process: &Process) -> PathBuf {
     #[cfg(unix)]
     {
@@ -26,6 +27,7 @@ pub(crate) fn unknown(path: &Path) -> Option<String> {
     while letters.by_ref().any(|letter| letter == '%') {
         match letters.next() {
             Some('%' | 'h' | 'p' | 'r') => {}
+            Some('q') if variable(letters.as_str().as_bytes()).is_some() => {}
             Some(other) if other.is_ascii_alphabetic() => return Some(format!("%{other}")),
             _ => {}
         }
@@ -37,6 +39,12 @@ fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len() + 16);
     let mut bytes = path.iter();
     while let Some(&byte) = bytes.next() {
+        let quoted = bytes.as_slice().strip_prefix(b"q").filter(|_| byte == b'%').and_then(variable);
+        if let Some((value, rest)) = quoted {
+            out.extend(value.bytes());
+            bytes = rest.iter();
+            continue;
+        }
         let value = match (byte, bytes.as_slice().first()) {
             (b'%', Some(b'%')) => "%".to_owned(),
             // A host is no folder, whatever it is called.
@@ -52,6 +60,14 @@ fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
         bytes.next();
     }
     out
+}
+
+/// The value of the variable in `{NAME}`, and what follows.
+fn variable(text: &[u8]) -> Option<(String, &[u8])> {
+    let name = text.strip_prefix(b"{")?;
+    let end = name.iter().position(|byte| *byte == b'}')?;
+    let value = std::env::var(str::from_utf8(&name[..end]).ok()?).ok()?;
+    Some((value.replace(['/', '\\', '\0'], "_"), &name[end + 1..]))
 }
 
 #[cfg(test)]
@@ -77,12 +93,15 @@ mod tests {
         assert_eq!(name("%r%r%%r%%%r"), "33%r%3");
         assert_eq!(name("100% %x %"), "100% %x %");
         assert_eq!(name("é%pé"), "é4242é");
+        let package = env!("CARGO_PKG_NAME"); // which cargo has in the environment, too
+        assert_eq!(name("run.%q{CARGO_PKG_NAME}.%p"), format!("run.{package}.4242"));
+        assert_eq!(name("%q{NO SUCH}%q{%q"), "%q{NO SUCH}%q{%q");
     }
 
     #[test]
     fn what_stands_for_nothing_is_found() {
         let found =
-            ["%h-%p/%r.json", "100%%z 100% %", "é%1", "%h%q_{RANK}", "%%%Zx%y"].map(|path| unknown(Path::new(path)));
+            ["%h-%p/%r.json", "100%%z 100% %", "é%1", "%h%q{NO SUCH}", "%%%Zx%y"].map(|path| unknown(Path::new(path)));
         assert_eq!(found, [None, None, None, Some("%q".to_owned()), Some("%Z".to_owned())]);
     }
 
