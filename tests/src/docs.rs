@@ -9,6 +9,7 @@ macro_rules! page {
 
 page!(Readme, "README.md");
 page!(Async, "docs/async.md");
+page!(Command, "docs/command.md");
 page!(Compare, "docs/compare.md");
 page!(Cost, "docs/cost.md");
 page!(Fields, "docs/fields.md");
@@ -16,9 +17,13 @@ page!(Files, "docs/files.md");
 page!(Gpu, "docs/gpu.md");
 page!(Index, "docs/README.md");
 page!(Limits, "docs/limits.md");
+page!(Mpi, "docs/mpi.md");
 page!(Nsight, "docs/nsight.md");
+page!(Nvprof, "docs/nvprof.md");
 page!(OpenAcc, "docs/openacc.md");
 page!(Options, "docs/options.md");
+page!(Python, "docs/python.md");
 page!(CudaActivity, "cuda-activity/README.md");
 page!(NvtxRs, "nvtx-rs/README.md");
 page!(RangeReport, "range-report/README.md");
+page!(TracingGpuCli, "tracing-gpu-cli/README.md");

@@ -128,13 +128,13 @@ impl Ran {
         Self { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr), summaries }
     }
 
-    /// Names and instances of the ranges of all processes, sorted: `step 3`.
+    /// Names and instances of the ranges of all processes, sorted: `child 3, step 3`.
     #[must_use]
-    pub fn ranges(&self) -> Vec<String> {
+    pub fn ranges(&self) -> String {
         let all = self.summaries.iter().flat_map(|summary| &summary.ranges);
         let mut rows: Vec<String> = all.map(|row| format!("{} {}", row.label(), row.times.instances)).collect();
         rows.sort();
-        rows
+        rows.join(", ")
     }
 
     /// The lines of the command itself, without `tracing-gpu: `.
@@ -155,8 +155,8 @@ impl Ran {
 /// # Panics
 /// If there is no compiler, or it fails.
 #[must_use]
-pub fn compiled(folder: &Folder, source: &Path, arguments: &[&str]) -> PathBuf {
-    let program = folder.0.join(source.file_stem().expect("a name"));
+pub fn compiled(folder: &Path, source: &Path, arguments: &[&str]) -> PathBuf {
+    let program = folder.join(source.file_stem().expect("a name"));
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-Wall", "-Werror", "-o"]).arg(&program).arg(source).args(arguments);
     let output = compiler.output().expect("cc, with which Rust links");

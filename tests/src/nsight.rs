@@ -117,8 +117,8 @@ fn record(command: &Command) -> Result<(Recording, Output), String> {
     Ok((recording, output))
 }
 
-/// An example of this workspace, built for release: examples do real work, and an unoptimised call to NVTX takes long
-/// enough to show in a comparison of durations.
+/// An example of this workspace, or the command `tracing-gpu`, built for release: examples do real work, and an
+/// unoptimised call to NVTX takes long enough to show in a comparison of durations.
 ///
 /// # Panics
 /// If it cannot be built, or if there is no Nsight Systems to run it under.
@@ -127,7 +127,9 @@ pub fn release_example(name: &str) -> PathBuf {
     static BUILT: OnceLock<Vec<PathBuf>> = OnceLock::new();
     let programs = BUILT.get_or_init(|| {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "--release", "--workspace", "--examples", "--message-format=json"]);
+        cargo
+            .args(["build", "--release", "--workspace", "--examples", "--bin", "tracing-gpu"])
+            .arg("--message-format=json");
         let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be started");
         assert!(output.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&output.stderr));
         let messages = String::from_utf8_lossy(&output.stdout);

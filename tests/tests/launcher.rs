@@ -1,6 +1,16 @@
-//! The command `tracing-gpu` on programs that were not built with us: its file, its options, bad input.
+//! The command `tracing-gpu` on programs that were not built with us: its file, its options, bad input; and, with
+//! NVIDIA's headers of NVTX, every way in which processes end.
 
 #[path = "launcher/elf.rs"]
 mod elf;
+#[cfg(feature = "foreign")]
+#[path = "launcher/ends.rs"]
+mod ends;
 #[path = "launcher/input.rs"]
 mod input;
+#[cfg(feature = "foreign")]
+#[path = "launcher/options.rs"]
+mod options;
+#[cfg(feature = "foreign")]
+#[path = "launcher/python.rs"]
+mod python;

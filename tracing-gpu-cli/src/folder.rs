@@ -14,7 +14,7 @@ pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";
 /// Names the library that `CUDA_INJECTION64_PATH` named before.
 pub(crate) const NEXT_CUDA: &str = "TRACING_GPU_NEXT_CUDA";
 
-/// The settings of the measured processes: texts in the grammar of `TRACING_GPU`, of which later ones win.
+/// The settings of the measured processes.
 const SETTINGS: &str = "settings";
 /// No text in an environment has this byte.
 const SEPARATOR: char = '\0';
@@ -26,6 +26,15 @@ const MOST_NAMES: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+}
+
+/// How the processes are measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The name of the range within which is measured.
+    pub(crate) captured: Option<String>,
+    /// Texts in the grammar of `TRACING_GPU`, of which later ones win.
+    pub(crate) texts: Vec<String>,
 }
 
 /// What is left of one measured process.
@@ -75,12 +84,17 @@ impl Folder {
         let _stays = fs::remove_dir_all(&self.path);
     }
 
-    pub(crate) fn write_settings(&self, texts: &[String]) -> io::Result<()> {
-        fs::write(self.path.join(SETTINGS), texts.join(&SEPARATOR.to_string()))
+    pub(crate) fn write_settings(&self, settings: &Settings) -> io::Result<()> {
+        let mut all = vec![settings.captured.as_deref().unwrap_or_default()];
+        all.extend(settings.texts.iter().map(String::as_str));
+        fs::write(self.path.join(SETTINGS), all.join(&SEPARATOR.to_string()))
     }
 
-    pub(crate) fn read_settings(&self) -> io::Result<Vec<String>> {
-        Ok(fs::read_to_string(self.path.join(SETTINGS))?.split(SEPARATOR).map(str::to_owned).collect())
+    pub(crate) fn read_settings(&self) -> io::Result<Settings> {
+        let text = fs::read_to_string(self.path.join(SETTINGS))?;
+        let mut all = text.split(SEPARATOR).map(str::to_owned);
+        let captured = all.next().filter(|name| !name.is_empty());
+        Ok(Settings { captured, texts: all.collect() })
     }
 
     /// Says that this process is measured, and returns its name.

@@ -78,7 +78,7 @@ fn a_program_keeps_its_own_sqlite() {
             return puts(version()), begin() != 1;
         }"#;
     std::fs::write(&source, code).expect("a source");
-    let program = compiled(&folder, &source, &["-rdynamic", "-ldl"]);
+    let program = compiled(&folder.0, &source, &["-rdynamic", "-ldl"]);
     let database = folder.0.join("run.sqlite");
     let mut command = command(&["--gpu", "off", "--sqlite"]);
     let output = command.arg(&database).arg(program).output().expect("it starts");

@@ -63,7 +63,7 @@ fn a_program_that_does_nothing_for_us_keeps_its_status() {
 fn programs_that_load_no_library_are_named() {
     let folder = Folder::new();
     let source = file(&folder, "static.c", b"int main() { return 6; }", 0o644);
-    let program = compiled(&folder, &source, &["-static"]);
+    let program = compiled(&folder.0, &source, &["-static"]);
     let because = "it is linked statically, so that no library can be loaded into it";
     assert_says(&program, 6, &format!("nothing was measured: {because}"));
 
@@ -109,7 +109,7 @@ fn options_of_nvprof_are_answered_in_one_line() {
         (&["--print-gpu-trace"][..], "--sqlite run.sqlite"),
         (&["--print-api-trace"], "nsys stats -r cuda_gpu_trace"),
         (&["-o", "sample.nvvp"], "--html run.html"),
-        (&["--profile-from-start", "off"], "--capture-range cuda"),
+        (&["--profile-from-start", "off"], "--capture-range nvtx:NAME"),
         (&["--metrics=all"], "ncu"),
     ] {
         let ran = run(options, |command| command.args(["sh", "-c", "exit 9"]));

@@ -1,17 +1,23 @@
-//! A C program with NVIDIA's headers, seen by an injected profiler and by Nsight Systems behind it.
+//! A C program with NVIDIA's headers, seen by an injected profiler and by Nsight Systems behind it, which gets every
+//! call after us.
 
 use std::process::Command;
 
 use tests::foreign::{Summarised, compile, headers};
 use tests::nsight::{profile, release_example};
+use tests::recorder::TemporaryFile;
+use tracing_gpu::Summary;
 
 use crate::compare::{agree, rows};
 
-/// Nsight Systems gets every call after us.
+fn program() -> TemporaryFile {
+    compile("tests/foreign/calls.c", &[&format!("-I{}", headers().display()), "-ldl", "-lpthread"])
+}
+
 #[test]
 fn a_program_of_c() {
     let tool = release_example("workload").with_file_name("libforeign_tool.so");
-    let program = compile("tests/foreign/calls.c", &[&format!("-I{}", headers().display()), "-ldl", "-lpthread"]);
+    let program = program();
     agree("a C program", || {
         let mut command = Command::new("sh");
         // While that variable is set, Nsight Systems puts its own path back into every process.
@@ -21,5 +27,19 @@ fn a_program_of_c() {
         let json = Summarised::new(&mut command, "names=whole");
         let (recording, _) = profile(&command);
         (recording, rows(&json.summary()))
+    });
+}
+
+/// `nsys profile -t nvtx tracing-gpu ./app`.
+#[test]
+fn a_program_of_c_under_the_command() {
+    let (command_itself, program) = (release_example("tracing-gpu"), program());
+    agree("a C program under the command", || {
+        let json = TemporaryFile::new("run.json");
+        let mut command = Command::new(&command_itself);
+        command.args(["--output", "none", "--json"]).arg(&json.0).arg(&program.0).env("TRACING_GPU", "names=whole");
+        let (recording, _) = profile(&command);
+        let file = std::fs::File::open(&json.0).expect("the summary of the command");
+        (recording, rows(&Summary::read_json(file).expect("a summary")))
     });
 }

@@ -99,8 +99,13 @@ impl Files {
     pub(super) fn write_json(&self, summaries: &[&Summary]) {
         let Some(asked) = &self.json else { return };
         let own = if summaries.len() > 1 && !names_process(asked) { with_process(asked, "%p") } else { asked.clone() };
+        let mut before = Vec::new();
         for summary in summaries {
-            let path = Chosen::expand(&own, &summary.process);
+            let mut path = Chosen::expand(&own, &summary.process);
+            if before.contains(&path) {
+                path = with_process(&path, &before.len().to_string()); // a process that replaced itself by `exec`
+            }
+            before.push(path.clone());
             let mut text = Vec::new();
             let written = summary.write_json(&mut text).map_err(io::Error::from);
             if let Err(error) = written.and_then(|()| fs::write(&path, &text)) {

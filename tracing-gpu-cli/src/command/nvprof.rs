@@ -27,7 +27,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
         "counters of kernels are read by Nsight Compute: `ncu`",
     ),
     (&["--kernels", "--devices", "--aggregate-mode", "--replay-mode"], "all kernels of all devices are measured"),
-    (&["--profile-from-start"], "write `--capture-range cuda`"),
+    (&["--profile-from-start"], "put an NVTX range around that part, and write `--capture-range nvtx:NAME`"),
     (&["--profile-all-processes"], "start each program with `tracing-gpu`"),
     (
         &["--unified-memory-profiling", "--track-memory-allocations", "--dependency-analysis"],

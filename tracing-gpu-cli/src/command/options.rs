@@ -94,8 +94,8 @@ pub(super) struct Run {
     /// Whom to wait for
     #[arg(long, value_name = "WHOM", default_value = "all")]
     pub(super) wait: Wait,
-    /// Measure only within cudaProfilerStart and Stop, or within the first NVTX range of a name
-    #[arg(long, value_name = "none|cuda|nvtx:NAME", default_value = "none", hide_default_value = true)]
+    /// Measure only within the first NVTX range of a name, in each process
+    #[arg(long, value_name = "none|nvtx:NAME", default_value = "none", hide_default_value = true)]
     pub(super) capture_range: CaptureRange,
     /// End the program after this time
     #[arg(short, long, value_name = "SECONDS")]
@@ -136,7 +136,6 @@ pub(super) enum Wait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CaptureRange {
     None,
-    Cuda,
     Nvtx(String),
 }
 
@@ -146,9 +145,8 @@ impl std::str::FromStr for CaptureRange {
     fn from_str(word: &str) -> Result<Self, String> {
         match word.split_once(':') {
             None if word == "none" => Ok(Self::None),
-            None if word == "cuda" => Ok(Self::Cuda),
             Some(("nvtx", name)) if !name.is_empty() => Ok(Self::Nvtx(name.to_owned())),
-            _ => Err("expected none, cuda or nvtx:NAME".to_owned()),
+            _ => Err("expected none or nvtx:NAME, which is the name of a range".to_owned()),
         }
     }
 }

@@ -8,7 +8,7 @@ use tracing_gpu::summary::{MergedSummary, Process};
 use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::Files;
-use super::options::{Print, Processes, Run};
+use super::options::{CaptureRange, Print, Processes, Run};
 use super::{REPORTS, program};
 use crate::complain;
 use crate::folder::{Folder, Left};
@@ -27,7 +27,9 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Fi
             return Vec::new();
         }
     };
-    name_silent(&left);
+    if run.capture_range == CaptureRange::None {
+        name_silent(&left); // else a process in which the range does not begin writes nothing
+    }
     let begun = !left.is_empty();
     let (worked, idle) = sorted_out(left.into_iter().filter_map(with_note).collect());
     let of = |summaries: &[Summary]| summaries.iter().map(|summary| summary.process.clone()).collect::<Vec<_>>();
@@ -37,7 +39,11 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Fi
     files.write_json(&worked.iter().collect::<Vec<&Summary>>());
     if worked.is_empty() {
         let program = run.command.first().and_then(|name| program::find(Path::new(name)));
-        complain(&why_empty(program.as_deref(), begun, &idle));
+        let why = match &run.capture_range {
+            CaptureRange::Nvtx(name) if begun => format!("no range `{name}` has begun"),
+            _ => why_empty(program.as_deref(), begun, &idle),
+        };
+        complain(&format!("nothing was measured: {why}"));
         return pages;
     }
     let printing = Printing { print: &run.print, chosen };
@@ -147,13 +153,12 @@ fn has_calls(summary: &Summary) -> bool {
 /// Why there is no report.
 fn why_empty(program: Option<&Path>, begun: bool, idle: &[Summary]) -> String {
     let obstacle = program.and_then(program::obstacle).filter(|_| !begun);
-    let why = match (obstacle, idle.first().and_then(|summary| summary.notes.first())) {
+    match (obstacle, idle.first().and_then(|summary| summary.notes.first())) {
         (Some(obstacle), _) => obstacle.to_string(),
         (None, Some(note)) => format!("no NVTX range has ended. {note}"),
         (None, None) if begun => "it uses NVTX, CUDA or OpenACC, and no range, call or event has ended".to_owned(),
         (None, None) => "the program used neither NVTX nor CUDA nor OpenACC".to_owned(),
-    };
-    format!("nothing was measured: {why}")
+    }
 }
 
 /// What is printed and how.
@@ -189,7 +194,15 @@ impl Printing<'_> {
                 let _to_memory = separated(&mut text, |text| merged.write_csv(table, text));
             }
         } else {
-            let _to_memory = merged.render(&self.options(), &mut text);
+            let mut one = merged.as_one();
+            let reports = self.reports(|report| has_rows(&one, report));
+            // What was lost is printed once, below the tables of many.
+            (one.losses, one.notes) = Default::default();
+            let (many, of_one): (Vec<_>, Vec<_>) =
+                reports.into_iter().partition(|report| !tables_of_many(*report).is_empty());
+            let tables: Vec<MergedTable> = many.into_iter().flat_map(tables_of_many).copied().collect();
+            let _to_memory = one.render(&of_one, &self.options(), &mut text);
+            let _to_memory = merged.render_tables(&tables, &self.options(), &mut text);
         }
         text
     }
@@ -244,6 +257,20 @@ fn has_merged_rows(merged: &MergedSummary, table: MergedTable) -> bool {
     let mut text = Vec::new();
     let _to_memory = merged.write_csv(table, &mut text);
     text.iter().filter(|byte| **byte == b'\n').count() > 1
+}
+
+/// The tables that print a report with what each process has of it; none for a report that has no such table.
+const fn tables_of_many(report: Report) -> &'static [MergedTable] {
+    match report {
+        Report::Ranges => &[MergedTable::Ranges, MergedTable::StreamTimes],
+        Report::Tree => &[MergedTable::Tree],
+        Report::Calls => &[MergedTable::Calls],
+        Report::Categories => &[MergedTable::Categories],
+        Report::Kernels => &[MergedTable::Work, MergedTable::Kernels],
+        Report::MemTime => &[MergedTable::MemTime],
+        Report::MemSize => &[MergedTable::MemSize],
+        _ => &[],
+    }
 }
 
 /// The tables of which these reports are made, each once: not every report is one table.

@@ -4,12 +4,13 @@
 
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
+use std::sync::atomic::Ordering::Release;
 
 use nvtx_rs::abi::{Entry, GetExportTable};
 use nvtx_rs::tool::Tool;
 use tracing_gpu::OpenAccRegister;
 
-use super::{OfThisProcess, current};
+use super::{IN_CUDA, Measured, OfThisProcess, current};
 use crate::folder::NEXT_CUDA;
 use crate::system;
 
@@ -52,19 +53,22 @@ pub fn cuda() -> c_int {
     next_cuda();
     let measured = catch_unwind(|| {
         let measured = current()?;
-        system::without_signals(|| measured.profiler.collect_in_injection());
-        measured.snapshots.start(&measured.profiler);
+        IN_CUDA.store(true, Release);
+        if let Some(running) = measured.now() {
+            system::without_signals(|| running.profiler.collect_in_injection());
+            running.start_snapshots();
+        }
         Some(())
     });
     c_int::from(matches!(measured, Ok(Some(()))))
 }
 
-/// From the runtime of OpenACC, before its first event.
+/// At the start of a runtime of OpenACC.
 pub fn openacc(register: OpenAccRegister) {
-    let _measures_or_not = catch_unwind(|| {
-        let Some(measured) = current() else { return };
-        measured.openacc.register(register);
-        measured.snapshots.start(&measured.profiler);
+    let _panicked = catch_unwind(|| {
+        let Some(running) = current().and_then(Measured::now) else { return };
+        running.openacc.register(register);
+        running.start_snapshots();
     });
 }
 

@@ -1,17 +1,20 @@
 //! In a measured process: its profiler, from the first entry point that is called to the end.
 
+mod captured;
 pub mod entry;
 mod snapshot;
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::sync::{Once, OnceLock};
 
 use nvtx_rs::tool::{Call, Tool};
-use tracing_gpu::{NvtxTool, OpenAcc, Output, Profiler};
+use tracing_gpu::{ConfigError, NvtxTool, OpenAcc, Output, Profiler};
 
 use crate::complain;
-use crate::folder::Folder;
+use crate::folder::{Folder, Settings};
 use crate::system;
+use captured::{Captured, Met};
 use snapshot::Snapshots;
 
 /// The process that measures: its parent, the parent of that and so on are before it, as it was made by `fork` and
@@ -23,13 +26,23 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// One process that is measured.
 struct Measured {
+    folder: Folder,
+    name: String,
+    settings: Settings,
+    /// Empty until the range begins that is captured, where there is one.
+    running: OnceLock<Option<Running>>,
+    captured: Option<Captured>,
+}
+
+/// What measures it.
+struct Running {
     profiler: Profiler,
     tool: NvtxTool,
     openacc: OpenAcc,
     snapshots: Snapshots,
 }
 
-/// What is measured here; begins it where nothing is yet, and after a fork.
+/// What is measured here, and begins to be where nothing is yet, and after a fork.
 fn current() -> Option<&'static Measured> {
     PROCESSES.get(FORKS.load(Acquire))?.get_or_init(begin).as_ref()
 }
@@ -37,40 +50,73 @@ fn current() -> Option<&'static Measured> {
 /// A line on standard error says why, where this process cannot be measured. It runs on.
 fn begin() -> Option<Measured> {
     let folder = Folder::of_environment()?;
-    let begun = snapshot::while_not_forking(|| system::without_signals(|| Measured::begin(&folder)));
+    let begun = Measured::begin(folder);
     begun.inspect_err(|error| complain(&format!("process {} is not measured: {error}", std::process::id()))).ok()
 }
 
 impl Measured {
-    fn begin(folder: &Folder) -> Result<Self, Box<dyn std::error::Error>> {
-        let texts = folder.read_settings().map_err(|error| format!("{}: {error}", folder.path().display()))?;
-        let mut builder = Profiler::builder().environment(false).nvtx(false).on_signal(true);
-        for text in texts {
-            builder = builder.settings(&text).0; // the command has said what is wrong with them
-        }
-        let name = folder.begin().map_err(|error| format!("{}: {error}", folder.path().display()))?;
-        let profiler = builder.gpu_when_injected(true).output(Output::None).json(folder.summary(&name)).build()?;
-        static WATCHED: std::sync::Once = std::sync::Once::new();
+    fn begin(folder: Folder) -> io::Result<Self> {
+        let at = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.path().display()));
+        let settings = folder.read_settings().map_err(at)?;
+        let name = folder.begin().map_err(at)?;
+        static WATCHED: Once = Once::new();
         WATCHED.call_once(|| {
             system::at_fork(snapshot::before_fork, snapshot::after_fork_in_parent, after_fork_in_child);
             system::before_quick_exit(end);
             system::after_python(end);
         });
-        let snapshots = Snapshots::new(folder.clone(), name);
-        Ok(Self { tool: profiler.nvtx_tool(), openacc: profiler.openacc(), profiler, snapshots })
+        let captured = settings.captured.as_deref().map(Captured::new);
+        Ok(Self { folder, name, settings, running: OnceLock::new(), captured })
+    }
+
+    /// What measures this process from now on, if nothing did before.
+    fn run(&'static self) -> Option<&'static Running> {
+        let start = || snapshot::while_not_forking(|| system::without_signals(|| self.start()));
+        let start = || start().inspect_err(|error| complain(&format!("nothing is measured: {error}"))).ok();
+        self.running.get_or_init(start).as_ref()
+    }
+
+    fn start(&self) -> Result<Running, ConfigError> {
+        let mut builder = Profiler::builder().environment(false).nvtx(false).on_signal(true).gpu_when_injected(true);
+        for text in &self.settings.texts {
+            builder = builder.settings(text).0; // the command has said what is wrong with them
+        }
+        let profiler = builder.output(Output::None).json(self.folder.summary(&self.name)).build()?;
+        if IN_CUDA.load(Acquire) {
+            profiler.collect_in_injection();
+        }
+        let snapshots = Snapshots::new(self.folder.clone(), self.name.clone());
+        let openacc = profiler.openacc(); // in a forked child, too, where the runtime registers nothing again
+        Ok(Running { tool: profiler.nvtx_tool(), openacc, profiler, snapshots })
+    }
+
+    /// What measures now.
+    fn now(&'static self) -> Option<&'static Running> {
+        if self.captured.is_some() { self.running.get()?.as_ref() } else { self.run() }
     }
 }
+
+impl Running {
+    fn start_snapshots(&'static self) {
+        self.snapshots.start(&self.profiler);
+    }
+}
+
+/// Whether CUDA has called us, inside `cuInit`. A forked child cannot use what its parent began.
+static IN_CUDA: AtomicBool = AtomicBool::new(false);
 
 /// What was measured before is the parent's.
 extern "C" fn after_fork_in_child() {
     FORKS.fetch_add(1, Release);
+    IN_CUDA.store(false, Release);
     snapshot::after_fork_in_child();
 }
 
 /// For ends of a process that run no `atexit` handler.
 extern "C" fn end() {
-    if let Some(Some(measured)) = PROCESSES.get(FORKS.load(Acquire)).and_then(OnceLock::get) {
-        measured.profiler.end(false);
+    let measured = PROCESSES.get(FORKS.load(Acquire)).and_then(|process| process.get()?.as_ref());
+    if let Some(running) = measured.and_then(|measured| measured.running.get()?.as_ref()) {
+        running.profiler.end(false);
     }
 }
 
@@ -81,9 +127,17 @@ impl Tool for OfThisProcess {
     #[inline]
     fn call(&self, call: &Call<'_>) {
         let Some(measured) = current() else { return };
-        measured.tool.call(call);
+        let met = measured.captured.as_ref().map_or(Met::Nothing, |captured| captured.meet(call));
+        if met == Met::Begin {
+            measured.run();
+        }
+        let Some(running) = measured.now() else { return };
         if matches!(call, Call::Push { .. } | Call::Start { .. }) {
-            measured.snapshots.start(&measured.profiler);
+            running.start_snapshots(); // before the range begins, which is not to have the time that this takes
+        }
+        running.tool.call(call);
+        if met == Met::End {
+            running.profiler.end(true);
         }
     }
 }

@@ -1,0 +1,141 @@
+/* Makes ranges and ends in the way that its argument names. What must be in a snapshot waits for one. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void work(const char *name) {
+    for (int i = 0; i < 3; i++) {
+        nvtxRangePushA(name);
+        nvtxRangePop();
+    }
+}
+
+/* Returns when a snapshot has begun after this call. Two new ones: the first may have begun before. */
+static void kept(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%d.snapshot", getenv("TRACING_GPU_RUN"), getpid());
+    ino_t last = 0;
+    for (int changes = 0; changes < 3; usleep(1000)) {
+        struct stat now;
+        if (stat(path, &now) == 0 && now.st_ino != last) {
+            last = now.st_ino;
+            changes++;
+        }
+    }
+}
+
+static void ready(void) {
+    puts("ready");
+    fflush(stdout);
+}
+
+static void *in_thread(void *unused) {
+    (void)unused;
+    work("thread");
+    return NULL;
+}
+
+static int is(const char *way, const char *name) { return strcmp(way, name) == 0; }
+
+int main(int count, char **arguments) {
+    const char *way = count > 1 ? arguments[1] : "return";
+    if (is(way, "fork first")) { /* what the parent does not use, its child may */
+        if (fork() == 0) {
+            work("child");
+            exit(0);
+        }
+        wait(NULL);
+        return 0;
+    }
+    work("step");
+    if (is(way, "exit")) exit(3);
+    if (is(way, "quick_exit")) quick_exit(4);
+    if (is(way, "thread")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, in_thread, NULL);
+        pthread_join(thread, NULL);
+    }
+    if (is(way, "_exit")) kept(), _exit(5);
+    if (is(way, "abort")) kept(), abort();
+    if (is(way, "segv")) kept(), raise(SIGSEGV);
+    if (is(way, "kill")) kept(), kill(getpid(), SIGKILL);
+    if (is(way, "open")) {
+        nvtxRangePushA("endless");
+        kept();
+        kill(getpid(), SIGKILL);
+    }
+    if (is(way, "wait")) {
+        ready();
+        for (;;) pause();
+    }
+    if (is(way, "handled")) { /* a program that ends itself in order */
+        sigset_t set;
+        int signal = 0;
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGUSR1);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        ready();
+        sigwait(&set, &signal);
+        work("handled");
+        return signal;
+    }
+    if (is(way, "exec")) kept(), execl(arguments[0], arguments[0], "again", NULL);
+    if (is(way, "again")) work("again");
+    if (is(way, "fork")) {
+        if (fork() == 0) {
+            work("child");
+            exit(0);
+        }
+        wait(NULL);
+    }
+    if (is(way, "fork and _exit")) {
+        if (fork() == 0) {
+            work("child");
+            kept();
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    if (is(way, "forks")) { /* while another thread makes ranges and snapshots are made */
+        pthread_t thread;
+        for (int i = 0; i < 200; i++) {
+            pthread_create(&thread, NULL, in_thread, NULL);
+            if (fork() == 0) {
+                work("child");
+                exit(0);
+            }
+            pthread_join(thread, NULL);
+            wait(NULL);
+        }
+    }
+    if (is(way, "spawn")) {
+        pid_t child;
+        char *again[] = {arguments[0], "again", NULL};
+        if (posix_spawn(&child, arguments[0], NULL, NULL, again, environ) != 0) return 99;
+        waitpid(child, NULL, 0);
+    }
+    if (is(way, "background")) {
+        pid_t parent = getpid();
+        if (fork() == 0) {
+            setsid();
+            while (getppid() == parent) usleep(1000);
+            work("background");
+            exit(0);
+        }
+        return 6;
+    }
+    return 0;
+}

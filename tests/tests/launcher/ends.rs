@@ -1,0 +1,160 @@
+//! Every way in which a process ends: its status is the command's, and the report has what it measured.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use tests::foreign::headers;
+use tests::launcher::{Folder, Ran, binary, command, compiled, run};
+
+/// `ends.c`, compiled.
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launcher/ends.c");
+        let include = format!("-I{}", headers().display());
+        compiled(Path::new(env!("CARGO_TARGET_TMPDIR")), &source, &[&include, "-ldl", "-lpthread"])
+    })
+}
+
+/// What is expected of a way to end.
+struct Expected {
+    /// The exit status, or the signal.
+    status: Result<i32, i32>,
+    /// Names and instances of all processes.
+    ranges: &'static str,
+    /// Whether the figures of a process are from a snapshot.
+    is_cut: bool,
+}
+
+fn expected(status: Result<i32, i32>, ranges: &'static str, is_cut: bool) -> Expected {
+    Expected { status, ranges, is_cut }
+}
+
+const STEP: &str = "step 3";
+
+/// The table of `docs/command.md`.
+#[test]
+fn every_end_has_its_status_and_its_report() {
+    let whole = |status, ranges| expected(status, ranges, false);
+    let cut = |status, ranges| expected(status, ranges, true);
+    let table: &[(&str, Expected)] = &[
+        ("return", whole(Ok(0), STEP)),
+        ("exit", whole(Ok(3), STEP)),
+        ("quick_exit", whole(Ok(4), STEP)),
+        ("thread", whole(Ok(0), "step 3, thread 3")),
+        ("_exit", cut(Ok(5), STEP)),
+        ("abort", cut(Err(libc::SIGABRT), STEP)),
+        ("segv", cut(Err(libc::SIGSEGV), STEP)),
+        ("kill", cut(Err(libc::SIGKILL), STEP)),
+        ("exec", cut(Ok(0), "again 3, step 3, step 3")),
+        ("fork", whole(Ok(0), "child 3, step 3")),
+        ("fork first", whole(Ok(0), "child 3")),
+        ("fork and _exit", cut(Ok(0), "child 3, step 3")),
+        ("spawn", whole(Ok(0), "again 3, step 3, step 3")),
+        ("background", whole(Ok(6), "background 3, step 3")),
+    ];
+    for (way, expected) in table {
+        let ran = run(&[], |command| command.arg(program()).arg(way));
+        let status = ran.status.code().ok_or_else(|| ran.status.signal().expect("a signal"));
+        assert_eq!((status, &*ran.ranges()), (expected.status, expected.ranges), "{way}: {}", ran.stderr);
+        assert_eq!(ran.is_cut(), expected.is_cut, "{way}: {}", ran.stderr);
+        let processes = ran.summaries.len();
+        let title = if processes > 1 { format!("Ranges of {processes} Processes") } else { "Push/Pop Range".into() };
+        assert!(ran.stderr.contains(&title), "{way}: {}", ran.stderr);
+        assert_eq!(ran.said(), [""; 0], "{way}");
+    }
+}
+
+#[test]
+fn a_range_that_never_ended_is_named() {
+    let ran = run(&[], |command| command.arg(program()).arg("open"));
+    assert!(ran.stderr.contains("Still open, and not counted: endless (ends)."), "{}", ran.stderr);
+}
+
+/// A thread makes ranges, another forks: no child hangs, and each is counted.
+#[test]
+fn forks_beside_threads_lose_nothing() {
+    let ran = run(&[], |command| command.arg(program()).arg("forks"));
+    let children = ran.ranges().split(", ").filter(|row| *row == "child 3").count();
+    assert_eq!((ran.status.code(), ran.summaries.len(), children), (Some(0), 201, 200), "{}", ran.stderr);
+    assert!(ran.ranges().ends_with("thread 600"), "{}", ran.ranges());
+}
+
+#[test]
+fn with_wait_primary_nobody_waits_for_the_background() {
+    let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));
+    // What it leaves in the background begins when the report is printed, or later.
+    assert!(ran.status.code() == Some(6) && ran.ranges().contains(STEP), "{ran:?}");
+}
+
+/// Starts the program that waits for a signal, and returns when it does.
+fn waiting(folder: &Folder, options: &[&str], way: &str) -> Child {
+    let json = folder.0.join("run-%p.json").display().to_string();
+    let mut command = command(&[options, &["--json", &json]].concat());
+    command.arg(program()).arg(way).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut line = String::new();
+    let read = BufReader::new(child.stdout.as_mut().expect("it is piped")).read_line(&mut line);
+    assert!(read.is_ok() && line == "ready\n", "{line:?}");
+    child
+}
+
+fn send(child: &Child, signal: i32) {
+    let process = i32::try_from(child.id()).expect("a process");
+    // SAFETY: sends a signal to a child that is not reaped.
+    #[allow(unsafe_code)]
+    let sent = unsafe { libc::kill(process, signal) };
+    assert_eq!(sent, 0);
+}
+
+#[test]
+fn signals_for_one_process_reach_the_program() {
+    for (way, signal, status, ranges) in [
+        ("wait", libc::SIGTERM, Err(libc::SIGTERM), STEP),
+        ("handled", libc::SIGTERM, Ok(libc::SIGTERM), "handled 3, step 3"),
+        ("handled", libc::SIGUSR1, Ok(libc::SIGUSR1), "handled 3, step 3"),
+    ] {
+        let folder = Folder::new();
+        let child = waiting(&folder, &[], way);
+        send(&child, signal);
+        let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
+        let ended = ran.status.code().ok_or_else(|| ran.status.signal().expect("a signal"));
+        assert_eq!((ended, &*ran.ranges(), ran.is_cut()), (status, ranges, false), "{way}: {}", ran.stderr);
+    }
+}
+
+/// The terminal's foreground gets it, program and command: the program decides.
+#[test]
+fn ctrl_c_on_a_terminal_ends_the_program_and_prints_the_report() {
+    let folder = Folder::new();
+    let line = format!("{} --json {}/run-%p.json {} wait", binary().display(), folder.0.display(), program().display());
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH");
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script, of util-linux");
+    let mut terminal = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut printed = String::new();
+    while !printed.ends_with("ready\r\n") {
+        assert_ne!(terminal.read_line(&mut printed).expect("text"), 0, "{printed}");
+    }
+    child.stdin.as_mut().expect("it is piped").write_all(b"\x03").expect("a terminal");
+    terminal.read_to_string(&mut printed).expect("text");
+    assert_eq!(child.wait().expect("its end").code(), Some(128 + libc::SIGINT), "{printed}");
+    assert!(printed.contains("Push/Pop Range Summary") && printed.contains("step"), "{printed}");
+}
+
+#[test]
+fn time_that_is_up_ends_the_program_with_a_report() {
+    let ran = run(&["--timeout", "0.3"], |command| command.arg(program()).arg("wait"));
+    assert_eq!((ran.status.signal(), &*ran.ranges(), ran.is_cut()), (Some(libc::SIGTERM), STEP, false));
+
+    let folder = Folder::new();
+    let json = folder.0.join("run-%p.json");
+    let mut timeout = Command::new("timeout");
+    timeout.arg("0.3").arg(binary()).arg("--json").arg(json).arg(program()).arg("wait");
+    timeout.env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH");
+    let ran = Ran::new(timeout.output().expect("timeout, of coreutils"), &folder);
+    assert_eq!((ran.status.code(), &*ran.ranges()), (Some(124), STEP), "{}", ran.stderr);
+}

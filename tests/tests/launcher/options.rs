@@ -1,0 +1,117 @@
+//! What options do with what was measured: which ranges, which tables, which files.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use tests::foreign::{folder, headers};
+use tests::launcher::{Folder, binary, command, compiled, run};
+
+/// Ranges `a`, and `window` with `in` inside, three times each; with an argument, in two processes.
+const SOURCE: &str = r#"
+    #include <nvtx3/nvToolsExt.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    int main(int count, char **arguments) {
+        if (count > 1) fork();
+        for (int i = 0; i < 3; i++) {
+            nvtxRangePushA("a");
+            nvtxRangePop();
+            nvtxRangePushA("window");
+            nvtxRangePushA("in");
+            nvtxRangePop();
+            nvtxRangePop();
+        }
+        wait(NULL);
+        return 0;
+    }"#;
+
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let source = folder.join("windows.c");
+        std::fs::write(&source, SOURCE).expect("a source");
+        compiled(folder, &source, &[&format!("-I{}", headers().display()), "-ldl"])
+    })
+}
+
+#[test]
+fn only_the_first_range_of_a_name_is_captured() {
+    let ran = run(&["--capture-range", "nvtx:window"], |command| command.arg(program()));
+    assert_eq!((ran.status.code(), &*ran.ranges()), (Some(0), "in 1, window 1"), "{}", ran.stderr);
+    let ran = run(&["--capture-range", "nvtx:door"], |command| command.arg(program()));
+    assert_eq!((ran.status.code(), ran.said()), (Some(0), vec!["nothing was measured: no range `door` has begun"]));
+}
+
+/// The library of version 2 has another entry point.
+#[test]
+fn programs_of_version_2_are_measured() {
+    let (here, wheel) = (Folder::new(), folder("v2").join("nvidia/nvtx"));
+    let source = here.0.join("old.c");
+    let code = "#include <nvToolsExt.h>\nint main() { nvtxRangePushA(\"old\"); nvtxRangePop(); return 0; }";
+    std::fs::write(&source, code).expect("a source");
+    let library = wheel.join("lib/libnvToolsExt.so.1");
+    let include = format!("-I{}", wheel.join("include").display());
+    let program = compiled(&here.0, &source, &[&include, &library.display().to_string()]);
+    let ran = run(&[], |command| command.arg(program).env("LD_LIBRARY_PATH", wheel.join("lib")));
+    assert_eq!((ran.status.code(), &*ran.ranges()), (Some(0), "old 1"), "{}", ran.stderr);
+}
+
+#[test]
+fn processes_are_printed_together_or_each() {
+    let titles = |options: &[&str]| {
+        let ran = run(options, |command| command.args([program(), Path::new("twice")]));
+        let titles = ran.stderr.lines().filter(|line| line.starts_with(" ** "));
+        titles.map(|title| title.trim_start_matches(" ** ").to_owned()).collect::<Vec<String>>()
+    };
+    let one = "NVTX Push/Pop Range Summary (nvtx_pushpop_sum):";
+    assert_eq!(titles(&[]), ["Ranges of 2 Processes (merged):"]);
+    assert_eq!(titles(&["--processes", "first"]), [one]);
+    assert_eq!(titles(&["--processes", "each"]), [one, one]);
+    assert_eq!(titles(&["--report", "tree"]), ["Phase Tree of 2 Processes (merged):"]);
+    assert_eq!(titles(&["--output", "none"]), [""; 0]);
+}
+
+#[test]
+fn a_file_has_the_name_that_was_asked_for_or_one_for_each_process() {
+    let folder = Folder::new();
+    let options = ["html", "trace", "sqlite"].map(|kind| [format!("--{kind}"), format!("run.{kind}")]).concat();
+    let files = |program: &[&str]| {
+        let mut command = command(&options.iter().map(String::as_str).collect::<Vec<_>>());
+        let output = command.args(program).current_dir(&folder.0).output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        folder.names()
+    };
+    let program = program().display().to_string();
+    assert_eq!(files(&[&program]), ["run.html", "run.sqlite", "run.trace"]);
+    let several = files(&[&program, "twice"]);
+    let of = |kind: &str| several.iter().filter(|name| name.ends_with(kind)).count();
+    assert_eq!((of(".html"), of(".sqlite"), of(".trace"), several.len()), (3, 3, 3, 9), "{several:?}");
+}
+
+#[test]
+fn the_users_variable_wins_and_bad_parts_of_it_have_one_line() {
+    let ran = run(&["--report", "ranges"], |command| {
+        command.args([program(), Path::new("twice")]).env("TRACING_GPU", "report=tree,colour=red")
+    });
+    assert!(ran.stderr.contains("Phase Tree") && !ran.stderr.contains("Ranges of"), "{}", ran.stderr);
+    assert!(ran.said().len() == 1 && ran.said()[0].starts_with("TRACING_GPU: `colour=red` is not known"));
+}
+
+#[test]
+fn summaries_of_several_commands_are_merged() {
+    let folder = Folder::new();
+    for rank in ["0", "1"] {
+        let mut command = command(&["--output", "none", "--json"]);
+        command.arg(folder.0.join("run-%q{RANK}.json")).arg(program()).env("RANK", rank);
+        assert!(command.status().expect("it starts").success());
+    }
+    assert_eq!(folder.names(), ["run-0.json", "run-1.json"]);
+    std::fs::write(folder.0.join("other.json"), "{}").expect("a file");
+    let output = Command::new(binary()).arg("merge").arg(&folder.0).arg("--csv").output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("tracing-gpu: left out: "), "{said}");
+    let row = said.lines().find(|line| line.ends_with(",window")).unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(row.split(',').skip(2).take(2).collect::<Vec<_>>(), ["6", "2"], "{said}");
+}

@@ -1,0 +1,68 @@
+//! The range within which is measured: the first of its name. Nothing else of the process is.
+
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
+
+use nvtx_rs::tool::Call;
+
+/// Which range it is, and where it is open.
+pub(super) struct Captured {
+    /// Its name, or `domain:name`.
+    name: String,
+    open: Mutex<Option<Open>>,
+}
+
+enum Open {
+    Pushed { thread: ThreadId, domain: Option<String>, depth: i32 },
+    Started { id: u64 },
+}
+
+/// What a call is to the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    Begin,
+    End,
+    Nothing,
+}
+
+impl Captured {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), open: Mutex::new(None) }
+    }
+
+    /// Whether this call begins the range or ends it.
+    pub(super) fn meet(&self, call: &Call<'_>) -> Met {
+        let Ok(mut open) = self.open.lock() else { return Met::Nothing };
+        let begun = match *call {
+            Call::Push { domain, ref event, depth, .. } if self.is_named(domain, event.message) => {
+                Open::Pushed { thread: thread::current().id(), domain: domain.map(str::to_owned), depth }
+            }
+            Call::Start { domain, ref event, id, .. } if self.is_named(domain, event.message) => Open::Started { id },
+            Call::Pop { domain, depth: Some(depth), .. } => {
+                let here = |open: &Open| {
+                    matches!(open, Open::Pushed { thread, domain: of, depth: at }
+                    if *thread == thread::current().id() && of.as_deref() == domain && *at == depth)
+                };
+                return if open.as_ref().is_some_and(here) { Met::End } else { Met::Nothing };
+            }
+            Call::End { id, .. } => {
+                let ends = matches!(*open, Some(Open::Started { id: of }) if of == id);
+                return if ends { Met::End } else { Met::Nothing };
+            }
+            _ => return Met::Nothing,
+        };
+        if open.is_some() {
+            return Met::Nothing;
+        }
+        *open = Some(begun);
+        Met::Begin
+    }
+
+    fn is_named(&self, domain: Option<&str>, message: Option<&str>) -> bool {
+        let Some(message) = message else { return false };
+        message == self.name
+            || domain.is_some_and(|domain| {
+                self.name.strip_prefix(domain).and_then(|rest| rest.strip_prefix(':')) == Some(message)
+            })
+    }
+}
