@@ -208,7 +208,7 @@ fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
     for (cut, style, what) in [
         (true, RangeStyle::PushPop, "Open at the end, and counted up to then (cut): "),
         (false, RangeStyle::PushPop, "Still open, and not counted: "),
-        (false, RangeStyle::StartEnd, "Spans not closed, whose lifetimes are not counted: "),
+        (false, RangeStyle::StartEnd, "Start/end ranges still open, and not counted: "),
     ] {
         let mut threads_by_label: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
         for range in open.iter().filter(|range| (range.cut, range.style) == (cut, style)) {

@@ -374,7 +374,8 @@ pub struct Losses {
     pub stray_exits: u64,
     /// Ranges open at the time of the summary.
     pub open: Vec<OpenRange>,
-    /// Values of `nvtx.name` that exceeded the limit on distinct names; the spans kept their own names.
+    /// Values of `nvtx.name` that exceeded the limit on distinct names; the spans kept their own names. Names of ranges
+    /// that other code makes, too, which are then `(other)`.
     pub names_over_limit: u64,
     /// Values of `nvtx.category` that exceeded the same limit: they have no rows.
     #[cfg_attr(feature = "serde", serde(default))]

@@ -67,7 +67,7 @@ fn lifetimes_that_are_open_are_named_until_they_end() {
             assert_eq!(last.losses, with(Losses::default(), |it| it.open = vec![one]), "{tier}");
             assert_eq!(instances(&last), rows([("third (start/end)", 1)]));
             let text = report.text();
-            assert_eq!(notes(&text), "- Spans not closed, whose lifetimes are not counted: request (main).", "{tier}");
+            assert_eq!(notes(&text), "- Start/end ranges still open, and not counted: request (main).", "{tier}");
         }
     }
 }

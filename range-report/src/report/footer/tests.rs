@@ -50,7 +50,7 @@ fn the_footer_names_every_loss() {
  - Open at the end, and counted up to then (cut): step (main).
  - Still open, and not counted: None (unnamed thread), poll (w1 x2, w2, w3, 1
    more thread).
- - Spans not closed, whose lifetimes are not counted: poll (w1), request (main
+ - Start/end ranges still open, and not counted: poll (w1), request (main
    x1001).
  - 1 instance was closed and opened again, because a range below it was exited
    first: it counts as two.
