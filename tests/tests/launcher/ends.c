@@ -127,6 +127,18 @@ int main(int count, char **arguments) {
         if (posix_spawn(&child, arguments[0], NULL, NULL, again, environ) != 0) return 99;
         waitpid(child, NULL, 0);
     }
+    if (is(way, "daemon")) { /* goes on until its input ends */
+        pid_t parent = getpid();
+        if (fork() == 0) {
+            while (getppid() == parent) usleep(1000);
+            work("daemon");
+            kept();
+            ready();
+            getchar();
+            _exit(0);
+        }
+        return 6;
+    }
     if (is(way, "background")) {
         pid_t parent = getpid();
         if (fork() == 0) {

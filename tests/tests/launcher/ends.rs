@@ -91,10 +91,10 @@ fn with_wait_primary_nobody_waits_for_the_background() {
 }
 
 /// Starts the program that waits for a signal, and returns when it does.
-fn waiting(folder: &Folder, options: &[&str], way: &str) -> Child {
+fn waiting(folder: &Folder, options: &[&str], way: &str, input: Stdio) -> Child {
     let json = folder.0.join("run-%p.json").display().to_string();
     let mut command = command(&[options, &["--json", &json]].concat());
-    command.arg(program()).arg(way).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg(program()).arg(way).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut line = String::new();
     let read = BufReader::new(child.stdout.as_mut().expect("it is piped")).read_line(&mut line);
@@ -118,12 +118,26 @@ fn signals_for_one_process_reach_the_program() {
         ("handled", libc::SIGUSR1, Ok(libc::SIGUSR1), "handled 3, step 3"),
     ] {
         let folder = Folder::new();
-        let child = waiting(&folder, &[], way);
+        let child = waiting(&folder, &[], way, Stdio::null());
         send(&child, signal);
         let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
         let ended = ran.status.code().ok_or_else(|| ran.status.signal().expect("a signal"));
         assert_eq!((ended, &*ran.ranges(), ran.is_cut()), (status, ranges, false), "{way}: {}", ran.stderr);
     }
+}
+
+/// Who does not want to wait for a daemon gets the report by asking the command to end.
+#[test]
+fn a_signal_ends_the_waiting_for_what_a_program_leaves_behind() {
+    let folder = Folder::new();
+    let mut child = waiting(&folder, &[], "daemon", Stdio::piped());
+    while child.try_wait().expect("its status").is_none() {
+        send(&child, libc::SIGTERM); // the command may still be about to note that the program has ended
+        std::thread::yield_now();
+    }
+    drop(child.stdin.take()); // the daemon, which has our pipes, ends
+    let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
+    assert_eq!((ran.status.code(), &*ran.ranges()), (Some(6), "daemon 3, step 3"), "{}", ran.stderr);
 }
 
 /// The terminal's foreground gets it, program and command: the program decides.

@@ -91,6 +91,14 @@ fn a_file_has_the_name_that_was_asked_for_or_one_for_each_process() {
 }
 
 #[test]
+fn a_report_that_cannot_be_written_goes_to_standard_error() {
+    let ran = run(&["--output", "/no/such/folder/report"], |command| command.arg(program()));
+    let line = "cannot write the report to `/no/such/folder/report`: No such file or directory (os error 2)";
+    assert_eq!((ran.status.code(), ran.said()), (Some(0), vec![line]));
+    assert!(ran.stderr.contains("Push/Pop Range Summary"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_users_variable_wins_and_bad_parts_of_it_have_one_line() {
     let ran = run(&["--report", "ranges"], |command| {
         command.args([program(), Path::new("twice")]).env("TRACING_GPU", "report=tree,colour=red")

@@ -1,6 +1,6 @@
 //! Starts the program and waits: for it, for what it leaves behind, not longer than it may take.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) 
             if wait == Wait::Primary || !system::has_children() {
                 break;
             }
-            say_later(|| !ALL_ENDED.load(Relaxed));
+            name_waiting(|| !ALL_ENDED.load(Relaxed));
         }
     }
     ALL_ENDED.store(true, Relaxed);
@@ -50,14 +50,12 @@ fn end_after(timeout: Duration) {
     });
 }
 
-/// Who sits before a terminal learns why nothing happens.
-fn say_later(still: impl Fn() -> bool + Send + 'static) {
-    if io::stderr().is_terminal() {
-        let _none_to_be_had = std::thread::Builder::new().spawn(move || {
-            std::thread::sleep(WORTH_A_LINE);
-            if still() {
-                complain("the program has ended, and processes that it started go on: Ctrl-C prints the report now");
-            }
-        });
-    }
+/// A line says why nothing happens, if this takes long.
+fn name_waiting(still: impl Fn() -> bool + Send + 'static) {
+    let _none_to_be_had = std::thread::Builder::new().spawn(move || {
+        std::thread::sleep(WORTH_A_LINE);
+        if still() {
+            complain("the program has ended, and processes that it started go on: Ctrl-C or SIGTERM prints the report");
+        }
+    });
 }
