@@ -92,7 +92,6 @@ fn ranges_stand_where_they_began() {
     assert_eq!(roots["step"], (50, 50, vec!["größe".to_owned()]));
     assert_eq!(roots["solver:outer"], (100, 100, vec!["io:inner".to_owned()]));
     let outer = summary.tree.iter().find(|node| shown(node) == "solver:outer").expect("a root");
-    let inner = &outer.children[0];
     assert_eq!(shape(&outer.children)["io:inner"], (100, 100, vec!["plain".to_owned()]));
     // The outer range ends after a third of the inner one, and the plain one after two thirds.
     let median = |name: &str| summary.ranges.iter().find(|row| row.label() == name).and_then(|row| row.times.median_ns);
