@@ -88,6 +88,9 @@ int main(int count, char **arguments) {
         sigaddset(&set, SIGUSR1);
         sigprocmask(SIG_BLOCK, &set, NULL);
         ready();
+        sigset_t pending; /* for no thread of this process: none of a tool may take it */
+        do sigpending(&pending);
+        while (!sigismember(&pending, SIGTERM) && !sigismember(&pending, SIGUSR1));
         sigwait(&set, &signal);
         work("handled");
         return signal;
