@@ -18,6 +18,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("model", |tier| model(tier, Parents::Entered)),
     ("model-by-creation", |tier| model(tier, Parents::Created)),
     ("systems", systems),
+    ("schedules", schedules),
     ("futures", futures),
     ("waits-for-children", waits_for_children),
     ("held-by-a-worker", held_by_a_worker),
@@ -134,6 +135,30 @@ fn systems(tier: Tier) -> Outcome {
                 systems.iter().chain([&plain]).for_each(|system| system.in_scope(|| ()));
             });
         }
+        Ok(())
+    })
+}
+
+/// A system of which each run enters an executor that the first run creates and that is kept beside it, so that the
+/// system's span closes last; and a future that is polled in one range, and leaves a task behind.
+fn schedules(tier: Tier) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    measure_with(tier, silent(), |_| {
+        let schedule = info_span!(parent: None, "schedule");
+        let mut executor = None;
+        for _ in 0..3 {
+            let _frame = info_span!("frame").entered();
+            schedule.in_scope(|| executor.get_or_insert_with(|| info_span!("executor")).in_scope(|| ()));
+        }
+        drop(schedule);
+        drop(executor);
+        let mut left = None;
+        let request = async {
+            left = Some(info_span!("left behind"));
+            tokio::task::yield_now().await;
+        };
+        let request = request.instrument(info_span!("request"));
+        info_span!("serve").in_scope(|| runtime.block_on(request));
         Ok(())
     })
 }

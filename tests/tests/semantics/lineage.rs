@@ -100,6 +100,17 @@ fn a_span_without_a_parent_is_under_the_range_it_runs_in() {
     }
 }
 
+#[test]
+fn a_span_that_is_kept_with_its_child_is_no_future() {
+    for tier in BOTH {
+        let summary = recorded("schedules", tier).summary();
+        let calls: Vec<&str> = summary.calls.iter().map(|row| &*row.name).collect();
+        assert_eq!(calls, ["request"], "{tier}");
+        assert_eq!(tree(&summary)[..3], ["frame 3/3", "  schedule 3/3", "    executor 1/3"], "{tier}");
+        assert_whole(&summary);
+    }
+}
+
 /// Where nobody says what is printed, calls are where there are any; percentiles where they are asked for.
 #[test]
 fn calls_are_printed_where_a_future_was_awaited() {

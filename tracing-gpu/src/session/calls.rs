@@ -55,6 +55,8 @@ pub(crate) struct Call {
     has_paused: AtomicBool,
     /// Whether calls below were alive at its last exit: they keep the span from closing.
     outlived: AtomicBool,
+    /// Whether it was entered in several ranges, none of which it was created in or below.
+    used_again: AtomicBool,
     parent: AtomicU32,
     /// The state of the thread that created it.
     thread: AtomicU32,
@@ -76,7 +78,8 @@ pub(crate) struct EndedCall {
     pub(crate) entries: u64,
     /// Whether it was entered when none of its instances was open, after the first.
     pub(crate) has_paused: bool,
-    /// Whether calls below were alive at its last exit, so that it could not close then.
+    /// Whether calls below were alive at its last exit, so that it could not close then. Not what is kept, as its
+    /// children may be, and used in one range after another.
     pub(crate) is_outlived: bool,
     /// Whether it was dropped while it waited.
     pub(crate) is_cancelled: bool,
@@ -166,7 +169,11 @@ impl Call {
     /// first entry in that range, and the first of all.
     pub(crate) fn enter_elsewhere(&self, node: u32, range: Ticks) -> (bool, bool) {
         self.node.store(node, Relaxed);
-        (self.inside.swap(range, Relaxed) != range, self.entries.load(Relaxed) == 0)
+        let before = self.inside.swap(range, Relaxed);
+        if ![0, range].contains(&before) {
+            self.used_again.store(true, Relaxed);
+        }
+        (before != range, self.entries.load(Relaxed) == 0)
     }
 
     /// It is about to be entered where it was created, in a range that began then. Returns whether that is a use of its
@@ -188,7 +195,7 @@ impl Call {
             idle: self.idle.load(Relaxed).saturating_sub(pause),
             entries,
             has_paused: self.has_paused.load(Relaxed),
-            is_outlived: self.outlived.load(Relaxed),
+            is_outlived: self.outlived.load(Relaxed) && !self.used_again.load(Relaxed),
             is_cancelled,
             thread: self.thread.load(Relaxed),
             place: Place::from_bits(self.place.load(Relaxed)),
@@ -258,7 +265,7 @@ impl Calls {
         for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
             word.store(value, Relaxed);
         }
-        for flag in [&call.outlived, &call.has_waited, &call.has_paused] {
+        for flag in [&call.outlived, &call.used_again, &call.has_waited, &call.has_paused] {
             flag.store(false, Relaxed);
         }
         call.state.store(0, Release);
