@@ -12,6 +12,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 pub(crate) const ALL: &[Scenario] = &[
     ("names", names),
     ("odd-names", odd_names),
+    ("routes", routes),
     ("colors", colors),
     ("categories", categories),
     ("payloads", payloads),
@@ -58,6 +59,13 @@ fn names(tier: Tier) -> Outcome {
         info_span!("span", other = "ignored").in_scope(|| ());
         // The same name in the program and at run time is the same row.
         info_span!("conv1").in_scope(|| ());
+    })
+}
+
+/// Spans whose own names are in a field.
+fn routes(tier: Tier) -> Outcome {
+    measure(tier, || {
+        ["GET /a", "GET /b"].iter().for_each(|name| info_span!("request", otel.name = name).in_scope(|| ()))
     })
 }
 

@@ -76,7 +76,10 @@ impl NameSamples {
         let rows = rows.into_iter().take(MAX_NOTES);
         rows.map(|(count, name, field, is_full)| {
             let least = if is_full { "at least " } else { "" };
-            format!("`{name}`: field `{field}` has {least}{count} values in one row. name_from={field} splits it.")
+            format!(
+                "`{name}`: field `{field}` has {least}{count} values in one row. TRACING_GPU=name_from={field}, or \
+                 .name_from([\"{field}\"]) of the builder, splits it."
+            )
         })
         .collect()
     }
@@ -143,10 +146,12 @@ mod tests {
             let calls: Vec<(&str, u64, usize)> =
                 summary.tree.iter().map(|node| (node.name.as_str(), node.calls, node.children.len())).collect();
             assert_eq!(calls, [("system", 100, 1), ("request", 100, 0), ("one", 100, 0)]);
-            let notes = [
-                "`one`: field `system` has at least 64 values in one row. name_from=system splits it.",
-                "`request`: field `otel.name` has at least 16 values in one row. name_from=otel.name splits it.",
-            ];
+            let notes = [("one", "system", 64), ("request", "otel.name", 16)].map(|(name, field, least)| {
+                format!(
+                    "`{name}`: field `{field}` has at least {least} values in one row. TRACING_GPU=name_from={field}, or \
+                     .name_from([\"{field}\"]) of the builder, splits it."
+                )
+            });
             assert_eq!(summary.notes, notes);
         }
     }
