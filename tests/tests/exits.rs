@@ -421,3 +421,18 @@ fn an_empty_report_states_its_cause() {
         assert_eq!(notes(&ran.stderr), format!("- {filtered}"), "{tier}");
     }
 }
+
+#[test]
+fn the_filter_that_is_advised_measures_all_crates() {
+    for tier in BOTH {
+        let said = notes(&outcome(&mut command("many-filtered", tier)).stderr);
+        let crates = "`of a` of a, `of b` of b, `of c` of c, `of d` of d, those of 1 more crate";
+        let setting = "TRACING_GPU_FILTER=debug";
+        let expected = format!("- Not measured, because of the filter info: {crates}. {setting} measures them.");
+        assert_eq!(said, expected, "{tier}");
+        let (variable, filter) = setting.split_once('=').unwrap();
+        let ran = outcome(command("many-filtered", tier).env(variable, filter));
+        assert_eq!(printed(&ran.stderr).len(), 6, "{}", ran.stderr);
+        assert!(!ran.stderr.contains("Not measured"), "{}", ran.stderr);
+    }
+}

@@ -31,6 +31,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("empty-guard-at-once", guard_at_once),
     ("empty-guard-idle", guard_idle),
     ("some-filtered", some_filtered),
+    ("many-filtered", many_filtered),
 ];
 
 /// Nothing that is dropped so late is dropped at once.
@@ -87,6 +88,19 @@ fn filtered() {
             }
         }
     }
+}
+
+/// Those of five crates.
+fn many_filtered(tier: Tier) -> Outcome {
+    let profiler = start()?;
+    tier.install(&profiler)?;
+    work();
+    debug_span!(target: "a", "of a").in_scope(|| ());
+    debug_span!(target: "b", "of b").in_scope(|| ());
+    debug_span!(target: "c", "of c").in_scope(|| ());
+    debug_span!(target: "d", "of d").in_scope(|| ());
+    debug_span!(target: "e", "of e").in_scope(|| ());
+    Ok(())
 }
 
 /// One that the whole subscriber has.

@@ -21,6 +21,7 @@ pub(super) fn not_measured(session: &Session) -> Option<String> {
     let met = session.front_end.met();
     let mut crates: Vec<(&String, &Rejected)> = met.rejected.iter().collect();
     crates.sort_by_key(|(_, rejected)| Reverse(rejected.call_sites)); // stable: else by name
+    let most = crates.iter().map(|(_, rejected)| rejected.level).max();
     let more = crates.len().saturating_sub(MAX_CRATES);
     crates.truncate(MAX_CRATES);
     let filter = session.filter().map_or_else(|| DEFAULT_LEVEL.as_str().to_ascii_lowercase(), ToString::to_string);
@@ -39,10 +40,12 @@ pub(super) fn not_measured(session: &Session) -> Option<String> {
     let levels =
         crates.iter().map(|(name, rejected)| format!(",{name}={}", rejected.level.as_str().to_ascii_lowercase()));
     let levels: String = levels.collect();
-    let (by, measures) = match filter.as_str() {
+    let (by, listed) = match filter.as_str() {
         "" => ("a filter of nothing".to_owned(), levels.trim_start_matches(',').to_owned()),
         filter => (format!("the filter {filter}"), format!("{filter}{levels}")),
     };
+    // A list of some would leave out the others, in which the time may be.
+    let measures = most.filter(|_| more > 0).map_or(listed, |most| most.as_str().to_ascii_lowercase());
     (!named.is_empty()).then(|| {
         format!("Not measured, because of {by}: {}. TRACING_GPU_FILTER={measures} measures them.", named.join(", "))
     })

@@ -148,8 +148,8 @@ mod tests {
             assert_eq!(calls, [("system", 100, 1), ("request", 100, 0), ("one", 100, 0)]);
             let notes = [("one", "system", 64), ("request", "otel.name", 16)].map(|(name, field, least)| {
                 format!(
-                    "`{name}`: field `{field}` has at least {least} values in one row. TRACING_GPU=name_from={field}, or \
-                     .name_from([\"{field}\"]) of the builder, splits it."
+                    "`{name}`: field `{field}` has at least {least} values in one row. \
+                     TRACING_GPU=name_from={field}, or .name_from([\"{field}\"]) of the builder, splits it."
                 )
             });
             assert_eq!(summary.notes, notes);
