@@ -24,7 +24,8 @@ fn main() -> ExitCode {
     tracing_gpu_cli::run()
 }
 
-/// NVTX version 3 calls this, once for each part of the process that makes NVTX calls.
+/// NVTX calls this, version 3 once for each part of the process that makes NVTX calls. The library `libnvToolsExt` of
+/// version 2 looks for it, too, and only then for an entry point of its own, which speaks another language.
 ///
 /// # Safety
 /// The argument is null or a function that gives out the caller's export tables.
@@ -32,16 +33,6 @@ fn main() -> ExitCode {
 pub unsafe extern "system" fn InitializeInjectionNvtx2(tables: Option<GetExportTable>) -> c_int {
     // SAFETY: the caller's promise is passed on.
     unsafe { entry::nvtx(tables, InitializeInjectionNvtx2) }
-}
-
-/// The library `libnvToolsExt` of NVTX version 2 calls this.
-///
-/// # Safety
-/// As for [`InitializeInjectionNvtx2`].
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn InitializeInjectionNvtx(tables: Option<GetExportTable>) -> c_int {
-    // SAFETY: the caller's promise is passed on.
-    unsafe { entry::nvtx_2(tables, InitializeInjectionNvtx) }
 }
 
 /// NVTX calls this for its extensions, such as payloads.

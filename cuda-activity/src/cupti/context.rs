@@ -198,6 +198,11 @@ impl Contexts {
         let _in_time = self.changed.wait_while_for(&mut self.used.lock(), is_used, PATIENCE);
     }
 
+    /// Whether there is any.
+    pub(crate) fn any(&self) -> bool {
+        self.live.iter().any(|slot| slot.load(Relaxed) != 0)
+    }
+
     fn live(&self) -> Vec<Handle> {
         let mut live: Vec<Handle> = self.live.iter().map(|slot| slot.load(Relaxed)).filter(|held| *held != 0).collect();
         live.sort_unstable();

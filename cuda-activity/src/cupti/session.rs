@@ -257,6 +257,13 @@ impl Session {
         if orderly {
             return self.end();
         }
+        if !self.receiver.contexts.any() {
+            // CUPTI 13.0 crashes where kinds are disabled that were enabled inside of `cuInit`, and no context was made
+            // since. The process ends, so nobody else needs CUPTI.
+            let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
+            receive::set_current(None);
+            return true;
+        }
         within(PATIENCE, move || self.end()).unwrap_or_else(|_too_late| {
             self.receiver.contexts.give_up();
             let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));

@@ -108,7 +108,12 @@ int cuptiActivityEnable(uint32_t kind) {
   if (kind == (uint32_t)setting("FAKE_REFUSED", 0)) return 35;
   return kinds[kind] = 1, OK;
 }
-int cuptiActivityDisable(uint32_t kind) { return kinds[kind] = 0, OK; }
+/* As the real one does of 13.0, with kinds that were enabled inside of cuInit. */
+static int has_launched;
+int cuptiActivityDisable(uint32_t kind) {
+  if (setting("FAKE_CRASHES", 0) && !has_launched) abort();
+  return kinds[kind] = 0, OK;
+}
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *count) {
   *count = dropped;
   dropped = 0;
@@ -226,6 +231,7 @@ static void called(uint32_t kind, uint32_t number, uint32_t correlation, uint64_
 }
 
 void fake_call(uint32_t number, uint32_t correlation, void *context) {
+  has_launched = 1;
   struct { uint32_t site; const char *function; void *parameters, *result; const char *symbol; void *context;
     uint32_t id; uint64_t *own; uint32_t correlation; } data = { 0, "", 0, 0, "", context, 1, 0, correlation };
   uint64_t start = now();

@@ -87,6 +87,12 @@ fn a_program_that_only_annotates_leaves_cuda_alone() {
     assert_eq!((counts(&summary), &summary.gpu), ((1, 0), &None));
 }
 
+/// `mpirun` does: it asks for devices, and its children use them.
+#[test]
+fn a_program_that_only_initialises_cuda_ends_as_it_does_alone() {
+    assert_eq!(all_measured("initialises", &[("FAKE_CRASHES", "1")]).len(), 0);
+}
+
 #[test]
 fn a_forked_child_that_uses_cuda_first_has_a_profiler_of_its_own() {
     let mut both: Vec<_> = all_measured("fork", &[]).iter().map(counts).collect();

@@ -12,6 +12,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "threads" => threads(fake),
         "fork" => fork(fake),
         "annotates" => annotate(),
+        "initialises" => fake.init(),
         "unfinished" => unfinished(fake),
         "reset" => reset(fake),
         _ => panic!("{scenario}"),

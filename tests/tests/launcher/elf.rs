@@ -6,13 +6,8 @@ use std::process::Command;
 use tests::launcher::{Folder, binary, command, compiled};
 
 /// All that another program may see of it.
-const EXPORTS: [&str; 5] = [
-    "InitializeInjection",
-    "InitializeInjectionNvtx",
-    "InitializeInjectionNvtx2",
-    "InitializeInjectionNvtxExtension",
-    "acc_register_library",
-];
+const EXPORTS: [&str; 4] =
+    ["InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "acc_register_library"];
 
 fn printed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error} (install binutils)"));

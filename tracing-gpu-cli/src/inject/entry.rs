@@ -30,15 +30,6 @@ pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
     unsafe { nvtx_rs::tool::entry(tables, own, make) }
 }
 
-/// The same for version 2 of NVTX.
-///
-/// # Safety
-/// As for [`nvtx`].
-pub unsafe fn nvtx_2(tables: Option<GetExportTable>, own: Entry) -> c_int {
-    // SAFETY: the caller's promise is passed on.
-    unsafe { nvtx(tables, own) }
-}
-
 /// Receives the calls of an extension.
 ///
 /// # Safety
