@@ -202,8 +202,10 @@ impl<'a> Shape<'a> {
             0 => roots.iter().map(|root| u128::from(root.total_ns)).sum(),
             covered => covered,
         };
-        for flat in &mut nodes {
-            flat.one_call = one_call(flat.node, whole);
+        for i in 0..nodes.len() {
+            let above = nodes[i].parent.map(|parent| nodes[parent].node);
+            let flat = &mut nodes[i];
+            flat.one_call = one_call(flat.node, whole) && !is_recursive(flat.node, above);
             flat.own_ns = flat.own_of_the_others() - blocked(flat.node).min(flat.own_of_the_others());
         }
         let gpu_whole = std::array::from_fn(|way| {
@@ -341,8 +343,7 @@ impl<'a> Shape<'a> {
     }
 
     pub(super) fn same_name(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.node(a), self.node(b));
-        (&a.name, &a.domain) == (&b.name, &b.domain)
+        is_named_alike(self.node(a), self.node(b))
     }
 
     /// Whether another node is called the same.
@@ -520,6 +521,15 @@ fn one_call(node: &TreeNode, whole: u128) -> bool {
     let rest = node.total_ns.saturating_sub(node.max_ns);
     let is_long = node.max_ns >= LONG_CALL_NS && u128::from(node.max_ns) * LONG_CALL_PART >= whole;
     is_call && node.instances >= MANY_CALLS && is_long && node.max_ns > rest && rest > 0
+}
+
+/// Whether it calls itself: then a call takes as long as what it is given, and one may well take most of the time.
+fn is_recursive(node: &TreeNode, above: Option<&TreeNode>) -> bool {
+    above.into_iter().chain(&node.children).any(|other| is_named_alike(node, other))
+}
+
+fn is_named_alike(a: &TreeNode, b: &TreeNode) -> bool {
+    (&a.name, &a.domain) == (&b.name, &b.domain)
 }
 
 impl Flat<'_> {

@@ -124,7 +124,7 @@ fn one_call_that_took_more_than_half_is_told_apart() {
 }
 
 #[test]
-fn few_calls_polls_and_equal_ones_are_not() {
+fn few_calls_polls_equal_ones_and_recursion_are_not() {
     let said = |change: &dyn Fn(&mut TreeNode)| {
         let mut summary = warm_up();
         change(&mut summary.tree[0].children[0]);
@@ -136,6 +136,8 @@ fn few_calls_polls_and_equal_ones_are_not() {
     assert!(!said(&|node| node.instances = 21), "an instance is a poll");
     assert!(!said(&|node| node.max_ns = node.total_ns / 2));
     assert!(!said(&|node| node.max_ns = 0), "a summary of an older version");
+    assert!(!said(&|node| node.children.push(self::node("linear a", 20, MS, MS, vec![]))), "it calls itself");
+    assert!(!said(&|node| node.name = "forward".to_owned()), "and is called by itself");
     // A call of 4 ms in a run of half a second is one that was interrupted.
     let short = |node: &mut TreeNode| (node.total_ns, node.self_ns, node.max_ns) = (6 * MS, 6 * MS, 4 * MS);
     assert!(said(&short));
