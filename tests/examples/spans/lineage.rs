@@ -139,17 +139,19 @@ fn systems(tier: Tier) -> Outcome {
     })
 }
 
-/// A system of which each run enters an executor that the first run creates and that is kept beside it, so that the
-/// system's span closes last; and a future that is polled in one range, and leaves a task behind.
+/// A system of which each run, on this thread and on workers, enters an executor that the first run creates and that is
+/// kept beside it, so that the system's span closes last; and a future that is polled in one range, and leaves a task behind.
 fn schedules(tier: Tier) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     measure_with(tier, silent(), |_| {
         let schedule = info_span!(parent: None, "schedule");
         let mut executor = None;
-        for _ in 0..3 {
+        let mut frame = || {
             let _frame = info_span!("frame").entered();
             schedule.in_scope(|| executor.get_or_insert_with(|| info_span!("executor")).in_scope(|| ()));
-        }
+        };
+        (0..3).for_each(|_| frame());
+        (0..3).for_each(|_| std::thread::scope(|scope| drop(scope.spawn(&mut frame))));
         drop(schedule);
         drop(executor);
         let mut left = None;
