@@ -22,8 +22,8 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-KERNEL_TOLERANCE = float(sys.argv[3]) / 100 if len(sys.argv) > 3 else 0.03
-JUDGED = sys.argv[4] if len(sys.argv) > 4 else ""
+KERNEL_TOLERANCE = 0.03
+JUDGED = ""
 PROJECTION_TOLERANCE = 0.05
 LONG_KERNEL_NS = 100_000
 
@@ -305,6 +305,10 @@ def arguments(usage):
 
 
 def main():
+    global KERNEL_TOLERANCE, JUDGED
+    if len(sys.argv) > 3:
+        KERNEL_TOLERANCE = float(sys.argv[3]) / 100
+    JUDGED = sys.argv[4] if len(sys.argv) > 4 else ""
     _, gpu, folder = arguments(__doc__)
     rows = lambda report: rows_of(folder / f"{report}.csv")
     every = folder / "cuda_api_sum.all.csv"

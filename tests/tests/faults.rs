@@ -243,10 +243,10 @@ fn a_crowd_of_names_stays_within_the_budget() {
 #[test]
 fn a_spent_budget_saves_memory() {
     for tier in BOTH {
-        let peak = |scenario: &str| -> u64 { untold(scenario, tier).stderr.trim().parse().expect("a number of KiB") };
-        let (spent, roomy) = (peak("crowded-budget"), peak("crowded-roomy-budget"));
+        let kib = |scenario: &str| -> u64 { untold(scenario, tier).stderr.trim().parse().expect("a number of KiB") };
+        let (spent, roomy) = (kib("crowded-budget"), kib("crowded-roomy-budget"));
         // 87 or more durations are kept for each of 8,192 rows, or not: 16 MiB in chunks of 16, 48 and 192.
-        assert!(spent < roomy, "{tier}: {spent} KiB without room for the durations, {roomy} KiB with it");
+        assert!(spent + (8 << 10) < roomy, "{tier}: {spent} KiB without room for the durations, {roomy} KiB with it");
     }
 }
 
