@@ -140,7 +140,8 @@ fn systems(tier: Tier) -> Outcome {
 }
 
 /// A system of which each run, on this thread and on workers, enters an executor that the first run creates and that is
-/// kept beside it, so that the system's span closes last; and a future that is polled in one range, and leaves a task behind.
+/// kept beside it, so that the system's span closes last; and a future that is polled in one range, and leaves a task
+/// behind.
 fn schedules(tier: Tier) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     measure_with(tier, silent(), |_| {
