@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SIZE = 1 << 22, TIMES = 20, MOST_THREADS = 16 };
+enum { SIZE = 1 << 24, TIMES = 20, MOST_THREADS = 16 };
 
 void scale(volatile float *x, int n);
 
