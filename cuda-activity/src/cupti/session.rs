@@ -255,16 +255,9 @@ impl Session {
             return false;
         }
         if orderly {
-            return self.end();
+            return self.end(true);
         }
-        if !self.receiver.contexts.any() {
-            // CUPTI 13.0 crashes where kinds are disabled that were enabled inside of `cuInit`, and no context was made
-            // since. The process ends, so nobody else needs CUPTI.
-            let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
-            receive::set_current(None);
-            return true;
-        }
-        within(PATIENCE, move || self.end()).unwrap_or_else(|_too_late| {
+        within(PATIENCE, move || self.end(false)).unwrap_or_else(|_too_late| {
             self.receiver.contexts.give_up();
             let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
             false
@@ -272,11 +265,17 @@ impl Session {
     }
 
     /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well.
-    fn end(&self) -> bool {
+    fn end(&self, orderly: bool) -> bool {
         let all = self.device.synchronize(&self.receiver.contexts);
         self.flush_all(false);
         self.flush_all(true);
-        self.stop();
+        if orderly || self.receiver.contexts.any() {
+            self.stop();
+        } else {
+            // CUPTI 13.0 crashes where kinds are disabled that were enabled inside of `cuInit`, and no context was made
+            // since. The process ends, so nobody else needs CUPTI.
+            receive::set_current(None);
+        }
         all
     }
 
