@@ -67,8 +67,10 @@ fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
             color: full.then_some(0xff76_b900),
             payload: full.then_some(payload),
             fields: if full { &fields } else { &[] },
-            end_thread: None,
-            cut: false,
+            span: number + 7,
+            call: number + 7,
+            parent: if depth == 0 { 0 } else { number + 5 },
+            ..Range::default()
         };
         for sink in sinks.iter_mut() {
             sink.item(black_box(&Item::Range(range.clone()))).unwrap();

@@ -222,6 +222,7 @@ fn odd_texts_are_read() {
             fields: &fields,
             end_thread: None,
             cut: false,
+            ..Range::default()
         };
         let lifetime = Range { style: RangeStyle::StartEnd, ..range.clone() };
         for item in [Item::Thread { thread, name: text }, Item::Mark(mark), Item::Range(range), Item::Range(lifetime)] {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | a thread | a track of the process, with its ranges (`X`) and marks (`i`); `cat` is the domain, then the category |
 //! | a range of style start/end | `b` and `e` with an id of its own |
+//! | a call that is not the same as its one range | `b` and `e` with an id of its own, `cat` "call" |
 //! | the API calls of a thread | a track "CUDA API of" that thread |
 //! | a GPU | a process, with a track a stream for its operations, and above it one a level for the ranges projected onto it |
 //! | a launch | a slice without length on its thread, and an arrow (`s`, `f`) from there to each operation |
@@ -126,7 +127,11 @@ impl<W: Write + Send> Sink for Chrome<W> {
                 devices.operation(lines, operation);
                 *last = operation.end.max(*last);
             }
-            Item::Call(call) => host.call(lines, call),
+            Item::Call(call) => {
+                host.call(lines, call);
+                *last = call.end.max(*last);
+            }
+            Item::ApiCall(call) => host.api_call(lines, call),
             Item::Projection(projection) => devices.projection(lines, projection),
         }
         if self.lines.bytes().len() >= CHUNK { self.write() } else { Ok(()) }

@@ -7,6 +7,9 @@
 //!   through it. **Where no call was recorded, the call is made up**: it has the launching thread, the name of a
 //!   function that does such work, and starts and ends at the moment of the launch. How long it took is not known; it
 //!   reads 0 ns, and API time in `kernexecsum` does too.
+//! - **Numbers of spans and calls** are in columns of our own behind those of Nsight Systems: `spanId`, `callId` and
+//!   `parentId` of `NVTX_EVENTS`, and `callId` of kernels, copies and sets. `TRACING_GPU_CALLS` has the calls that are
+//!   not the same as their one range.
 //! - Columns without a known value are NULL, also some that are never NULL in an export of Nsight Systems (`gridId`,
 //!   `localMemoryPerThread`, `localMemoryTotal`).
 //!
@@ -138,7 +141,8 @@ impl Writer {
             Item::Range(range) => events.range(file, *ids, strings, range),
             Item::Mark(mark) => events.mark(file, *ids, mark),
             Item::Operation(operation) => gpu.operation(file, *ids, strings, operation),
-            Item::Call(call) => gpu.call(file, *ids, strings, call),
+            Item::Call(call) => events.call(file, *ids, strings, call),
+            Item::ApiCall(call) => gpu.api_call(file, *ids, strings, call),
             Item::Projection(_) => Ok(()), // the reports project by themselves
         }
     }

@@ -1,6 +1,12 @@
-//! The items of a timeline: single ranges, marks, operations and calls, as the files that show them receive them.
+//! The items of a timeline: single ranges, calls, marks, operations and calls of CUDA, as the files that show them
+//! receive them.
 //!
 //! All times are nanoseconds from the start of the profiler, on one clock for host and device.
+//!
+//! Spans and their calls have numbers, which are unique in a run: no call has the number of another one, or of a span
+//! other than its own. The first call of a span has the span's number. 0 means that a number is not known. The ranges
+//! and operations of one request are those from which the chain of [`Range::parent`] and [`Call::parent`] leads to its
+//! call, on all threads and streams.
 
 mod gpu;
 
@@ -54,6 +60,75 @@ pub struct Range<'a> {
     pub end_thread: Option<u32>,
     /// Whether it was open at the end, and cut there.
     pub cut: bool,
+    /// Number of its span.
+    pub span: u64,
+    /// Number of the call that it is an instance of.
+    pub call: u64,
+    /// Number of the call that this one runs in: that of the innermost open range of its thread, unless that is of an
+    /// ancestor of the span; then that of the parent at creation.
+    pub parent: u64,
+}
+
+impl Default for Range<'_> {
+    fn default() -> Self {
+        Self {
+            thread: 0,
+            start: 0,
+            end: 0,
+            style: RangeStyle::PushPop,
+            domain: None,
+            name: "",
+            depth: 0,
+            category: None,
+            color: None,
+            payload: None,
+            fields: &[],
+            end_thread: None,
+            cut: false,
+            span: 0,
+            call: 0,
+            parent: 0,
+        }
+    }
+}
+
+/// A call: one use of a span, from its creation to its close. It is an item only where that is not the same as its one
+/// instance: if the span was entered several times, as a future is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Call<'a> {
+    /// Its number.
+    pub call: u64,
+    /// Number of its span.
+    pub span: u64,
+    /// Number of the call that it runs in, as [`Range::parent`].
+    pub parent: u64,
+    /// The operating system's number of the thread that it was created on.
+    pub thread: u32,
+    /// When it was created.
+    pub start: u64,
+    /// When it was closed.
+    pub end: u64,
+    /// Domain; `None` for the default one.
+    pub domain: Option<&'a str>,
+    /// Name of its ranges.
+    pub name: &'a str,
+    /// Fields of the span.
+    pub fields: &'a [(&'static str, Value<'a>)],
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// Its span was closed.
+    #[default]
+    Closed,
+    /// Its span was dropped while it waited.
+    Cancelled,
+    /// It was open at the end, and cut there.
+    Cut,
 }
 
 /// A moment: an event of `tracing`.
@@ -100,11 +175,13 @@ pub struct Operation<'a> {
     pub launch: Option<(u32, u64)>,
     /// Name of the span that launched it.
     pub span: Option<&'a str>,
+    /// Number of the call that launched it.
+    pub call: u64,
 }
 
 /// A call of the CUDA API.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call<'a> {
+pub struct ApiCall<'a> {
     /// The API that it belongs to.
     pub api: Api,
     /// Name of the function.
@@ -163,12 +240,14 @@ pub enum Item<'a> {
     },
     /// An instance of a range.
     Range(Range<'a>),
+    /// A call of a span.
+    Call(Call<'a>),
     /// A mark.
     Mark(Mark<'a>),
     /// An operation on a GPU.
     Operation(Operation<'a>),
     /// A call of the CUDA API.
-    Call(Call<'a>),
+    ApiCall(ApiCall<'a>),
     /// A range, projected onto a stream.
     Projection(Projection<'a>),
 }

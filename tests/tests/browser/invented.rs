@@ -6,7 +6,7 @@ use tests::with;
 
 use range_report::export::HtmlSink;
 use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
+use range_report::timeline::{ApiCall, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{
     ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
@@ -248,6 +248,7 @@ impl Run {
                 fields: &span.fields,
                 end_thread: None,
                 cut: false,
+                ..Range::default()
             }))?;
         }
         for (thread, at, level, text) in &self.marks {
@@ -256,7 +257,15 @@ impl Run {
         }
         for (thread, start, end, name) in &self.calls {
             let (api, result, correlation) = (Api::Driver, 0, 1);
-            sink.item(&Item::Call(Call { api, name, thread: *thread, start: *start, end: *end, correlation, result }))?;
+            sink.item(&Item::ApiCall(ApiCall {
+                api,
+                name,
+                thread: *thread,
+                start: *start,
+                end: *end,
+                correlation,
+                result,
+            }))?;
         }
         for (index, op) in self.operations.iter().enumerate() {
             sink.item(&Item::Operation(Operation {
@@ -272,6 +281,7 @@ impl Run {
                 symbol: op.kernel,
                 launch: Some(op.launch),
                 span: Some(&self.spans[op.span].name),
+                call: 0,
             }))?;
         }
         for (span, stream, start, end) in self.projected() {

@@ -37,6 +37,7 @@ fn range(number: u64) -> Item<'static> {
         fields: &[],
         end_thread: None,
         cut: false,
+        ..Range::default()
     })
 }
 

@@ -2,7 +2,7 @@
 //! no order but that of the ends of each thread's ranges.
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{Call, Item, Mark, Operation, Range};
+use range_report::timeline::{ApiCall, Item, Mark, Operation, Range};
 use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 pub(crate) const PROCESS: u32 = 4242;
@@ -76,7 +76,7 @@ impl Random {
 #[derive(Default)]
 pub(crate) struct Workload {
     pub(crate) ranges: Vec<Range<'static>>,
-    pub(crate) calls: Vec<Call<'static>>,
+    pub(crate) calls: Vec<ApiCall<'static>>,
     pub(crate) operations: Vec<Operation<'static>>,
     pub(crate) marks: Vec<Mark<'static>>,
 }
@@ -120,7 +120,7 @@ impl Workload {
                 0..=5 => {
                     if let Some((start, name, domain)) = open.pop() {
                         let depth = open.len() as u32;
-                        self.ranges.push(Range { thread, start, end: now, domain, name, depth, ..range() });
+                        self.ranges.push(Range { thread, start, end: now, domain, name, depth, ..Range::default() });
                     }
                 }
                 6 if clock == Clock::Fine => {
@@ -139,7 +139,7 @@ impl Workload {
                         name,
                         depth,
                         end_thread,
-                        ..range()
+                        ..Range::default()
                     });
                 }
                 8 => {
@@ -160,7 +160,7 @@ impl Workload {
         while let Some((start, name, domain)) = open.pop() {
             let depth = open.len() as u32;
             now += 1000;
-            self.ranges.push(Range { thread, start, end: now, domain, name, depth, cut: true, ..range() });
+            self.ranges.push(Range { thread, start, end: now, domain, name, depth, cut: true, ..Range::default() });
         }
         // What else a range may carry changes nothing in a report.
         for (at, range) in self.ranges[first..].iter_mut().enumerate() {
@@ -182,7 +182,7 @@ impl Workload {
         *correlation += 1;
         let correlation = *correlation;
         let (start, result) = (now, 0);
-        let call = |api, name, start, end| Call { api, name, thread, start, end, correlation, result };
+        let call = |api, name, start, end| ApiCall { api, name, thread, start, end, correlation, result };
         if step.is_multiple_of(7) {
             if calls == Calls::Some {
                 self.calls.push(call(Api::Runtime, "cudaStreamSynchronize_v3020", start, end));
@@ -234,6 +234,7 @@ impl Workload {
                 symbol: if is_kernel { symbol } else { "" },
                 launch,
                 span: None,
+                call: 0,
             });
             at += duration + random.below(100);
         }
@@ -252,7 +253,7 @@ impl Workload {
             streams.push(of_thread.cloned().map(Item::Range).collect());
         }
         streams.push(self.marks.iter().cloned().map(Item::Mark).collect());
-        let gpu = self.calls.iter().cloned().map(Item::Call);
+        let gpu = self.calls.iter().cloned().map(Item::ApiCall);
         let mut gpu: Vec<Item<'static>> = gpu.chain(self.operations.iter().cloned().map(Item::Operation)).collect();
         for last in (1..gpu.len()).rev() {
             gpu.swap(last, random.below(last as u64 + 1) as usize);
@@ -265,23 +266,5 @@ impl Workload {
             streams.retain_mut(|stream| stream.peek().is_some());
         }
         items
-    }
-}
-
-const fn range() -> Range<'static> {
-    Range {
-        thread: 0,
-        start: 0,
-        end: 0,
-        style: RangeStyle::PushPop,
-        domain: None,
-        name: "",
-        depth: 0,
-        category: None,
-        color: None,
-        payload: None,
-        fields: &[],
-        end_thread: None,
-        cut: false,
     }
 }

@@ -1,7 +1,7 @@
 //! A timeline of invented data: three threads, two streams, launches of kernels and of a graph, copies, calls, marks.
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{Call, Item, Mark, Operation, Projection, Range, Sink, Value};
+use range_report::timeline::{ApiCall, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{MemoryKind, Process, RangeStyle};
 
@@ -24,6 +24,9 @@ const RANGE: Range<'static> = Range {
     fields: &[],
     end_thread: None,
     cut: false,
+    span: 0,
+    call: 0,
+    parent: 0,
 };
 
 const OPERATION: Operation<'static> = Operation {
@@ -46,6 +49,7 @@ const OPERATION: Operation<'static> = Operation {
     symbol: "",
     launch: None,
     span: None,
+    call: 0,
 };
 
 /// Writes it, with a flush after every step.
@@ -81,7 +85,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
     let fields = [("step", Value::Unsigned(step)), ("loss", Value::Float(1.0 / (step + 1) as f64))];
 
     // Loading: its own thread, its own stream.
-    give(Item::Call(Call {
+    give(Item::ApiCall(ApiCall {
         api: Api::Driver,
         name: "cuMemcpyHtoDAsync_v2",
         thread: 4001,

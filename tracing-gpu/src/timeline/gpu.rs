@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use cuda_activity::record::{Api, ApiCall, GpuOp, InstanceId, Note, Work};
+use cuda_activity::record::{Api, ApiCall as ApiRecord, GpuOp, InstanceId, Note, Work};
 use parking_lot::Mutex;
-use range_report::timeline::{Call, Item, Operation, Projection};
+use range_report::timeline::{ApiCall, Item, Operation, Projection};
 
 use super::moments::Moments;
 use super::projections::{Kept, Projections};
@@ -193,13 +193,13 @@ impl GpuTracks {
         }
     }
 
-    fn call(&mut self, call: &ApiCall, name: &str, give: Give<'_>) {
+    fn call(&mut self, call: &ApiRecord, name: &str, give: Give<'_>) {
         let known = self.launches.get(&call.correlation).map(|launch| launch.thread);
         if let Some(thread) = known {
             self.threads.insert(call.thread, thread);
         }
         let thread = known.or_else(|| self.threads.get(&call.thread).copied()).unwrap_or(0);
-        give(&Item::Call(Call {
+        give(&Item::ApiCall(ApiCall {
             api: call.api,
             name,
             thread,
@@ -235,6 +235,7 @@ impl GpuTracks {
             symbol: names.map_or("", |(_, symbol)| symbol),
             launch: launch.map(|launch| (launch.thread, launch.at)),
             span: launch.and_then(|launch| labels.node(launch.node)),
+            call: 0,
         }));
         self.projections.ran(launch.map_or(0, |launch| launch.instance), op);
     }

@@ -345,6 +345,7 @@ fn give_range(
         fields,
         end_thread: began_on.map(|_| thread),
         cut,
+        ..Range::default()
     });
     give(files, errors, |sink| sink.item(&item));
 }

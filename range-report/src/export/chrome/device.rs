@@ -131,6 +131,9 @@ impl Devices {
         if let Some(span) = operation.span {
             event.text("span", span);
         }
+        if operation.call != 0 {
+            event.integer("call", operation.call);
+        }
         event.end();
         if let Work::Memory(memory @ Memory { bytes: 1.., .. }) = operation.work {
             device.copied(lines, memory, operation);

@@ -1,4 +1,4 @@
-//! What happened on the threads of the process: ranges, marks and calls.
+//! What happened on the threads of the process: ranges, calls, marks and calls of CUDA.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,12 @@ use super::color::Nearest;
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track, Written};
 use crate::summary::RangeStyle;
-use crate::timeline::Api;
-use crate::timeline::{Call, Mark, Range, Value};
+use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Range, Value};
 
 /// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
 const OWN_TRACKS: u32 = 10_000_000;
+/// The category of calls.
+const CALL: &str = "call";
 /// Places in the order of tracks for one thread.
 const PLACES: u32 = 100;
 
@@ -32,7 +33,7 @@ struct Thread {
     number: u32,
     name: String,
     ranges: Lanes,
-    calls: Option<Lanes>,
+    api_calls: Option<Lanes>,
 }
 
 impl Host {
@@ -93,6 +94,28 @@ impl Host {
         event.end();
     }
 
+    /// Calls overlap one another and go from thread to thread: they are asynchronous events, which viewers put on
+    /// tracks by their names.
+    pub(super) fn call(&mut self, lines: &mut Lines, call: &Call<'_>) {
+        let (track, id) = (Track { pid: self.pid, tid: call.thread }, self.next_async);
+        self.next_async += 1;
+        let mut event = lines.event("b", track, call.name);
+        event.time("ts", call.start).text("cat", CALL).hex("id", id, 0);
+        numbers(&mut event, call.span, call.call, call.parent);
+        fields(&mut event, call.fields);
+        if let Some(domain) = call.domain {
+            event.args().text("domain", domain);
+        }
+        match call.ending {
+            Ending::Closed => {}
+            Ending::Cancelled => _ = event.args().boolean("cancelled", true),
+            Ending::Cut => _ = event.args().boolean("cut", true),
+        }
+        event.end();
+        let mut event = lines.event("e", track, call.name);
+        event.time("ts", call.end.max(call.start)).text("cat", CALL).hex("id", id, 0).end();
+    }
+
     pub(super) fn mark(&self, lines: &mut Lines, mark: &Mark<'_>) {
         let (level, color) = match mark.level {
             1 => ("error", Some("terrible")),
@@ -114,15 +137,16 @@ impl Host {
         event.end();
     }
 
-    /// Calls have a track beside that of their thread: what was recorded of both by different means need not nest.
-    pub(super) fn call(&mut self, lines: &mut Lines, call: &Call<'_>) {
+    /// Calls of CUDA have a track beside that of their thread: what was recorded of both by different means need not
+    /// nest.
+    pub(super) fn api_call(&mut self, lines: &mut Lines, call: &ApiCall<'_>) {
         let index = self.index(call.thread);
-        let placed = self.threads[index].calls.as_mut().map(|lanes| lanes.place(call.start, call.end));
+        let placed = self.threads[index].api_calls.as_mut().map(|lanes| lanes.place(call.start, call.end));
         let track = match placed {
             Some(Some(track)) => track,
             missing => {
                 let track = self.own_track();
-                let lanes = self.threads[index].calls.get_or_insert_with(|| Lanes::new(track, true));
+                let lanes = self.threads[index].api_calls.get_or_insert_with(|| Lanes::new(track, true));
                 let lane = if missing.is_some() {
                     lanes.add(track, call.start, call.end)
                 } else {
@@ -168,7 +192,7 @@ impl Host {
         let index = *self.by_number.entry(number).or_insert(self.threads.len());
         if index == self.threads.len() {
             let ranges = Lanes::new(Track { pid: self.pid, tid: number }, true);
-            self.threads.push(Thread { number, name: String::new(), ranges, calls: None });
+            self.threads.push(Thread { number, name: String::new(), ranges, api_calls: None });
         }
         self.last = (number, index);
         index
@@ -183,6 +207,7 @@ fn place(thread: usize, track: u32) -> u32 {
 /// Everything about a range but its name and times.
 fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
     alike.describe(event, range);
+    numbers(event, range.span, range.call, range.parent);
     if let Some(payload) = range.payload {
         event.args().payload("payload", payload);
     }
@@ -192,6 +217,15 @@ fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
     }
     if range.cut {
         event.args().boolean("cut", true);
+    }
+}
+
+/// Those that are known; the first call of a span has the span's own.
+fn numbers(event: &mut Event<'_>, span: u64, call: u64, parent: u64) {
+    for (key, number) in [("call", call), ("parent", parent), ("span_id", if span == call { 0 } else { span })] {
+        if number != 0 {
+            event.args().integer(key, number);
+        }
     }
 }
 

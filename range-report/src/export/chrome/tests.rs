@@ -8,8 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::summary::{MemoryKind, RangeStyle};
-use crate::timeline::{Api, Kernel, Memory, Work};
-use crate::timeline::{Call, Mark, Operation, Projection, Range, Value};
+use crate::timeline::{Api, ApiCall, Call, Ending, Kernel, Mark, Memory, Operation, Projection, Range, Value, Work};
 
 #[path = "host/tests.rs"]
 mod hosts;
@@ -32,6 +31,9 @@ pub(super) const RANGE: Range<'static> = Range {
     fields: &[],
     end_thread: None,
     cut: false,
+    span: 0,
+    call: 0,
+    parent: 0,
 };
 
 const KERNEL: Operation<'static> = Operation {
@@ -54,6 +56,7 @@ const KERNEL: Operation<'static> = Operation {
     symbol: "_Z4gemmIfEvi",
     launch: None,
     span: None,
+    call: 0,
 };
 
 const fn copy(kind: MemoryKind, bytes: u64) -> Work {
@@ -212,6 +215,40 @@ fn a_range_has_all_that_is_known_of_it() {
 }
 
 #[test]
+fn numbers_of_calls_lead_from_a_range_and_an_operation_to_a_request() {
+    let fields = [("id", Value::Unsigned(7))];
+    let call =
+        Call { call: 3, span: 3, parent: 1, thread: 8, start: 2_000, end: 5_000, name: "wait", ..Call::default() };
+    let events = events(&file(
+        &[
+            Item::Range(Range { span: 3, call: 3, parent: 1, ..RANGE }),
+            Item::Range(Range { span: 3, call: 9, parent: 1 << 60, ..RANGE }),
+            Item::Call(Call { fields: &fields, ending: Ending::Cancelled, ..call.clone() }),
+            Item::Call(Call { domain: Some("app"), ending: Ending::Cut, call: 9, ..call }),
+            Item::Operation(Operation { call: 9, ..KERNEL }),
+        ],
+        0,
+    ));
+    let args = |phase: &str| -> Vec<Json> {
+        let events = of_phase(&events, phase).into_iter();
+        events.filter(|event| event["cat"] != "launch").map(|event| event["args"].clone()).collect()
+    };
+    assert_eq!(
+        args("X")[..2],
+        [json!({"call": 3, "parent": 1}), json!({"call": 9, "parent": (1_u64 << 60).to_string(), "span_id": 3})]
+    );
+    assert_eq!(args("X")[2]["call"], 9);
+    let expected = [
+        json!({"call": 3, "parent": 1, "fields": {"id": 7}, "cancelled": true}),
+        json!({"call": 9, "parent": 1, "span_id": 3, "domain": "app", "cut": true}),
+    ];
+    assert_eq!(args("b"), expected);
+    let (begins, ends) = (of_phase(&events, "b"), of_phase(&events, "e"));
+    assert_eq!((&begins[0]["ts"], &ends[0]["ts"], &begins[0]["cat"]), (&json!(2.0), &json!(5.0), &json!("call")));
+    assert_ne!(begins[0]["id"], begins[1]["id"]);
+}
+
+#[test]
 fn ranges_that_do_not_nest_get_their_own_track() {
     let range = |start, end, name| Item::Range(Range { start, end, name, ..RANGE });
     let mut items = vec![Item::Thread { thread: 7, name: "main" }];
@@ -246,9 +283,9 @@ fn marks_and_calls_are_beside_the_ranges() {
     }
     let fields = [("step", Value::Integer(-2)), ("why \"", Value::Text("a\nb"))];
     items.push(Item::Mark(Mark { thread: 7, at: 5, domain: Some("app"), text: "", level: 3, fields: &fields }));
-    let call = Call { api: Api::Driver, name: "cuInit", thread: 7, start: 3, end: 4, correlation: 1, result: 100 };
-    items.push(Item::Call(call.clone()));
-    items.push(Item::Call(Call {
+    let call = ApiCall { api: Api::Driver, name: "cuInit", thread: 7, start: 3, end: 4, correlation: 1, result: 100 };
+    items.push(Item::ApiCall(call.clone()));
+    items.push(Item::ApiCall(ApiCall {
         api: Api::Runtime,
         name: "cudaLaunchKernel",
         start: 2,
@@ -256,7 +293,7 @@ fn marks_and_calls_are_beside_the_ranges() {
         result: 0,
         ..call.clone()
     }));
-    items.push(Item::Call(Call { start: 4, end: 9, thread: 9, ..call }));
+    items.push(Item::ApiCall(ApiCall { start: 4, end: 9, thread: 9, ..call }));
     let events = events(&file(&items, 0));
     let levels: Vec<&str> = of_phase(&events, "i").iter().map(|event| event["cat"].as_str().unwrap()).collect();
     assert_eq!(levels, ["error", "warn", "info", "debug", "trace", "app,info"]);
@@ -365,7 +402,15 @@ pub(super) fn some() -> Vec<Item<'static>> {
         Item::Range(Range { start: 20, end: 40, style: RangeStyle::StartEnd, ..RANGE }),
         Item::Mark(Mark { thread: 7, at: 5, domain: None, text: "}, {", level: 1, fields: &[] }),
         Item::Operation(Operation { start: 100, end: 200, launch, work: copy(MemoryKind::DtoH, 8), ..KERNEL }),
-        Item::Call(Call { api: Api::Driver, name: "cuInit", thread: 7, start: 3, end: 4, correlation: 1, result: 0 }),
+        Item::ApiCall(ApiCall {
+            api: Api::Driver,
+            name: "cuInit",
+            thread: 7,
+            start: 3,
+            end: 4,
+            correlation: 1,
+            result: 0,
+        }),
         Item::Projection(Projection {
             device: 0,
             context: 1,

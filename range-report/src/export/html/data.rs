@@ -63,11 +63,11 @@ fn each<S: serde::Serializer>(texts: &[Arc<str>], serializer: S) -> Result<S::Ok
     serializer.collect_seq(texts.iter().map(|text| &**text))
 }
 
-/// A thread or a stream.
+/// The calls of spans, a thread or a stream.
 #[derive(Debug, Serialize)]
 struct Group {
     label: String,
-    /// `thread` or `stream`.
+    /// `calls`, `thread` or `stream`.
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
@@ -76,7 +76,7 @@ struct Group {
 
 #[derive(Debug, Serialize)]
 struct Shape {
-    /// `marks`, `ranges`, `lifetimes`, `calls`, `projections`, `operations`.
+    /// `calls`, `marks`, `ranges`, `lifetimes`, `api`, `projections`, `operations`.
     part: &'static str,
     /// Level and number of bars of each row.
     rows: Vec<(u32, u32)>,
@@ -191,11 +191,17 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// Gives tracks their numbers on the page: threads before streams, the main thread first.
+/// Gives tracks their numbers on the page: calls, threads, streams; of threads the main one first.
 fn renumber(tracks: &HashMap<Track, u32>, bars: &mut [Bar], pid: u32) -> Vec<Track> {
     let mut in_order: Vec<(Track, u32)> = tracks.iter().map(|(track, number)| (*track, *number)).collect();
-    in_order
-        .sort_unstable_by_key(|(track, _)| (!matches!(track, Track::Thread { thread, .. } if *thread == pid), *track));
+    in_order.sort_unstable_by_key(|&(track, _)| {
+        let is_first = match track {
+            Track::Calls => true,
+            Track::Thread { thread, .. } => thread == pid,
+            Track::Stream { .. } => false,
+        };
+        (!is_first, track)
+    });
     let mut new = vec![0_u32; in_order.len()];
     for (position, (_, number)) in in_order.iter().enumerate() {
         if let (Some(new), Ok(position)) = (new.get_mut(*number as usize), u32::try_from(position)) {
@@ -221,14 +227,15 @@ fn groups(
             continue; // all of it was left out
         }
         let (of, label, kind, part) = match *track {
+            Track::Calls => ((0, 0, 0, 0), "Calls".to_owned(), "calls", "calls"),
             Track::Thread { thread, part } => {
                 let name = threads.get(&thread).filter(|name| !name.is_empty());
                 let label = name.map_or_else(|| format!("thread {thread}"), |name| format!("{name} ({thread})"));
-                ((0, thread, 0, 0), label, "thread", thread_part(part))
+                ((1, thread, 0, 0), label, "thread", thread_part(part))
             }
             Track::Stream { device, context, stream, part } => {
                 let label = stream_label((device, context, stream), tracks, devices.len());
-                ((1, device, context, stream), label, "stream", stream_part(part))
+                ((2, device, context, stream), label, "stream", stream_part(part))
             }
         };
         let thread = matches!(track, Track::Thread { .. }).then_some(of.1);
@@ -262,7 +269,7 @@ const fn thread_part(part: ThreadPart) -> &'static str {
         ThreadPart::Marks => "marks",
         ThreadPart::Ranges => "ranges",
         ThreadPart::Lifetimes => "lifetimes",
-        ThreadPart::Calls => "calls",
+        ThreadPart::ApiCalls => "api",
     }
 }
 

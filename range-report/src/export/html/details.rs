@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::texts::presentable;
-use crate::timeline::{Api, Work};
-use crate::timeline::{Call, Mark, Operation, Range, Value};
+use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Operation, Range, Value, Work};
 
 /// Bytes of a field's name or value that are kept.
 pub(super) const LONGEST_VALUE: usize = 256;
@@ -135,13 +134,32 @@ const fn memory_name(kind: u8) -> Option<&'static str> {
 
 #[derive(Serialize)]
 pub(super) struct CallDetail {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "is_zero")]
+    more_fields: usize,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cancelled: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
+}
+
+impl CallDetail {
+    pub(super) fn of(call: &Call<'_>) -> Self {
+        let (fields, more_fields) = fields(call.fields);
+        Self { fields, more_fields, cancelled: call.ending == Ending::Cancelled, cut: call.ending == Ending::Cut }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct ApiCallDetail {
     api: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<u32>,
 }
 
-impl CallDetail {
-    pub(super) fn of(call: &Call<'_>) -> Self {
+impl ApiCallDetail {
+    pub(super) fn of(call: &ApiCall<'_>) -> Self {
         let api = match call.api {
             Api::Driver => "driver",
             Api::Runtime => "runtime",

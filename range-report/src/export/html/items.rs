@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::Limits;
-use super::details::{CallDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
+use super::details::{ApiCallDetail, CallDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
 use super::texts::{Texts, presentable};
 use crate::TableStyle;
 use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
-use crate::timeline::Work;
-use crate::timeline::{Call, Item, Mark, Operation, Projection, Range};
+use crate::timeline::{ApiCall, Call, Item, Mark, Operation, Projection, Range, Work};
 
 /// Where an item is drawn. The order is that of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Track {
+    Calls,
     Thread { thread: u32, part: ThreadPart },
     Stream { device: u32, context: u32, stream: u32, part: StreamPart },
 }
@@ -25,7 +25,7 @@ pub(super) enum ThreadPart {
     Marks,
     Ranges,
     Lifetimes,
-    Calls,
+    ApiCalls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +50,10 @@ pub(super) struct Bar {
     pub(super) color: u32,
     /// Number of the launch; [`NONE`] for all but operations.
     pub(super) launch: u32,
+    /// Numbers of its call, its span, and the call that it runs in; 0 where they are not known.
+    pub(super) call: u64,
+    pub(super) span: u64,
+    pub(super) parent: u64,
 }
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -118,6 +122,7 @@ impl Items {
             Item::Mark(mark) => self.mark(mark),
             Item::Operation(operation) => self.operation(operation),
             Item::Call(call) => self.call(call),
+            Item::ApiCall(call) => self.api_call(call),
             Item::Projection(projection) => self.projection(projection),
         }
     }
@@ -141,6 +146,9 @@ impl Items {
             detail,
             color: range.color.filter(|color| color >> 24 > 0).map_or(0, |color| (color & 0xff_ffff) + 1),
             launch: NONE,
+            call: range.call,
+            span: range.span,
+            parent: range.parent,
         };
         self.push(bar);
     }
@@ -161,6 +169,9 @@ impl Items {
             detail,
             color: 0,
             launch: NONE,
+            call: 0,
+            span: 0,
+            parent: 0,
         });
     }
 
@@ -193,6 +204,9 @@ impl Items {
             detail,
             color: 0,
             launch: number_of_launch,
+            call: operation.call,
+            span: 0,
+            parent: 0,
         };
         self.push(bar);
     }
@@ -203,7 +217,28 @@ impl Items {
         }
         let detail = self.detail(&CallDetail::of(call));
         let bar = Bar {
-            track: number(&mut self.tracks, Track::Thread { thread: call.thread, part: ThreadPart::Calls }),
+            track: number(&mut self.tracks, Track::Calls),
+            level: 0,
+            start: call.start,
+            end: call.end,
+            name: named(&mut self.texts, call.domain, call.name),
+            detail,
+            color: 0,
+            launch: NONE,
+            call: call.call,
+            span: call.span,
+            parent: call.parent,
+        };
+        self.push(bar);
+    }
+
+    fn api_call(&mut self, call: &ApiCall<'_>) {
+        if !self.accepts(call.start, call.end) {
+            return;
+        }
+        let detail = self.detail(&ApiCallDetail::of(call));
+        let bar = Bar {
+            track: number(&mut self.tracks, Track::Thread { thread: call.thread, part: ThreadPart::ApiCalls }),
             level: 0,
             start: call.start,
             end: call.end,
@@ -211,6 +246,9 @@ impl Items {
             detail,
             color: 0,
             launch: NONE,
+            call: 0,
+            span: 0,
+            parent: 0,
         };
         self.push(bar);
     }
@@ -230,6 +268,9 @@ impl Items {
             detail: 0,
             color: 0,
             launch: NONE,
+            call: 0,
+            span: 0,
+            parent: 0,
         };
         self.push(bar);
     }

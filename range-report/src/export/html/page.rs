@@ -1,5 +1,6 @@
 //! Puts the page together: its text, style and scripts, which are files of their own, and the data.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::columns::{self, folded};
@@ -50,6 +51,7 @@ pub(super) fn end(shown: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
     column("name", shown.bars.iter().map(|bar| bar.name.into()), out)?;
     column("detail", shown.bars.iter().map(|bar| bar.detail.into()), out)?;
     column("color", shown.bar_colors.iter().map(|color| u64::from(*color)), out)?;
+    calls(&shown.bars, out)?;
     launches(&shown.bars, &shown.launches, out)?;
     out.write_all(b"<script>\n'use strict';\n(() => {\n")?;
     for script in SCRIPTS {
@@ -78,6 +80,32 @@ fn starts<'a>(bars: &'a [Bar], rows: &'a [u32]) -> impl Iterator<Item = u64> + '
         let before = std::iter::once(0).chain(row.iter().map(|bar| bar.start));
         row.iter().zip(before).map(|(bar, before)| bar.start.saturating_sub(before))
     })
+}
+
+/// The calls of bars, the calls that they run in and their spans, in numbers of the page: from 1, in the order in which
+/// they are met here. The first two are each the difference to the bar before, so that most take a byte; a span is 0
+/// where it has the number of the call. No column has anything in it if no bar has a call.
+fn calls(bars: &[Bar], out: &mut impl Write) -> io::Result<()> {
+    let bars = if bars.iter().all(|bar| bar.call == 0) { &[] } else { bars };
+    let mut known: HashMap<u64, u64> = HashMap::from([(0, 0)]);
+    let mut numbers: [Vec<u64>; 3] = std::array::from_fn(|_| Vec::with_capacity(bars.len()));
+    for bar in bars {
+        for (column, raw) in
+            numbers.iter_mut().zip([bar.call, bar.parent, if bar.span == bar.call { 0 } else { bar.span }])
+        {
+            let next = known.len() as u64;
+            column.push(*known.entry(raw).or_insert(next));
+        }
+    }
+    let [calls, parents, spans] = numbers;
+    column("call", differences(&calls), out)?;
+    column("parent", differences(&parents), out)?;
+    column("span", spans.into_iter(), out)
+}
+
+fn differences(numbers: &[u64]) -> impl Iterator<Item = u64> {
+    let before = std::iter::once(&0).chain(numbers);
+    numbers.iter().zip(before).map(|(number, before)| folded(i128::from(*number) - i128::from(*before)))
 }
 
 /// Where each operation was launched: its thread plus one, or 0; how long before its start; in which span; the bytes it
@@ -126,6 +154,8 @@ fn as_html(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
 
     #[test]
     fn the_page_has_a_place_for_all_its_parts() {
@@ -136,6 +166,28 @@ mod tests {
             assert!(!script.contains("</script") && !script.contains("<!--"), "{}", &script[..60]);
             assert!(!script.contains("http:") && !script.contains("https:"));
         }
+    }
+
+    #[test]
+    fn calls_have_small_numbers_and_nothing_where_there_are_none() {
+        let bar = |call, parent, span| {
+            let (track, level, start, end, name, detail, color, launch) = (0, 0, 0, 0, 0, 0, 0, 0);
+            Bar { track, level, start, end, name, detail, color, launch, call, span, parent }
+        };
+        let written = |bars: &[Bar]| {
+            let mut out = Vec::new();
+            calls(bars, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let columns = text.lines().map(|line| {
+                let (_, column) = line.split_once('>').unwrap();
+                STANDARD.decode(column.split_once('<').unwrap().0).unwrap()
+            });
+            columns.collect::<Vec<_>>()
+        };
+        // In numbers of the page: calls 1, 3, 3, 0; parents 2, 1, 1, 0; spans as the call, 1, as the call, none.
+        let bars = [bar(1 << 40, 5, 1 << 40), bar(70, 1 << 40, 1 << 40), bar(70, 1 << 40, 70), bar(0, 0, 0)];
+        assert_eq!(written(&bars), [vec![2, 4, 0, 5], vec![4, 1, 0, 1], vec![0, 1, 0, 0]]);
+        assert_eq!(written(&bars[3..]), [const { Vec::<u8>::new() }; 3]);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::io::{self, Write};
 use super::items::{Bar, Items};
 use super::{HtmlSink, Limits};
 use crate::summary::{Process, RangeStyle, Summary};
-use crate::timeline::{Item, Mark, Operation, Range, Sink, Value};
+use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use crate::timeline::{Kernel, Work};
 
 fn range(name: &str, start: u64, length: u64) -> Range<'_> {
@@ -21,6 +21,7 @@ fn range(name: &str, start: u64, length: u64) -> Range<'_> {
         fields: &[],
         end_thread: None,
         cut: false,
+        ..Range::default()
     }
 }
 
@@ -38,6 +39,7 @@ fn operation(start: u64, length: u64) -> Operation<'static> {
         symbol: "k",
         launch: Some((7, start / 2)),
         span: Some("s"),
+        call: 0,
     }
 }
 
@@ -153,6 +155,21 @@ fn a_number_used_again_keeps_both_names() {
 }
 
 #[test]
+fn calls_are_a_group_of_their_own_before_the_threads() {
+    let call = |start| Item::Call(Call { call: start, start, end: start + 10, name: "wait", ..Call::default() });
+    let items = [Item::Operation(operation(0, 1)), Item::Range(range("a", 0, 1)), call(1), call(5)];
+    let data = data(&page(&items, Limits::default(), 0));
+    let groups: Vec<String> = data["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| format!("{} {}", group["kind"], group["label"]))
+        .collect();
+    assert_eq!(groups, [r#""calls" "Calls""#, r#""thread" "thread 7""#, r#""stream" "stream 7""#]);
+    assert_eq!(data["groups"][0]["tracks"][0], serde_json::json!({"part": "calls", "rows": [[0, 1], [1, 1]]}));
+}
+
+#[test]
 fn the_main_thread_is_first() {
     let mut out = Vec::new();
     let mut sink = HtmlSink::new(&mut out);
@@ -191,5 +208,5 @@ fn a_full_disk_is_an_error_wherever_it_is_met() {
         let ended = begun.and_then(|()| sink.end(&Summary::default(), 0));
         assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull), "{room} of {whole}");
     }
-    assert!(size_of::<Bar>() <= 48, "a million of them are to be kept");
+    assert!(size_of::<Bar>() <= 64, "a million of them are to be kept");
 }

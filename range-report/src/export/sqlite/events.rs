@@ -1,19 +1,22 @@
-//! `NVTX_EVENTS` and `ThreadNames`: ranges, marks, domains, categories, threads.
+//! `NVTX_EVENTS`, `TRACING_GPU_CALLS` and `ThreadNames`: ranges, calls, marks, domains, categories, threads.
 
 use std::io;
 
 use crate::summary::RangeStyle;
-use crate::timeline::{Mark, Range, Value};
+use crate::timeline::{Call, Ending, Mark, Range, Value};
 
 use super::Ids;
 use super::file::{File, Strings};
 use super::json;
-use super::rows::{CATEGORY, MARK, Payload, RangeRow, Row};
+use super::rows::{CATEGORY, MARK, Numbers, Payload, RangeRow, Row};
 use super::stamps::Stamps;
+use rusqlite::params;
 use rustc_hash::FxHashMap;
 
 const THREAD: &str = "INSERT INTO ThreadNames(nameId,globalTid)VALUES(?,?)";
 const RENAME: &str = "UPDATE ThreadNames SET nameId=? WHERE globalTid=?";
+
+const CALL: &str = "INSERT INTO TRACING_GPU_CALLS(callId,spanId,parentId,start,end,textId,domainId,globalTid,ending,jsonText)VALUES(?,?,?,?,?,?,?,?,?,?)";
 
 const DOMAIN: i64 = 75;
 
@@ -100,9 +103,27 @@ impl Events {
             Some(value @ Value::Text(_)) => (None, Some(value)),
             None => (None, None),
         };
+        let numbers = Numbers { span: signed(range.span), call: signed(range.call), parent: known(range.parent) };
+        let numbers = (range.call != 0).then_some(numbers);
         let (json, color) = (json::write(file.json(), words, range.fields), range.color);
-        let row = RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, json };
+        let row =
+            RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, numbers, json };
         file.add(Row::Range(row))
+    }
+
+    pub(super) fn call(&mut self, file: &mut File, ids: Ids, strings: &mut Strings, call: &Call<'_>) -> io::Result<()> {
+        let (text, thread) = (strings.id(file, call.name)?, ids.thread(call.thread));
+        let (start, end) = (signed(call.start), signed(call.end.max(call.start)));
+        let domain = self.place(file, call.domain, thread, start)?.domain;
+        let ending = match call.ending {
+            Ending::Closed => "closed",
+            Ending::Cancelled => "cancelled",
+            Ending::Cut => "cut",
+        };
+        let mut json = Vec::new();
+        let json = json::write(&mut json, None, call.fields).map(|_| String::from_utf8_lossy(&json));
+        let numbers = (signed(call.call), known(call.span), known(call.parent));
+        file.run(CALL, params![numbers.0, numbers.1, numbers.2, start, end, text, domain, thread, ending, json])
     }
 
     pub(super) fn mark(&mut self, file: &mut File, ids: Ids, mark: &Mark<'_>) -> io::Result<()> {
@@ -175,6 +196,11 @@ impl Events {
 fn text(file: &mut File, place: Place, kind: i64, category: Option<i64>, text: &str) -> io::Result<()> {
     let Place { thread, at: start, domain } = place;
     file.add(Row::Text { start, kind, category, text: text.into(), thread, domain, json: None })
+}
+
+/// A number of a span or a call, if it is known.
+pub(super) fn known(number: u64) -> Option<i64> {
+    (number != 0).then(|| signed(number))
 }
 
 /// SQLite's integers are signed; times beyond 292 years are not expected.

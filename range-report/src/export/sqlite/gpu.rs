@@ -5,25 +5,23 @@ use std::io;
 
 use rusqlite::params;
 
-use crate::timeline;
-use crate::timeline::Operation;
-use crate::timeline::{Api, Work};
+use crate::timeline::{Api, ApiCall, Operation, Work};
 
 use super::api_calls::{ApiCalls, Call};
-use super::events::signed;
+use super::events::{known, signed};
 use super::file::{File, Strings};
 use super::{Ids, MACHINE, names};
 
 const CALL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME(start,end,eventClass,globalTid,correlationId,nameId,returnValue)VALUES(?,?,?,?,?,?,?)";
 const KERNEL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,
-    demangledName,shortName,mangledName,registersPerThread,gridX,gridY,gridZ,blockX,blockY,blockZ,staticSharedMemory,dynamicSharedMemory)
-    VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    demangledName,shortName,mangledName,registersPerThread,gridX,gridY,gridZ,blockX,blockY,blockZ,staticSharedMemory,dynamicSharedMemory,callId)
+    VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 const COPY: &str =
     "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,
-    bytes,copyKind,srcKind,dstKind)VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
+    bytes,copyKind,srcKind,dstKind,callId)VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)";
 const SET: &str =
     "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,
-    bytes,value,memKind)VALUES(?,?,?,?,?,?,?,?,?,?,?)";
+    bytes,value,memKind,callId)VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
 const DEVICE: &str = "INSERT INTO TARGET_INFO_GPU(vmId,id,name,cuDevice)VALUES(?,?,?,?)";
 const CUDA_DEVICE: &str = "INSERT INTO TARGET_INFO_CUDA_DEVICE(gpuId,cudaId,pid)VALUES(?,?,?)";
 
@@ -59,7 +57,7 @@ impl Gpu {
         let (start, end) = (signed(operation.start), signed(operation.end.max(operation.start)));
         let launched = Some(correlation).filter(|&correlation| correlation != 0);
         let node = Some(operation.graph_node as i64).filter(|&node| node != 0);
-        let process = ids.process;
+        let (process, call) = (ids.process, known(operation.call));
         if let (Some(correlation), Some((thread, at))) = (launched, operation.launch)
             && self.api_calls.is_missing(correlation)
         {
@@ -98,7 +96,8 @@ impl Gpu {
                         block_y,
                         block_z,
                         kernel.static_shared,
-                        kernel.dynamic_shared
+                        kernel.dynamic_shared,
+                        call
                     ],
                 )
             }
@@ -111,24 +110,24 @@ impl Gpu {
                         let from = names::memory(memory.source);
                         file.run(
                             COPY,
-                            (start, end, device, context, stream, launched, process, node, bytes, kind, from, to),
+                            (start, end, device, context, stream, launched, process, node, bytes, kind, from, to, call),
                         )
                     }
                     None => file.run(
                         SET,
-                        (start, end, device, context, stream, launched, process, node, bytes, memory.value, to),
+                        (start, end, device, context, stream, launched, process, node, bytes, memory.value, to, call),
                     ),
                 }
             }
         }
     }
 
-    pub(super) fn call(
+    pub(super) fn api_call(
         &mut self,
         file: &mut File,
         ids: Ids,
         strings: &mut Strings,
-        call: &timeline::Call<'_>,
+        call: &ApiCall<'_>,
     ) -> io::Result<()> {
         let row = Call {
             start: call.start,

@@ -64,8 +64,17 @@ pub(super) struct RangeRow {
     pub(super) color: Option<u32>,
     pub(super) end_thread: Option<i64>,
     pub(super) payload: Option<Payload>,
+    pub(super) numbers: Option<Numbers>,
     /// Its place in [`Rows::json`].
     pub(super) json: Option<ops::Range<usize>>,
+}
+
+/// Numbers of a range's span and call, and of the call that it runs in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub(super) span: i64,
+    pub(super) call: i64,
+    pub(super) parent: Option<i64>,
 }
 
 /// A payload, by its column.
@@ -77,8 +86,9 @@ pub(super) enum Payload {
     Truth(bool),
 }
 
-/// Columns that a range need not have. Those beyond the thread, the domain, the kind, the times and the name.
-const COLUMNS: [&str; 9] = [
+/// Columns that a range need not have, the last three together. Those beyond the thread, the domain, the kind, the
+/// times and the name.
+const COLUMNS: [&str; 10] = [
     "rangeId",
     "category",
     "color",
@@ -88,10 +98,13 @@ const COLUMNS: [&str; 9] = [
     "doubleValue",
     "uint32Value",
     "jsonText",
+    "spanId,callId,parentId",
 ];
 
 /// Which of [`COLUMNS`] a range has, a bit each.
 type Shape = u16;
+/// The place of the columns that come together.
+const NUMBERS: u32 = COLUMNS.len() as u32 - 1;
 const NULL: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Null);
 
 /// Ranges with every column, which may be NULL, of any thread and domain.
@@ -113,13 +126,14 @@ impl RangeRow {
             | bit(self.end_thread.is_some(), 3)
             | payload
             | bit(self.json.is_some(), 8)
+            | bit(self.numbers.is_some(), NUMBERS)
     }
 
     fn is_beside(&self, other: &Self) -> bool {
         self.thread == other.thread && self.domain == other.domain
     }
 
-    /// The values of [`COLUMNS`], one by one.
+    /// The values of [`COLUMNS`] but the last ones, one by one.
     #[inline]
     fn others<'a>(
         &self,
@@ -143,6 +157,14 @@ impl RangeRow {
     }
 }
 
+impl Numbers {
+    /// The values of its columns.
+    fn values(numbers: Option<Self>) -> [ToSqlOutput<'static>; 3] {
+        let value = |of: fn(Self) -> Option<i64>| numbers.and_then(of).map_or(NULL, Into::into);
+        [value(|it| Some(it.span)), value(|it| Some(it.call)), value(|it| it.parent)]
+    }
+}
+
 /// What stands at this place.
 fn text_of<'a>(json: &'a [u8], place: &Option<ops::Range<usize>>) -> Option<ToSqlOutput<'a>> {
     let json = place.clone().and_then(|place| json.get(place));
@@ -162,7 +184,7 @@ fn statements(shape: Shape) -> [String; SIZES.len()] {
         if shape == MIXED || shape >> place & 1 == 1 {
             columns.push(',');
             columns.push_str(column);
-            values.push_str(",?");
+            values.push_str(if place == NUMBERS as usize { ",?,?,?" } else { ",?" });
         }
     }
     values.push(')');
@@ -302,6 +324,7 @@ fn write_ranges(
                         bind(value.into())?;
                     }
                     row.others(json, |value| bind(value.unwrap_or(NULL)))?;
+                    Numbers::values(row.numbers).into_iter().try_for_each(&mut bind)?;
                 }
                 _ => {
                     if place == 0 {
@@ -312,6 +335,9 @@ fn write_ranges(
                         bind(value.into())?;
                     }
                     row.others(json, |value| value.map_or(Ok(()), &mut bind))?;
+                    if row.numbers.is_some() {
+                        Numbers::values(row.numbers).into_iter().try_for_each(&mut bind)?;
+                    }
                 }
             }
         }
@@ -331,13 +357,14 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         connection.set_prepared_statement_cache_capacity(48);
         let columns = "start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,uint64Value,int64Value,doubleValue,
-            uint32Value,jsonText,text";
+            uint32Value,jsonText,text,spanId,callId,parentId";
         connection.execute_batch(&format!("CREATE TABLE NVTX_EVENTS({columns})")).unwrap();
         let (mut rows, mut all, mut expected) = (Rows::new(), 0_i64, Vec::<Option<i64>>::new());
         let plain = |at| {
-            let (number, category, color, end_thread, payload, json) = (None, None, None, None, None, None);
+            let (number, category, color, end_thread, payload, numbers, json) =
+                (None, None, None, None, None, None, None);
             let (start, end, thread, text, domain) = (at, at + 1, 2, at + 3, 4);
-            RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, json }
+            RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, numbers, json }
         };
         // Of every column that a range can have, by the bits of `which`; those of more than one shape are alike in
         // nothing.
@@ -356,7 +383,9 @@ mod tests {
             let color = has(2, at).map(|at| at as u32);
             let (thread, domain) = (2 + has(8, 1).unwrap_or(0), 4 + has(9, 1).unwrap_or(0));
             let (number, category, end_thread) = (has(0, at), has(1, at + 1), has(3, at + 2));
-            RangeRow { thread, domain, number, category, color, end_thread, payload, json, ..plain(at) }
+            let parent = (at % 3 > 0).then_some(at + 5);
+            let numbers = has(10, 0).map(|_| Numbers { span: at + 3, call: at + 4, parent });
+            RangeRow { thread, domain, number, category, color, end_thread, payload, numbers, json, ..plain(at) }
         };
         let mut add = |rows: &mut Rows, which: Option<i64>| {
             let row = match which {
@@ -375,10 +404,10 @@ mod tests {
         };
         for length in (0..150).chain([0, 500, 0, 1]) {
             (0..length).for_each(|_| add(&mut rows, Some(0)));
-            add(&mut rows, Some(length % 1024));
+            add(&mut rows, Some(length % 2048));
             add(&mut rows, None);
         }
-        for shape in 0..1024 {
+        for shape in 0..2048 {
             (0..shape % 21).for_each(|_| add(&mut rows, Some(shape)));
         }
         // Of one shape that has statements of its own, but of two threads and two domains in turn.
@@ -387,12 +416,12 @@ mod tests {
             (0..turn).for_each(|_| add(&mut rows, Some(either << 8)));
         }
         for mixed in 0..5_000 {
-            add(&mut rows, Some(mixed * 7 % 1024));
+            add(&mut rows, Some(mixed * 7 % 2048));
         }
         rows.write(&connection).unwrap();
         assert_eq!(rows.len(), 0);
         let columns = "SELECT start, end, eventType, globalTid, textId, domainId, rangeId, category, color, endGlobalTid, uint64Value,
-            int64Value, doubleValue, uint32Value, jsonText, text FROM NVTX_EVENTS ORDER BY rowid";
+            int64Value, doubleValue, uint32Value, jsonText, text, spanId, callId, parentId FROM NVTX_EVENTS ORDER BY rowid";
         let mut statement = connection.prepare(columns).unwrap();
         let mut found = statement.query([]).unwrap();
         for (at, which) in expected.iter().enumerate() {
@@ -423,6 +452,8 @@ mod tests {
             assert_eq!(row.get::<_, Option<f64>>(12).unwrap(), (payload == 3).then_some(at as f64 / 2.0));
             assert_eq!(row.get::<_, Option<String>>(14).unwrap(), has(7).then(|| at.to_string()), "{at}: {which:?}");
             assert_eq!(row.get::<_, Option<String>>(15).unwrap(), which.is_none().then(|| at.to_string()));
+            let numbers = [if_has(10, at + 3), if_has(10, at + 4), if_has(10, at + 5).filter(|_| at % 3 > 0)];
+            assert_eq!([integer(16), integer(17), integer(18)], numbers, "{at}: {which:?}");
         }
         assert!(found.next().unwrap().is_none());
     }

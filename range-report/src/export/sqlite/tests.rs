@@ -7,8 +7,7 @@ use rusqlite::Connection;
 use super::*;
 use crate::RangeStyle;
 use crate::summary::MemoryKind;
-use crate::timeline::{Api, Kernel, Memory, Work};
-use crate::timeline::{Call, Mark, Operation, Range, Value};
+use crate::timeline::{Api, ApiCall, Call, Ending, Kernel, Mark, Memory, Operation, Range, Value, Work};
 
 #[path = "file/tests.rs"]
 mod files;
@@ -64,6 +63,7 @@ fn range<'a>(name: &'a str, start: u64, end: u64, depth: u32) -> Range<'a> {
         fields: &[],
         end_thread,
         cut: false,
+        ..Range::default()
     }
 }
 
@@ -160,6 +160,30 @@ fn ranges_and_marks_have_what_nvtx_gives_them() {
 }
 
 #[test]
+fn numbers_of_calls_are_beside_what_nsight_knows() {
+    let fields = [("id", Value::Unsigned(7))];
+    let call = Call { call: 3, span: 3, parent: 1, thread: 8, start: 2, end: 5, name: "wait", ..Call::default() };
+    let place = written(
+        "numbers",
+        &[
+            Item::Range(range("none", 1, 2, 0)),
+            Item::Range(Range { span: 3, call: 3, ..range("wait", 2, 3, 0) }),
+            Item::Range(Range { span: 3, call: 9, parent: 1, ..range("wait", 4, 5, 0) }),
+            Item::Call(Call { fields: &fields, ..call.clone() }),
+            Item::Call(Call { domain: Some("app"), ending: Ending::Cancelled, call: 9, parent: 0, ..call }),
+            Item::Operation(Operation { call: 9, ..operation(5, Work::Kernel(Kernel::default()), None) }),
+        ],
+    );
+    let found = |query: &str| rows(&place.file(), query);
+    let select = "SELECT spanId, callId, parentId FROM NVTX_EVENTS WHERE textId NOT NULL";
+    assert_eq!(found(select), ["-|-|-", "3|3|-", "3|9|1"]);
+    let select = "SELECT callId, spanId, parentId, start, end, value, domainId, globalTid & 0xffffff, ending, jsonText
+        FROM TRACING_GPU_CALLS JOIN StringIds ON id = textId";
+    assert_eq!(found(select), [r#"3|3|1|2|5|wait|0|8|closed|{"id":7}"#, "9|3|-|2|5|wait|1|8|cancelled|-"]);
+    assert_eq!(found("SELECT callId FROM CUPTI_ACTIVITY_KIND_KERNEL"), ["9"]);
+}
+
+#[test]
 fn a_number_of_a_thread_that_is_given_again_has_its_last_name() {
     let names = ["first", "first", "second"].map(|name| Item::Thread { thread: 7, name });
     let place = written("renamed", &names);
@@ -183,11 +207,12 @@ fn operation(correlation: u32, work: Work, launch: Option<(u32, u64)>) -> Operat
         symbol,
         launch,
         span,
+        call: 0,
     }
 }
 
-fn call(api: Api, name: &str, correlation: u32) -> Call<'_> {
-    Call { api, name, thread: 7, start: 90, end: 95, correlation, result: 0 }
+fn call(api: Api, name: &str, correlation: u32) -> ApiCall<'_> {
+    ApiCall { api, name, thread: 7, start: 90, end: 95, correlation, result: 0 }
 }
 
 const CALLS: &str = "SELECT correlationId, value, start, end, eventClass FROM CUPTI_ACTIVITY_KIND_RUNTIME
@@ -199,8 +224,8 @@ const MADE_UP: &str = "SELECT value FROM META_DATA_CAPTURE WHERE name = 'TRACING
 fn every_launch_has_one_call_the_best_there_is() {
     let kernel = Work::Kernel(Kernel::default());
     let launched = Item::Operation(operation(5, kernel, Some((7, 92))));
-    let driver = Item::Call(call(Api::Driver, "cuLaunchKernel", 5));
-    let runtime = Item::Call(call(Api::Runtime, "cudaLaunchKernel_v7000", 5));
+    let driver = Item::ApiCall(call(Api::Driver, "cuLaunchKernel", 5));
+    let runtime = Item::ApiCall(call(Api::Runtime, "cudaLaunchKernel_v7000", 5));
     let items = [&launched, &driver, &runtime];
     // Every selection and order, with a flush at any place between them.
     for code in 0..4_usize.pow(3) * 4 {

@@ -207,8 +207,8 @@ fn copy(correlation: u32, start: u64, end: u64) -> GpuOp {
     GpuOp { start, end, correlation, device: 0, context: 1, stream: 7, graph_node: 0, work }
 }
 
-fn call(api: Api, thread: u32, correlation: u32) -> ApiCall {
-    ApiCall { api, function: 307, start: 5, end: 9, thread, correlation, result: 0 }
+fn call(api: Api, thread: u32, correlation: u32) -> ApiRecord {
+    ApiRecord { api, function: 307, start: 5, end: 9, thread, correlation, result: 0 }
 }
 
 /// The calls and operations that one write gives, as `call 5 on 42`.
@@ -219,7 +219,7 @@ fn given(tracks: &mut GpuTracks, fill: impl FnOnce(&mut GpuRecords)) -> Vec<Stri
     tracks.write(records, &Moments::new(0), &Labels::default(), &mut |item| {
         given.push(match item {
             Item::Operation(op) => format!("operation {}", op.correlation),
-            Item::Call(call) => format!("call {} on {}", call.correlation, call.thread),
+            Item::ApiCall(call) => format!("call {} on {}", call.correlation, call.thread),
             other => format!("{other:?}"),
         });
     });

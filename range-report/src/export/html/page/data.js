@@ -3,6 +3,7 @@
 /** Numbers of seven bits a byte, the lowest first, in base 64. */
 function numbersIn(id, into) {
   const text = atob(byId('column-' + id).textContent);
+  if (!text) return into;
   let at = 0;
   for (let i = 0; i < into.length; i++) {
     let byte = text.charCodeAt(at++);
@@ -11,6 +12,17 @@ function numbersIn(id, into) {
       byte = text.charCodeAt(at++);
       number += (byte & 0x7f) * scale;
     }
+    into[i] = number;
+  }
+  return into;
+}
+
+/** Each number as its difference to the one before: 0, -1, 1, -2, ... as 0, 1, 2, 3, ... */
+function differencesIn(id, into) {
+  numbersIn(id, into);
+  let number = 0;
+  for (let i = 0; i < into.length; i++) {
+    number += into[i] % 2 === 1 ? -(into[i] + 1) / 2 : into[i] / 2;
     into[i] = number;
   }
   return into;
@@ -53,6 +65,11 @@ function readRun() {
   run.name = numbersIn('name', new Uint32Array(count));
   run.detail = numbersIn('detail', new Uint32Array(count));
   run.color = numbersIn('color', new Uint32Array(count));
+  // Of spans: the call of each item, the call that this one runs in, and the span; 0 where that is not known. Of an
+  // operation, the call that launched it.
+  run.call = differencesIn('call', new Uint32Array(count));
+  run.parent = differencesIn('parent', new Uint32Array(count));
+  run.span = numbersIn('span', new Uint32Array(count)).map((span, item) => span || run.call[item]);
   let last = 0;
   for (const row of run.rows) {
     let before = 0;

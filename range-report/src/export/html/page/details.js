@@ -4,7 +4,8 @@ const LEVELS = ['', 'error', 'warn', 'info', 'debug', 'trace'];
 const KINDS = {
   ranges: 'range',
   lifetimes: 'lifetime (start/end)',
-  calls: 'CUDA API call',
+  calls: 'Call',
+  api: 'CUDA API call',
   projections: 'range, projected',
   operations: 'GPU operation',
   marks: 'event',

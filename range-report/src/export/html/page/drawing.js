@@ -6,7 +6,8 @@ const BOLD_FONT = '600 ' + FONT;
 const PART_LABELS = {
   marks: 'events',
   lifetimes: 'lifetimes',
-  calls: 'CUDA API',
+  calls: 'calls',
+  api: 'CUDA API',
   projections: 'projected',
   operations: 'operations',
 };
@@ -113,7 +114,7 @@ function drawRow(context, row, y) {
   const offset = timeline.gutter - timeline.from * scale;
   const height = row.height - 1;
   const labelled = height >= 13;
-  context.font = row.part === 'calls' ? SMALL_FONT : FONT;
+  context.font = row.part === 'api' ? SMALL_FONT : FONT;
   const low = row.part === 'projections';
   let item = firstIndex(row.first, row.last, (index) => end[index] > timeline.from);
   while (item < row.last && start[item] < timeline.to) {
@@ -129,7 +130,7 @@ function drawRow(context, row, y) {
     let next = firstIndex(item + 1, row.last, (index) => start[index] >= until);
     if (next > item + 1 && (end[next - 1] - start[next - 1]) * scale >= 1.5) next--; // it goes on beyond this pixel
     context.globalAlpha = search.active && !anyMatch(item, next) ? 0.2 : 1;
-    context.fillStyle = row.part === 'calls' ? theme.call : colorOf(item);
+    context.fillStyle = row.part === 'api' ? theme.call : colorOf(item);
     context.fillRect(pixel, y, 1, height);
     context.globalAlpha = 1;
     item = next;
@@ -141,7 +142,7 @@ function drawBar(context, row, item, x, width, y, height, labelled, low) {
   const right = Math.min(x + width, timeline.width + 2);
   const matches = !search.active || isMatch(item);
   context.globalAlpha = matches ? 1 : 0.2;
-  context.fillStyle = row.part === 'calls' ? theme.call : colorOf(item);
+  context.fillStyle = row.part === 'api' ? theme.call : colorOf(item);
   if (low) {
     // Projected: a line with feet, so that it is told from work.
     context.globalAlpha = matches ? 0.55 : 0.15;
@@ -163,7 +164,7 @@ function drawBar(context, row, item, x, width, y, height, labelled, low) {
   const inside = Math.max(left, timeline.gutter) + 4;
   const text = fitting(context, nameOf(item), right - inside - 3);
   if (text) {
-    context.fillStyle = low ? theme.text : row.part === 'calls' ? theme.text : textOn(item);
+    context.fillStyle = low ? theme.text : row.part === 'api' ? theme.text : textOn(item);
     context.fillText(text, inside, y + height / 2 + 0.5);
   }
   context.globalAlpha = 1;

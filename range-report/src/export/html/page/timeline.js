@@ -2,7 +2,7 @@
 
 const RULER = 24;
 const GAP = 9;
-const HEIGHTS = { marks: 14, ranges: 19, lifetimes: 17, calls: 15, projections: 17, operations: 19 };
+const HEIGHTS = { marks: 14, ranges: 19, lifetimes: 17, calls: 17, api: 15, projections: 17, operations: 19 };
 const SHORTEST_SPAN = 20;
 
 const timeline = {
