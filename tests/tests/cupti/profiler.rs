@@ -318,16 +318,18 @@ fn notes(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 }
 
-/// Many times more calls than are remembered at once. They are collected sooner than ten times a second: before any of
-/// them is forgotten.
+/// Many times more calls than are remembered at once. They are collected before any of them is forgotten: sooner than
+/// the 100 ms that the collector otherwise waits, if the machine lets its thread run.
 fn many(fake: &Fake, tier: &str) {
     const ROUNDS: u32 = 64;
     /// Some 17,000 are remembered. At a fifth of that in lines of notes, two for each of these, the collector comes.
     const CALLS: u32 = 1_800;
     let profiler = start(builder().gpu_memory(32 << 20).report([Report::Api]), tier);
     fake.tell("fake_together", 0);
-    let (began, launch) = (Instant::now(), fake.launcher(HANDLE, c"spin", 10));
+    let launch = fake.launcher(HANDLE, c"spin", 10);
+    let mut early = 0;
     for round in 0..ROUNDS {
+        let began = Instant::now();
         for number in 1..=CALLS {
             info_span!("work").in_scope(|| launch(round * CALLS + number));
         }
@@ -336,9 +338,10 @@ fn many(fake: &Fake, tier: &str) {
             assert!(began.elapsed() < Duration::from_secs(60), "nothing is collected");
             std::thread::yield_now();
         }
+        early += u32::from(began.elapsed() < Duration::from_millis(50));
     }
-    let periods = began.elapsed().as_millis() / 100 + 1;
-    assert!(periods < u128::from(ROUNDS), "{ROUNDS} rounds in {periods} times 100 ms");
+    // One is enough: on a busy machine the others may take longer. Without the early call none comes.
+    assert!(early > 0, "none of {ROUNDS} rounds came early");
     let (summary, all) = (profiler.summary(), u64::from(ROUNDS * CALLS));
     assert_eq!(summary.losses.activity, ActivityLosses::default());
     let of_span = node(&summary.tree, "work").gpu.as_ref().expect("kernels");
