@@ -15,5 +15,7 @@ mod compare;
 mod examples;
 #[path = "nsight/foreign.rs"]
 mod foreign;
+#[path = "nsight/nvidias.rs"]
+mod nvidias;
 #[path = "nsight/programs.rs"]
 mod programs;
