@@ -13,7 +13,7 @@ static void reg(acc_event_t event, acc_prof_callback callback, acc_register_t ho
   if (how == acc_reg) callbacks[event] = callback;
 }
 
-static const char *file = "/home/user/layers.c";
+static const char *file = "/src/layers.c";
 
 /* Reports an event in a line of the file; of a variable or kernel where there is a name. */
 static void report(acc_event_t event, int line, const char *name) {
