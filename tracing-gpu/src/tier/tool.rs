@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use nvtx_rs::Payload;
 use nvtx_rs::tool::{Call, Event, Extended, FieldValue, Tool};
 use parking_lot::Mutex;
 use range_report::RangeStyle;
@@ -23,6 +22,7 @@ use crate::span::values::{Category, Changing, Lifetime};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::Record;
+use crate::timeline::value_of;
 
 /// Receives the NVTX calls of a process and measures their ranges: see
 /// [`Profiler::nvtx_tool`](crate::Profiler::nvtx_tool).
@@ -365,17 +365,6 @@ fn add_extended(mut fields: Fields, extended: Extended<'_>) -> Fields {
         }
     }
     fields
-}
-
-fn value_of(payload: Payload) -> Value<'static> {
-    match payload {
-        Payload::U64(value) => Value::Unsigned(value),
-        Payload::I64(value) => Value::Integer(value),
-        Payload::F64(value) => Value::Float(value),
-        Payload::U32(value) => Value::Unsigned(value.into()),
-        Payload::I32(value) => Value::Integer(value.into()),
-        Payload::F32(value) => Value::Float(value.into()),
-    }
 }
 
 /// Names of fields that are kept for good; further ones share a name.

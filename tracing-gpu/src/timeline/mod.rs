@@ -350,7 +350,8 @@ fn give_range(
     give(files, errors, |sink| sink.item(&item));
 }
 
-fn value_of(payload: Payload) -> Value<'static> {
+/// A payload as timelines show it.
+pub(crate) fn value_of(payload: Payload) -> Value<'static> {
     match payload {
         Payload::U64(value) => Value::Unsigned(value),
         Payload::I64(value) => Value::Integer(value),
