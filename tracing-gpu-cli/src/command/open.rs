@@ -8,18 +8,18 @@ use crate::complain;
 /// What opens a file where the user has not said so.
 const OPENERS: [&str; 2] = ["xdg-open", "wslview"];
 
-/// Opens the first page; the others are named.
+/// Opens the first page, and says so: a browser that fails has no way to. Of the others there is the number.
 pub(super) fn page(pages: &[PathBuf]) {
     let Some((first, others)) = pages.split_first() else { return };
     let browser = std::env::var("BROWSER").ok().filter(|browser| !browser.is_empty());
-    let opened = browser.as_deref().into_iter().chain(OPENERS).any(|opener| {
+    let opener = browser.as_deref().into_iter().chain(OPENERS).find(|opener| {
         let (null, nothing, silent) = (Stdio::null(), Stdio::null(), Stdio::null());
         Command::new(opener).arg(first).stdin(null).stdout(nothing).stderr(silent).spawn().is_ok()
     });
-    if !opened {
-        complain(&format!("no browser was found ($BROWSER, xdg-open): open {}", first.display()));
-    }
-    if !others.is_empty() {
-        complain(&format!("{} more pages lie beside {}", others.len(), first.display()));
-    }
+    let first = first.display();
+    let more = if others.is_empty() { String::new() } else { format!("; {} more pages are beside it", others.len()) };
+    complain(&match opener {
+        Some(opener) => format!("opening {first} ({opener}){more}"),
+        None => format!("no browser was found ($BROWSER, xdg-open): open {first}{more}"),
+    });
 }
