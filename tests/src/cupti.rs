@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use cuda_activity::cupti::decode::{Record, Records, Step};
 use cuda_activity::cupti::library::Library;
-use cuda_activity::cupti::{ENQUEUE, Filled, Lost, Options, Recorded, Session, Sink, Strides, start};
+use cuda_activity::cupti::{ENQUEUE, Filled, Lost, Options, PROFILER, Recorded, Session, Sink, Strides, start};
 use cuda_activity::record::{Api, ApiCall, GpuOp};
 
 /// A loaded libcupti.
@@ -95,10 +95,9 @@ impl Cupti {
     }
 }
 
-/// The functions of the driver that enqueue, by number and name.
-#[must_use]
-pub fn enqueueing() -> &'static [(u32, &'static str)] {
-    ENQUEUE
+/// The functions of the driver that are known by their numbers, with their names.
+pub fn known_functions() -> impl Iterator<Item = (u32, &'static str)> {
+    ENQUEUE.iter().chain(&PROFILER).copied()
 }
 
 /// A session and what it has told.

@@ -43,6 +43,7 @@ const UNSAFE: &[&str] = &[
     "cuda-activity/src/cupti/buffers.rs",
     "cuda-activity/src/cupti/context.rs",
     "cuda-activity/src/cupti/library.rs",
+    "cuda-activity/src/cupti/profiler_calls.rs",
     "cuda-activity/src/cupti/receive.rs",
     "cuda-activity/src/cupti/session.rs",
     "cuda-activity/src/driver.rs",

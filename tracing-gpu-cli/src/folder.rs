@@ -28,11 +28,44 @@ pub(crate) struct Folder {
     path: PathBuf,
 }
 
+/// The part of a process that is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CaptureRange {
+    /// All of it.
+    None,
+    /// From `cudaProfilerStart` to `cudaProfilerStop`.
+    Cuda,
+    /// The first NVTX range of this name.
+    Nvtx(String),
+}
+
+impl std::str::FromStr for CaptureRange {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word.split_once(':') {
+            None if word == "none" => Ok(Self::None),
+            None if word == "cuda" => Ok(Self::Cuda),
+            Some(("nvtx", name)) if !name.is_empty() => Ok(Self::Nvtx(name.to_owned())),
+            _ => Err("expected none, cuda, or nvtx:NAME with the name of a range".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for CaptureRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Cuda => f.write_str("cuda"),
+            Self::Nvtx(name) => write!(f, "nvtx:{name}"),
+        }
+    }
+}
+
 /// How the processes are measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// The name of the range within which is measured.
-    pub(crate) captured: Option<String>,
+    pub(crate) captured: CaptureRange,
     /// Texts in the grammar of `TRACING_GPU`, of which later ones win.
     pub(crate) texts: Vec<String>,
 }
@@ -85,15 +118,15 @@ impl Folder {
     }
 
     pub(crate) fn write_settings(&self, settings: &Settings) -> io::Result<()> {
-        let mut all = vec![settings.captured.as_deref().unwrap_or_default()];
-        all.extend(settings.texts.iter().map(String::as_str));
+        let mut all = vec![settings.captured.to_string()];
+        all.extend_from_slice(&settings.texts);
         fs::write(self.path.join(SETTINGS), all.join(&SEPARATOR.to_string()))
     }
 
     pub(crate) fn read_settings(&self) -> io::Result<Settings> {
         let text = fs::read_to_string(self.path.join(SETTINGS))?;
         let mut all = text.split(SEPARATOR).map(str::to_owned);
-        let captured = all.next().filter(|name| !name.is_empty());
+        let captured = all.next().and_then(|word| word.parse().ok()).unwrap_or(CaptureRange::None);
         Ok(Settings { captured, texts: all.collect() })
     }
 

@@ -266,6 +266,12 @@ impl Library {
         answer(unsafe { (self.functions.enable_domain)(1, subscriber.handle(), domain as u32) })
     }
 
+    /// Asks for no more callbacks of a domain.
+    pub(crate) fn disable_domain(&self, subscriber: Subscriber, domain: Domain) -> Result<(), Code> {
+        // SAFETY: as above.
+        answer(unsafe { (self.functions.enable_domain)(0, subscriber.handle(), domain as u32) })
+    }
+
     /// Says who gives and takes buffers.
     ///
     /// # Safety

@@ -18,6 +18,7 @@ pub mod decode;
 mod delivery;
 pub mod library;
 mod names;
+mod profiler_calls;
 mod receive;
 mod search;
 mod session;
@@ -26,6 +27,7 @@ mod unavailable;
 
 pub use buffers::Filled;
 pub use calls::{ENQUEUE, is_graph_launch};
+pub use profiler_calls::{PROFILER, watch_profiler};
 pub use receive::clock as now;
 pub use session::{Session, before_own_calls, start};
 pub use strides::Strides;

@@ -56,7 +56,7 @@ pub(super) extern "C" fn forked() {
 }
 
 /// Runs `body`, whose panic ends here: above is C.
-fn guarded(body: impl FnOnce()) {
+pub(super) fn guarded(body: impl FnOnce()) {
     let _reported_by_the_panic_hook = catch_unwind(AssertUnwindSafe(body));
 }
 
@@ -193,6 +193,26 @@ const SITE: usize = 0;
 const CONTEXT: usize = 40;
 const CORRELATION: usize = 64;
 
+/// Where a callback of a call comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Site {
+    Entry,
+    Exit,
+}
+
+/// Where this callback comes; `None` without data.
+///
+/// # Safety
+///
+/// `data` is null or what CUPTI passes for the domains of the driver and the runtime.
+#[inline(always)]
+pub(super) unsafe fn site(data: *const c_void) -> Option<Site> {
+    // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
+    // for the call; the site is its first word.
+    let site = (!data.is_null()).then(|| unsafe { data.byte_add(SITE).cast::<u32>().read() })?;
+    Some(if site == 0 { Site::Entry } else { Site::Exit })
+}
+
 /// A call begins or ends, or a context is about to be destroyed. Of calls in forked children the sink knows: see
 /// [`forked`].
 ///
@@ -206,8 +226,6 @@ pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
     number: u32,
     data: *const c_void,
 ) {
-    /// The site of a call's entry.
-    const ENTRY: u32 = 0;
     if data.is_null() {
         return;
     }
@@ -215,9 +233,8 @@ pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
         // SAFETY: the caller's promise.
         return unsafe { on_resource(user, domain, number, data) };
     }
-    // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
-    // for the call; the site is its first word.
-    if unsafe { data.byte_add(SITE).cast::<u32>().read() } == ENTRY {
+    // SAFETY: the caller's promise.
+    if unsafe { site(data) } == Some(Site::Entry) {
         // Half of all calls here are exits, with which nothing is done: CUPTI reports both ends of a call or none.
         // SAFETY: the caller's promise.
         unsafe { on_entry::<S>(user, number, data) }

@@ -12,6 +12,7 @@ use super::context::{Contexts, Device};
 use super::delivery::{Delivery, IS_DUE, MAY_COME};
 use super::library::{self, Code, Domain, Library, OnCall, Subscriber};
 use super::names::Names;
+use super::profiler_calls::Watch;
 use super::receive::{self, POOL, Receiver};
 use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
@@ -127,19 +128,15 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
 
 impl Session {
     fn subscribe(&'static self, on_call: OnCall) -> Result<(), Unavailable> {
-        const NOT_INITIALIZED: Code = 15;
-        const MULTIPLE_SUBSCRIBERS: Code = 39;
         let user = std::ptr::from_ref(&self.receiver).cast_mut().cast();
-        // SAFETY: `user` is this session's receiver, which is never freed, and whose sink is of the type that `on_call`
-        // is for.
-        let subscriber = unsafe { self.receiver.library.subscribe(on_call, user) }.map_err(|code| match code {
-            MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
-            NOT_INITIALIZED => {
-                Unavailable::NewerThanDriver { library: self.name(), driver: self.device.driver_version }
-            }
-            code => self.refused("cuptiSubscribe", code),
-        })?;
-        let _first = self.subscriber.set(subscriber);
+        let subscriber = match Watch::current() {
+            // SAFETY: `user` is this session's receiver, which is never freed, and whose sink is of the type that
+            // `on_call` is for.
+            Some(watch) => Ok(unsafe { watch.share(on_call, user) }),
+            // SAFETY: as above.
+            None => unsafe { self.receiver.library.subscribe(on_call, user) },
+        };
+        let _first = self.subscriber.set(subscriber.map_err(|code| self.refused("cuptiSubscribe", code))?);
         Ok(())
     }
 
@@ -203,11 +200,7 @@ impl Session {
     }
 
     fn refused(&self, function: &'static str, code: Code) -> Unavailable {
-        const NOT_PERMITTED: [Code; 2] = [35, 40];
-        if NOT_PERMITTED.contains(&code) {
-            return Unavailable::NotPermitted { code };
-        }
-        Unavailable::Refused { function, code, meaning: self.receiver.library.code_name(code) }
+        refused(&self.receiver.library, self.device.driver_version, function, code)
     }
 
     /// Whether CUPTI may be called: not in a child of the process, and not when the session is over.
@@ -285,9 +278,11 @@ impl Session {
             let _nothing_to_be_done = self.receiver.library.disable_kind(kind as u32);
         }
         self.count_dropped();
-        if let Some(subscriber) = self.subscriber.get() {
-            let _nothing_to_be_done = self.receiver.library.unsubscribe(*subscriber);
-        }
+        let _nothing_to_be_done = match (Watch::current(), self.subscriber.get()) {
+            (Some(watch), _) => watch.end(),
+            (None, Some(subscriber)) => self.receiver.library.unsubscribe(*subscriber),
+            (None, None) => Ok(()),
+        };
         receive::set_current(None);
         POOL.release();
         RUNNING.store(false, Ordering::Release);
@@ -344,6 +339,25 @@ impl Session {
     }
 
     fn name(&self) -> String {
-        format!("CUPTI {} ({})", self.receiver.library.version_name(), self.receiver.library.path())
+        name(&self.receiver.library)
+    }
+}
+
+fn name(library: &Library) -> String {
+    format!("CUPTI {} ({})", library.version_name(), library.path())
+}
+
+/// What a code of this function means for whoever wants CUPTI.
+pub(super) fn refused(library: &Library, driver: i32, function: &'static str, code: Code) -> Unavailable {
+    const NOT_INITIALIZED: Code = 15;
+    const NOT_PERMITTED: [Code; 2] = [35, 40];
+    const MULTIPLE_SUBSCRIBERS: Code = 39;
+    match code {
+        MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
+        NOT_INITIALIZED if function == "cuptiSubscribe" => {
+            Unavailable::NewerThanDriver { library: name(library), driver }
+        }
+        code if NOT_PERMITTED.contains(&code) => Unavailable::NotPermitted { code },
+        code => Unavailable::Refused { function, code, meaning: library.code_name(code) },
     }
 }

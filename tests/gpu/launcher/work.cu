@@ -1,5 +1,6 @@
 // Programs that nobody changed for a profiler: `work NAME`. Kernels take a time that depends on the GPU's clock alone.
 #include "common.h"
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 #include <cstring>
 #include <thread>
@@ -142,10 +143,32 @@ static void unfinished() {
   spin<<<1, 128>>>(device, 2000000000);
 }
 
+// Two parts that are marked for profilers, with work before, between and after. A range is open around all of it.
+static void captured() {
+  std::vector<float> host(COUNT, 1.0f);
+  float *device = device_memory();
+  Range around("around");
+  for (int part = 1; part <= 2; part++) {
+    spin<<<1, 128>>>(device, SHORT);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaProfilerStart());
+    CHECK(cudaMemcpy(device, host.data(), BYTES, cudaMemcpyHostToDevice));
+    for (int step = 0; step < 5 * part; step++) {
+      Range range("step");
+      spin<<<1, 128>>>(device, LONG);
+    }
+    CHECK(cudaProfilerStop()); // before the kernels have ended
+    spin<<<1, 128>>>(device, SHORT);
+    Range after("after");
+    CHECK(cudaDeviceSynchronize());
+  }
+  CHECK(cudaFree(device));
+}
+
 int main(int count, char **names) {
   static const struct { const char *name; void (*run)(); } programs[] = {
     { "plain", plain }, { "streams", streams }, { "graph", graph }, { "threads", threads },
-    { "devices", devices }, { "reset", reset }, { "unfinished", unfinished },
+    { "devices", devices }, { "reset", reset }, { "unfinished", unfinished }, { "captured", captured },
   };
   for (const auto &program : programs)
     if (count == 2 && !std::strcmp(names[1], program.name)) return program.run(), 0;

@@ -11,6 +11,9 @@ pub(crate) const COPY: u32 = 277;
 pub(crate) const SET: u32 = 249;
 pub(crate) const GRAPH: u32 = 514;
 pub(crate) const SYNCHRONIZE: u32 = 17;
+/// `cuProfilerStart` and `cuProfilerStop`.
+pub(crate) const START: u32 = 308;
+pub(crate) const STOP: u32 = 309;
 /// One of those that only ask for something.
 pub(crate) const SLIGHT: u32 = 304;
 /// `cudaLaunchKernel_v7000`, which calls `cuLaunchKernel`.

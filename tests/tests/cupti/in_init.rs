@@ -12,16 +12,23 @@ use super::{output, unset};
 
 /// What it writes of the processes of a program.
 fn all_measured(scenario: &str, environment: &[(&str, &str)]) -> Vec<Summary> {
+    all_measured_with(&[], scenario, environment).0
+}
+
+/// The same with these options, and what the command says.
+fn all_measured_with(options: &[&str], scenario: &str, environment: &[(&str, &str)]) -> (Vec<Summary>, String) {
     let folder = Folder::new();
     let mut command = Command::new(binary());
     unset(&mut command);
     set(&mut command);
     command.env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH").envs(environment.iter().copied());
-    command.args(["-o", "none", "--json"]).arg(folder.0.join("%p.json"));
+    command.args(options).args(["-o", "none", "--json"]).arg(folder.0.join("%p.json"));
     command.args([env!("CARGO_BIN_EXE_cupti_child"), "injected", scenario]);
-    output(command);
+    let said = command.output().expect("the command");
+    let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.status.success(), "{:?}\n{stderr}", said.status);
     let files = folder.names().into_iter().map(|name| std::fs::File::open(folder.0.join(name)).expect("a file"));
-    files.map(|file| Summary::read_json(file).expect("a summary")).collect()
+    (files.map(|file| Summary::read_json(file).expect("a summary")).collect(), stderr)
 }
 
 /// The same of a program with one process.
@@ -98,6 +105,28 @@ fn a_forked_child_that_uses_cuda_first_has_a_profiler_of_its_own() {
     let mut both: Vec<_> = all_measured("fork", &[]).iter().map(counts).collect();
     both.sort_unstable();
     assert_eq!(both, [(0, 1), (1, 2)]);
+}
+
+/// Only the first part counts. A range that was open when it began is none of it, and no mistake.
+#[test]
+fn what_the_program_marks_for_profilers_is_measured_alone() {
+    let captured = |options: &[&str], scenario| {
+        let (mut all, said) = all_measured_with(options, scenario, &[]);
+        assert_eq!((all.len(), &*said), (1, ""));
+        all.remove(0)
+    };
+    for options in [["--capture-range", "cuda"], ["--profile-from-start", "off"]] {
+        for scenario in ["parts", "part"] {
+            let summary = captured(&options, scenario);
+            assert_eq!((counts(&summary), summary.losses.activity), ((1, 2), ActivityLosses::default()), "{scenario}");
+            assert_eq!((summary.ranges.len(), summary.losses.stray_exits), (1, 0), "{scenario}");
+        }
+    }
+    assert_eq!(counts(&captured(&["--profile-from-start", "on"], "parts")), (5, 7));
+    let (none, said) = all_measured_with(&["--capture-range", "cuda"], "outside", &[]);
+    assert_eq!((none.len(), &*said), (0, "tracing-gpu: nothing was measured: no call of cudaProfilerStart was seen\n"));
+    let (none, said) = all_measured_with(&["--capture-range", "cuda"], "parts", &[("FAKE_SUBSCRIBE", "39")]);
+    assert!(none.is_empty() && said.contains("is not measured: cudaProfilerStart is seen by CUPTI alone."), "{said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Barrier;
 
-use crate::fake::{COPY, Fake, LAUNCH, RUNTIME_LAUNCH, SET, SYNCHRONIZE};
+use crate::fake::{COPY, Fake, LAUNCH, RUNTIME_LAUNCH, SET, START, STOP, SYNCHRONIZE};
 use crate::profiler::HANDLE;
 
 pub(crate) fn run(fake: &Fake, scenario: &str) {
@@ -14,6 +14,8 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "annotates" => annotate(),
         "initialises" => fake.init(),
         "unfinished" => unfinished(fake),
+        "parts" => parts(fake, true),
+        "part" => parts(fake, false),
         "reset" => reset(fake),
         _ => panic!("{scenario}"),
     }
@@ -78,6 +80,27 @@ fn fork(fake: &Fake) {
     // SAFETY: writes one integer.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
+}
+
+/// Two parts, each from a `cuProfilerStart` to a `cuProfilerStop`, or one that goes on to the end.
+fn parts(fake: &Fake, stops: bool) {
+    fake.init();
+    let launch = fake.launcher(HANDLE, c"spin", 10);
+    launch(1);
+    annotate();
+    let around = nvtx_rs::range!("around");
+    for part in 1..=2 {
+        fake.call(START, 10 * part, HANDLE);
+        launch(10 * part + 1);
+        annotate();
+        launch(10 * part + 2);
+        if !stops {
+            return drop(around);
+        }
+        fake.call(STOP, 10 * part + 3, HANDLE);
+        launch(10 * part + 4);
+        annotate();
+    }
 }
 
 /// Of two kernels one has not ended when the program does.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use range_report::timeline::{Api, Work};
 use serde_json::{Value, json};
-use tests::cupti::{Cupti, Decoded, enqueueing};
+use tests::cupti::{Cupti, Decoded, known_functions};
 
 /// Kinds of records that are decoded, and some that are not.
 const KINDS: [u32; 10] = [10, 1, 38, 2, 5, 4, 22, 37, 9, 17];
@@ -19,7 +19,7 @@ pub(crate) fn look(path: &Path) -> Value {
     check_places(&cupti);
     check_values(&cupti);
     let named: Vec<(u32, &str, Option<String>)> =
-        enqueueing().iter().map(|(number, name)| (*number, *name, cupti.function_name(Api::Driver, *number))).collect();
+        known_functions().map(|(number, name)| (number, name, cupti.function_name(Api::Driver, number))).collect();
     let all: Vec<(u32, String)> =
         (1..1024).filter_map(|number| Some((number, cupti.function_name(Api::Driver, number)?))).collect();
     let runtime = cupti.function_name(Api::Runtime, 211);

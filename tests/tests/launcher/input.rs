@@ -109,7 +109,7 @@ fn options_of_nvprof_are_answered_in_one_line() {
         (&["--print-gpu-trace"][..], "--sqlite run.sqlite"),
         (&["--print-api-trace"], "nsys stats -r cuda_gpu_trace"),
         (&["-o", "sample.nvvp"], "--html run.html"),
-        (&["--profile-from-start", "off"], "--capture-range nvtx:NAME"),
+        (&["--profile-from-start", "off", "--gpu", "off"], "cudaProfilerStart is seen by CUPTI alone"),
         (&["--metrics=all"], "ncu"),
     ] {
         let ran = run(options, |command| command.args(["sh", "-c", "exit 9"]));

@@ -19,7 +19,7 @@ use tracing_gpu::{Chosen, Profiler, Report};
 
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
-use options::{CaptureRange, CommandLine, Other, Print, Run};
+use options::{CommandLine, Other, Print, Run};
 
 /// The reports that are printed where nobody chose any, if there is anything in them.
 const REPORTS: [Report; 4] = [Report::Nvprof, Report::Hot, Report::Ranges, Report::GpuProjection];
@@ -152,12 +152,8 @@ fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
         .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
     let ours = settings(&run.print, &[], run.gpu.as_deref());
     let reports = REPORTS.map(Report::name).join("+");
-    let captured = match &run.capture_range {
-        CaptureRange::None => None,
-        CaptureRange::Nvtx(name) => Some(name.clone()),
-    };
     let texts = vec![format!("report={reports}"), ours, users.to_owned(), files.settings()];
-    folder.write_settings(&Settings { captured, texts })?;
+    folder.write_settings(&Settings { captured: run.captured(), texts })?;
     Ok(folder)
 }
 

@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::WRONG_USE;
 use super::options::Run;
 use crate::complain;
+use crate::folder::CaptureRange;
 
 /// An option of nvprof, and what does the same now.
 const INSTEAD: &[(&[&str], &str)] = &[
@@ -27,7 +28,6 @@ const INSTEAD: &[(&[&str], &str)] = &[
         "counters of kernels are read by Nsight Compute: `ncu`",
     ),
     (&["--kernels", "--devices", "--aggregate-mode", "--replay-mode"], "all kernels of all devices are measured"),
-    (&["--profile-from-start"], "put an NVTX range around that part, and write `--capture-range nvtx:NAME`"),
     (&["--profile-all-processes"], "start each program with `tracing-gpu`"),
     (
         &["--unified-memory-profiling", "--track-memory-allocations", "--dependency-analysis"],
@@ -54,8 +54,13 @@ pub(super) fn explain(error: &clap::Error) -> Option<ExitCode> {
     })
 }
 
-/// Why options that are ours cannot mean what they meant there.
+/// Why options that are ours cannot mean what they meant there, or together.
 pub(super) fn refused(run: &Run) -> Option<&'static str> {
+    if run.captured() == CaptureRange::Cuda && run.gpu.as_deref() == Some("off") {
+        return Some(
+            "cudaProfilerStart is seen by CUPTI alone, which `--gpu off` leaves to others: choose one of the two",
+        );
+    }
     let kind = run.print.output.as_ref()?.extension()?;
     (kind == "nvvp" || kind == "nvprof" || kind == "nvprof-out").then_some(
         "`--output` is for the printed report, and the Visual Profiler's files are no more: write `--html run.html` for \

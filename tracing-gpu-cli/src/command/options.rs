@@ -9,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use tracing_gpu::{Report, UnknownName};
 
+use crate::folder::CaptureRange;
+
 /// Shows where the time of any program goes: NVTX ranges, kernels, copies and CUDA calls, in the tables of nvprof and
 /// Nsight Systems.
 #[derive(Debug, Parser)]
@@ -94,9 +96,13 @@ pub(super) struct Run {
     /// Whom to wait for
     #[arg(long, value_name = "WHOM", default_value = "all")]
     pub(super) wait: Wait,
-    /// Measure only within the first NVTX range of a name, in each process
-    #[arg(long, value_name = "none|nvtx:NAME", default_value = "none", hide_default_value = true)]
+    /// Measure, in each process, only from cudaProfilerStart to cudaProfilerStop, or the first NVTX range of a name
+    #[arg(long, value_name = "none|cuda|nvtx:NAME", default_value = "none", hide_default_value = true)]
     pub(super) capture_range: CaptureRange,
+    /// `off` is `--capture-range cuda`
+    #[arg(long, hide = true, value_parser = PossibleValuesParser::new(["on", "off"]))]
+    #[arg(conflicts_with = "capture_range")]
+    pub(super) profile_from_start: Option<String>,
     /// End the program after this time
     #[arg(short, long, value_name = "SECONDS")]
     pub(super) timeout: Option<Seconds>,
@@ -110,6 +116,16 @@ pub(super) struct Run {
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
+}
+
+impl Run {
+    /// The part that is measured, as either option says.
+    pub(super) fn captured(&self) -> CaptureRange {
+        match self.profile_from_start.as_deref() {
+            Some("off") => CaptureRange::Cuda,
+            _ => self.capture_range.clone(),
+        }
+    }
 }
 
 /// What is printed where several processes were measured.
@@ -130,25 +146,6 @@ pub(super) enum Wait {
     All,
     /// The program
     Primary,
-}
-
-/// When is measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CaptureRange {
-    None,
-    Nvtx(String),
-}
-
-impl std::str::FromStr for CaptureRange {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        match word.split_once(':') {
-            None if word == "none" => Ok(Self::None),
-            Some(("nvtx", name)) if !name.is_empty() => Ok(Self::Nvtx(name.to_owned())),
-            _ => Err("expected none or nvtx:NAME, which is the name of a range".to_owned()),
-        }
-    }
 }
 
 /// A time.

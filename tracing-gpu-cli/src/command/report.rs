@@ -8,10 +8,10 @@ use tracing_gpu::summary::{MergedSummary, Process};
 use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::Files;
-use super::options::{CaptureRange, Print, Processes, Run};
+use super::options::{Print, Processes, Run};
 use super::{REPORTS, program};
 use crate::complain;
-use crate::folder::{Folder, Left};
+use crate::folder::{CaptureRange, Folder, Left};
 
 /// From so many processes on, reading them takes long enough for a line on a terminal.
 const MANY: usize = 16;
@@ -27,20 +27,28 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Fi
             return Vec::new();
         }
     };
-    if run.capture_range == CaptureRange::None {
-        name_silent(&left); // else a process in which the range does not begin writes nothing
+    let captured = run.captured();
+    if captured == CaptureRange::None {
+        name_silent(&left); // else a process in which that part does not begin writes nothing
     }
     let begun = !left.is_empty();
-    let (worked, idle) = sorted_out(left.into_iter().filter_map(with_note).collect());
+    let (mut worked, idle) = sorted_out(left.into_iter().filter_map(with_note).collect());
+    if captured != CaptureRange::None {
+        // Ranges that were open when that part began have ended in it.
+        worked.iter_mut().for_each(|summary| summary.losses.stray_exits = 0);
+    }
     let of = |summaries: &[Summary]| summaries.iter().map(|summary| summary.process.clone()).collect::<Vec<_>>();
     let (worked_processes, idle_processes) = (of(&worked), of(&idle));
-    let pages = files
-        .settle(&worked_processes.iter().collect::<Vec<&Process>>(), &idle_processes.iter().collect::<Vec<&Process>>());
+    // Where no process did anything that is in a report, their marks are in timelines.
+    let (kept, removed) =
+        if worked.is_empty() { (&idle_processes, &worked_processes) } else { (&worked_processes, &idle_processes) };
+    let pages = files.settle(&kept.iter().collect::<Vec<&Process>>(), &removed.iter().collect::<Vec<&Process>>());
     files.write_json(&worked.iter().collect::<Vec<&Summary>>());
     if worked.is_empty() {
         let program = run.command.first().and_then(|name| program::find(Path::new(name)));
-        let why = match &run.capture_range {
+        let why = match captured {
             CaptureRange::Nvtx(name) if begun => format!("no range `{name}` has begun"),
+            CaptureRange::Cuda if begun => "no call of cudaProfilerStart was seen".to_owned(),
             _ => why_empty(program.as_deref(), begun, &idle),
         };
         complain(&format!("nothing was measured: {why}"));
@@ -125,7 +133,7 @@ fn with_note(left: Left) -> Option<Summary> {
         summary.notes.insert(
             0,
             format!(
-                "Process {} (`{}`) ended at once (_exit, a crash or a signal): its figures are from at most one second \
+                "Process {} (`{}`) ended at once (_exit, exec, a crash or a signal): its figures are from at most one second \
              before.",
                 left.name, left.command
             ),
@@ -156,7 +164,9 @@ fn why_empty(program: Option<&Path>, begun: bool, idle: &[Summary]) -> String {
     match (obstacle, idle.first().and_then(|summary| summary.notes.first())) {
         (Some(obstacle), _) => obstacle.to_string(),
         (None, Some(note)) => format!("no NVTX range has ended. {note}"),
-        (None, None) if begun => "it uses NVTX, CUDA or OpenACC, and no range, call or event has ended".to_owned(),
+        (None, None) if begun => "it uses NVTX, CUDA or OpenACC, but no range, call or event has ended \
+                                  (marks are in timelines alone: --html, --trace)"
+            .to_owned(),
         (None, None) => "the program used neither NVTX nor CUDA nor OpenACC".to_owned(),
     }
 }

@@ -10,8 +10,8 @@ use nvtx_rs::abi::{Entry, GetExportTable};
 use nvtx_rs::tool::Tool;
 use tracing_gpu::OpenAccRegister;
 
-use super::{IN_CUDA, Measured, OfThisProcess, current};
-use crate::folder::NEXT_CUDA;
+use super::{IN_CUDA, OfThisProcess, current};
+use crate::folder::{CaptureRange, NEXT_CUDA};
 use crate::system;
 
 fn make() -> Box<dyn Tool> {
@@ -45,6 +45,9 @@ pub fn cuda() -> c_int {
     let measured = catch_unwind(|| {
         let measured = current()?;
         IN_CUDA.store(true, Release);
+        if measured.settings.captured == CaptureRange::Cuda {
+            measured.wait_for_profiler_start();
+        }
         if let Some(running) = measured.now() {
             system::without_signals(|| running.profiler.collect_in_injection());
             running.start_snapshots();
@@ -57,9 +60,9 @@ pub fn cuda() -> c_int {
 /// At the start of a runtime of OpenACC.
 pub fn openacc(register: OpenAccRegister) {
     let _panicked = catch_unwind(|| {
-        let Some(running) = current().and_then(Measured::now) else { return };
-        running.openacc.register(register);
-        running.start_snapshots();
+        let Some(measured) = current() else { return };
+        let _first = measured.openacc_register.set(register);
+        measured.now().inspect(|running| running.begin(measured));
     });
 }
 

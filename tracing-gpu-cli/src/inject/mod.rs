@@ -8,11 +8,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Once, OnceLock};
 
+use cuda_activity::cupti::watch_profiler;
 use nvtx_rs::tool::{Call, Tool};
-use tracing_gpu::{ConfigError, NvtxTool, OpenAcc, Output, Profiler};
+use tracing_gpu::{ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler};
 
 use crate::complain;
-use crate::folder::{Folder, Settings};
+use crate::folder::{CaptureRange, Folder, Settings};
 use crate::system;
 use captured::{Captured, Met};
 use snapshot::Snapshots;
@@ -29,9 +30,12 @@ struct Measured {
     folder: Folder,
     name: String,
     settings: Settings,
-    /// Empty until the range begins that is captured, where there is one.
+    /// Empty until the part begins that is captured, where not all is.
     running: OnceLock<Option<Running>>,
-    captured: Option<Captured>,
+    /// The range that is captured, if one is.
+    range: Option<Captured>,
+    /// What a runtime of OpenACC has given us.
+    openacc_register: OnceLock<OpenAccRegister>,
 }
 
 /// What measures it.
@@ -65,8 +69,11 @@ impl Measured {
             system::before_quick_exit(end);
             system::after_python(end);
         });
-        let captured = settings.captured.as_deref().map(Captured::new);
-        Ok(Self { folder, name, settings, running: OnceLock::new(), captured })
+        let range = match &settings.captured {
+            CaptureRange::Nvtx(name) => Some(Captured::new(name)),
+            CaptureRange::None | CaptureRange::Cuda => None,
+        };
+        Ok(Self { folder, name, settings, running: OnceLock::new(), range, openacc_register: OnceLock::new() })
     }
 
     /// What measures this process from now on, if nothing did before.
@@ -74,6 +81,22 @@ impl Measured {
         let start = || snapshot::while_not_forking(|| system::without_signals(|| self.start()));
         let start = || start().inspect_err(|error| complain(&format!("nothing is measured: {error}"))).ok();
         self.running.get_or_init(start).as_ref()
+    }
+
+    /// Measures from the program's `cudaProfilerStart` to its `cudaProfilerStop`. The driver calls us inside `cuInit`.
+    fn wait_for_profiler_start(&self) {
+        fn called(begins: bool) {
+            let Some(measured) = current() else { return };
+            if begins {
+                measured.run().inspect(|running| running.begin(measured));
+            } else if let Some(Some(running)) = measured.running.get() {
+                running.profiler.end(true);
+            }
+        }
+        if let Err(error) = system::without_signals(|| watch_profiler(called)) {
+            let process = std::process::id();
+            complain(&format!("process {process} is not measured: cudaProfilerStart is seen by CUPTI alone. {error}"));
+        }
     }
 
     fn start(&self) -> Result<Running, ConfigError> {
@@ -92,11 +115,19 @@ impl Measured {
 
     /// What measures now.
     fn now(&'static self) -> Option<&'static Running> {
-        if self.captured.is_some() { self.running.get()?.as_ref() } else { self.run() }
+        if self.settings.captured == CaptureRange::None { self.run() } else { self.running.get()?.as_ref() }
     }
 }
 
 impl Running {
+    /// What begins with the measuring, and was not known to be due before.
+    fn begin(&'static self, measured: &Measured) {
+        if let Some(register) = measured.openacc_register.get() {
+            self.openacc.register(*register);
+        }
+        self.start_snapshots();
+    }
+
     fn start_snapshots(&'static self) {
         self.snapshots.start(&self.profiler);
     }
@@ -127,9 +158,9 @@ impl Tool for OfThisProcess {
     #[inline]
     fn call(&self, call: &Call<'_>) {
         let Some(measured) = current() else { return };
-        let met = measured.captured.as_ref().map_or(Met::Nothing, |captured| captured.meet(call));
+        let met = measured.range.as_ref().map_or(Met::Nothing, |range| range.meet(call));
         if met == Met::Begin {
-            measured.run();
+            measured.run().inspect(|running| running.begin(measured));
         }
         let Some(running) = measured.now() else { return };
         if matches!(call, Call::Push { .. } | Call::Start { .. }) {

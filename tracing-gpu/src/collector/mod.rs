@@ -162,7 +162,7 @@ impl Collector {
             state: Mutex::new(State {
                 attribution: Attribution::new(limits),
                 parents: Vec::new(),
-                window: 0,
+                window: cupti::now(),
                 notes: Taken::default(),
                 dropped_notes: Dropped::default(),
                 counted: Instant::now(),
