@@ -90,6 +90,45 @@ fn a_file_has_the_name_that_was_asked_for_or_one_for_each_process() {
     assert_eq!((of(".html"), of(".sqlite"), of(".trace"), several.len()), (3, 3, 3, 9), "{several:?}");
 }
 
+/// Marks are in no table, and no reason to throw a timeline away.
+#[test]
+fn the_timeline_of_a_program_that_only_marks_is_kept() {
+    let folder = Folder::new();
+    let source = folder.0.join("marks.c");
+    std::fs::write(&source, "#include <nvtx3/nvToolsExt.h>\nint main() { nvtxMarkA(\"here\"); }").expect("a source");
+    let program = compiled(&folder.0, &source, &[&format!("-I{}", headers().display()), "-ldl"]);
+    let trace = folder.0.join("run.trace");
+    let output = command(&["--trace"]).arg(&trace).arg(program).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("tracing-gpu: nothing was measured: ") && said.contains("marks are in timelines"),
+        "{said}"
+    );
+    assert!(std::fs::read_to_string(&trace).expect("a timeline").contains("\"here\""));
+}
+
+#[test]
+fn the_page_opens_in_the_browser_of_the_user() {
+    let folder = Folder::new();
+    let (page, told, browser) = (folder.0.join("run.html"), folder.0.join("told"), folder.0.join("browser"));
+    assert!(Command::new("mkfifo").arg(&told).status().expect("coreutils").success());
+    std::fs::write(&browser, format!("#!/bin/sh\necho \"$@\" >{}\n", told.display())).expect("a script");
+    assert!(Command::new("chmod").arg("+x").arg(&browser).status().expect("coreutils").success());
+    let run = |browser: &Path, arguments: &[&str]| {
+        let mut command = command(&["-o", "none", "--open", "--html"]);
+        command.arg(&page).arg(program()).args(arguments).env("BROWSER", browser).env("PATH", &folder.0);
+        let output = command.output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(run(&browser, &[]), format!("tracing-gpu: opening {} ({})\n", page.display(), browser.display()));
+    assert_eq!(std::fs::read_to_string(&told).expect("a pipe"), format!("{}\n", page.display()));
+    let said = run(Path::new(""), &["twice"]);
+    let opened = said.lines().last().expect("a line");
+    assert!(opened.starts_with("tracing-gpu: no browser was found ($BROWSER, xdg-open): open "), "{said}");
+    assert!(opened.ends_with(".html; 1 more pages are beside it") && said.lines().count() == 2, "{said}");
+}
+
 #[test]
 fn a_report_that_cannot_be_written_goes_to_standard_error() {
     let ran = run(&["--output", "/no/such/folder/report"], |command| command.arg(program()));

@@ -73,7 +73,8 @@ impl Files {
                 let _there_may_be_none = fs::remove_file(Chosen::expand(own, process));
             }
             let mut written: Vec<PathBuf> = worked.iter().map(|process| Chosen::expand(own, process)).collect();
-            if let ([process], [only]) = (worked, &mut written[..]) {
+            written.dedup(); // of programs that one process was, by `exec`, the last writes the file
+            if let ([process, ..], [only]) = (worked, &mut written[..]) {
                 let name = Chosen::expand(asked, process);
                 match fs::rename(&*only, &name) {
                     Ok(()) => *only = name,
@@ -81,12 +82,8 @@ impl Files {
                     Err(error) => complain(&format!("cannot write `{}`: {error}", name.display())),
                 }
             } else if let [first, .., last] = &written[..] {
-                complain(&format!(
-                    "{key}: {} processes, a file each, from {} to {}",
-                    written.len(),
-                    first.display(),
-                    last.display()
-                ));
+                let (count, first, last) = (written.len(), first.display(), last.display());
+                complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
             }
             if *key == "html" {
                 pages = written;
