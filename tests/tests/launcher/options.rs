@@ -73,6 +73,17 @@ fn processes_are_printed_together_or_each() {
     assert_eq!(titles(&["--output", "none"]), [""; 0]);
 }
 
+/// Only of reports that were asked for, in one process and in several.
+#[test]
+fn comma_separated_values_are_those_of_the_reports() {
+    for program in [&[program().to_str().expect("a name")][..], &[program().to_str().expect("a name"), "twice"]] {
+        let ran = run(&["--csv", "-r", "hot+tree"], |command| command.args(program));
+        assert_eq!(ran.said(), ["the report hot is no table, so --csv leaves it out"]);
+        let header = ran.stderr.lines().nth(1).unwrap_or_default();
+        assert!(header.starts_with("Depth,") && !ran.stderr.contains("Time (%)"), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_file_has_the_name_that_was_asked_for_or_one_for_each_process() {
     let folder = Folder::new();

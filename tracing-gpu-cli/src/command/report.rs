@@ -54,7 +54,7 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Fi
         complain(&format!("nothing was measured: {why}"));
         return pages;
     }
-    let printing = Printing { print: &run.print, chosen };
+    let printing = Printing::new(&run.print, chosen);
     let text = match run.processes {
         Processes::Each => worked.iter().flat_map(|summary| printing.one(summary)).collect(),
         Processes::First => printing.one(&worked[0]),
@@ -94,7 +94,7 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
             &"no summary is there: `tracing-gpu --json FOLDER/run-%h-%p.json PROGRAM` writes them",
         ));
     };
-    let printing = Printing { print, chosen };
+    let printing = Printing::new(print, chosen);
     let text = printing.all(all);
     printing.write(&text, &first)
 }
@@ -177,7 +177,16 @@ struct Printing<'a> {
     chosen: &'a Chosen,
 }
 
-impl Printing<'_> {
+impl<'a> Printing<'a> {
+    /// A line for each report that was asked for as comma-separated values, and cannot be.
+    fn new(print: &'a Print, chosen: &'a Chosen) -> Self {
+        let asked = chosen.reports.iter().filter(|_| print.csv && chosen.reports != REPORTS);
+        for report in asked.filter(|report| tables(&[**report]).is_empty()) {
+            complain(&format!("the report {report} is no table, so --csv leaves it out"));
+        }
+        Self { print, chosen }
+    }
+
     /// The reports of one process. Where nobody chose any: those in which there is something.
     fn one(&self, summary: &Summary) -> Vec<u8> {
         let reports = self.reports(|report| has_rows(summary, report));
@@ -200,8 +209,14 @@ impl Printing<'_> {
         let merged = Summary::merge(summaries);
         let mut text = Vec::new();
         if self.print.csv {
-            for &table in MergedTable::ALL.iter().filter(|table| has_merged_rows(&merged, **table)) {
-                let _to_memory = separated(&mut text, |text| merged.write_csv(table, text));
+            let (chosen, one) = (&self.chosen.reports, merged.as_one());
+            for report in tables(if *chosen == REPORTS { Report::ALL } else { chosen }) {
+                for &table in csv_tables_of_many(report).iter().filter(|table| has_merged_rows(&merged, **table)) {
+                    let _to_memory = separated(&mut text, |text| merged.write_csv(table, text));
+                }
+                if csv_tables_of_many(report).is_empty() && *chosen != REPORTS {
+                    let _not_recorded = separated(&mut text, |text| one.write_csv(report, text));
+                }
             }
         } else {
             let mut one = merged.as_one();
@@ -280,6 +295,16 @@ const fn tables_of_many(report: Report) -> &'static [MergedTable] {
         Report::MemTime => &[MergedTable::MemTime],
         Report::MemSize => &[MergedTable::MemSize],
         _ => &[],
+    }
+}
+
+/// The same for comma-separated values, of which there are more.
+const fn csv_tables_of_many(report: Report) -> &'static [MergedTable] {
+    match report {
+        Report::GpuProjection => &[MergedTable::GpuProjection],
+        Report::Api => &[MergedTable::Api],
+        Report::OpenAcc => &[MergedTable::OpenAcc],
+        other => tables_of_many(other),
     }
 }
 
