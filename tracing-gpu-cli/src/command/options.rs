@@ -21,7 +21,7 @@ use crate::folder::CaptureRange;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
-    after_help = "Each of these is a key of TRACING_GPU, too, which wins: TRACING_GPU=rows=all tracing-gpu ./app"
+    after_help = "TRACING_GPU has more settings, and wins: TRACING_GPU=rows=all tracing-gpu ./app"
 )]
 pub(super) struct CommandLine {
     #[command(subcommand)]
