@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-changed=exports.map");
+    let exports = Path::new(&var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("exports.map");
+    // By its whole path, so that this runs again, and says where it is, when somebody has moved the checkout.
+    println!("cargo::rerun-if-changed={}", exports.display());
     if var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") || var("CARGO_CFG_TARGET_ENV").as_deref() != Ok("gnu") {
         return; // `lib.rs` says so
     }
-    let exports = Path::new(&var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("exports.map");
     let arguments = [
         "-shared",
         &start_file(),
