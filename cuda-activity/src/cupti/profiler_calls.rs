@@ -42,6 +42,19 @@ struct Shared {
 /// (with false, at its beginning), on the calling thread. A session may be started and finished there. To be called
 /// once, inside `cuInit` (`InitializeInjection`).
 ///
+/// ```no_run
+/// use cuda_activity::cupti::watch_profiler;
+///
+/// fn called(begins: bool) {
+///     // starts a session, or finishes it
+/// }
+///
+/// #[unsafe(no_mangle)]
+/// extern "C" fn InitializeInjection() -> std::ffi::c_int {
+///     watch_profiler(called).is_ok().into()
+/// }
+/// ```
+///
 /// # Errors
 ///
 /// When CUPTI cannot be used: why.

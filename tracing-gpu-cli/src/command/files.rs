@@ -86,7 +86,7 @@ impl Files {
                 complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
             }
             if *key == "html" {
-                pages = written;
+                pages = written.into_iter().filter(|page| page.exists()).collect();
             }
         }
         pages
