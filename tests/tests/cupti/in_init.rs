@@ -8,7 +8,7 @@ use tracing_gpu::summary::ActivityLosses;
 use tracing_gpu::{RenderOptions, Report, Summary};
 
 use super::made_up::{empty_library, folder, set};
-use super::{output, unset};
+use super::unset;
 
 /// What it writes of the processes of a program.
 fn all_measured(scenario: &str, environment: &[(&str, &str)]) -> Vec<Summary> {
