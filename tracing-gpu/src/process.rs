@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 
 /// What runs when the process exits.
@@ -31,6 +32,38 @@ pub(crate) fn at_exit_again() {
     // Where there is no memory for one more entry, nothing is printed at exit.
     let _refused = unsafe { libc::atexit(hook) };
 }
+
+/// The process that was forked off last on the way to this one, where [`watch_forks`] was called before; 0 in others.
+static CHILD: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process was forked off the one that has this id. A parent of which another has the id is none.
+#[inline]
+pub(crate) fn is_child_of(process: u32) -> bool {
+    let child = CHILD.load(Relaxed);
+    child != 0 && child != process
+}
+
+/// From now on a forked child knows that it is one, and calls `hook` before it goes on, which may do nothing but store:
+/// any lock may be held by a thread that does not exist in the child. The first call counts.
+#[cfg(unix)]
+pub(crate) fn watch_forks(hook: extern "C" fn()) {
+    extern "C" fn begin_child() {
+        CHILD.store(std::process::id(), Relaxed);
+        if let Some(hook) = HOOK.get() {
+            hook();
+        }
+    }
+    static HOOK: OnceLock<extern "C" fn()> = OnceLock::new();
+    if HOOK.set(hook).is_ok() {
+        // SAFETY: the function takes no arguments, lives as long as the program, does not unwind (a panic at the edge
+        // of an `extern "C"` function aborts), and makes one system call besides its stores.
+        let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(begin_child)) };
+    }
+}
+
+/// There are no forks here.
+#[cfg(not(unix))]
+pub(crate) fn watch_forks(_hook: extern "C" fn()) {}
 
 /// Has this function handle a signal. The function must be safe in a handler of signals.
 #[cfg(all(unix, feature = "signals"))]

@@ -7,7 +7,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::Write as _;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use tracing::info_span;
+use tracing::span::EnteredSpan;
+use tracing::{Span, info, info_span};
 use tracing_gpu::{Output, Profiler, Report};
 
 pub(crate) const ALL: &[Scenario] = &[("fork-anywhere", fork_anywhere)];
@@ -88,10 +89,13 @@ fn forked() -> i32 {
 fn fork_anywhere(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).build()?;
     tier.install(&profiler)?;
-    info_span!("work").in_scope(|| ());
-    let other = std::thread::spawn(|| {
+    spans("parent", None);
+    let kept = info_span!("kept", nvtx.name = "kept", nvtx.lifetime = true);
+    let (mut around, shared) = (Some(info_span!("around").entered()), kept.clone());
+    let other = std::thread::spawn(move || {
         WAITS.set(true);
         info_span!("there").in_scope(|| ());
+        spans("there", Some(shared));
         let built: Vec<_> = (0..8).map(|_| Profiler::builder().output(Output::None).build()).collect();
         WAITS.set(false);
         is_now(Turn::Over);
@@ -99,13 +103,14 @@ fn fork_anywhere(tier: Tier) -> Outcome {
     });
     let (mut forks, mut stuck) = (0, Vec::new());
     while wait_until(|turn| turn != Turn::Working) == Turn::Allocating {
-        match forked() {
+        match forked(&mut around, &kept, &profiler) {
             0 => {}
             status => stuck.push((forks, status)),
         }
         forks += 1;
         is_now(Turn::Working);
     }
+    drop(around);
     other.join().map_err(|_| "the thread panicked")??;
     writeln!(std::io::stdout(), "{} of the children are stuck: {stuck:?}", stuck.len())?;
     if forks < 20 {

@@ -196,9 +196,15 @@ impl Profiler {
     /// What was measured so far in the current window. Does not stop the measured threads, and does not reset. After
     /// the finish: the final figures.
     ///
-    /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock.
+    /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock. In a forked child
+    /// it is empty, but for a note.
     #[must_use]
     pub fn summary(&self) -> Summary {
+        if self.inner.engine.session.is_of_parent() {
+            let mut summary = Summary::default();
+            summary.notes.push("This process was forked from the one that is measured.".to_owned());
+            return summary;
+        }
         self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None))
     }
 
@@ -243,6 +249,7 @@ impl Profiler {
 
 impl Inner {
     fn start(mut config: Config) -> &'static Self {
+        process::watch_forks(engine::forget_thread);
         let identity = identity::read();
         let (claim, complaints) =
             if config.enabled { outputs::claim(&mut config, &identity) } else { Default::default() };

@@ -21,6 +21,7 @@ use tracing_subscriber::filter::Targets;
 use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
+use crate::process;
 use crate::record::RangeKey;
 use crate::span::misread::MisreadValues;
 use crate::span::samples::{self, NameSamples};
@@ -217,8 +218,14 @@ impl Session {
         self.window.load(Relaxed)
     }
 
+    /// Whether it measures: it has not finished, and this is no forked child.
     pub(crate) fn is_running(&self) -> bool {
-        self.gate.load(Relaxed) != FINISHED
+        self.gate.load(Relaxed) != FINISHED && !self.is_of_parent()
+    }
+
+    /// Whether this is a forked child of its process: nothing is measured here, and no lock of it is waited for.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        process::is_child_of(self.process)
     }
 
     /// Forgets what was lost so far: a new window is about to begin.

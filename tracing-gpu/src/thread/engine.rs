@@ -94,9 +94,7 @@ struct Held(RefCell<Vec<(&'static Engine, &'static ThreadState)>>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        choose_paths(None);
-        CREATING.set(None);
-        LAST.set(None);
+        forget_thread();
         let process = std::process::id();
         for (engine, thread) in self.0.take() {
             if engine.session.process == process {
@@ -110,6 +108,13 @@ impl Drop for Held {
 /// Chooses the paths of this thread's entries and exits again, after something they depend on has changed.
 pub(crate) fn look_again() {
     choose_paths(LAST.get());
+}
+
+/// In a forked child, each callback looks for the state of its thread, and finds that it is to do nothing.
+pub(crate) extern "C" fn forget_thread() {
+    choose_paths(None);
+    CREATING.set(None);
+    LAST.set(None);
 }
 
 fn choose_paths(thread: Option<&'static ThreadState>) {
@@ -207,7 +212,7 @@ impl Engine {
     #[inline(never)]
     fn find_thread(&'static self) -> Option<&'static ThreadState> {
         let gate = self.session.gate_in_order(); // pairs with `Session::restart`: the window read below is this gate's
-        if gate == FINISHED {
+        if gate == FINISHED || self.session.is_of_parent() {
             return None;
         }
         let Ok(found) = HELD.try_with(|held| self.held_thread(held)) else {
@@ -352,7 +357,7 @@ impl Engine {
     /// The front end was dropped, and nobody else calls: ends what it has left open. This thread's ranges end now,
     /// those of others when they come by, counted up to now.
     pub(crate) fn leave(&'static self) {
-        if !self.session.is_running() || self.session.process != std::process::id() {
+        if !self.session.is_running() {
             return; // finished, made to measure nothing, or in a forked child
         }
         self.session.leave();
@@ -362,6 +367,9 @@ impl Engine {
 
     /// Begins a new window: what was counted so far is forgotten.
     pub(crate) fn restart(&self) {
+        if !self.session.is_running() {
+            return; // before the lock: in a forked child nobody may give it back
+        }
         let _one_at_a_time = self.restarting.lock(); // all parts have the same window after it
         if !self.session.is_running() {
             return;

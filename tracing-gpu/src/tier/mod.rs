@@ -293,6 +293,9 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 #[inline(never)]
 fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
     let session = &engine.session;
+    if session.is_of_parent() {
+        return;
+    }
     let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, session.clock.now()) else {
         return;
     };

@@ -29,6 +29,9 @@ impl GpuSubscriber {
     #[inline(never)]
     fn try_close_general(&self, span: SpanRef) -> bool {
         let engine = self.engine;
+        if engine.session.is_of_parent() {
+            return false;
+        }
         let thread = engine.thread();
         // Closing goes on after the finish, so that slots come back; the slab is then nobody's own.
         let (home, is_owner) = match thread {
