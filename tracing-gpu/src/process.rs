@@ -137,6 +137,35 @@ pub(crate) fn thread_id() -> u32 {
     0
 }
 
+/// Bytes of its stack that the calling thread has left; 0 on one that is not the thread's, as a coroutine has. `None`
+/// where that is not known, and on the main thread, whose stack grows.
+#[cfg(target_os = "linux")]
+pub(crate) fn stack_left() -> Option<usize> {
+    if thread_id() == std::process::id() {
+        return None;
+    }
+    let here = std::hint::black_box(0u8); // a variable of this call, which is on the stack
+    let here = (&raw const here).addr();
+    let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+    // SAFETY: zeros are room for the attributes, which are those of a live thread, and are destroyed where they were
+    // made; the other pointers are to live variables.
+    let is_known = unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) == 0 && {
+            let known = libc::pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut size);
+            libc::pthread_attr_destroy(&raw mut attributes);
+            known == 0
+        }
+    };
+    is_known.then(|| here.checked_sub(lowest.addr()).filter(|&left| left < size).unwrap_or(0))
+}
+
+/// Bytes of stack that the calling thread has left: not known here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn stack_left() -> Option<usize> {
+    None
+}
+
 /// Name of this machine; empty where it is not known.
 #[cfg(unix)]
 pub(crate) fn host_name() -> String {
@@ -214,6 +243,12 @@ mod tests {
         let thread = std::fs::read_link("/proc/thread-self").unwrap();
         assert_eq!(thread.file_name().and_then(|name| name.to_str()), Some(thread_id().to_string().as_str()));
         assert_eq!(std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim_end(), host_name());
+    }
+
+    #[test]
+    fn what_is_left_of_a_stack_is_known() {
+        let left = std::thread::Builder::new().stack_size(1 << 20).spawn(stack_left).unwrap().join().unwrap();
+        assert!(left.is_some_and(|left| left > 960 << 10 && left < 1 << 20), "{left:?}");
     }
 
     #[test]
