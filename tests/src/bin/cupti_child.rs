@@ -25,6 +25,8 @@ mod injected;
 mod library;
 #[path = "../../tests/cupti/profiler.rs"]
 mod profiler;
+#[path = "../../tests/cupti/refused.rs"]
+mod refused;
 #[path = "../../tests/cupti/scenarios.rs"]
 mod scenarios;
 

@@ -44,6 +44,17 @@ static int setting(const char *name, int otherwise) {
   return value ? atoi(value) : otherwise;
 }
 
+/* FAKE_FAILS=N:CODE has the N-th call fail with this code, and do nothing; FAKE_LOOKUP_FAILS the N-th of those that look
+   something up, of which there are many. */
+static int counts[2];
+int fake_calls(size_t lookups) { return counts[lookups]; }
+static int failure(int lookup) {
+  const char *which = getenv(lookup ? "FAKE_LOOKUP_FAILS" : "FAKE_FAILS"), *code = which ? strchr(which, ':') : 0;
+  int number = __atomic_fetch_add(&counts[lookup], 1, __ATOMIC_RELAXED);
+  return code && number == atoi(which) ? atoi(code + 1) : 0;
+}
+#define FAILS(lookup) for (int code = failure(lookup); code; ) return code
+
 static size_t stride(uint32_t kind) {
   switch (kind) {
     case 10: return setting("FAKE_KERNEL", 216);
@@ -55,9 +66,16 @@ static size_t stride(uint32_t kind) {
   }
 }
 
-int cuptiGetVersion(uint32_t *version) { return *version = setting("FAKE_VERSION", 130001), OK; }
-int cuptiGetResultString(int code, const char **name) { return *name = "NAME_OF_THE_CODE", OK; }
+int cuptiGetVersion(uint32_t *version) {
+  FAILS(0);
+  return *version = setting("FAKE_VERSION", 130001), OK;
+}
+int cuptiGetResultString(int code, const char **name) {
+  FAILS(1);
+  return *name = "NAME_OF_THE_CODE", OK;
+}
 int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
+  FAILS(1);
   static const struct { uint32_t domain, number; const char *name; } named[] = {
     { 1, 5, "cuDeviceGetName" }, { 1, 17, "cuCtxSynchronize" }, { 1, 249, "cuMemsetD8_v2" },
     { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 304, "cuCtxGetCurrent" }, { 1, 307, "cuLaunchKernel" },
@@ -69,6 +87,7 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
   return INVALID_PARAMETER;
 }
 int cuptiSubscribe(void **subscriber, void *callback, void *its_user) {
+  FAILS(0);
   int code = setting("FAKE_SUBSCRIBE", OK);
   if (code) return code;
   if (on_call) return 39;
@@ -78,33 +97,39 @@ int cuptiSubscribe(void **subscriber, void *callback, void *its_user) {
   return OK;
 }
 int cuptiUnsubscribe(void *subscriber) {
+  FAILS(0);
   if (subscriber != &user || !on_call) return INVALID_PARAMETER;
   on_call = 0;
   memset(calls, 0, sizeof calls);
   return OK;
 }
 int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t number) {
+  FAILS(0);
   if (subscriber != &user || domain > 3 || number >= 800) return INVALID_PARAMETER;
   calls[domain][number] = enable;
   return OK;
 }
 int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain) {
+  FAILS(0);
   if (subscriber != &user || domain > 3) return INVALID_PARAMETER;
   memset(calls[domain], enable, CALLS);
   return OK;
 }
 int cuptiActivityRegisterCallbacks(void *its_request, void *its_complete) {
+  FAILS(0);
   *(void **)&request = its_request;
   *(void **)&complete = its_complete;
   return on_call ? OK : OUT_OF_ORDER;
 }
 int cuptiActivityRegisterTimestampCallback(void *clock) {
+  FAILS(0);
   *(void **)&now = clock;
   for (int kind = 0; kind < 64; kind++)
     if (kinds[kind]) return OUT_OF_ORDER;
   return on_call ? OK : OUT_OF_ORDER;
 }
 int cuptiActivityEnable(uint32_t kind) {
+  FAILS(0);
   if (!on_call || !request || now == no_clock) return OUT_OF_ORDER;
   if (kind == (uint32_t)setting("FAKE_REFUSED", 0)) return 35;
   return kinds[kind] = 1, OK;
@@ -112,15 +137,18 @@ int cuptiActivityEnable(uint32_t kind) {
 /* As the real one does of 13.0, with kinds that were enabled inside of cuInit. */
 static int has_launched;
 int cuptiActivityDisable(uint32_t kind) {
+  FAILS(0);
   if (setting("FAKE_CRASHES", 0) && !has_launched) abort();
   return kinds[kind] = 0, OK;
 }
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *count) {
+  FAILS(0);
   *count = dropped;
   dropped = 0;
   return OK;
 }
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) {
+  FAILS(1);
   uint8_t *next = buffer;
   uint32_t kind;
   if (*record) {
@@ -149,6 +177,7 @@ static void *hand_over(void *given) {
 void fake_call(uint32_t number, uint32_t correlation, void *context);
 
 int cuptiActivityFlushAll(uint32_t forced) {
+  FAILS(0);
   struct flush *flush;
   pthread_t thread;
   if (forced && setting("FAKE_HANG", 0)) sleep(1000);

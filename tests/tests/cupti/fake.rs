@@ -119,6 +119,12 @@ impl Fake {
         unsafe { self.function::<unsafe extern "C" fn(usize)>(what)(number) };
     }
 
+    /// How often CUPTI was called, or was asked only to look something up.
+    pub(crate) fn calls(&self, lookups: bool) -> c_int {
+        // SAFETY: the type is right.
+        unsafe { self.function::<unsafe extern "C" fn(usize) -> c_int>("fake_calls")(lookups.into()) }
+    }
+
     /// How often all that was there was asked for.
     pub(crate) fn flushes(&self) -> usize {
         // SAFETY: the type is right.

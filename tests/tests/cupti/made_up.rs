@@ -152,6 +152,54 @@ fn what_was_not_waited_for_is_outstanding() {
     profiler("unfinished", &[("FAKE_WAIT", "719")]);
 }
 
+/// Each call of CUPTI fails, in turn, with one of its codes: no parameter, not ready, not initialized, not permitted,
+/// another tool, not supported, and one that it does not have. All spans are counted, and either a note says why nothing was
+/// recorded, or all kernels and all that were dropped are there.
+#[test]
+fn a_call_that_cupti_refuses_costs_what_is_counted() {
+    const CODES: [u32; 11] = [1, 5, 7, 12, 15, 21, 27, 35, 39, 999, 123_456];
+    let run = |tier: &str, variable: &str, failing: &str| {
+        let mut command = made_up(&["profiler", "refused", tier]);
+        command.env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH").env(variable, failing);
+        let told: serde_json::Value = serde_json::from_str(&output(command)).expect("what the child says");
+        told
+    };
+    let whole = run("layer", "FAKE_FAILS", "");
+    let calls = [0, 1].map(|lookups| whole["calls"][lookups].as_u64().expect("a number"));
+    assert!(calls[0] > 20 && calls[1] > 100, "{calls:?}");
+    let single = (0..calls[0]).map(|number| ("FAKE_FAILS", number));
+    // The first of them measure how long records are.
+    let lookups = (0..24).chain((24..calls[1]).step_by(211)).map(|number| ("FAKE_LOOKUP_FAILS", number));
+    let mut without = 0;
+    for ((variable, number), code) in single.chain(lookups).zip(CODES.into_iter().cycle()) {
+        let told = run(["layer", "subscriber"][number as usize % 2], variable, &format!("{number}:{code}"));
+        let (summary, what) = (&told["summary"], format!("{variable}={number}:{code}: {told}"));
+        let sum = |rows: &serde_json::Value| -> u64 {
+            let rows = rows.as_array().into_iter().flatten();
+            rows.map(|row| row["times"]["instances"].as_u64().expect("a count")).sum()
+        };
+        assert_eq!(sum(&summary["ranges"]), 3, "{what}");
+        let said = |text: &str| {
+            summary["notes"]
+                .as_array()
+                .expect("notes")
+                .iter()
+                .any(|note| note.as_str().is_some_and(|note| note.contains(text)))
+        };
+        let gpu = &summary["gpu"];
+        if gpu.is_null() {
+            without += 1;
+            assert!(said("CUPTI recorded no GPU activity: "), "{what}");
+            continue;
+        }
+        let mut lost = summary["losses"]["activity"].as_object().expect("losses").clone();
+        assert_eq!((sum(&gpu["kernels"]), lost.remove("dropped_records")), (18, Some(3.into())), "{what}");
+        assert!(lost.values().all(|count| count == 0), "{what}");
+        assert!(sum(&gpu["calls"]) == 18 || said("; without "), "{what}");
+    }
+    assert!(without > 10, "{without}");
+}
+
 #[test]
 fn what_comes_is_collected_while_the_program_runs() {
     profiler("unattended", &[]);

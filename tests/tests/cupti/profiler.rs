@@ -36,6 +36,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
         "notes" => notes(fake, tier),
         "many" => many(fake, tier),
         "unfinished" => unfinished(fake, tier),
+        "refused" => crate::refused::refused(fake, tier),
         "unattended" => unattended(fake, tier),
         _ => panic!("{scenario}"),
     }
