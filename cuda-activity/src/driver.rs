@@ -130,6 +130,12 @@ fn answer(code: c_int) -> Result<(), CudaError> {
     if code == 0 { Ok(()) } else { Err(CudaError(code)) }
 }
 
+/// Makes a call that puts back what the program had, and once more where the driver refuses: the error may be that of
+/// work before it, which is told once. Whether it was done.
+fn twice(mut call: impl FnMut() -> c_int) -> bool {
+    call() == 0 || call() == 0
+}
+
 impl Driver {
     /// The driver of this process. Looked for once; does not initialise it.
     #[inline]
@@ -216,7 +222,7 @@ impl Driver {
     fn pop_context(&self) {
         let mut popped: Raw = std::ptr::null_mut();
         // SAFETY: undoes a push on this thread; writes one pointer.
-        let _same_as_pushed = unsafe { (self.table.pop_context)(&raw mut popped) };
+        let _done = twice(|| unsafe { (self.table.pop_context)(&raw mut popped) });
     }
 
     /// Runs `body`, which may change the current context, and makes the one from before current again.
@@ -227,7 +233,7 @@ impl Driver {
         let result = body();
         if known {
             // SAFETY: makes a context current that was so a moment ago, or none.
-            let _gone_meanwhile = unsafe { (self.table.set_current_context)(current) };
+            let _done = twice(|| unsafe { (self.table.set_current_context)(current) });
         }
         result
     }
@@ -243,8 +249,12 @@ impl Driver {
         let exchanged = unsafe { (self.table.capture_mode)(&raw mut mode) } == 0;
         let result = body();
         if exchanged {
-            // SAFETY: as above; puts back what was taken.
-            let _back = unsafe { (self.table.capture_mode)(&raw mut mode) };
+            let taken = mode;
+            let _done = twice(|| {
+                mode = taken;
+                // SAFETY: as above; puts back what was taken.
+                unsafe { (self.table.capture_mode)(&raw mut mode) }
+            });
         }
         result
     }

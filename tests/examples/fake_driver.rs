@@ -11,6 +11,8 @@
 //! - `deinitializes`: one that is taken down by an exit hook of its own, and refuses everything from then on;
 //! - `watched`: one that counts events which are recorded again before they were read, for `fake_driver_overwritten`;
 //! - `cuda_12`: one for CUDA 12.4. It never has a function that such a driver has not.
+//!
+//! `FAKE_DRIVER_FAILS=N:CODE` has the N-th call fail with this code, counted from `fake_driver_arm` on, and do nothing.
 
 #![allow(unsafe_code)] // what a driver is made of: exported functions that write through pointers
 
@@ -57,6 +59,25 @@ fn watch(event: Handle, is_read: bool) {
     }
 }
 
+/// Calls so far, from when they are counted on.
+static ARMED: AtomicBool = AtomicBool::new(false);
+static ARMED_CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// What this call is to fail with, if it is to.
+fn failure() -> Option<c_int> {
+    static WHICH: OnceLock<Option<(u64, c_int)>> = OnceLock::new();
+    if !ARMED.load(Relaxed) {
+        return None;
+    }
+    let number = ARMED_CALLS.fetch_add(1, Relaxed);
+    let (which, code) = (*WHICH.get_or_init(|| {
+        let text = std::env::var("FAKE_DRIVER_FAILS").ok()?;
+        let (number, code) = text.split_once(':')?;
+        Some((number.parse().ok()?, code.parse().ok()?))
+    }))?;
+    (number == which).then_some(code)
+}
+
 /// A handle that was not given before.
 fn fresh() -> Handle {
     static NEXT: AtomicUsize = AtomicUsize::new(0x10_000);
@@ -66,6 +87,7 @@ fn fresh() -> Handle {
 thread_local! {
     /// The stack of current contexts, as far as it is used: the current one, and the one below.
     static CURRENT: std::cell::Cell<[usize; 2]> = const { std::cell::Cell::new([0; 2]) };
+    static CAPTURE_MODE: std::cell::Cell<c_uint> = const { std::cell::Cell::new(0) };
 }
 
 macro_rules! functions {
@@ -82,6 +104,9 @@ macro_rules! functions {
                 calls.store(calls.load(Relaxed) + 1, Relaxed); // exact where one thread calls, and cheap
                 if IS_DOWN.load(Relaxed) {
                     return DEINITIALIZED;
+                }
+                if let Some(code) = failure() {
+                    return code;
                 }
                 // SAFETY: the caller gives pointers that may be written, as the driver's documentation wants.
                 #[allow(unused_unsafe)]
@@ -122,7 +147,7 @@ functions! {
     }
     cuCtxGetDevice(device: *mut c_int) { *device = 0; 0 }
     cuCtxSynchronize() { 0 }
-    cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; 0 }
+    cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = CAPTURE_MODE.replace(*mode); 0 }
     cuStreamIsCapturing(_stream: Handle, status: *mut c_uint) {
         *status = c_uint::from(is("capturing") || CAPTURING.load(Relaxed));
         0
@@ -171,6 +196,13 @@ pub unsafe extern "C" fn fake_driver_calls(name: *const c_char) -> u64 {
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     NAMES.iter().position(|known| *known == name).map_or(u64::MAX, |index| CALLS[index].load(Relaxed))
+}
+
+/// From now on calls are counted, or no longer. How many there were.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_driver_arm(counts: c_uint) -> u64 {
+    ARMED.store(counts != 0, Relaxed);
+    ARMED_CALLS.load(Relaxed)
 }
 
 /// From now on every stream is in a capture, or none.

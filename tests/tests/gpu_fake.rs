@@ -259,3 +259,57 @@ fn a_forked_child_times_nothing_and_waits_for_nobody() {
         assert_eq!(summary.losses.streams, StreamLosses::default(), "{tier}");
     }
 }
+
+/// What `gpu_refused` says.
+#[derive(Debug, Deserialize)]
+struct Refused {
+    /// Of 8 timed spans, and of 16.
+    first: Summary,
+    summary: Summary,
+    /// That the profiler made of the driver.
+    calls: u64,
+    /// The program's own.
+    current: usize,
+    mode: u32,
+}
+
+/// One call of the driver fails, each in turn, with one of its codes: the spans are counted, each time on a stream is in
+/// a row or counted as lost, and the program's context and capture mode are as they were.
+#[test]
+fn a_call_that_the_driver_refuses_costs_what_is_counted() {
+    /// Invalid value, no memory, not initialized, taken down, no device, bad context, bad handle, not ready, illegal
+    /// address, launch failure, not permitted, not supported, unknown, and a code that no driver has.
+    const CODES: [i32; 14] = [1, 2, 3, 4, 100, 201, 400, 600, 700, 719, 800, 801, 999, 123_456];
+    for tier in ["subscriber", "layer"] {
+        let (mut child, _) = command("gpu_refused", "", tier);
+        let mut run = |failing: Option<(u64, i32)>| -> Refused {
+            let fails = failing.map_or_else(String::new, |(number, code)| format!("{number}:{code}"));
+            let output = child.env("FAKE_DRIVER_FAILS", fails).output().expect("the child");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.is_empty(), "{tier} {failing:?}: {}: {said}", output.status);
+            serde_json::from_slice(&output.stdout).expect("what the child says")
+        };
+        let whole = run(None);
+        assert_eq!((timed(&whole.summary), whole.current, whole.mode), (BTreeMap::from([("step", 16)]), 0x1000, 0));
+        assert!(whole.calls > 500, "{}", whole.calls);
+        // Most calls measure what a pair of events takes without work; those after it are taken in turn by the tiers.
+        let is_tested =
+            |number: &u64| number % 31 == 0 || whole.calls - number < 220 && (number % 2 == 0) == (tier == "layer");
+        for (number, code) in (0..whole.calls).filter(is_tested).zip(CODES.into_iter().cycle()) {
+            let told = run(Some((number, code)));
+            for (summary, spans) in [(&told.first, 8), (&told.summary, 16)] {
+                let what = format!("{tier}: call {number} answers {code}: {:?}", summary.notes);
+                let counted: u64 = summary.ranges.iter().map(|row| row.times.instances).sum();
+                let lost = &summary.losses.streams;
+                let accounted = timed(summary).get("step").copied().unwrap_or(0)
+                    + lost.pending
+                    + lost.captured
+                    + lost.refused
+                    + lost.dropped
+                    + lost.unreadable;
+                assert_eq!((counted, accounted), (spans, spans), "{what} {lost:?}");
+                assert_eq!((told.current, told.mode), (0x1000, 0), "{what}");
+            }
+        }
+    }
+}
