@@ -153,8 +153,13 @@ fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let ours = settings(&run.print, &[], run.gpu.as_deref());
     let reports = REPORTS.map(Report::name).join("+");
     let texts = vec![format!("report={reports}"), ours, users.to_owned(), files.settings()];
-    folder.write_settings(&Settings { captured: run.captured(), texts })?;
-    Ok(folder)
+    match folder.write_settings(&Settings { captured: run.captured(), texts }) {
+        Ok(()) => Ok(folder),
+        Err(error) => {
+            folder.remove();
+            Err(error)
+        }
+    }
 }
 
 /// The file of this command, which is the library.
