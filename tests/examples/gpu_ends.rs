@@ -154,12 +154,7 @@ fn fork(profiler: Profiler) {
         with_stream(&held, || timed("in a new scope", 200));
         info_span!("by field", gpu.stream = stream_id(&held)).in_scope(|| ());
         let summary = profiler.summary();
-        let losses = &summary.losses.streams;
-        assert_eq!(
-            (recorded(), losses.refused, losses.pending),
-            (before, 402, 0),
-            "two ends, and all starts but on what was named here"
-        );
+        assert_eq!((recorded(), &summary.losses), (before, &Default::default()), "nothing is asked of the driver");
         assert!(summary.notes.iter().any(|note| note.contains("forked")), "{:?}", summary.notes);
         std::process::exit(3);
     };
