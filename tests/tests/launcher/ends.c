@@ -1,6 +1,7 @@
 /* Makes ranges and ends in the way that its argument names. What must be in a snapshot waits for one. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <signal.h>
@@ -80,6 +81,12 @@ int main(int count, char **arguments) {
         ready();
         for (;;) pause();
     }
+    if (is(way, "wait for input")) { /* whatever becomes of the command */
+        ready();
+        while (getchar() != EOF) continue;
+        work("handled");
+        puts("handled");
+    }
     if (is(way, "handled")) { /* a program that ends itself in order */
         sigset_t set;
         int signal = 0;
@@ -111,6 +118,17 @@ int main(int count, char **arguments) {
             _exit(0);
         }
         wait(NULL);
+    }
+    if (is(way, "unload")) { /* a library with ranges of its own, which goes and comes back */
+        for (int i = 0; i < 2; i++) {
+            void *library = dlopen(getenv("PLUGIN"), RTLD_NOW);
+            void (*ranges)(void) = NULL;
+            if (library) *(void **)&ranges = dlsym(library, "ranges");
+            if (!ranges) return 98;
+            ranges();
+            dlclose(library);
+            if (dlopen(getenv("PLUGIN"), RTLD_NOW | RTLD_NOLOAD)) return 97;
+        }
     }
     if (is(way, "forks")) { /* while another thread makes ranges and snapshots are made */
         pthread_t thread;

@@ -68,6 +68,42 @@ fn every_end_has_its_status_and_its_report() {
     }
 }
 
+/// Nothing of it is looked at when it is gone.
+#[test]
+fn a_library_that_is_unloaded_keeps_its_ranges() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launcher/plugin.c");
+    let include = format!("-I{}", headers().display());
+    let plugin = compiled(Path::new(env!("CARGO_TARGET_TMPDIR")), &source, &["-shared", "-fPIC", &include, "-ldl"]);
+    let ran = run(&[], |command| command.arg(program()).arg("unload").env("PLUGIN", &plugin));
+    let ranges = "of a library 6, plugin:registered 6, step 3";
+    assert_eq!((ran.status.code(), &*ran.ranges(), ran.is_cut()), (Some(0), ranges, false), "{}", ran.stderr);
+}
+
+/// The program goes on to its own end, and what it measured is in the folder of the run, which stays.
+#[test]
+fn a_command_that_is_killed_leaves_the_program_alone() {
+    let (folder, temporary) = (Folder::new(), Folder::new());
+    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    let mut command = command(&["--json", &folder.0.join("run.json").display().to_string()]);
+    command.arg(program()).arg("wait for input").env("TMPDIR", &temporary.0).stdin(Stdio::piped()).stdout(writer);
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    let mut line = [0; 6];
+    reader.read_exact(&mut line).expect("it says that it waits");
+    let input = child.stdin.take();
+    child.kill().and_then(|()| child.wait()).expect("its end");
+    drop(input); // the program ends
+    let mut said = String::new();
+    reader.read_to_string(&mut said).expect("its last words");
+    assert_eq!((&line, said.as_str()), (b"ready\n", "handled\n"));
+    let run = temporary.0.join(temporary.names().first().expect("the folder of the run"));
+    let json = std::fs::read_dir(run).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let json = { json }.find(|path| path.extension().is_some_and(|extension| extension == "json"));
+    // It is written before the last descriptor of the program is closed, for which the reading above waits.
+    let summary = tracing_gpu::Summary::read_json(std::fs::File::open(json.expect("a summary")).expect("a file"));
+    assert_eq!(summary.expect("a summary").ranges.len(), 2);
+}
+
 #[test]
 fn a_range_that_never_ended_is_named() {
     let ran = run(&[], |command| command.arg(program()).arg("open"));
