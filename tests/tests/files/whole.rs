@@ -75,6 +75,27 @@ fn a_pipe_that_nobody_reads_is_one_line() {
     }
 }
 
+/// As behind `| head`: of a timeline, which cannot be whole then, it is one line.
+#[test]
+fn a_pipe_whose_reader_leaves_early_holds_nobody_up() {
+    let folder = Folder::new("early");
+    let path = folder.0.join("pipe").display().to_string();
+    pipe(&path);
+    for (key, is_told) in [("trace", true), ("json", false), ("folded", false), ("flamegraph", false)] {
+        let mut child = Command::new("timeout");
+        child.args(["-s", "KILL", "60"]).arg(example("spans")).args(["timeline", "layer"]);
+        child.env("TRACING_GPU", format!("report=ranges,{key}={path}")).env_remove("NVTX_INJECTION64_PATH");
+        let child = child.stderr(Stdio::piped()).spawn().expect("the child");
+        fs::File::open(&path).and_then(|mut pipe| pipe.read_exact(&mut [0])).expect("a byte");
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("tracing-gpu:")).collect();
+        let line = format!("tracing-gpu: cannot write the trace to `{path}`: Broken pipe (os error 32)");
+        assert!(output.status.success() && said.contains("Range Summary ("), "{key}: {}: {said}", output.status);
+        assert_eq!(lines, if is_told { vec![line.as_str()] } else { Vec::new() }, "{key}");
+    }
+}
+
 #[test]
 fn pipes_with_readers_and_the_streams_of_the_program_are_written_to() {
     for tier in BOTH {
