@@ -3,6 +3,8 @@
 //!
 //! A scenario prints what its profilers counted as JSON, one summary a line; what a tool was told is recorded outside.
 
+#[path = "spans/crowds.rs"]
+mod crowds;
 #[path = "spans/empty.rs"]
 mod empty;
 #[path = "spans/entries.rs"]
@@ -23,6 +25,8 @@ mod ids;
 mod lineage;
 #[path = "spans/many.rs"]
 mod many;
+#[path = "spans/memory.rs"]
+mod memory;
 #[path = "spans/stage.rs"]
 mod stage;
 #[path = "spans/threads.rs"]
@@ -53,7 +57,16 @@ fn main() -> Outcome {
         std::process::abort();
     });
     let mut all = vec![empty::ALL, entries::ALL, exits::ALL, faults::ALL, fields::ALL, foreign::ALL, forks::ALL];
-    all.extend([lineage::ALL, ids::ALL, many::ALL, threads::ALL, timelines::ALL, windows::ALL]);
+    all.extend([
+        crowds::ALL,
+        lineage::ALL,
+        ids::ALL,
+        many::ALL,
+        memory::ALL,
+        threads::ALL,
+        timelines::ALL,
+        windows::ALL,
+    ]);
     let scenario = all.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, run) = scenario.ok_or_else(|| format!("no scenario {name:?}"))?;
     run(tier.parse()?)

@@ -1,6 +1,12 @@
 //! Bad input has a stated outcome: no panic, no lost statistics, no other exit code.
 
+#[path = "faults/crowds.rs"]
+mod crowds;
+#[path = "faults/memory.rs"]
+mod memory;
 mod scenario;
+#[path = "faults/writes.rs"]
+mod writes;
 
 use scenario::{
     BOTH, Ran, TemporaryFile, assert_whole, command, instances, outcome, outcome_recorded, recorded, rows, tree, untold,

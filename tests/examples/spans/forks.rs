@@ -31,6 +31,34 @@ static CHANGED: Condvar = Condvar::new();
 thread_local! {
     /// Whether this thread waits at each of its allocations.
     static WAITS: Cell<bool> = const { Cell::new(false) };
+    /// Allocations that this thread is still given, where they are counted, and how many it was refused.
+    static GIVEN: Cell<Option<u64>> = const { Cell::new(None) };
+    static REFUSED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs this on a system that has memory for so many allocations of this thread. How many more it asked for.
+pub(crate) fn with_allocations(given: u64, body: impl FnOnce()) -> u64 {
+    REFUSED.set(0);
+    GIVEN.set(Some(given));
+    body();
+    GIVEN.set(None);
+    REFUSED.get()
+}
+
+/// A page of a histogram, which a row has from the first duration in its range on.
+const PAGE: usize = 2048;
+
+/// Whether this thread may not have another block.
+fn is_refused(bytes: usize) -> bool {
+    let Ok(Some(given)) = GIVEN.try_with(Cell::get) else { return false };
+    if bytes == PAGE {
+        return false;
+    }
+    match given.checked_sub(1) {
+        Some(left) => GIVEN.set(Some(left)),
+        None => REFUSED.set(REFUSED.get() + 1),
+    }
+    given == 0
 }
 
 fn turn() -> MutexGuard<'static, Turn> {
@@ -48,12 +76,16 @@ fn is_now(next: Turn) {
 
 struct Waiting;
 
-// SAFETY: every call goes on to the system's allocator with unchanged arguments; waiting allocates nothing.
+// SAFETY: every call goes on to the system's allocator with unchanged arguments, or is refused by a null pointer.
+// Waiting and counting allocate nothing.
 unsafe impl GlobalAlloc for Waiting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if WAITS.try_with(Cell::get).unwrap_or(false) {
             is_now(Turn::Allocating);
             wait_until(|turn| turn == Turn::Working);
+        }
+        if is_refused(layout.size()) {
+            return std::ptr::null_mut();
         }
         // SAFETY: the caller keeps the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
@@ -67,16 +99,33 @@ unsafe impl GlobalAlloc for Waiting {
 #[global_allocator]
 static ALLOCATOR: Waiting = Waiting;
 
-/// A child that exits at once, and how it ended.
-fn forked() -> i32 {
-    // SAFETY: the child arms a timer and exits, which runs destructors of thread-locals and exit hooks: what is tested.
+/// Spans with names that nobody has met, and others. The call sites are met before: `tracing` has a lock for that.
+fn spans(name: &str, kept: Option<Span>) {
+    for number in 0..3 {
+        let span = info_span!("new", nvtx.name = format!("{name} {number}"), nvtx.lifetime = true);
+        span.in_scope(|| info_span!("work").in_scope(|| info!("event")));
+        span.record("nvtx.name", "recorded");
+    }
+    if let Some(kept) = kept {
+        kept.in_scope(|| ());
+        kept.record("nvtx.name", name);
+    }
+}
+
+/// A child that ends the span around it, makes others and exits, and how it ended.
+fn forked(around: &mut Option<EnteredSpan>, kept: &Span, profiler: &Profiler) -> i32 {
+    // SAFETY: the child arms a timer, makes spans and exits, which runs destructors of thread-locals and exit hooks:
+    // what is tested.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: a signal that ends the process if it comes; `exit` takes any number.
-        unsafe {
-            libc::alarm(SECONDS);
-            libc::exit(0);
-        }
+        // SAFETY: a signal that ends the process if it comes.
+        unsafe { libc::alarm(SECONDS) };
+        drop(around.take());
+        spans("child", Some(kept.clone()));
+        profiler.reset();
+        assert!(profiler.summary().ranges.is_empty());
+        // SAFETY: `exit` takes any number.
+        unsafe { libc::exit(0) };
     }
     let mut status = 0;
     // SAFETY: `child` is a child of this process that nobody else waits for, and `status` is a live `c_int`.

@@ -1,0 +1,140 @@
+//! Disks that are full, broken or read-only from any call on, and a wall clock that is set while the program runs.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::scenario::{BOTH, LAYER, command, instances, outcome, printed, rows, untold};
+use tests::launcher::{Folder, Ran};
+use tracing_gpu::Summary;
+
+/// `shim.c`, compiled.
+fn shim() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        tests::launcher::compiled(library, &source, &["-shared", "-fPIC", "-ldl"])
+    })
+}
+
+/// The events of a trace that is whole.
+pub(crate) fn events(trace: &[u8]) -> Vec<serde_json::Value> {
+    serde_json::from_slice(trace).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(trace)))
+}
+
+/// The ranges of a database that is whole.
+pub(crate) fn ranges(database: &Path) -> u64 {
+    let file = rusqlite::Connection::open(database).expect("a database");
+    let is_whole: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a database");
+    assert_eq!(is_whole, "ok", "{}", database.display());
+    file.query_row("SELECT count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60)", [], |row| row.get(0))
+        .expect("ranges")
+}
+
+/// Runs this with its first call that makes or writes a file failing, its second, and so on, until there are no more.
+/// The folder is empty before each.
+fn each_failing(make: impl Fn(&Folder) -> Command, judge: impl Fn(&str, &Folder, std::process::Output)) -> usize {
+    for number in 0.. {
+        let (folder, told) = (Folder::new(), Folder::new());
+        let hit = told.0.join("hit");
+        let mut command = make(&folder);
+        command.env("LD_PRELOAD", shim()).env("FAULT_CALL", number.to_string()).env("FAULT_HIT", &hit);
+        command.env_remove("NVTX_INJECTION64_PATH").env("FAULT_FOLDER", &folder.0);
+        let output = command.output().expect("a program");
+        let Ok(call) = std::fs::read_to_string(&hit) else { return number };
+        judge(&format!("call {number}, {call}: {}", String::from_utf8_lossy(&output.stderr)), &folder, output);
+    }
+    0
+}
+
+const FILES: [(&str, &str); 6] = [
+    ("out", "report"),
+    ("json", "a.json"),
+    ("folded", "a.folded"),
+    ("flamegraph", "a.svg"),
+    ("trace", "t.json.gz"),
+    ("sqlite", "a.sqlite"),
+];
+
+#[test]
+fn a_disk_that_fails_at_any_write_costs_the_file_that_it_was_for() {
+    let make = |folder: &Folder| {
+        let mut command = command("guard", LAYER);
+        let files = FILES.map(|(key, name)| format!("{key}={}", folder.0.join(name).display()));
+        command.env("TRACING_GPU", files.join(","));
+        command
+    };
+    let judge = |what: &str, folder: &Folder, output: std::process::Output| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.matches("tracing-gpu:").count() <= 1, "{what}");
+        for (key, name) in FILES {
+            let path = folder.0.join(name);
+            if said.contains(&format!("to `{}`: ", path.display())) {
+                // What was measured is printed where its own file cannot be written.
+                assert!(key != "out" || printed(&said) == rows([("step", 1), ("work", 1)]), "{what}");
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{what}: {name}: {error}"));
+            match key {
+                "out" => {
+                    assert_eq!(printed(&String::from_utf8_lossy(&bytes)), rows([("step", 1), ("work", 1)]), "{what}")
+                }
+                "json" => assert_eq!(Summary::read_json(&*bytes).expect(what).ranges.len(), 2, "{what}"),
+                "folded" => assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count(), 2, "{what}"),
+                "flamegraph" => assert!(bytes.ends_with(b"</svg>\n") || bytes.ends_with(b"</svg>"), "{what}"),
+                "trace" => {
+                    let mut trace = Vec::new();
+                    flate2::read::MultiGzDecoder::new(&*bytes).read_to_end(&mut trace).expect(what);
+                    assert_eq!(events(&trace).iter().filter(|event| event["name"] == "step").count(), 1, "{what}");
+                }
+                _ => assert_eq!(ranges(&path), 2, "{what}"),
+            }
+        }
+        let is_known = |name: &String| FILES.iter().any(|(_, known)| known == name) || name == "a.sqlite-journal";
+        assert!(folder.names().iter().all(is_known), "{what}: {:?}", folder.names());
+    };
+    let calls = each_failing(make, judge);
+    assert!(calls > 60, "{calls} calls write files");
+}
+
+/// The folder of a run, too: the program runs as it would, and is measured or a line says that it is not.
+#[test]
+fn a_folder_of_a_run_that_fails_at_any_write_is_one_line() {
+    let judge = |what: &str, folder: &Folder, output: std::process::Output| {
+        let ran = Ran::new(output, &Folder::new());
+        assert_eq!((ran.status.code(), &*ran.stdout), (Some(4), "out\n"), "{what}");
+        assert!(ran.said().len() == 1, "{what}");
+        assert_eq!(folder.names(), [""; 0], "{what}: nothing stays of the run");
+    };
+    let make = |folder: &Folder| {
+        let mut command = tests::launcher::command(&[]);
+        command.env("TMPDIR", &folder.0).args(["sh", "-c", "echo out; exit 4"]);
+        command
+    };
+    assert!(each_failing(make, judge) > 1);
+}
+
+/// Durations, and the order of what is in a timeline, are of clocks that nobody sets.
+#[test]
+fn a_wall_clock_that_is_set_to_and_fro_changes_no_duration() {
+    for tier in BOTH {
+        let folder = Folder::new();
+        let trace = folder.0.join("t.json");
+        let setting = format!("out=none,trace={}", trace.display());
+        let ran = outcome(
+            command("steady", tier).env("LD_PRELOAD", shim()).env("FAULT_CLOCK", "1").env("TRACING_GPU", setting),
+        );
+        let summary = ran.summary();
+        assert_eq!(instances(&summary), instances(&untold("steady", tier).summary()), "{tier}");
+        let hour = 3_600_000_000_000;
+        assert!(
+            summary.elapsed_ns < hour / 2 && summary.ranges.iter().all(|row| row.times.total_ns < hour / 2),
+            "{tier}"
+        );
+        let events = events(&std::fs::read(trace).expect("a trace"));
+        let us = |event: &serde_json::Value, key: &str| event[key].as_f64().unwrap_or(0.0);
+        assert!(events.iter().all(|event| us(event, "dur") < 1e9 && (0.0..1e9).contains(&us(event, "ts"))), "{tier}");
+    }
+}
