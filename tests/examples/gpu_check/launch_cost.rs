@@ -354,9 +354,12 @@ fn measure(profiler: Option<Profiler>, on_stream: bool) {
     summary.notes.iter().for_each(|note| println!("{note}"));
 }
 
-/// A million launches: what is in the table, what is counted as lost, and what it took in memory.
+/// A million launches, or as many as `LAUNCHES` in the environment says: what is in the table, what is counted as lost,
+/// and what it took in memory. By itself: `gpu_check launch_cost million`.
 fn million() {
-    const MILLION: u64 = 1_000_000;
+    let asked = std::env::var("LAUNCHES").ok().and_then(|launches| launches.parse().ok()).unwrap_or(1_000_000);
+    let batches = usize::div_ceil(asked, BATCH);
+    let launches = (batches * BATCH) as u64;
     println!("ready");
     let profiler = install(Gpu::Cupti, &[Report::Kernels]);
     let launcher = Launcher::new();
@@ -365,7 +368,7 @@ fn million() {
     profiler.reset();
     let before = status_kib("VmRSS");
     let start = Instant::now();
-    launcher.launch(MILLION as usize / BATCH);
+    launcher.launch(batches);
     let seconds = start.elapsed().as_secs_f64();
     let after = status_kib("VmRSS");
     let summary = profiler.summary();
@@ -380,7 +383,7 @@ fn million() {
         + losses.outstanding
         + losses.unreadable_records;
     println!(
-        "{MILLION} launches in {seconds:.2} s: {in_table} in the table, {attributed} in their span, {} outside, {} unmatched, {losses:?}",
+        "{launches} launches in {seconds:.2} s: {in_table} in the table, {attributed} in their span, {} outside, {} unmatched, {losses:?}",
         gpu.outside.operations, gpu.unmatched.operations
     );
     println!(
@@ -390,7 +393,7 @@ fn million() {
         status_kib("VmHWM")
     );
     let whole =
-        in_table + lost == MILLION && attributed + gpu.unmatched.operations == in_table && gpu.outside.operations == 0;
+        in_table + lost == launches && attributed + gpu.unmatched.operations == in_table && gpu.outside.operations == 0;
     println!("{}", if whole { "all accounted for" } else { "SOME ARE NOT ACCOUNTED FOR" });
 }
 
