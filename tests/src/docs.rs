@@ -23,6 +23,7 @@ page!(Nvprof, "docs/nvprof.md");
 page!(OpenAcc, "docs/openacc.md");
 page!(Options, "docs/options.md");
 page!(Python, "docs/python.md");
+page!(Reliability, "docs/reliability.md");
 page!(CudaActivity, "cuda-activity/README.md");
 page!(NvtxRs, "nvtx-rs/README.md");
 page!(RangeReport, "range-report/README.md");
