@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["samples"],
     &["record"],
     &["budget", "chunked", "clock", "page"],
-    &["process"],
+    &["process", "sync"],
 ];
 
 /// What takes data and returns data, files apart that a caller names.

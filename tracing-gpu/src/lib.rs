@@ -169,6 +169,7 @@ mod stream;
 #[cfg(not(feature = "cudarc"))]
 #[path = "stream/disabled.rs"]
 mod stream;
+mod sync;
 mod thread;
 mod tier;
 mod timeline;

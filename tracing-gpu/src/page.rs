@@ -1,14 +1,14 @@
 //! Lines that one thread writes and others read: a line is four plain stores, and one that publishes it.
 //!
-//! A lock beside the page belongs to its readers. The thread takes it where the page is full, once a page: to have what
-//! is in it put elsewhere, and to begin anew.
+//! A lock beside the page belongs to its readers, and keeps how far they are, a [`Cursor`]. The thread takes it where
+//! the page is full, once a page: to have what is in it put elsewhere, and to begin anew.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use once_cell::race::OnceBox;
 
-/// Lines of a page.
-pub(crate) const PAGE: usize = 128;
+pub(crate) use crate::sync::PAGE;
+use crate::sync::{AtomicU64, AtomicUsize};
 
 /// Four words, half a cache line.
 pub(crate) type Line = [u64; 4];
@@ -18,7 +18,7 @@ pub(crate) type Line = [u64; 4];
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Page {
-    /// From the first [`begin`](Self::begin) on.
+    /// From the first [`begin`](Cursor::begin) on.
     lines: OnceBox<Lines>,
     /// So many lines are there.
     written: AtomicUsize,
@@ -28,7 +28,7 @@ pub(crate) struct Page {
 #[repr(align(64))]
 struct Lines([[AtomicU64; 4]; PAGE]);
 
-/// Takes nothing before [`begin`](Page::begin).
+/// Takes nothing before [`begin`](Cursor::begin).
 impl Default for Page {
     fn default() -> Self {
         Self { lines: OnceBox::new(), written: AtomicUsize::new(PAGE) }
@@ -50,28 +50,44 @@ impl Page {
         for (to, word) in to.iter().zip(line) {
             to.store(word, Relaxed);
         }
-        self.written.store(written + 1, Release); // pairs with `since`
+        self.written.store(written + 1, Release); // pairs with `Cursor::read`
         true
     }
+}
 
-    /// Forgets its lines. By its thread, under the lock of the readers.
-    pub(crate) fn begin(&self) {
-        self.lines.get_or_init(|| Box::new(Lines(std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))))));
-        self.written.store(0, Relaxed);
+/// How many lines of a page were read: for whoever holds the lock of its readers.
+#[derive(Debug)]
+pub(crate) struct Cursor(usize);
+
+/// Of a page that has not begun.
+impl Default for Cursor {
+    fn default() -> Self {
+        Self(PAGE)
     }
+}
 
-    /// Takes nothing more before [`begin`](Self::begin). By its thread, under the lock of the readers, when all lines
-    /// have been read.
-    #[cfg(feature = "cudarc")]
-    pub(crate) fn close(&self) {
-        self.written.store(PAGE, Relaxed);
-    }
-
-    /// The lines after the first `taken`. Any thread, under the lock of the readers.
-    pub(crate) fn since(&self, taken: usize) -> impl ExactSizeIterator<Item = Line> {
-        let written = self.written.load(Acquire); // pairs with `write`: the lines below it are whole
-        let new = self.lines.get().and_then(|lines| lines.0.get(taken..written)).unwrap_or_default();
+impl Cursor {
+    /// The lines that were not read yet. On any thread.
+    pub(crate) fn read<'a>(&mut self, page: &'a Page) -> impl ExactSizeIterator<Item = Line> + use<'a> {
+        let written = page.written.load(Acquire); // pairs with `write`: the lines below it are whole
+        let new = page.lines.get().and_then(|lines| lines.0.get(self.0..written)).unwrap_or_default();
+        self.0 += new.len();
         new.iter().map(|line| line.each_ref().map(|word| word.load(Relaxed)))
+    }
+
+    /// Begins the page, or begins it anew when all its lines have been read. On the thread that writes it.
+    pub(crate) fn begin(&mut self, page: &Page) {
+        page.lines.get_or_init(|| Box::new(Lines(std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))))));
+        page.written.store(0, Relaxed);
+        self.0 = 0;
+    }
+
+    /// From now on the page takes nothing before [`begin`](Self::begin). On the thread that writes it, when all its
+    /// lines have been read.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn close(&mut self, page: &Page) {
+        page.written.store(PAGE, Relaxed);
+        self.0 = PAGE;
     }
 }
 
@@ -89,15 +105,15 @@ mod tests {
     #[cfg(feature = "cudarc")]
     #[test]
     fn a_page_takes_nothing_before_it_was_begun_and_after_it_was_closed() {
-        let page = Page::default();
-        let lines = |page: &Page| page.since(0).len();
-        assert_eq!((page.is_there(), page.write([1; 4]), lines(&page)), (false, false, 0));
-        page.begin();
+        let (page, mut cursor) = (Page::default(), Cursor::default());
+        assert_eq!((page.is_there(), page.write([1; 4]), cursor.read(&page).len()), (false, false, 0));
+        cursor.begin(&page);
         assert!((0..PAGE as u64).all(|word| page.write([word; 4])) && !page.write([0; 4]));
-        assert_eq!((lines(&page), page.since(PAGE - 1).next()), (PAGE, Some([PAGE as u64 - 1; 4])));
-        page.begin();
-        assert_eq!((page.write([1; 4]), lines(&page)), (true, 1));
-        page.close();
-        assert!(page.is_there() && !page.write([2; 4]));
+        assert!(cursor.read(&page).eq((0..PAGE as u64).map(|word| [word; 4])));
+        assert_eq!(cursor.read(&page).len(), 0);
+        cursor.begin(&page);
+        assert_eq!((page.write([1; 4]), cursor.read(&page).next()), (true, Some([1; 4])));
+        cursor.close(&page);
+        assert!(page.is_there() && !page.write([2; 4]) && cursor.read(&page).len() == 0);
     }
 }

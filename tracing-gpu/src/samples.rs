@@ -1,12 +1,13 @@
 //! The durations of one row on one thread: kept one by one up to a bound, counted in histogram pages after that.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use range_report::stats::Distribution;
 use range_report::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
 
 use crate::budget::Budget;
+use crate::sync::{AtomicU64, AtomicUsize};
 
 /// Chunk `c` ends at `16 << 2c` durations; the last one at 16,384.
 const CHUNKS: usize = 6;

@@ -82,7 +82,7 @@ pub(crate) fn summarise(
     let mut lifetimes = Vec::new();
     for thread in &threads {
         // Rows of a thread that has not called since the window began are of an older one.
-        if thread.window.load(std::sync::atomic::Ordering::Acquire) == window {
+        if thread.window.is(window) {
             for (key, row) in thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))) {
                 if key.is_calls() || key.is_waits() { calls.push((key, row)) } else { rows.push((key, row)) }
             }

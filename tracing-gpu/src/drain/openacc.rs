@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use range_report::OpenAccStats;
 use range_report::stats::Distribution;
@@ -15,7 +15,7 @@ use crate::thread::state::ThreadState;
 
 /// Logs that have something of this window.
 fn logs<'a>(threads: &'a [&'static ThreadState], window: Ticks) -> impl Iterator<Item = &'a OpenAccLog> {
-    let of_window = threads.iter().filter(move |thread| thread.window.load(Acquire) == window);
+    let of_window = threads.iter().filter(move |thread| thread.window.is(window));
     of_window.filter_map(|thread| thread.openacc.get().map(Box::as_ref))
 }
 

@@ -114,7 +114,7 @@ impl Inner {
 
     /// Stops measuring and takes the profiler off the exit hook's list, so that nothing is printed.
     fn abandon(&'static self) {
-        self.engine.session.close();
+        self.engine.session.gate.close();
         if let Some(collector) = self.collector() {
             collector.finish(false);
         }
@@ -141,7 +141,7 @@ impl Inner {
         if std::process::id() != self.process || !self.ending.begin() {
             return Vec::new();
         }
-        let errors = if self.engine.session.close() { self.finish_now(orderly) } else { Vec::new() };
+        let errors = if self.engine.session.gate.close() { self.finish_now(orderly) } else { Vec::new() };
         self.end();
         errors
     }

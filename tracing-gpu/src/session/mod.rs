@@ -4,6 +4,7 @@ pub(crate) mod calls;
 pub(crate) mod catalog;
 pub(crate) mod foreign;
 pub(crate) mod front_end;
+pub(crate) mod gate;
 pub(crate) mod misnested;
 #[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
@@ -11,7 +12,7 @@ pub(crate) mod tape_room;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Domain};
 use parking_lot::Mutex;
@@ -32,13 +33,11 @@ use calls::Calls;
 use catalog::{Catalog, CategoryName, Limits};
 use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
+use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
 #[cfg(feature = "cudarc")]
 use note_room::NoteRoom;
 use tape_room::TapeRoom;
-
-/// Gate of a profiler that has finished, or never began.
-pub(crate) const FINISHED: u64 = u64::MAX;
 
 /// What is measured by default: this level, and all that are less verbose.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
@@ -85,9 +84,7 @@ pub(crate) struct Session {
     pub(crate) id: u64,
     /// The process that it was made in. In a forked child a thread that is not there may hold any lock of it.
     pub(crate) process: u32,
-    /// Number of the window while the profiler runs, else [`FINISHED`]; no two windows of a process have the same one.
-    /// Read by every callback, written at `reset` and `finish`.
-    gate: AtomicU64,
+    pub(crate) gate: SessionGate,
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
@@ -115,7 +112,6 @@ pub(crate) struct Session {
     pub(crate) foreign: Foreign,
     /// Whether foreign ranges keep what their names have at their end and never repeat.
     pub(crate) whole_names: bool,
-    window: AtomicU64,
     was_reset: AtomicBool,
     filter: Option<Targets>,
     choice: DomainChoice,
@@ -148,7 +144,7 @@ impl Session {
         Self {
             id: NEXT.fetch_add(1, Relaxed),
             process: std::process::id(),
-            gate: AtomicU64::new(if options.active { next_gate() } else { FINISHED }),
+            gate: SessionGate::new(if options.active { next_gate() } else { FINISHED }, window),
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,
@@ -171,7 +167,6 @@ impl Session {
             foreign: Foreign::default(),
             whole_names: options.whole_names,
             was_reset: AtomicBool::new(false),
-            window: AtomicU64::new(window),
             filter: options.filter,
             choice: options.domain,
             names: Mutex::new(Names {
@@ -202,25 +197,14 @@ impl Session {
         })
     }
 
-    /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after
-    /// [`gate_in_order`](Self::gate_in_order).
-    #[inline(always)]
-    pub(crate) fn gate(&self) -> u64 {
-        self.gate.load(Relaxed)
-    }
-
-    pub(crate) fn gate_in_order(&self) -> u64 {
-        self.gate.load(Acquire)
-    }
-
     /// Start of the current window, or of the last one after the finish.
     pub(crate) fn window(&self) -> Ticks {
-        self.window.load(Relaxed)
+        self.gate.start()
     }
 
     /// Whether it measures: it has not finished, and this is no forked child.
     pub(crate) fn is_running(&self) -> bool {
-        self.gate.load(Relaxed) != FINISHED && !self.is_of_parent()
+        self.gate.number() != FINISHED && !self.is_of_parent()
     }
 
     /// Whether this is a forked child of its process: nothing is measured here, and no lock of it is waited for.
@@ -229,7 +213,7 @@ impl Session {
     }
 
     /// Forgets what was lost so far: a new window is about to begin.
-    pub(crate) fn forget_losses(&self) {
+    fn forget_losses(&self) {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }
@@ -239,19 +223,18 @@ impl Session {
         self.names.lock().catalog.forget_losses();
     }
 
-    /// Begins a new window: what was counted before `start` is forgotten.
-    pub(crate) fn restart(&self, start: Ticks) {
-        // Before the window: no thread times a range of the new window until its rows are empty.
-        self.streams.restart(start);
-        self.was_reset.store(true, Relaxed);
-        self.window.store(start, Relaxed);
-        self.change_gate();
-    }
-
-    /// Has every thread look again before it goes on.
-    fn change_gate(&self) {
-        // Pairs with `gate_in_order`: who sees the gate sees what was stored before. A finish meanwhile stays one.
-        let _finished = self.gate.fetch_update(Release, Relaxed, |gate| (gate != FINISHED).then(next_gate));
+    /// Begins a new window: what was counted before it is forgotten, here and by `forget`.
+    pub(crate) fn restart(&self, forget: impl FnOnce()) {
+        let begin = || {
+            let start = self.clock.now();
+            self.forget_losses();
+            forget();
+            // Before the window: no thread times a range of the new window until its rows are empty.
+            self.streams.restart(start);
+            self.was_reset.store(true, Relaxed);
+            start
+        };
+        self.gate.restart(begin, next_gate);
     }
 
     pub(crate) fn has_streams(&self) -> bool {
@@ -261,7 +244,7 @@ impl Session {
     /// A span has named a stream by its field: from now on all threads look for it.
     pub(crate) fn announce_streams(&self) {
         if self.gpu && !self.has_streams.swap(true, Relaxed) {
-            self.change_gate();
+            self.gate.change(next_gate);
         }
     }
 
@@ -274,11 +257,6 @@ impl Session {
     #[cfg(feature = "cudarc")]
     pub(crate) fn set_collecting(&self, collecting: bool) {
         self.is_collecting.store(collecting, Relaxed);
-    }
-
-    /// From now on every callback does nothing. Returns the gate as it was: true for the first caller only.
-    pub(crate) fn close(&self) -> bool {
-        self.gate.swap(FINISHED, Relaxed) != FINISHED
     }
 
     /// Whether durations are measured with the one clock that fast paths know, or not at all.
@@ -336,7 +314,7 @@ impl Session {
     /// The front end was dropped: what is open has ended by now. Each thread closes its ranges when it comes by.
     pub(crate) fn leave(&self) {
         self.front_end.leave(self.clock.now());
-        self.change_gate();
+        self.gate.change(next_gate);
     }
 
     /// Whether a window was begun anew.

@@ -24,12 +24,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::hand_over::HandOver;
 use super::slab::MAX_THREADS;
 use super::state::ThreadState;
 use super::tape::Record;
 use crate::chunked::Chunked;
 use crate::process;
-use crate::session::{FINISHED, Session, SessionOptions};
+use crate::session::gate::FINISHED;
+use crate::session::{Session, SessionOptions};
 use crate::stream;
 
 /// Open ranges of ended threads that are remembered with the thread; of more there is the name alone.
@@ -49,8 +51,8 @@ const OTHERS: &str = "other ended threads";
 pub(crate) struct Engine {
     pub(crate) session: Session,
     threads: Mutex<Threads>,
-    /// Held while a window begins.
-    restarting: Mutex<()>,
+    /// The states of ended threads.
+    free: HandOver<&'static ThreadState>,
     /// The states by their numbers.
     states: Chunked<OnceCell<&'static ThreadState>, 64>,
 }
@@ -58,7 +60,6 @@ pub(crate) struct Engine {
 #[derive(Debug, Default)]
 struct Threads {
     all: Vec<&'static ThreadState>,
-    free: Vec<&'static ThreadState>,
     abandoned: Vec<Abandoned>,
     /// States of ended threads whose ranges are still open, by thread.
     orphans: Vec<(u64, &'static ThreadState)>,
@@ -148,8 +149,8 @@ impl Engine {
     pub(crate) fn new(options: SessionOptions) -> Self {
         Self {
             session: Session::new(options),
-            restarting: Mutex::default(),
             threads: Mutex::default(),
+            free: HandOver::default(),
             states: Chunked::new(),
         }
     }
@@ -160,7 +161,7 @@ impl Engine {
         INERT.get_or_init(|| Self {
             session: Session::new_inert(),
             threads: Mutex::default(),
-            restarting: Mutex::default(),
+            free: HandOver::default(),
             states: Chunked::new(),
         })
     }
@@ -196,7 +197,7 @@ impl Engine {
 
     #[inline(always)]
     fn is_open(&self, thread: &ThreadState) -> bool {
-        thread.gate.is(self.session.gate())
+        thread.gate.is(self.session.gate.number())
     }
 
     /// The state of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
@@ -213,7 +214,7 @@ impl Engine {
 
     #[inline(never)]
     fn find_thread(&'static self) -> Option<&'static ThreadState> {
-        let gate = self.session.gate_in_order(); // pairs with `Session::restart`: the window read below is this gate's
+        let gate = self.session.gate.number_in_order(); // the window read below is this one
         if gate == FINISHED || self.session.is_of_parent() {
             return None;
         }
@@ -261,8 +262,9 @@ impl Engine {
     /// Other code names a thread, by the operating system's number. For a caller whose own thread has a state.
     pub(crate) fn name_thread(&'static self, id: u32, name: &str) {
         let mut threads = self.threads.lock();
-        let is_held = |thread: &&&ThreadState| threads.free.iter().all(|free| free.index != thread.index);
-        let found = threads.all.iter().filter(is_held).find(|thread| thread.thread_id() == id).copied();
+        let is_its =
+            |thread: &&&ThreadState| thread.thread_id() == id && !self.free.holds(|free| free.index == thread.index);
+        let found = threads.all.iter().find(is_its).copied();
         match found {
             Some(thread) => {
                 drop(threads);
@@ -286,10 +288,10 @@ impl Engine {
     }
 
     fn acquire(&'static self) -> Option<&'static ThreadState> {
-        let mut threads = self.threads.lock();
-        if let Some(thread) = threads.free.pop() {
+        if let Some(thread) = self.free.take() {
             return Some(thread);
         }
+        let mut threads = self.threads.lock();
         let index = threads.all.len();
         if index >= MAX_THREADS {
             drop(threads);
@@ -319,12 +321,12 @@ impl Engine {
                 return;
             }
         }
-        let places = thread.abandon();
-        let name = std::mem::take(&mut *thread.name.lock());
-        let labels: Vec<u32> = places.into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect();
-        let mut threads = self.threads.lock();
-        threads.count_abandoned(labels, &name);
-        threads.free.push(thread);
+        self.free.offer(thread, |thread| {
+            let places = thread.abandon();
+            let name = std::mem::take(&mut *thread.name.lock());
+            let labels = places.into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect();
+            self.threads.lock().count_abandoned(labels, &name);
+        });
     }
 
     /// A state by its number. Any thread, no lock.
@@ -369,17 +371,10 @@ impl Engine {
 
     /// Begins a new window: what was counted so far is forgotten.
     pub(crate) fn restart(&self) {
-        if !self.session.is_running() {
-            return; // before the lock: in a forked child nobody may give it back
+        // Before the lock that this takes: in a forked child nobody may give it back.
+        if self.session.is_running() {
+            self.session.restart(|| self.forget_ended_threads());
         }
-        let _one_at_a_time = self.restarting.lock(); // all parts have the same window after it
-        if !self.session.is_running() {
-            return;
-        }
-        let start = self.session.clock.now();
-        self.session.forget_losses();
-        self.forget_ended_threads();
-        self.session.restart(start);
     }
 
     /// Forgets what ended threads have left open.
@@ -391,8 +386,7 @@ impl Engine {
         };
         for (_, thread) in orphans {
             // Not under the lock: it may let a stream go, and what the driver calls then may look for a state.
-            thread.abandon();
-            self.threads.lock().free.push(thread);
+            self.free.offer(thread, |thread| thread.abandon());
         }
     }
 

@@ -1,6 +1,9 @@
-//! Whether callbacks on a thread may go straight on.
+//! Whether callbacks on a thread may go straight on, and the window that its rows are of.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crate::clock::Ticks;
+use crate::sync::AtomicU64;
 
 /// While foreign code runs on the thread: callbacks do nothing.
 const CLOSED: u64 = u64::MAX - 1;
@@ -13,30 +16,30 @@ const OPENING: u64 = u64::MAX - 2;
 pub(crate) struct Gate(AtomicU64);
 
 impl Gate {
-    pub(super) fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         Self(AtomicU64::new(CLOSED))
     }
 
     /// Whether it equals the gate of the session.
     #[inline(always)]
-    pub(super) fn is(&self, session: u64) -> bool {
+    pub(crate) fn is(&self, session: u64) -> bool {
         self.0.load(Relaxed) == session
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is(CLOSED)
     }
 
-    pub(super) fn open(&self, session: u64) {
+    pub(crate) fn open(&self, session: u64) {
         self.0.store(session, Relaxed);
     }
 
     /// The next callback stops and looks.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.0.store(OPENING, Relaxed);
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.store(CLOSED, Relaxed);
     }
 
@@ -52,6 +55,35 @@ impl Gate {
         let _reopen = Reopen(&self.0, self.0.load(Relaxed));
         self.close();
         foreign()
+    }
+}
+
+/// Start of the window that the rows of a thread are of. The thread writes it, any thread reads it.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct RowsWindow(AtomicU64);
+
+impl RowsWindow {
+    pub(crate) fn new(start: Ticks) -> Self {
+        Self(AtomicU64::new(start))
+    }
+
+    /// On the thread of the rows.
+    pub(crate) fn start(&self) -> Ticks {
+        self.0.load(Relaxed)
+    }
+
+    /// Begins a window, by `clear`, where the rows are of another one. On the thread of the rows.
+    pub(crate) fn catch_up(&self, start: Ticks, clear: impl FnOnce()) {
+        if self.start() != start {
+            clear();
+            self.0.store(start, Release); // pairs with `is`
+        }
+    }
+
+    /// Whether the rows are of the window that begins then. They stay so while the session's gate is held. Any thread.
+    pub(crate) fn is(&self, start: Ticks) -> bool {
+        self.0.load(Acquire) == start
     }
 }
 

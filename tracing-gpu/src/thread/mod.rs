@@ -7,6 +7,7 @@
 mod caches;
 pub(crate) mod engine;
 mod gate;
+mod hand_over;
 mod known;
 #[cfg(feature = "cudarc")]
 pub(crate) mod launch_log;

@@ -10,13 +10,12 @@
 //! which the thread that reads has just then. The room of the others is free again, by and by.
 
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
-use parking_lot::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::note_line::{line_of, notes_of};
-use crate::page::{Line, PAGE, Page};
+use crate::page::{Cursor, Line, PAGE, Page};
 use crate::session::note_room::NoteRoom;
+use crate::sync::{AtomicU32, Mutex};
 use cuda_activity::record::Note;
 
 #[cfg(test)]
@@ -96,8 +95,8 @@ struct Behind {
     /// While the page is open, there is room in it for all that comes to be there.
     current: Piece,
     spare: Vec<Piece>,
-    /// How many lines of the page were taken over.
-    taken: usize,
+    /// How far the page was taken over.
+    cursor: Cursor,
     /// Elsewhere: this is among what each launch touches.
     dropped: Box<Dropped>,
 }
@@ -119,8 +118,7 @@ impl Notes {
             if !behind.current.lines.is_empty() {
                 behind.end_piece(Piece::default()); // a piece is of one thread
             }
-            self.page.close();
-            behind.taken = PAGE;
+            behind.cursor.close(&self.page);
         }
         self.thread.store(thread, Relaxed);
     }
@@ -165,8 +163,7 @@ impl Notes {
         };
         behind.take_over(&self.page, thread, room);
         if behind.is_ready() || behind.begin_piece(|| room.take()) {
-            behind.taken = 0;
-            self.page.begin();
+            behind.cursor.begin(&self.page);
             return self.page.write(line);
         }
         if in_any_case {
@@ -192,9 +189,7 @@ impl Notes {
         if self.page.is_there() {
             into.rest.thread = self.thread();
             into.rest.lines.reserve(PAGE); // once
-            let lines = self.page.since(behind.taken);
-            behind.taken += lines.len();
-            into.rest.lines.extend(lines);
+            into.rest.lines.extend(behind.cursor.read(&self.page));
         }
         if into.is_empty() {
             into.pieces.append(&mut behind.spare);
@@ -219,8 +214,7 @@ impl Behind {
     /// Takes over what is on the page and was not before: there is room, but where a piece was let go of or filled
     /// otherwise meanwhile.
     fn take_over(&mut self, page: &Page, thread: u32, room: &NoteRoom) {
-        let lines = page.since(self.taken);
-        self.taken += lines.len();
+        let lines = self.cursor.read(page);
         if self.current.lines.capacity() - self.current.lines.len() >= lines.len() {
             self.current.thread = thread;
             self.current.lines.extend(lines);

@@ -1,18 +1,16 @@
 //! One row of one thread: counts and sums that only the owning thread writes and anyone may read.
 
-use std::sync::atomic::{
-    AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
-};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use once_cell::sync::OnceCell;
 use tracing_core::Metadata;
 
 use crate::budget::Budget;
-use crate::clock::{Clock, Ticks};
+use crate::clock::Ticks;
 use crate::record::RangeKey;
 use crate::samples::{KEPT, Samples};
 use crate::session::NvtxRange;
+use crate::sync::{self, AtomicU64, AtomicUsize, RECENT, fence};
 use range_report::stats::Distribution;
 
 /// Facts about a row that do not change.
@@ -27,8 +25,6 @@ pub(crate) struct RowIdentity {
     pub(crate) metadata: Option<&'static Metadata<'static>>,
 }
 
-/// Instances that a row holds before it adds them to its sums.
-const RECENT: usize = 27;
 /// `room` of a row that no instance was added to, and of one whose instances are all in the sums.
 const UNUSED: usize = 0;
 const EMPTY: usize = RECENT + 1;
@@ -128,10 +124,10 @@ impl Row {
         self.node.load(Relaxed)
     }
 
-    pub(crate) fn add_call(&self, clock: &Clock) {
+    pub(crate) fn add_call(&self, now: impl FnOnce() -> Ticks) {
         let calls = self.calls.load(Relaxed);
         if calls == 0 && self.is_unused() {
-            self.first.store(clock.now(), Relaxed);
+            self.first.store(now(), Relaxed);
         }
         self.calls.store(calls.wrapping_add(1), Relaxed);
     }
@@ -278,12 +274,7 @@ impl Row {
                 break (sums, recent);
             }
             attempt += 1;
-            match attempt {
-                0..100 => std::hint::spin_loop(),
-                // The owner has lost its processor in the middle of it: it is given the time to come back.
-                100..1_000 => std::thread::yield_now(),
-                _ => std::thread::sleep(Duration::from_micros(100)),
-            }
+            sync::wait(attempt);
         };
         let mut times = Distribution {
             count: sums.count,

@@ -5,9 +5,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
 use tracing_core::span::Id;
@@ -15,6 +13,7 @@ use tracing_core::span::Id;
 use crate::chunked::Chunked;
 use crate::record::{CallId, Place, StreamId};
 use crate::span::values::SpanValues;
+use crate::sync::{AtomicU32, AtomicU64};
 
 const SLOT_BITS: u32 = 24;
 const THREAD_BITS: u32 = 16;

@@ -5,11 +5,12 @@
 //! instances, so that a tool and our own table say the same. Ranges of other domains are left alone: their stacks are
 //! separate.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
+use crate::sync::{AtomicU32, AtomicU64};
 
 /// In place of a span, whose number it never is: the range comes from other code.
 pub(crate) const NO_SPAN: u64 = 0;

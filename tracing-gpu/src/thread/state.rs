@@ -4,7 +4,7 @@
 //! the next one is tried. [`engine`](super::engine) says which path applies when.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(feature = "openacc")]
 use once_cell::sync::OnceCell;
@@ -13,7 +13,7 @@ use tracing_core::Metadata;
 
 use super::caches::{Children, Remembered};
 use super::engine;
-use super::gate::Gate;
+use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
 use super::launch_log::{Around, LaunchLog};
 use super::lifetimes::OpenLifetimes;
@@ -68,8 +68,7 @@ pub(crate) struct ThreadState {
     remembered: Remembered,
     pub(super) rows: Rows,
     pub(super) pairs: OpenPairs,
-    /// Start of the window that the rows are of.
-    pub(crate) window: AtomicU64,
+    pub(crate) window: RowsWindow,
     known: Mutex<Known>,
     /// Ranges that were exited on other threads, and when.
     told: Mutex<Vec<(u64, Ticks)>>,
@@ -116,7 +115,7 @@ impl ThreadState {
             remembered: Remembered::new(),
             rows: Rows::new(),
             pairs: OpenPairs::new(),
-            window: AtomicU64::new(session.window()),
+            window: RowsWindow::new(session.window()),
             known: Mutex::default(),
             told: Mutex::default(),
             launches: LaunchLog::new(),
@@ -257,7 +256,7 @@ impl ThreadState {
     /// Counts the creation of a span.
     pub(crate) fn add_call(&self, place: Place) {
         if let Some(row) = self.rows.get(place.row()) {
-            row.add_call(&self.session.clock);
+            row.add_call(|| self.session.clock.now());
         }
     }
 
@@ -411,7 +410,7 @@ impl ThreadState {
     #[inline(always)]
     fn keep_pair(&self, place: Place, pair: StartedPair) {
         let below = self.stack.depth().wrapping_sub(1);
-        self.pairs.keep(below, place, self.window.load(Relaxed), pair, || self.key(place));
+        self.pairs.keep(below, place, self.window.start(), pair, || self.key(place));
     }
 
     #[inline(never)]
@@ -668,7 +667,7 @@ impl ThreadState {
             self.session.drop_span();
             return None;
         };
-        row.add_call(&self.session.clock);
+        row.add_call(|| self.session.clock.now());
         let start = self.now();
         if self.stack.push(NO_SPAN, place, start).is_none() {
             self.session.drop_span();
@@ -816,9 +815,7 @@ impl ThreadState {
             self.left.store(left, Relaxed);
         }
         let window = self.session.window();
-        if self.window.load(Relaxed) != window {
-            self.restart(window);
-        }
+        self.window.catch_up(window, || self.restart(window));
     }
 
     /// Whether the ranges that are open on this thread are of a front end that is alive. Any thread.
@@ -861,7 +858,7 @@ impl ThreadState {
     }
 
     /// Starts over for the session's new window.
-    pub(crate) fn restart(&self, start: Ticks) {
+    fn restart(&self, start: Ticks) {
         for row in self.rows.iter() {
             row.clear();
         }
@@ -873,7 +870,6 @@ impl ThreadState {
         self.stack.restart(start);
         #[cfg(feature = "openacc")]
         self.openacc.get().into_iter().for_each(|log| log.restart(start));
-        self.window.store(start, Release); // pairs with the reader in `drain`: rows are of this window once it is seen
     }
 }
 

@@ -12,7 +12,7 @@ use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 
 use crate::clock::Ticks;
-use crate::page::{Line, PAGE, Page};
+use crate::page::{Cursor, Line, PAGE, Page};
 use crate::record::RangeKey;
 use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
@@ -222,7 +222,7 @@ struct Log {
     before: VecDeque<Records>,
     records: Records,
     /// How much of the page is in `records`.
-    taken: usize,
+    cursor: Cursor,
     /// Room that was taken for records that do not go through the page, and is not used yet.
     ahead: usize,
     lost: u64,
@@ -248,9 +248,7 @@ impl Log {
 
     /// Takes over what is in the page and was not before.
     fn take_over(&mut self, page: &Page) {
-        let lines = page.since(self.taken);
-        self.taken += lines.len();
-        self.records.lines.extend(lines);
+        self.records.lines.extend(self.cursor.read(page));
         if self.records.room() >= PIECE {
             self.before.push_back(std::mem::take(&mut self.records));
         }
@@ -260,8 +258,7 @@ impl Log {
 impl Tape {
     /// With the room of a session that writes a timeline.
     pub(super) fn new(room: Option<&'static TapeRoom>) -> Self {
-        let log = Log { taken: PAGE, ..Log::default() };
-        Self { page: room.map(|_| Page::default()), log: Mutex::new(log), room } // no room was taken for the page yet
+        Self { page: room.map(|_| Page::default()), log: Mutex::default(), room } // no room was taken for the page yet
     }
 
     /// Whether a timeline is written.
@@ -331,8 +328,7 @@ impl Tape {
         let mut log = self.log.lock();
         log.take_over(page);
         if room.take(PAGE) {
-            log.taken = 0;
-            page.begin();
+            log.cursor.begin(page);
             page.write(line);
         } else {
             log.lost += 1;
