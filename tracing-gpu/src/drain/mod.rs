@@ -72,6 +72,8 @@ pub(crate) fn summarise(
         stream::read_all(end.and_then(|end| end.patience));
     }
     let rate = session.clock.calibrate();
+    // A thread that begins a window clears its rows one after another.
+    let _same_window = session.gate.hold();
     let window = session.window();
     let threads = engine.all_threads();
     let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, _) = (Vec::new(), Vec::new());

@@ -63,6 +63,6 @@ impl SessionGate {
 
     /// From now on every callback does nothing. Whether the session had not finished: true for the first caller only.
     pub(crate) fn close(&self) -> bool {
-        self.number.swap(FINISHED, Relaxed) != FINISHED
+        self.number.swap(FINISHED, Acquire) != FINISHED // pairs with `change`: the caller reads the last window
     }
 }

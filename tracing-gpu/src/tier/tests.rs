@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 
@@ -72,4 +73,39 @@ fn every_call_is_free_again_when_its_span_is_gone() {
         let summary = profiler.summary();
         assert!(summary.calls.iter().all(|row| row.awaited_self_ns <= row.awaited_ns), "{:?}", summary.calls);
     }
+}
+
+#[test]
+fn a_summary_is_of_one_window_while_another_begins() {
+    const LEVELS: usize = 16;
+    fn nest(level: usize) {
+        let _inside = info_span!("level", nvtx.name = level).entered();
+        if level + 1 < LEVELS {
+            nest(level + 1);
+        }
+    }
+    let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+    let (dispatch, done) = (Dispatch::new(profiler.subscriber()), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let windows = || {
+                while !done.load(Relaxed) {
+                    (0..20).for_each(|_| nest(0));
+                    profiler.reset();
+                }
+            };
+            dispatcher::with_default(&dispatch, windows);
+        });
+        let mixed = (0..500).find_map(|_| {
+            let summary = profiler.summary();
+            let instances = |level: usize| {
+                let row = summary.ranges.iter().find(|row| row.name == level.to_string());
+                row.map_or(0, |row| row.times.instances)
+            };
+            // An inner range ends first and its row is read later. A window may begin between the two ends.
+            (1..LEVELS).map(|level| (instances(level - 1), instances(level))).find(|(outer, inner)| inner + 1 < *outer)
+        });
+        done.store(true, Relaxed);
+        assert_eq!(mixed, None, "instances of a range and of the one that is in each of them");
+    });
 }
