@@ -1,0 +1,181 @@
+//! The protocols without locks, in every order that their threads may meet in and with every value that a read may
+//! return, as far as two or three preemptions lead (`loom`). The files are those of `tracing-gpu`; only `sync.rs` is
+//! another, with atomics of the model's.
+//!
+//! A model proves little unless it fails where the code is wrong. So each access that orders others is weakened in
+//! turn, each store is left out in turn, and a model must fail; what may stay is listed with the reason.
+//!
+//! `cargo run -p models [WORDS OF A NAME]` prints how many orders each model has, and what came of the mutants.
+//! `MODEL_PANICS=1` prints why a model fails.
+//!
+//! Cells that fill once (`OnceCell`, `OnceBox`) are the real ones, whose own ordering loom does not see: the models
+//! hold without it. loom has no read return what is written later.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use sync::{Mutant, Wrong};
+
+mod models;
+mod sync;
+
+extern crate tracing as tracing_core;
+
+#[path = "../../../tracing-gpu/src/budget.rs"]
+#[allow(dead_code)]
+mod budget;
+#[path = "../../../tracing-gpu/src/chunked.rs"]
+#[allow(dead_code)]
+mod chunked;
+mod clock {
+    pub(crate) type Ticks = u64;
+}
+#[path = "../../../tracing-gpu/src/page.rs"]
+mod page;
+#[path = "../../../tracing-gpu/src/record.rs"]
+#[allow(dead_code)]
+mod record;
+#[path = "../../../tracing-gpu/src/samples.rs"]
+#[allow(dead_code)]
+mod samples;
+#[path = "../../../tracing-gpu/src/session"]
+mod session {
+    #[allow(dead_code)]
+    pub(crate) mod gate;
+    #[allow(dead_code)]
+    pub(crate) mod note_room;
+
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct NvtxRange;
+}
+mod span {
+    pub(crate) mod values {
+        #[derive(Debug)]
+        pub(crate) struct SpanValues;
+    }
+}
+#[path = "../../../tracing-gpu/src/thread"]
+#[allow(dead_code)]
+mod thread {
+    pub(crate) mod gate;
+    pub(crate) mod hand_over;
+    pub(crate) mod note_line;
+    pub(crate) mod notes;
+    pub(crate) mod row;
+    pub(crate) mod slab;
+    pub(crate) mod stack;
+}
+
+/// One protocol.
+struct Model {
+    name: &'static str,
+    /// How often a thread is interrupted at most where it could go on.
+    preemptions: usize,
+    run: fn(),
+    /// Whether it leaves something out on purpose, so that it must fail.
+    is_wrong: bool,
+    /// The sources that it is of, by the ends of their names: in each something is done wrong.
+    sources: &'static [&'static str],
+}
+
+/// What may be done wrong: part of its line and the lines before, and why.
+type Harmless = (Wrong, &'static str, &'static str);
+
+/// Orders in which a model was run, and what could have been done wrong in them.
+type Checked = (u64, Vec<Mutant>);
+
+impl Model {
+    /// Runs it in every order.
+    fn check(&self, mutant: Option<Mutant>) -> Result<Checked, String> {
+        let (run, preemptions) = (self.run, self.preemptions);
+        // On a thread of its own: one that has failed does not leave loom as it was.
+        let checked = std::thread::spawn(move || {
+            sync::do_wrong(mutant);
+            let mut builder = loom::model::Builder::new();
+            builder.preemption_bound = Some(preemptions);
+            builder.max_branches = 10_000;
+            let orders = Arc::new(AtomicU64::new(0));
+            let counted = Arc::clone(&orders);
+            builder.check(move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+                sync::begin();
+                run();
+            });
+            (orders.load(Ordering::Relaxed), sync::take_met())
+        });
+        checked.join().map_err(|panic| match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+            (Some(text), _) => text.clone(),
+            (_, Some(text)) => (*text).to_owned(),
+            _ => "a panic without a text".to_owned(),
+        })
+    }
+
+    /// What can be done wrong in its sources, where nothing fails as it is.
+    fn mutants(&self) -> Result<Vec<Mutant>, String> {
+        let began = Instant::now();
+        let checked = self.check(None);
+        let took = began.elapsed().as_secs_f64();
+        match checked {
+            Ok(_) if self.is_wrong => Err(format!("{}: nothing fails", self.name)),
+            Err(_) if self.is_wrong => {
+                println!("{}: fails, as it must", self.name);
+                Ok(Vec::new())
+            }
+            Ok((orders, mut met)) => {
+                println!("{}: {orders} orders in {took:.1} s", self.name);
+                met.retain(|((file, ..), _)| self.sources.iter().any(|source| file.ends_with(source)));
+                Ok(met)
+            }
+            Err(failure) => Err(format!("{}: {failure}", self.name)),
+        }
+    }
+}
+
+/// That line of a source, and the three before it.
+fn lines_of(file: &str, line: u32) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(|root| root.join(file)).unwrap_or_default();
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let lines: Vec<&str> =
+        text.lines().take(line as usize).skip(line.saturating_sub(4) as usize).map(str::trim).collect();
+    lines.join(" ")
+}
+
+/// Has each mutant fail in one of the models that come by. Returns which do not.
+fn catch(mutants: &BTreeMap<Mutant, Vec<&Model>>) -> Vec<String> {
+    let began = Instant::now();
+    let (mut wrong, mut caught, mut allowed) = (Vec::new(), 0, BTreeSet::new());
+    for (&mutant, models) in mutants {
+        let ((file, line, _), kind) = mutant;
+        let lines = lines_of(file, line);
+        let is_it = |(wrong, part, _): &Harmless| *wrong == kind && lines.contains(part);
+        if let Some(reason) = models::HARMLESS.iter().position(is_it) {
+            allowed.insert(reason);
+        } else if models.iter().any(|model| model.check(Some(mutant)).is_err()) {
+            caught += 1;
+        } else {
+            wrong.push(format!("{kind:?} and nothing fails: {file}:{line}: {lines}"));
+        }
+    }
+    println!("{caught} mutants caught in {:.1} s, {} harmless", began.elapsed().as_secs_f64(), allowed.len());
+    wrong
+}
+
+fn main() {
+    let words = std::env::args().nth(1).unwrap_or_default();
+    if std::env::var_os("MODEL_PANICS").is_none() {
+        std::panic::set_hook(Box::new(|_| ()));
+    }
+    let (mut mutants, mut wrong) = (BTreeMap::<Mutant, Vec<&Model>>::new(), Vec::new());
+    for model in models::MODELS.iter().filter(|model| model.name.contains(&words)) {
+        match model.mutants() {
+            Ok(met) => met.into_iter().for_each(|mutant| mutants.entry(mutant).or_default().push(model)),
+            Err(failure) => wrong.push(failure),
+        }
+    }
+    wrong.extend(catch(&mutants));
+    wrong.iter().for_each(|line| eprintln!("{line}"));
+    std::process::exit(i32::from(!wrong.is_empty()));
+}
