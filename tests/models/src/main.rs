@@ -11,6 +11,8 @@
 //! Cells that fill once (`OnceCell`, `OnceBox`) are the real ones, whose own ordering loom does not see: the models
 //! hold without it. loom has no read return what is written later.
 
+#![cfg(not(test))] // the files have unit tests of their own, which run without loom
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;

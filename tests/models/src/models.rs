@@ -9,6 +9,7 @@ use loom::thread;
 use range_report::stats::Distribution;
 
 use crate::budget::Budget;
+use crate::page::{Cursor, Line, Page};
 use crate::record::{Ended, Place};
 use crate::session::gate::{FINISHED, SessionGate};
 use crate::session::note_room::NoteRoom;
@@ -50,6 +51,13 @@ pub(crate) const MODELS: &[Model] = &[
         run: notes,
         is_wrong: false,
         sources: &["/page.rs", "/notes.rs"],
+    },
+    Model {
+        name: "a tape is taken while its thread records",
+        preemptions: 5,
+        run: tape,
+        is_wrong: false,
+        sources: &["/page.rs"],
     },
     Model {
         name: "the state of a thread that ends goes to the next",
@@ -233,6 +241,55 @@ fn notes() {
     take_notes(notes, room, &mut taken);
     take_notes(notes, room, &mut taken);
     assert!(taken.iter().copied().eq((0..NOTES).map(|number| (7, note(number)))));
+}
+
+/// Of a tape the page, and the lock beside it, as `tape.rs` takes it: where the page is full, with or without room for
+/// the next one, and for what does not go through the page.
+fn tape() {
+    #[derive(Default)]
+    struct Log {
+        cursor: Cursor,
+        records: Vec<Line>,
+        lost: u64,
+    }
+    const LOST: u64 = 4;
+    const APART: u64 = 5;
+    const RECORDS: u64 = 8;
+    let shared = Arc::new((Page::default(), Mutex::<Log>::default()));
+    let owner = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || {
+            let (page, log) = &*shared;
+            for record in (0..RECORDS).map(|number| [number; 4]) {
+                let is_apart = record[0] == APART;
+                if !is_apart && page.write(record) {
+                    continue;
+                }
+                let log = &mut *log.lock();
+                log.records.extend(log.cursor.read(page));
+                match record[0] {
+                    LOST => log.lost += 1,
+                    APART => log.records.push(record),
+                    _ => {
+                        log.cursor.begin(page);
+                        assert!(page.write(record));
+                    }
+                }
+            }
+        }
+    });
+    let (page, log) = &*shared;
+    let mut taken = Vec::new();
+    let mut take = || {
+        let log = &mut *log.lock();
+        log.records.extend(log.cursor.read(page));
+        taken.append(&mut log.records);
+        log.lost
+    };
+    take();
+    owner.join().unwrap();
+    assert_eq!(take(), 1);
+    assert!(taken.into_iter().eq((0..RECORDS).filter(|number| *number != LOST).map(|number| [number; 4])));
 }
 
 /// What is handed over.
