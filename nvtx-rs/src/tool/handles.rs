@@ -3,7 +3,7 @@
 use super::schema::Type;
 use crate::abi::Handle;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -54,6 +54,8 @@ pub(super) struct Index {
     made: BTreeMap<usize, BTreeMap<&'static str, usize>>,
     /// Names by the handles of the next tool.
     noted: BTreeMap<usize, &'static str>,
+    /// All of these, and those that are no handle's any more: a name that comes again takes no new memory.
+    names: BTreeSet<&'static str>,
 }
 
 pub(super) static DOMAINS: Names = Names::new();
@@ -64,7 +66,7 @@ const STEP: usize = 16;
 
 impl Names {
     const fn new() -> Self {
-        let index = Index { made: BTreeMap::new(), noted: BTreeMap::new() };
+        let index = Index { made: BTreeMap::new(), noted: BTreeMap::new(), names: BTreeSet::new() };
         Self { made: boxcar::Vec::new(), changes: AtomicUsize::new(0), index: Shared::new(index) }
     }
 
@@ -101,7 +103,12 @@ impl Names {
             return;
         }
         let mut index = self.index.write();
-        let is_new = index.noted.insert(handle.addr(), Box::leak(name.into())).is_none();
+        let name = index.names.get(name).copied().unwrap_or_else(|| {
+            let name: &'static str = Box::leak(name.into());
+            index.names.insert(name);
+            name
+        });
+        let is_new = index.noted.insert(handle.addr(), name).is_none();
         // Threads remember no handle that was not there.
         if !is_new || self.changes.load(Ordering::Relaxed) == 0 {
             self.changes.fetch_add(1, Ordering::Release);
@@ -255,6 +262,7 @@ mod tests {
             assert_eq!(names, [Some(name), Some("other"), Some("own"), Some(name)]);
         }
         assert_eq!((NAMES.get(handle(STEP * 2)), NAMES.get(handle(STEP + 1))), (None, None));
+        assert_eq!(NAMES.index.read().names.len(), 3, "a name that comes again is the same");
     }
 
     #[test]
