@@ -1,12 +1,16 @@
 //! Compares runs from the JSON files they left, and fails where one became slower: the gate of a build.
 //!
 //! ```sh
-//! TRACING_GPU=json=old.json cargo run --release --example phases # before a change; after it, the same as new.json
-//! cargo run --release --example compare -- --threshold 10% old.json new.json
+//! for run in $(seq 20); do # alternately, because the pace of a machine drifts
+//!     TRACING_GPU=json=old-$run.json ./phases-before
+//!     TRACING_GPU=json=new-$run.json ./phases-after
+//! done
+//! cargo run --release --example compare -- --base old-*.json --new new-*.json
+//! cargo run --release --example compare -- old-1.json new-1.json # a rough look
 //! ```
 //!
-//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (or, with `--new`,
-//! is not in the first file), and 2 where the files could not be compared: also where a run has none of the ranges of
+//! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (or, with `--added`,
+//! is not in the first run), and 2 where the files could not be compared: also where a run has none of the ranges of
 //! the first one, as one that recorded nothing. Without arguments it says how it is used and shows a comparison of two
 //! runs of its own.
 
@@ -21,12 +25,15 @@ use tracing_gpu::compare::{Basis, Gate};
 use tracing_gpu::{Comparison, Output, Profiler, RenderOptions, Summary};
 
 const USAGE: &str = "\
-usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--new] [--csv | --json] [--html FILE] BASE.json NEW.json ...
+usage: compare [OPTIONS] --base BASE.json ... --new NEW.json ...
+       compare [OPTIONS] BASE.json NEW.json ...
 
-  --threshold PERCENT     how much slower than BASE a range may be (default 10%)
-  --average               compare averages per instance, for runs of different length; otherwise totals
-  --least MILLISECONDS    differences below this do not count (default 0.1)
-  --new                   fail on ranges of that length that BASE does not have, too; otherwise they are shown and fail nothing
+  --base, --new FILE ...  the runs of either side, 20 of each, recorded alternately; without these, each file is a side
+  --threshold PERCENT     how much slower than BASE a range may be (default 2%)
+  --basis median|total|p99
+                          what is judged of ranges with 30 instances or more (default median); of others, the total
+  --least MILLISECONDS    differences below this in a run do not count (default 0.1)
+  --added                 fail on ranges of that length that BASE does not have, too; otherwise they are shown and fail nothing
   --csv, --json           print the comparison for programs
   --html FILE             write it as a page for a browser, too
   --help                  print this
@@ -36,10 +43,11 @@ usage: compare [--threshold PERCENT] [--average] [--least MILLISECONDS] [--new] 
 struct Arguments {
     gate: Gate,
     /// Whether a range that the first run does not have fails.
-    new_fails: bool,
+    added_fails: bool,
     form: Form,
     page: Option<String>,
-    files: Vec<String>,
+    /// Those after `--base`, after `--new`, and others.
+    files: [Vec<String>; 3],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,27 +77,44 @@ fn main() -> ExitCode {
 }
 
 fn read(arguments: Vec<String>) -> Result<Arguments, Box<dyn Error>> {
-    let mut said =
-        Arguments { gate: Gate::new(10.0), new_fails: false, form: Form::Text, page: None, files: Vec::new() };
+    let gate = Gate::new(2.0);
+    let mut said = Arguments { gate, added_fails: false, form: Form::Text, page: None, files: Default::default() };
+    let [mut base, mut new, mut others] = [const { Vec::new() }; 3];
+    let mut files = &mut others;
     let mut words = arguments.into_iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n\n{USAGE}"));
         match word.as_str() {
+            "--base" => files = &mut base,
+            "--new" => files = &mut new,
             "--threshold" => said.gate.threshold_percent = number(value()?.trim_end_matches('%'))?,
             "--least" => said.gate.least_ns = (number(&value()?)? * 1e6) as u64,
-            "--average" => said.gate.basis = Basis::Average,
-            "--new" => said.new_fails = true,
+            "--basis" => said.gate.basis = basis(&value()?)?,
+            "--added" => said.added_fails = true,
             "--csv" => said.form = Form::Csv,
             "--json" => said.form = Form::Json,
             "--html" => said.page = Some(value()?),
             option if option.starts_with("--") => return Err(format!("{option} is not known\n\n{USAGE}").into()),
-            _ => said.files.push(word),
+            _ => files.push(word),
         }
     }
-    if said.files.len() < 2 {
-        return Err(format!("two files are needed at least\n\n{USAGE}").into());
+    match (base.is_empty(), new.is_empty(), others.len()) {
+        (false, false, 0) | (true, true, 2..) => said.files = [base, new, others],
+        (true, true, _) => return Err(format!("two files are needed at least\n\n{USAGE}").into()),
+        _ => {
+            return Err(format!("--base and --new need files, and all files stand after one of them\n\n{USAGE}").into());
+        }
     }
     Ok(said)
+}
+
+fn basis(text: &str) -> Result<Basis, String> {
+    match text {
+        "median" => Ok(Basis::Median),
+        "total" => Ok(Basis::Total),
+        "p99" => Ok(Basis::P99),
+        _ => Err(format!("{text:?} is none of median, total and p99")),
+    }
 }
 
 fn number(text: &str) -> Result<f64, String> {
@@ -98,23 +123,30 @@ fn number(text: &str) -> Result<f64, String> {
 
 /// Whether nothing became slower.
 fn compare(said: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let [base, new, others] = &said.files;
+    let sides: Vec<(String, &[String])> = if others.is_empty() {
+        vec![("base".to_owned(), base), ("new".to_owned(), new)]
+    } else {
+        // Files of the same name in several folders keep their whole path.
+        let twice = |file: &str| others.iter().filter(|other| name(other) == name(file)).count() > 1;
+        let named = |file: &String| if twice(file) { file.clone() } else { name(file) };
+        others.iter().map(|file| (named(file), std::slice::from_ref(file))).collect()
+    };
     let mut runs = Vec::new();
-    for file in &said.files {
-        let read = File::open(file).and_then(|open| Ok(Summary::read_json(open)?));
-        runs.push((name(file), read.map_err(|error| format!("{file}: {error}"))?));
+    for (name, files) in sides {
+        let side = files.iter().map(|file| {
+            let read = File::open(file).and_then(|open| Ok(Summary::read_json(open)?));
+            read.map_err(|error| format!("{file}: {error}"))
+        });
+        runs.push((name, side.collect::<Result<Vec<Summary>, String>>()?));
     }
-    // Files of the same name in several folders keep their whole path.
-    let twice = |name: &str| runs.iter().filter(|(other, _)| other == name).count() > 1;
-    let pairs = runs.iter().zip(&said.files);
-    let named: Vec<(&str, &Summary)> =
-        pairs.map(|((name, run), file)| (if twice(name) { file } else { name }.as_str(), run)).collect();
-    let comparison = Comparison::of(named);
+    let comparison = Comparison::of_sides(runs.iter().map(|(name, side)| (name.as_str(), side))).judged(&said.gate);
     if let Some(path) = &said.page {
         // Before it is judged: what became slower is what one wants to see.
         let written = File::create(path).and_then(|page| comparison.write_html(page));
         written.map_err(|error| format!("cannot write the page to {path}: {error}"))?;
     }
-    judge(&comparison, &said.gate, said.new_fails, said.form)
+    judge(&comparison, &said.gate, said.added_fails, said.form)
 }
 
 fn name(file: &str) -> String {
@@ -122,7 +154,7 @@ fn name(file: &str) -> String {
 }
 
 /// Prints the comparison, and what fails: what became slower and, where that is asked for, what is new.
-fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> Result<bool, Box<dyn Error>> {
+fn judge(comparison: &Comparison, gate: &Gate, added_fails: bool, form: Form) -> Result<bool, Box<dyn Error>> {
     let mut out = stdout(); // judged even if nobody reads it: the exit status is what counts
     match form {
         Form::Text => comparison.render(&RenderOptions::default().width(columns()), &mut out)?,
@@ -134,7 +166,7 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
     for regression in &slower {
         writeln!(stderr(), "SLOWER {regression}")?;
     }
-    let added = if new_fails { comparison.added(gate.least_ns) } else { Vec::new() };
+    let added = if added_fails { comparison.added(gate.least_ns) } else { Vec::new() };
     for added in &added {
         writeln!(stderr(), "NEW {added}")?;
     }
@@ -146,7 +178,7 @@ fn judge(comparison: &Comparison, gate: &Gate, new_fails: bool, form: Form) -> R
         return Err(format!("{run} has none of the ranges of {}: nothing was compared", comparison.runs[0]).into());
     }
     if form == Form::Text {
-        writeln!(out, "Nothing is slower by more than {} %.", (100.0 * gate.threshold_percent).round() / 100.0)?;
+        writeln!(out, "Nothing is slower than allowed.")?;
     }
     Ok(true)
 }
@@ -173,8 +205,9 @@ fn demonstrate() -> Result<bool, Box<dyn Error>> {
         "{USAGE}\nFor example, a program before and after a change, whose mistake is in the phase \"sort\":"
     )?;
     let (before, after) = (measured(1)?, measured(5)?);
-    let comparison = Comparison::of([("before", &before), ("after", &after)]);
-    let passed = judge(&comparison, &Gate::new(50.0), false, Form::Text)?;
+    let gate = Gate::new(50.0);
+    let comparison = Comparison::of([("before", &before), ("after", &after)]).judged(&gate);
+    let passed = judge(&comparison, &gate, false, Form::Text)?;
     writeln!(stdout(), "With these two files the exit status would be {}.", i32::from(!passed))?;
     Ok(true)
 }

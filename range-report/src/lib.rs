@@ -37,7 +37,7 @@ pub mod summary;
 mod text;
 pub mod timeline;
 
-pub use compare::{Added, Basis, ComparedRange, Comparison, Gate, InRun, Regression};
+pub use compare::{Added, Basis, Change, ComparedRange, Comparison, Gate, InRun, Regression};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
 pub use report::{MergedTable, RenderOptions, Report, TableStyle, UnknownName};

@@ -1,15 +1,17 @@
 //! Runs side by side: the same program before and after a change, or the same phases on several backends.
 
 mod gate;
+mod interval;
 #[cfg(test)]
 mod tests;
 
-pub use gate::{Added, Basis, Gate, Regression};
+pub(crate) use gate::confidence;
+pub use gate::{Added, Basis, Change, Gate, Regression};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
+use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
 /// The ranges of several runs side by side. The first run is what the others are compared with.
 ///
@@ -48,7 +50,10 @@ use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
 ///
 /// let regressions = comparison.regressions(10.0);
 /// assert_eq!(regressions.len(), 1);
-/// assert_eq!(regressions[0].to_string(), "sycl: Module running took 23.83 s, 7.365 ms in cuda (x3236)");
+/// assert_eq!(
+///     regressions[0].to_string(),
+///     "sycl: Module running took 23.83 s, 7.365 ms in cuda (x3236; 100 % allowed)"
+/// );
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -57,8 +62,13 @@ use crate::{Process, RangeStats, RangeStyle, Summary, Times, TreeNode};
 pub struct Comparison {
     /// Names of the runs, in the order given.
     pub runs: Vec<String>,
-    /// Which process each run was, as [`Summary::process`] has it.
+    /// How often each was repeated: 1, or how many summaries [`of_sides`](Self::of_sides) got for it.
+    pub repeats: Vec<usize>,
+    /// Which process each run was, as [`Summary::process`] has it; of repeated runs, the first.
     pub processes: Vec<Process>,
+    /// What [`judged`](Self::judged) judged by.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub gate: Option<Gate>,
     /// Quantiles that were asked for in every run, in rising order: columns of the printed table and of the page.
     pub quantiles: Vec<f64>,
     /// Ranges that have an instance in any run. By their largest difference to the first run (see
@@ -83,7 +93,7 @@ pub struct ComparedRange {
 }
 
 /// One range in one run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct InRun {
@@ -96,6 +106,57 @@ pub struct InRun {
     /// Its total without the ranges directly above it on the same thread, as the tree has it: where the time itself was
     /// spent. `None` where the summary has no such phase in its tree, and for start/end ranges.
     pub self_ns: Option<u64>,
+    /// Its change from the first run, as [`Comparison::judged`] found it. `None` where the first run does not have the
+    /// range, for the first run, and in a comparison that was not judged.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub change: Option<Change>,
+    /// Its durations in each repeat, by start of the process.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    each: Vec<Option<Times>>,
+}
+
+impl InRun {
+    /// The medians of what the repeats have that know this range.
+    fn typical(each: Vec<Option<Times>>, own: &[u64]) -> Option<Self> {
+        let known: Vec<&Times> = each.iter().flatten().collect();
+        let times = match *known {
+            [] => return None,
+            [only] => only.clone(),
+            _ => typical(&known),
+        };
+        Some(Self { times, percent: 0.0, ratio: None, self_ns: middle(own), change: None, each })
+    }
+}
+
+/// Each figure is the median of this figure over the runs; the shortest and the longest are those of all runs.
+fn typical(runs: &[&Times]) -> Times {
+    let count =
+        |figure: fn(&Times) -> u64| middle(&runs.iter().map(|times| figure(times)).collect::<Vec<_>>()).unwrap_or(0);
+    let time = |figure: &dyn Fn(&Times) -> Option<f64>| {
+        let mut all = runs.iter().map(|times| figure(times)).collect::<Option<Vec<f64>>>()?;
+        all.sort_by(f64::total_cmp);
+        Some(f64::midpoint(*all.get((all.len() - 1) / 2)?, *all.get(all.len() / 2)?))
+    };
+    let quantiles = runs.first().map_or(&[][..], |first| &first.quantiles).iter().filter_map(|quantile| {
+        let exact = runs.iter().all(|times| times.quantile(quantile.q).is_some_and(|quantile| quantile.exact));
+        Some(Quantile::new(quantile.q, time(&|times| Some(times.quantile(quantile.q)?.ns))?, exact))
+    });
+    Times {
+        instances: count(|times| times.instances),
+        total_ns: count(|times| times.total_ns),
+        min_ns: runs.iter().map(|times| times.min_ns).min().unwrap_or(0),
+        max_ns: runs.iter().map(|times| times.max_ns).max().unwrap_or(0),
+        median_ns: time(&|times| times.median_ns),
+        median_exact: runs.iter().all(|times| times.median_exact),
+        stddev_ns: time(&|times| Some(times.stddev_ns)).unwrap_or(0.0),
+        quantiles: quantiles.collect(),
+    }
+}
+
+fn middle(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    Some(u64::midpoint(*sorted.get(sorted.len().checked_sub(1)? / 2)?, *sorted.get(sorted.len() / 2)?))
 }
 
 impl ComparedRange {
@@ -195,23 +256,58 @@ impl Comparison {
     /// Ranges are the same if their label and style are. Ranges without an instance do not count.
     #[must_use]
     pub fn of<'a, N: Into<String>>(runs: impl IntoIterator<Item = (N, &'a Summary)>) -> Self {
-        let (names, runs): (Vec<String>, Vec<&Summary>) =
-            runs.into_iter().map(|(name, summary)| (name.into(), summary)).unzip();
+        Self::of_sides(runs.into_iter().map(|(name, summary)| (name, [summary])))
+    }
+
+    /// The same with runs that were repeated, so that [`judged`](Self::judged) can tell a change from noise. Every
+    /// figure of a range is the median over the repeats that have it.
+    ///
+    /// Record the repeats alternately: first one of each, then the next. By start of their processes, the first of
+    /// every side are compared with each other, then the second, and so on, because the pace of a machine drifts.
+    ///
+    /// ```
+    /// use range_report::{Comparison, Gate, RangeStats, Summary, Times};
+    ///
+    /// /// Ten runs with 100 steps.
+    /// fn repeated(median_ns: f64) -> Vec<Summary> {
+    ///     let run = |number: u32| {
+    ///         let mut times = Times::new(100, 100 * median_ns as u64);
+    ///         times.median_ns = Some(median_ns * (1.0 + f64::from(number % 4) / 1_000.0));
+    ///         let mut summary = Summary::default();
+    ///         summary.ranges.push(RangeStats::new("step", times));
+    ///         summary
+    ///     };
+    ///     (0..10).map(run).collect()
+    /// }
+    ///
+    /// let (old, new) = (repeated(1_000_000.0), repeated(1_050_000.0));
+    /// let found = Comparison::of_sides([("old", &old), ("new", &new)]).check(&Gate::new(2.0));
+    /// assert_eq!(
+    ///     found[0].to_string(),
+    ///     "new: step took 1.052 ms at the median, 1.002 ms in old (+5.0 %, from +5.0 to +5.0 %; 2 % allowed)"
+    /// );
+    /// ```
+    #[must_use]
+    pub fn of_sides<'a, N: Into<String>, S: IntoIterator<Item = &'a Summary>>(
+        sides: impl IntoIterator<Item = (N, S)>,
+    ) -> Self {
+        let (names, mut sides): (Vec<String>, Vec<Vec<&Summary>>) =
+            sides.into_iter().map(|(name, side)| (name.into(), side.into_iter().collect())).unzip();
+        sides.iter_mut().for_each(|side| side.sort_by_key(|summary| summary.process.started_unix_ns)); // stable
         let mut rows: BTreeMap<(String, RangeStyle), ComparedRange> = BTreeMap::new();
-        for (number, summary) in runs.iter().enumerate() {
-            let ran = || summary.ranges.iter().filter(|range| range.times.instances > 0);
-            let own = own_times(summary);
-            let whole: f64 = ran().map(|range| range.times.total_ns as f64).sum();
-            for range in ran() {
-                let row = rows.entry((range.label(), range.style)).or_insert_with(|| nowhere(range, runs.len()));
-                let percent = if whole > 0.0 { 100.0 * (range.times.total_ns as f64 / whole) } else { 0.0 };
-                let self_ns = match range.style {
-                    RangeStyle::PushPop => own.get(&range.label()).copied(),
-                    RangeStyle::StartEnd => None,
-                };
-                if let Some(place) = row.in_runs.get_mut(number) {
-                    *place = Some(InRun { times: range.times.clone(), percent, ratio: None, self_ns });
+        for (number, side) in sides.iter().enumerate() {
+            for (key, place) in places(side) {
+                let row = rows.entry(key).or_insert_with(|| nowhere(place.range, sides.len()));
+                if let Some(in_run) = row.in_runs.get_mut(number) {
+                    *in_run = InRun::typical(place.each, &place.own);
                 }
+            }
+        }
+        for number in 0..sides.len() {
+            let places = || rows.values().filter_map(|range| Some(range.in_runs.get(number)?.as_ref()?.times.total_ns));
+            let whole: f64 = places().map(|total_ns| total_ns as f64).sum();
+            for place in rows.values_mut().filter_map(|range| range.in_runs.get_mut(number)?.as_mut()) {
+                place.percent = if whole > 0.0 { 100.0 * (place.times.total_ns as f64 / whole) } else { 0.0 };
             }
         }
         let mut ranges: Vec<ComparedRange> = rows.into_values().map(with_ratios).collect();
@@ -220,14 +316,41 @@ impl Comparison {
             let totals = range.in_runs.iter().flatten().map(|run| run.times.total_ns);
             (Reverse(range.largest_difference_ns()), Reverse(totals.max()))
         });
-        let mut quantiles = runs.first().map_or_else(Vec::new, |run| asked(run));
-        for run in runs.iter().skip(1) {
+        let mut runs = sides.iter().flatten();
+        let mut quantiles = runs.next().map_or_else(Vec::new, |run| asked(run));
+        for run in runs {
             let here = asked(run);
             quantiles.retain(|q| here.contains(q));
         }
-        let processes = runs.iter().map(|summary| summary.process.clone()).collect();
-        Self { runs: names, processes, quantiles, ranges }
+        let process = |side: &Vec<&Summary>| side.first().map_or_else(Process::default, |run| run.process.clone());
+        let (processes, repeats) = (sides.iter().map(process).collect(), sides.iter().map(Vec::len).collect());
+        Self { runs: names, repeats, processes, gate: None, quantiles, ranges }
     }
+}
+
+/// A range in the runs of one side.
+struct Repeated<'a> {
+    range: &'a RangeStats,
+    each: Vec<Option<Times>>,
+    /// Its own times, where they are known.
+    own: Vec<u64>,
+}
+
+fn places<'a>(side: &[&'a Summary]) -> BTreeMap<(String, RangeStyle), Repeated<'a>> {
+    let mut places = BTreeMap::new();
+    for (repeat, summary) in side.iter().enumerate() {
+        let own = own_times(summary);
+        for range in summary.ranges.iter().filter(|range| range.times.instances > 0) {
+            let new = || Repeated { range, each: vec![None; side.len()], own: Vec::new() };
+            let place = places.entry((range.label(), range.style)).or_insert_with(new);
+            if let Some(each) = place.each.get_mut(repeat) {
+                *each = Some(range.times.clone());
+            }
+            let known = if range.style == RangeStyle::PushPop { own.get(&range.label()) } else { None };
+            place.own.extend(known);
+        }
+    }
+    places
 }
 
 fn nowhere(range: &RangeStats, runs: usize) -> ComparedRange {

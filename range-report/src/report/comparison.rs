@@ -1,14 +1,15 @@
 //! Runs side by side: one line per range if they fit, else one block of lines per range.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::io;
 
 use super::table::{Cell, Table};
 use super::{NO_RANGE, RenderOptions, TableStyle, calls, names, section};
-use crate::compare::{InRun, by_self_time, with_ratios};
-use crate::text::number::{average, human, human_inline, integer, percent, ratio};
+use crate::compare::{Basis, Change, Gate, InRun, by_self_time, confidence, with_ratios};
+use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
 use crate::text::width::{blanks, shorten, width_of};
-use crate::{ComparedRange, Comparison, RangeStyle, Times};
+use crate::{ComparedRange, Comparison, RangeStyle};
 
 /// What times are of, as wide as they.
 const TOTAL: &str = " Total  ";
@@ -86,7 +87,105 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
         };
         section(&title, &body(&own, SELF, &said(&own, SLOWER_ITSELF, options), options))
     });
-    own + &section(&title, &body(comparison, TOTAL, &sentences, options))
+    let gates: String = (1..comparison.runs.len()).filter_map(|run| gate(comparison, run, options)).collect();
+    own + &section(&title, &body(comparison, TOTAL, &sentences, options)) + &gates
+}
+
+/// What the gate found in a run: the largest regression first, then the other ranges by their change.
+fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<String> {
+    const INTERVAL: usize = 18; // `+100.0 to +100.0 %`
+    const FIXED: usize = 3 + 2 + 6 + 3 * (2 + 8) + 2 + INTERVAL;
+    let judged_by = comparison.gate.as_ref()?;
+    let mut changes = judged(comparison, run);
+    changes
+        .sort_by(|(_, a), (_, b)| (b.slower, b.percent).partial_cmp(&(a.slower, a.percent)).unwrap_or(Ordering::Equal));
+    let longest = changes.iter().map(|(range, _)| width_of(&label(range, options))).max().unwrap_or(0).max(5);
+    let width = longest.min(options.columns().saturating_sub(FIXED)).max(8);
+    let [base, new] = [0, run].map(|run| shorten(&shown(&comparison.runs[run], options), 8, 4));
+    let mut out = String::new();
+    let mut line = |mark: &str, name: &str, cells: [&str; 5]| {
+        let name = shorten(name, width, width / 2);
+        let [of, cells @ .., interval] = cells;
+        let cells: String = cells.iter().map(|cell| format!("  {}{cell}", blanks(cell, 8))).collect();
+        let of = format!("{of}{}", blanks(of, 6));
+        push(&mut out, &format!("{mark} {name}{}  {of}{cells}  {interval:>INTERVAL$}", blanks(&name, width)));
+    };
+    line("  ", "Range", ["Of", &base, &new, "Change", "Interval"]);
+    let dashes = "-".repeat(8);
+    line("  ", &"-".repeat(width), ["------", &dashes, &dashes, &dashes, &"-".repeat(INTERVAL)]);
+    for (range, change) in changes.iter().take(options.rows) {
+        let [base, new] = [change.base_ns, change.ns].map(|ns| human(ns as u64));
+        let interval = change.interval_text().unwrap_or_else(|| "-".to_owned());
+        let mark = if change.slower { ">>" } else { "  " };
+        line(mark, &label(range, options), [change.basis.name(), &base, &new, &change.percent_text(), &interval]);
+    }
+    let more = changes.len().saturating_sub(options.rows);
+    if more > 0 {
+        push(&mut out, &format!("   ({more} more)"));
+    }
+    out.push('\n');
+    for sentence in judged_in_words(comparison, judged_by, run, &changes) {
+        push(&mut out, &format!("    {sentence}"));
+    }
+    let [base, new] = [0, run].map(|run| shown(&comparison.runs[run], options));
+    let lead = match options.style {
+        TableStyle::Current => " ** ",
+        TableStyle::Legacy => "",
+    };
+    Some(section(&format!("{lead}Gate ({new} against {base}):"), &out))
+}
+
+fn judged(comparison: &Comparison, run: usize) -> Vec<(&ComparedRange, Change)> {
+    let ranges = comparison.ranges.iter();
+    ranges.filter_map(|range| Some((range, range.in_runs.get(run)?.as_ref()?.change?))).collect()
+}
+
+/// How much was judged, and how sure that is.
+fn judged_in_words(
+    comparison: &Comparison,
+    gate: &Gate,
+    run: usize,
+    changes: &[(&ComparedRange, Change)],
+) -> Vec<String> {
+    let repeats = |run: usize| comparison.repeats.get(run).copied().unwrap_or(0);
+    let (base, new) = (repeats(0), repeats(run));
+    let slower = changes.iter().filter(|(_, change)| change.slower).count();
+    let totals = changes.iter().filter(|(_, change)| change.basis == Basis::Total).count();
+    let mut words = vec![format!(
+        "{slower} of {} ranges slower than allowed ({} %)",
+        changes.len(),
+        (100.0 * gate.threshold_percent.max(0.0)).round() / 100.0
+    )];
+    if gate.basis != Basis::Total && totals > 0 {
+        words.push(format!("total: ranges with fewer than {} instances in all runs of a side", gate.least_instances));
+    }
+    if base.min(new) < gate.least_repeats {
+        let side = |runs: usize| if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+        let sides =
+            if base == new { format!("{} a side", side(base)) } else { format!("{} and {}", side(base), side(new)) };
+        words.push(format!("{sides}: too few to tell a change from noise, so 25 % of a median is allowed,"));
+        words.push("and 100 % of a total or p99; 20 runs a side, recorded alternately, show 5 %".to_owned());
+    } else {
+        words.push(format!(
+            "{} pairs of runs; all intervals together hold in {} % of comparisons",
+            base.min(new),
+            confidence()
+        ));
+    }
+    words
+}
+
+/// The regressions of a run in a sentence, for the page. `None` where nothing was judged.
+#[cfg(feature = "html")]
+pub(crate) fn gate_verdict(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<Verdict> {
+    let gate = comparison.gate.as_ref()?;
+    let changes = judged(comparison, run);
+    let mut slower: Vec<_> = changes.iter().filter(|(_, change)| change.slower).collect();
+    slower.sort_by(|(_, a), (_, b)| b.percent.total_cmp(&a.percent));
+    let named = slower.iter().map(|(range, change)| format!("{} {change}", label(range, options)));
+    let text = judged_in_words(comparison, gate, run, &changes).join("; ");
+    let text = named.map(|name| name + "; ").chain([text]).collect();
+    Some(Verdict { slower: !slower.is_empty(), text })
 }
 
 fn body(comparison: &Comparison, time: &'static str, sentences: &str, options: &RenderOptions) -> String {
@@ -105,8 +204,10 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     let mut headers: Vec<String> =
         ["Run", "Time (%)", "Total Time (ns)", "Instances", "Avg (ns)"].map(str::to_owned).into();
     headers.extend(parts.iter().map(|&q| format!("{} (ns)", calls::percentile(q))));
-    let last = ["Difference (ns)", "Ratio", "Self Time (ns)", "Self Difference (ns)", "Style", "Range"];
-    headers.extend(last.map(str::to_owned));
+    headers.extend(["Difference (ns)", "Ratio", "Self Time (ns)", "Self Difference (ns)"].map(str::to_owned));
+    let judged = ["Judged", "Judged Time (ns)", "Change (%)", "Low (%)", "High (%)", "Slower"].map(str::to_owned);
+    headers.extend(judged.into_iter().filter(|_| comparison.gate.is_some()));
+    headers.extend(["Style", "Range"].map(str::to_owned));
     let mut table = Table::new(headers);
     let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
     let wholes = wholes(comparison);
@@ -133,6 +234,19 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
                 ),
                 known(place.as_ref().and_then(|place| place.self_ns).map(|ns| ns.to_string())),
                 known(range.self_difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
+            ]);
+            let change = place.as_ref().and_then(|place| place.change);
+            let percent = |percent: Option<f64>| known(percent.and_then(|percent| rounded(percent)));
+            let judged = [
+                known(change.map(|change| change.basis.name().to_owned())),
+                percent(change.map(|change| change.ns)),
+                percent(change.map(|change| change.percent)),
+                percent(change.and_then(|change| change.low_percent)),
+                percent(change.and_then(|change| change.high_percent)),
+                known(change.map(|change| change.slower.to_string())),
+            ];
+            row.extend(judged.into_iter().filter(|_| comparison.gate.is_some()));
+            row.extend([
                 Cell::text(style(range.style)),
                 Cell::text(names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned())),
             ]);
@@ -271,7 +385,7 @@ fn bounded<'a>(comparison: &'a Comparison, most: usize) -> Cow<'a, [ComparedRang
         let places = others.iter().filter_map(|range| range.in_runs.get(run)?.as_ref());
         let mut sum: Option<InRun> = None;
         for place in places {
-            let sum = sum.get_or_insert(InRun { times: Times::default(), percent: 0.0, ratio: None, self_ns: None });
+            let sum = sum.get_or_insert(InRun::default());
             sum.times.instances = sum.times.instances.saturating_add(place.times.instances);
             sum.times.total_ns = sum.times.total_ns.saturating_add(place.times.total_ns);
         }

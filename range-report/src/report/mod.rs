@@ -37,7 +37,7 @@ mod tree;
 #[cfg(feature = "csv")]
 pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
-pub(crate) use comparison::{change, verdicts, verdicts_on_self_time};
+pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
 #[cfg(feature = "html")]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::tables::{Cell, Kind, MOST_ROWS, Table, column, name, number, quantile, quantile_column, style};
 use super::texts::{LONGEST, LONGEST_COMMAND, identity, presentable};
 use crate::compare::by_self_time;
-use crate::report::{RenderOptions, change, label, verdicts, verdicts_on_self_time};
+use crate::report::{RenderOptions, change, gate_verdict, label, verdicts, verdicts_on_self_time};
 use crate::summary::{Process, RangeStyle};
 use crate::{ComparedRange, Comparison};
 
@@ -73,11 +73,18 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
     let mut said_of_own = verdicts_on_self_time(comparison, COLUMNS, &RenderOptions::default()).into_iter();
     let any_own =
         comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten()).any(|place| place.self_ns.is_some());
+    let judged = comparison.gate.is_some();
     let own = by_self_time(comparison);
     let mut runs = Vec::new();
     for (at, (name, process)) in comparison.runs.iter().zip(&comparison.processes).enumerate() {
         let verdict = (at > 0).then(|| said.next()).flatten();
         let of_own = (at > 0).then(|| said_of_own.next()).flatten();
+        let of_gate = if at > 0 { gate_verdict(comparison, at, &RenderOptions::default()) } else { None };
+        // A gate knows what is noise.
+        let verdicts: Vec<_> = match of_gate {
+            Some(verdict) => vec![verdict],
+            None => [of_own, verdict].into_iter().flatten().collect(),
+        };
         let (changes, more_changes) = changes(own.as_ref().unwrap_or(comparison), at);
         runs.push(Run {
             name: run_name(name),
@@ -85,8 +92,8 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
             identity: if *process == Process::default() { Vec::new() } else { identity(process) },
             command: presentable(&process.command, LONGEST_COMMAND).into_owned(),
             started_ms: process.started_unix_ns / 1_000_000,
-            slower: verdict.iter().chain(&of_own).any(|verdict| verdict.slower),
-            verdict: [of_own, verdict].into_iter().flatten().map(|verdict| verdict.text).collect::<Vec<_>>().join("; "),
+            slower: verdicts.iter().any(|verdict| verdict.slower),
+            verdict: verdicts.into_iter().map(|verdict| verdict.text).collect::<Vec<_>>().join("; "),
             by_own: own.is_some(),
             changes,
             more_changes,
@@ -98,14 +105,11 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
         columns.extend(any_own.then_some(column("Self", Kind::Ns)));
         columns.extend((any_own && at > 0).then_some(column("Self difference", Kind::Difference)));
         columns.extend(comparison.quantiles.iter().map(|&q| quantile_column(q)));
+        columns.extend((judged && at > 0).then_some(column("Judged change", Kind::Ratio)));
     }
     let most = MOST_ROWS * FEW_RUNS / comparison.runs.len().max(FEW_RUNS);
-    let rows = comparison
-        .ranges
-        .iter()
-        .take(most)
-        .map(|range| row(range, any_start_end, any_own, &comparison.quantiles))
-        .collect();
+    let rows =
+        comparison.ranges.iter().take(most).map(|range| row(range, any_start_end, any_own, comparison)).collect();
     let table = Table {
         title: "Comparison",
         about: "Wall-clock time between entry and exit; self is without the ranges inside. Differences and ratios are to the first run.",
@@ -149,7 +153,7 @@ fn run_name(name: &str) -> String {
     if name.is_empty() { "(no name)".to_owned() } else { presentable(name, LONGEST_NAME).into_owned() }
 }
 
-fn row<'a>(range: &'a ComparedRange, with_style: bool, with_own: bool, quantiles: &[f64]) -> Vec<Cell<'a>> {
+fn row<'a>(range: &'a ComparedRange, with_style: bool, with_own: bool, all: &Comparison) -> Vec<Cell<'a>> {
     let mut cells = vec![name(range.domain.as_deref(), &range.name)];
     cells.extend(with_style.then(|| style(range.style)));
     for (run, place) in range.in_runs.iter().enumerate() {
@@ -168,7 +172,13 @@ fn row<'a>(range: &'a ComparedRange, with_style: bool, with_own: bool, quantiles
             cells.extend((run > 0).then_some(difference));
         }
         let times = place.as_ref().map(|place| &place.times);
-        cells.extend(quantiles.iter().map(|&q| quantile(times.and_then(|times| times.quantile(q)))));
+        cells.extend(all.quantiles.iter().map(|&q| quantile(times.and_then(|times| times.quantile(q)))));
+        if run > 0 && all.gate.is_some() {
+            let change = place.as_ref().and_then(|place| place.change);
+            let said =
+                |change: crate::Change| Cell::Said { by: change.percent.min(f64::MAX / 2.0), says: change.to_string() };
+            cells.push(change.map_or(Cell::Nothing(()), said));
+        }
     }
     cells
 }
@@ -269,6 +279,21 @@ mod tests {
         let at: Vec<usize> = columns.enumerate().filter(|(_, name)| *name == "p99").map(|(at, _)| at).collect();
         assert_eq!(at, [4, 11]);
         assert_eq!([4, 11].map(|at| data["table"]["rows"][0][at][0].clone()), [json!(100.0), json!(190.0)]);
+    }
+
+    #[test]
+    fn a_judged_comparison_has_a_column_of_changes() {
+        let gate = crate::Gate::new(2.0);
+        let (base, new) = (run(&[("a", 1_000_000)]), run(&[("a", 9_000_000), ("added", 7)]));
+        let data = data(&Comparison::of([("base", &base), ("new", &new)]).judged(&gate));
+        let columns = data["table"]["columns"].as_array().unwrap();
+        let last: Vec<&Value> = columns[6..].iter().map(|column| &column[0]).collect();
+        assert_eq!(last, ["Ratio", "Judged change"]);
+        let cells = [0, 1].map(|row: usize| &data["table"]["rows"][row][7]);
+        assert_eq!(cells, [&json!({ "by": 800.0, "says": "x9.00" }), &Value::Null]);
+        let verdict = data["runs"][1]["verdict"].as_str().unwrap();
+        assert!(verdict.starts_with("a x9.00; 1 of 1 ranges slower than allowed (2 %); total: "), "{verdict}");
+        assert_eq!((&data["runs"][0]["verdict"], &data["runs"][1]["slower"]), (&json!(""), &json!(true)));
     }
 
     #[test]
