@@ -236,7 +236,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
                 known(range.self_difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
             ]);
             let change = place.as_ref().and_then(|place| place.change);
-            let percent = |percent: Option<f64>| known(percent.and_then(|percent| rounded(percent)));
+            let percent = |percent: Option<f64>| known(percent.and_then(rounded));
             let judged = [
                 known(change.map(|change| change.basis.name().to_owned())),
                 percent(change.map(|change| change.ns)),
