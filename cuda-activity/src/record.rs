@@ -90,6 +90,8 @@ pub enum Note {
         graph: bool,
         /// When, where a timeline is written; else 0.
         at: Ticks,
+        /// The number of the call of a span that it was made in, where a timeline is written and that is known; else 0.
+        call: u64,
         /// Whether operations are to be expected of it; if not, it is only looked up for API calls.
         enqueues: bool,
     },

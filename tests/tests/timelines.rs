@@ -1,6 +1,8 @@
 //! Timelines that the profiler writes while a program runs, against the summary of the same run; and what becomes of
 //! them where the program ends early.
 
+#[path = "timelines/calls.rs"]
+mod calls;
 #[path = "timelines/endings.rs"]
 mod endings;
 #[path = "timelines/faults.rs"]
@@ -11,6 +13,8 @@ mod nsight;
 #[path = "timelines/read.rs"]
 mod read;
 mod scenario;
+#[path = "timelines/values.rs"]
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

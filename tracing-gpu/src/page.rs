@@ -53,6 +53,20 @@ impl Page {
         self.written.store(written + 1, Release); // pairs with `Cursor::read`
         true
     }
+
+    /// Its words after so many lines, for a record of several, which [`publish`](Self::publish) then publishes. By its
+    /// thread alone.
+    #[inline(always)]
+    pub(crate) fn unwritten(&self) -> &[AtomicU64] {
+        let lines = self.lines.get().and_then(|lines| lines.0.get(self.written.load(Relaxed)..));
+        lines.unwrap_or_default().as_flattened()
+    }
+
+    /// So many more lines are there: their words are in [`unwritten`](Self::unwritten). By its thread alone.
+    #[inline(always)]
+    pub(crate) fn publish(&self, lines: usize) {
+        self.written.store(self.written.load(Relaxed) + lines, Release); // pairs with `Cursor::read`
+    }
 }
 
 /// How many lines of a page were read: for whoever holds the lock of its readers.
@@ -83,11 +97,10 @@ impl Cursor {
     }
 
     /// From now on the page takes nothing before [`begin`](Self::begin). On the thread that writes it, when all its
-    /// lines have been read.
-    #[cfg(feature = "cudarc")]
-    pub(crate) fn close(&mut self, page: &Page) {
+    /// lines have been read. Returns how many more it had room for.
+    pub(crate) fn close(&mut self, page: &Page) -> usize {
         page.written.store(PAGE, Relaxed);
-        self.0 = PAGE;
+        PAGE - std::mem::replace(&mut self.0, PAGE)
     }
 }
 

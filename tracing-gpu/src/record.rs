@@ -80,6 +80,10 @@ impl Place {
         Self::new(node, MAX_ROWS)
     }
 
+    pub(crate) fn is_stand_in(self) -> bool {
+        self.row() == MAX_ROWS as usize
+    }
+
     /// The place of a new span under this node that has values of its own: its name, and so its node, is known only
     /// when it is created. `is_sampled`: it has none, and they are only looked at.
     pub(crate) fn unnamed(parent: u32, is_sampled: bool) -> Self {
@@ -197,6 +201,17 @@ impl RangeKey {
     pub(crate) fn is_waits(self) -> bool {
         self.category == Self::WAITS
     }
+}
+
+/// The numbers of a range while a timeline is written. 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RangeNumbers {
+    pub(crate) span: u64,
+    pub(crate) call: u64,
+    /// Of the call that this one runs in.
+    pub(crate) parent: u64,
+    /// Whether the span was created with fields, which the recorder knows by its number.
+    pub(crate) has_fields: bool,
 }
 
 /// An instance that has ended, in ticks.

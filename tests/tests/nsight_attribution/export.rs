@@ -173,7 +173,11 @@ impl Recording {
                             instance = id(open);
                         }
                     }
-                    notes.push((now, thread, Note::Called { correlation, node: 0, instance, graph, at: 0, enqueues }));
+                    notes.push((
+                        now,
+                        thread,
+                        Note::Called { correlation, node: 0, instance, graph, at: 0, call: 0, enqueues },
+                    ));
                 }
             }
         }

@@ -120,6 +120,7 @@ pub(crate) struct Event {
 pub(crate) struct Trace {
     pub(crate) slices: Vec<Event>,
     pub(crate) lifetimes: Vec<Event>,
+    pub(crate) calls: Vec<Event>,
     pub(crate) marks: Vec<Event>,
     pub(crate) threads: BTreeMap<u64, String>,
     pub(crate) lost: Option<u64>,
@@ -178,7 +179,8 @@ impl Trace {
                     let mut begun = open.remove(&text("id").expect("an id")).expect("a begin of this id");
                     assert_eq!(begun.name, name);
                     (begun.end, begun.end_track) = (time("ts"), track);
-                    trace.lifetimes.push(begun);
+                    let of = if begun.cat == "call" { &mut trace.calls } else { &mut trace.lifetimes };
+                    of.push(begun);
                 }
                 other => panic!("unexpected kind {other}: {event}"),
             }
@@ -250,7 +252,7 @@ impl Database {
         self.connection.query_row(query, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{query}: {error}"))
     }
 
-    fn texts(&self, query: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, query: &str) -> Vec<String> {
         let mut query = self.connection.prepare(query).expect("a query");
         let rows = query.query_map([], |row| row.get(0)).expect("no parameters");
         rows.map(|row| row.expect("a text")).collect()

@@ -68,7 +68,9 @@ impl Sink for Entry {
         match self.engine.calling_thread() {
             Some(thread) if own::is_own() => thread.note_own(correlation),
             Some(thread) => thread.note_call(correlation, graph, enqueues),
-            None => self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, enqueues }),
+            None => {
+                self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, call: 0, enqueues })
+            }
         }
     }
 

@@ -65,6 +65,10 @@ pub(crate) struct Call {
     node: AtomicU32,
     /// Start of the range that it was last entered in, from the first entry elsewhere than it was created on.
     inside: AtomicU64,
+    /// While a timeline is written: its number, 0 from the second call of the span on; and that of the call that it
+    /// runs in.
+    number: AtomicU64,
+    under: AtomicU64,
 }
 
 /// What a call came to, in ticks.
@@ -86,6 +90,10 @@ pub(crate) struct EndedCall {
     pub(crate) thread: u32,
     pub(crate) place: Place,
     pub(crate) node: u32,
+    /// Its last exit.
+    pub(crate) exited: Ticks,
+    /// Its number and that of the call that it ran in, if a timeline is written and it was the only call of its span.
+    pub(crate) numbers: Option<(u64, u64)>,
 }
 
 impl Call {
@@ -149,6 +157,34 @@ impl Call {
         self.state.fetch_sub(CHILD, Release) == CLOSED | CHILD
     }
 
+    pub(crate) fn set_numbers(&self, number: u64, under: u64) {
+        self.number.store(number, Relaxed);
+        self.under.store(under, Relaxed);
+    }
+
+    /// It was entered as the call of this number.
+    pub(crate) fn enter_numbered(&self, number: u64, under: u64) {
+        if self.number.load(Relaxed) == number {
+            self.under.store(under, Relaxed);
+        } else {
+            self.number.store(0, Relaxed);
+        }
+    }
+
+    /// If it is open and one instance does not show it: since when, its number, that of the call that it runs in, and
+    /// where it is counted by creation.
+    pub(crate) fn open_numbers(&self) -> Option<(Ticks, u64, u64, (u32, Place))> {
+        let state = self.state.load(Acquire);
+        let is_one = match self.entries.load(Relaxed) {
+            0 => true,
+            1 => state & ALL_OPEN > 0,
+            _ => false,
+        };
+        let number = self.number.load(Relaxed);
+        let is_open = state & CLOSED == 0 && !is_one && number != 0;
+        is_open.then(|| (self.created.load(Relaxed), number, self.under.load(Relaxed), self.home()))
+    }
+
     /// Since when it has waited, where it was entered before and is not now. Not what is kept and used elsewhere.
     pub(crate) fn waits_since(&self) -> Option<Ticks> {
         let is_waiting = self.state.load(Acquire) & (CLOSED | ALL_OPEN) == 0 && self.entries.load(Relaxed) > 0;
@@ -200,6 +236,10 @@ impl Call {
             thread: self.thread.load(Relaxed),
             place: Place::from_bits(self.place.load(Relaxed)),
             node: self.node.load(Relaxed),
+            exited,
+            numbers: Some(self.number.load(Relaxed))
+                .filter(|number| *number != 0)
+                .map(|number| (number, self.under.load(Relaxed))),
         }
     }
 }
@@ -259,6 +299,7 @@ impl Calls {
             (&call.entered, 0),
             (&call.pause, 0),
             (&call.inside, 0),
+            (&call.number, 0),
         ] {
             word.store(value, Relaxed);
         }
@@ -380,6 +421,8 @@ mod tests {
             thread: 7,
             place: place(),
             node: 3,
+            exited: 150_041,
+            numbers: None,
         };
         assert_eq!(calls.end(Some(&spare), id, 150_050), Some(ended));
         assert_eq!(calls.begin(&spare, 7, place(), 0, 1), id, "is used again");

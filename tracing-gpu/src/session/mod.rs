@@ -122,6 +122,8 @@ pub(crate) struct Session {
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
     sites: HashMap<u64, Site>,
+    /// Call sites whose fields a timeline shows, by their addresses.
+    with_fields: HashMap<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,
     foreign_domains: ForeignDomains,
     /// Levels whose category has been named in a tool, by domain.
@@ -172,6 +174,7 @@ impl Session {
             names: Mutex::new(Names {
                 catalog: Catalog::new(options.limits),
                 sites: HashMap::new(),
+                with_fields: HashMap::new(),
                 domains: vec![Domain::DEFAULT],
                 foreign_domains: ForeignDomains::default(),
                 named_levels: HashSet::new(),
@@ -341,8 +344,10 @@ impl Session {
         let domain = names.domain(&self.choice, metadata.target());
         let name =
             if metadata.name().is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(metadata.name()) };
-        let own_values =
-            self.fields.are_declared(metadata) || self.tape_room.is_some() && !metadata.fields().is_empty();
+        let own_values = self.fields.are_declared(metadata);
+        if self.tape_room.is_some() && !metadata.fields().is_empty() {
+            names.with_fields.insert(key, metadata);
+        }
         let site = Site {
             enabled: self.is_enabled(metadata),
             label: names.catalog.label(domain, &name),
@@ -357,6 +362,11 @@ impl Session {
             unknown.for_each(|field| self.misread.tell_unknown(key, metadata, field));
         }
         site
+    }
+
+    /// Whether a node's parent is the one at creation.
+    pub(crate) fn by_creation(&self) -> bool {
+        self.by_creation
     }
 
     /// Whether an entry of this node's spans stays there, though this is the node of the innermost open range: it is
@@ -418,6 +428,11 @@ impl Session {
 }
 
 impl Names {
+    /// Call sites whose fields a timeline shows, by their addresses.
+    pub(crate) fn with_fields(&self) -> &HashMap<u64, &'static Metadata<'static>> {
+        &self.with_fields
+    }
+
     /// Number of the domain for a target. Where a domain cannot be made (the name is empty, or there are too many) it
     /// is the default one.
     fn domain(&mut self, choice: &DomainChoice, target: &str) -> u32 {

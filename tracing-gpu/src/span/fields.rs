@@ -69,11 +69,6 @@ impl Fields {
         self.list.len()
     }
 
-    /// Bytes that they hold, used or not.
-    pub(crate) fn memory(&self) -> usize {
-        self.list.capacity() * size_of::<(&str, Stored)>() + self.texts.capacity()
-    }
-
     /// Bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.list.as_slice()) + self.texts.len()

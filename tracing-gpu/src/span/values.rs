@@ -8,12 +8,10 @@ use parking_lot::Mutex;
 use tracing_core::Metadata;
 use tracing_core::field::{Field, Visit};
 
-use super::fields::Fields;
 use super::misread::Misread;
 use crate::clock::Ticks;
 use crate::config::FieldNames;
-use crate::record::{CallId, InstanceId, Place, StreamId};
-use range_report::timeline::Value;
+use crate::record::{CallId, InstanceId, Place, RangeNumbers, StreamId};
 
 /// A field that this crate reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +41,12 @@ impl FieldNames {
             "payload" if self.bare => Own::Payload,
             _ => Own::NameFrom(self.name_from.iter().position(|field| field == name)?),
         })
+    }
+
+    /// The fields of a call site that a timeline shows, in their order; in place of each of ours, none.
+    pub(crate) fn shown(&self, metadata: &'static Metadata<'static>) -> Box<[Option<&'static str>]> {
+        let is_shown = |name: &&str| self.own(name).is_none_or(Own::is_of_the_program);
+        metadata.fields().iter().map(|field| Some(field.name()).filter(is_shown)).collect()
     }
 
     /// Whether a call site declares a field that is read.
@@ -80,13 +84,6 @@ pub(crate) enum Category<'a> {
     Number(u32),
 }
 
-/// Memory that is used again for what is read of spans.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    pub(crate) texts: String,
-    pub(crate) others: Fields,
-}
-
 /// What was read from the fields of a span, at its creation or in one `record`.
 #[derive(Debug)]
 pub(crate) struct FieldValues<'a> {
@@ -104,14 +101,11 @@ pub(crate) struct FieldValues<'a> {
     pub(crate) stream: Option<StreamId>,
     /// The first field that was given something else than it takes, and where that is among the texts.
     misread: Option<(Misread, ops::Range<usize>)>,
-    with_others: bool,
-    others: Fields,
 }
 
 impl<'a> FieldValues<'a> {
-    /// Nothing yet. `with_others`: whether a timeline wants the span's other fields.
-    pub(crate) fn new(scratch: Scratch, names: &'a FieldNames, with_others: bool) -> Self {
-        let Scratch { texts, others } = scratch;
+    /// Nothing yet. `texts` is memory that is used again.
+    pub(crate) fn new(texts: String, names: &'a FieldNames) -> Self {
         Self {
             names,
             texts,
@@ -124,8 +118,6 @@ impl<'a> FieldValues<'a> {
             lifetime: false,
             stream: None,
             misread: None,
-            with_others,
-            others,
         }
     }
 
@@ -145,9 +137,9 @@ impl<'a> FieldValues<'a> {
     }
 
     /// What a span has that has no values yet, with the number of its category; and the memory of what was read.
-    pub(crate) fn begin(self, category: u32) -> (Changing, Scratch) {
-        let Self { color, payload, stream, texts, others, .. } = self;
-        (Changing { category, color, payload, stream: stream.unwrap_or(0) }, Scratch { texts, others })
+    pub(crate) fn begin(self, category: u32) -> (Changing, String) {
+        let Self { color, payload, stream, texts, .. } = self;
+        (Changing { category, color, payload, stream: stream.unwrap_or(0) }, texts)
     }
 
     /// Takes over a text that was put at the end of the texts, from there on.
@@ -219,38 +211,34 @@ impl<'a> FieldValues<'a> {
         }
     }
 
-    /// What a field is to us, where it is anything. One of the program's goes to the timeline, also where it is read.
-    fn own(&mut self, field: &Field, value: Value<'_>) -> Option<Own> {
-        let own = self.names.own(field.name());
-        if self.with_others && own.is_none_or(Own::is_of_the_program) {
-            self.others.push(field.name(), value);
-        }
-        own
+    /// What a field is to us, where it is anything.
+    fn own(&self, field: &Field) -> Option<Own> {
+        self.names.own(field.name())
     }
 }
 
 impl Visit for FieldValues<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        let Some(own) = self.own(field, Value::Text(value)) else { return };
+        let Some(own) = self.own(field) else { return };
         let from = self.texts.len();
         self.texts.push_str(value);
         self.text(field, own, from);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        if let Some(own) = self.own(field, Value::Unsigned(value)) {
+        if let Some(own) = self.own(field) {
             self.integer(field, own, value);
         }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        if let Some(own) = self.own(field, Value::Integer(value)) {
+        if let Some(own) = self.own(field) {
             self.integer(field, own, value);
         }
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        match self.own(field, Value::Float(value)) {
+        match self.own(field) {
             None => {}
             Some(Own::Payload) => self.payload = Some(Payload::F64(value)),
             Some(own @ (Own::Name | Own::NameFrom(_))) => self.formatted(field, own, format_args!("{value}")),
@@ -259,7 +247,7 @@ impl Visit for FieldValues<'_> {
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        match self.own(field, Value::Bool(value)) {
+        match self.own(field) {
             None => {}
             Some(Own::Lifetime) => self.lifetime = value,
             Some(Own::Payload) => self.payload = Some(Payload::U32(u32::from(value))),
@@ -270,11 +258,7 @@ impl Visit for FieldValues<'_> {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // `%value` and `?value` come here; whatever else the span carries is not formatted.
-        let own = self.names.own(field.name());
-        if self.with_others && own.is_none_or(Own::is_of_the_program) {
-            self.others.push_formatted(field.name(), value);
-        }
-        if let Some(own) = own {
+        if let Some(own) = self.own(field) {
             self.formatted(field, own, format_args!("{value:?}"));
         }
     }
@@ -299,8 +283,6 @@ pub(crate) struct SpanValues {
 #[derive(Debug)]
 struct Kept {
     changing: Changing,
-    /// Those that are not ours.
-    fields: Fields,
     lifetime: Option<Lifetime>,
 }
 
@@ -339,6 +321,8 @@ pub(crate) struct Lifetime {
     pub(crate) thread: u32,
     /// Its number.
     pub(crate) instance: InstanceId,
+    /// The numbers of its span, where a timeline is written.
+    pub(crate) numbers: RangeNumbers,
 }
 
 impl SpanValues {
@@ -348,12 +332,9 @@ impl SpanValues {
         (node, label): (u32, u32),
         (state, place, call): (u32, Place, CallId),
         changing: Changing,
-        others: Fields,
     ) -> Self {
         let created = (state, changing.category, place);
-        let mut fields = Fields::default();
-        fields.update(others);
-        Self { metadata, node, label, created, call, kept: Mutex::new(Kept { changing, fields, lifetime: None }) }
+        Self { metadata, node, label, created, call, kept: Mutex::new(Kept { changing, lifetime: None }) }
     }
 
     pub(crate) fn now(&self) -> Changing {
@@ -373,34 +354,23 @@ impl SpanValues {
 
     /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is
     /// not used any more.
-    pub(crate) fn update(&self, recorded: FieldValues<'_>, category: Option<u32>) -> Scratch {
+    pub(crate) fn update(&self, recorded: FieldValues<'_>, category: Option<u32>) -> String {
         let mut kept = self.kept.lock();
         let changing = &mut kept.changing;
         changing.category = category.unwrap_or(changing.category);
         changing.color = recorded.color.or(changing.color);
         changing.payload = recorded.payload.or(changing.payload);
         changing.stream = recorded.stream.unwrap_or(changing.stream);
-        let FieldValues { texts, others, .. } = recorded;
-        if others.is_empty() {
-            return Scratch { texts, others };
-        }
-        kept.fields.update(others);
-        Scratch { texts, others: Fields::default() }
-    }
-
-    /// What a timeline shows of an entry.
-    pub(crate) fn with_fields(&self, take: impl FnOnce(&Changing, &Fields)) {
-        let kept = self.kept.lock();
-        take(&kept.changing, &kept.fields);
+        recorded.texts
     }
 
     pub(crate) fn begin_lifetime(&self, lifetime: Lifetime) {
         self.kept.lock().lifetime = Some(lifetime);
     }
 
-    /// The lifetime, once; and what is kept of the span's other fields, which is then gone.
-    pub(crate) fn end(&self) -> (Option<Lifetime>, Changing, Fields) {
+    /// The lifetime, once.
+    pub(crate) fn end(&self) -> (Option<Lifetime>, Changing) {
         let mut kept = self.kept.lock();
-        (kept.lifetime.take(), kept.changing, std::mem::take(&mut kept.fields))
+        (kept.lifetime.take(), kept.changing)
     }
 }

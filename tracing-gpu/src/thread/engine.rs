@@ -16,7 +16,8 @@
 //! under the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. In all
 //! other cases they do nothing, and `general` does it.
 //!
-//! New and closed spans read no clock and no tape: [`Engine::creating`] applies where no span has named a stream.
+//! New and closed spans read no clock: [`Engine::creating`] applies where no timeline is written and no span has named
+//! a stream.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -228,7 +229,8 @@ impl Engine {
         thread.catch_up();
         thread.gate.open(gate);
         choose_paths(Some(thread));
-        CREATING.set(Some(thread).filter(|_| !self.session.gpu || !self.session.has_streams()));
+        let is_plain = !thread.is_taped && (!self.session.gpu || !self.session.has_streams());
+        CREATING.set(Some(thread).filter(|_| is_plain));
         LAST.set(Some(thread));
         Some(thread)
     }
@@ -333,6 +335,11 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn thread_at(&self, index: u32) -> Option<&'static ThreadState> {
         self.states.get(index as usize)?.get().copied()
+    }
+
+    /// The states of all threads so far, those of ended threads too. Any thread, no lock.
+    pub(crate) fn states(&self) -> impl Iterator<Item = &'static ThreadState> {
+        (0..).map_while(|index| self.thread_at(index))
     }
 
     /// The states of all threads, those of ended threads first.

@@ -14,10 +14,9 @@ use super::rows::Rows;
 use crate::record::{Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
-use crate::span::fields::Fields;
 use crate::span::misread::Misread;
 use crate::span::site::{Site, site_key};
-use crate::span::values::{Category, Scratch};
+use crate::span::values::Category;
 use range_report::RangeStyle;
 
 /// Where a thread looks up what it does not know: in its session, which may call a tool; a new row is one of its own.
@@ -42,18 +41,14 @@ pub(crate) struct Known {
     rows: FxHashMap<(u32, RangeKey), u32>,
     /// Places of call sites, and of what stands for one, under their parents: for those that the cache has no room for.
     places: FxHashMap<(u32, u64), Place>,
-    /// Memory for the texts of the next span, and for the fields of the next ones.
+    /// Memory for the texts of the next span.
     texts: String,
-    fields: Vec<Fields>,
 }
 
 /// Places that are known before they are all looked up anew: a filtered call site has one under each parent.
 const PLACES: usize = 1 << 16;
-/// Spans whose memory is kept for others, and how much of each, in bytes: for texts that are read, and for the list and
-/// the texts of its fields, which the next span holds for as long as it lives.
-const SPARE: usize = 16;
+/// How much memory is kept for the texts that are read of the next span, in bytes.
 const SPARE_TEXTS: usize = 4096;
-const SPARE_FIELDS: usize = 512;
 
 /// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can
 /// be made to collide under, which costs more than all the rest; here a collision only sends to them.
@@ -192,8 +187,8 @@ impl Known {
     }
 
     /// Memory to read a span into.
-    pub(crate) fn scratch(&mut self) -> Scratch {
-        Scratch { texts: std::mem::take(&mut self.texts), others: self.fields.pop().unwrap_or_default() }
+    pub(crate) fn scratch(&mut self) -> String {
+        std::mem::take(&mut self.texts)
     }
 
     /// Keeps the memory of texts for the next span.
@@ -202,20 +197,11 @@ impl Known {
         texts.shrink_to(SPARE_TEXTS);
         self.texts = texts;
     }
-
-    /// Keeps the memory of fields that are not used any more.
-    pub(crate) fn keep_fields(&mut self, mut fields: Fields) {
-        if self.fields.len() < SPARE && fields.memory() > 0 {
-            fields.clear(SPARE_FIELDS);
-            self.fields.push(fields);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use range_report::timeline::Value;
 
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
@@ -249,13 +235,8 @@ mod tests {
     #[test]
     fn what_one_span_had_many_of_is_not_held_by_the_next() {
         let mut known = Known::default();
-        for _ in 0..2 * SPARE {
-            known.keep_fields((0..1_000).map(|_| ("text", Value::Text("0123456789"))).collect());
-        }
         known.keep_texts("0123456789".repeat(1_000));
-        let kept: Vec<Scratch> = (0..2 * SPARE).map(|_| known.scratch()).collect();
-        assert_eq!(kept.iter().filter(|scratch| scratch.others.memory() > 0).count(), SPARE);
-        assert!(kept.iter().all(|scratch| scratch.others.is_empty() && scratch.others.memory() <= 2 * SPARE_FIELDS));
-        assert!(kept.iter().all(|scratch| scratch.texts.is_empty() && scratch.texts.capacity() <= SPARE_TEXTS));
+        let kept = known.scratch();
+        assert!(kept.is_empty() && kept.capacity() <= SPARE_TEXTS);
     }
 }

@@ -153,14 +153,14 @@ impl LaunchLog {
         }
         let noted = stack.noted();
         let Some(top) = stack.depth().checked_sub(1) else {
-            let called = Note::Called { correlation, node: ROOT, instance: 0, graph, at: 0, enqueues };
+            let called = Note::Called { correlation, node: ROOT, instance: 0, graph, at: 0, call: 0, enqueues };
             return (noted == 0 && self.notes.push_near(line_of(&called))).then_some(());
         };
         let (place, start) = stack.near(top)?;
         let node = place.node();
         if noted > top {
             let open = self.open.near(top).filter(|open| noted == top + 1 && open.start.load(Relaxed) == start)?;
-            let called = Note::Called { correlation, node, instance: open.id(), graph, at: 0, enqueues };
+            let called = Note::Called { correlation, node, instance: open.id(), graph, at: 0, call: 0, enqueues };
             return self.notes.push_near(line_of(&called)).then_some(());
         }
         let parent = match top.checked_sub(1).filter(|_| noted == top) {
@@ -187,8 +187,8 @@ impl LaunchLog {
         Some(())
     }
 
-    /// Notes any call.
-    pub(super) fn note(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: Ticks) {
+    /// Notes any call, made then and in the call of a span that has this number.
+    pub(super) fn note(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: (Ticks, u64)) {
         if self.lifetimes_with_calls.load(Relaxed) > 0 {
             return self.note_in_lifetimes(around, correlation, graph, enqueues, at);
         }
@@ -197,7 +197,7 @@ impl LaunchLog {
     }
 
     #[inline(never)]
-    fn note_in_lifetimes(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: Ticks) {
+    fn note_in_lifetimes(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: (Ticks, u64)) {
         let mut lifetimes = self.lifetimes.lock();
         self.begin_instances(around, |start| self.begin_lifetimes(around, &mut lifetimes, start));
         self.begin_lifetimes(around, &mut lifetimes, Ticks::MAX);
@@ -205,10 +205,17 @@ impl LaunchLog {
     }
 
     #[inline]
-    fn note_called(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: Ticks) {
+    fn note_called(
+        &self,
+        around: &Around<'_>,
+        correlation: u32,
+        graph: bool,
+        enqueues: bool,
+        (at, call): (Ticks, u64),
+    ) {
         let node = around.stack.top().map_or(ROOT, |top| top.place().node());
         let instance = self.innermost(around.stack);
-        self.notes.push(&Note::Called { correlation, node, instance, graph, at, enqueues }, around.room());
+        self.notes.push(&Note::Called { correlation, node, instance, graph, at, call, enqueues }, around.room());
     }
 
     /// The innermost instance that was noted to begin; 0 for none.

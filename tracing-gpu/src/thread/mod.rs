@@ -19,9 +19,11 @@ pub(crate) mod lifetimes;
 mod note_line;
 #[cfg(feature = "cudarc")]
 pub(crate) mod notes;
+pub(crate) mod numbers;
 mod open_pairs;
 #[cfg(feature = "openacc")]
 pub(crate) mod openacc;
+pub(crate) mod raw_fields;
 pub(crate) mod row;
 mod rows;
 pub(crate) mod slab;

@@ -24,6 +24,8 @@ const START_END: u64 = 1 << 8;
 const GRAPH: u64 = 1 << 4;
 const ENQUEUES: u64 = 1 << 5;
 
+/// Where the number of the span's call begins.
+const CALL_SHIFT: u32 = 8;
 /// Bits of an instance's number in the line of a first call, which has another 16 in that word; and of a label, in two
 /// parts.
 const ID_BITS: u32 = 48;
@@ -63,9 +65,9 @@ fn bit(is_set: bool, bit: u64) -> u64 {
 #[inline(always)]
 pub(super) fn line_of(note: &Note) -> Line {
     match *note {
-        Note::Called { correlation, node, instance, graph, at, enqueues } => {
+        Note::Called { correlation, node, instance, graph, at, call, enqueues } => {
             let numbers = u64::from(correlation) << 32 | u64::from(node);
-            [numbers, instance, at, CALLED | bit(graph, GRAPH) | bit(enqueues, ENQUEUES)]
+            [numbers, instance, at, call << CALL_SHIFT | CALLED | bit(graph, GRAPH) | bit(enqueues, ENQUEUES)]
         }
         Note::Began(Instance { id, parent, label, style, start }) => {
             [id, parent, start, u64::from(label) << 32 | bit(style == RangeStyle::StartEnd, START_END) | BEGAN]
@@ -81,7 +83,10 @@ pub(super) fn notes_of(&[first, second, third, bits]: &Line) -> (Note, Option<No
     let (graph, enqueues) = (bits & GRAPH != 0, bits & ENQUEUES != 0);
     let (correlation, node) = ((first >> 32) as u32, first as u32);
     let note = match bits % KINDS {
-        CALLED => Note::Called { correlation, node, instance: second, graph, at: third, enqueues },
+        CALLED => {
+            let call = bits >> CALL_SHIFT;
+            Note::Called { correlation, node, instance: second, graph, at: third, call, enqueues }
+        }
         BEGAN => {
             let style = if bits & START_END == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
             Note::Began(Instance { id: first, parent: second, label: (bits >> 32) as u32, style, start: third })
@@ -90,7 +95,7 @@ pub(super) fn notes_of(&[first, second, third, bits]: &Line) -> (Note, Option<No
             let label = third as u16 as u32 | (bits as u16 as u32) >> LABEL_SHIFT << 16;
             let (id, parent, style) = (third >> 16, bits >> 16, RangeStyle::PushPop);
             let began = Note::Began(Instance { id, parent, label, style, start: second });
-            return (began, Some(Note::Called { correlation, node, instance: id, graph, at: 0, enqueues }));
+            return (began, Some(Note::Called { correlation, node, instance: id, graph, at: 0, call: 0, enqueues }));
         }
         ENDED => Note::Ended { instance: first, end: second },
         LEFT => Note::Left { instance: first },

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
+use tracing_core::field::Visit;
 
 use super::caches::{Children, Remembered};
 use super::engine;
@@ -19,6 +20,7 @@ use super::launch_log::{Around, LaunchLog};
 use super::lifetimes::OpenLifetimes;
 #[cfg(feature = "cudarc")]
 use super::notes::{Dropped, Taken};
+use super::numbers::{Created, NewSpan, Numbers};
 use super::open_pairs::OpenPairs;
 #[cfg(feature = "openacc")]
 use super::openacc::OpenAccLog;
@@ -28,7 +30,7 @@ use super::slab::Slab;
 use super::stack::{Frame, NO_SPAN, Ranges, Stack};
 use super::tape::{RangeRecord, Record, Tape};
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{CallId, Ended, InstanceId, Place, RangeKey, StreamId};
+use crate::record::{CallId, Ended, InstanceId, Place, RangeKey, RangeNumbers, StreamId};
 use crate::session::calls::{Call, EndedCall, Spare};
 use crate::session::catalog::ROOT;
 use crate::session::{NvtxRange, Session};
@@ -39,6 +41,7 @@ use crate::stream::{self, StartedPair};
 #[cfg(feature = "cudarc")]
 use cuda_activity::record::Note;
 use range_report::RangeStyle;
+use range_report::timeline::Ending;
 
 #[cfg(all(test, target_pointer_width = "64", feature = "cudarc"))]
 #[path = "state/tests.rs"]
@@ -60,7 +63,7 @@ pub(crate) struct ThreadState {
     nvtx: bool,
     pub(super) statistics: bool,
     /// Whether a timeline is written.
-    pub(super) is_taped: bool,
+    pub(crate) is_taped: bool,
     pub(crate) session: &'static Session,
     pub(crate) stack: Stack,
     pub(crate) slab: Slab,
@@ -74,6 +77,8 @@ pub(crate) struct ThreadState {
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) launches: LaunchLog,
     pub(crate) tape: Tape,
+    /// Where a timeline is written.
+    numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
@@ -120,6 +125,7 @@ impl ThreadState {
             told: Mutex::default(),
             launches: LaunchLog::new(),
             tape: Tape::new(session.tape_room.as_ref()),
+            numbers: session.tape_room.as_ref().map(|_| Box::new(Numbers::new())),
             spare_calls: Spare::default(),
             name: Mutex::default(),
             left: AtomicU64::new(session.front_end.left()),
@@ -261,12 +267,17 @@ impl ThreadState {
     }
 
     /// Follows a new span of this place by a call, created inside of another, 0 for none; 0 where that tells nothing.
-    pub(crate) fn begin_call(&self, place: Place, parent: CallId) -> CallId {
+    pub(crate) fn begin_call(&self, place: Place, parent: CallId, new: &NewSpan) -> CallId {
         let is_followed = self.statistics && self.rows.get(place.row()).is_some_and(|row| !row.is_plain());
         if !is_followed {
             return 0;
         }
-        self.session.calls.begin(&self.spare_calls, self.index, place, parent, self.session.clock.now())
+        let calls = &self.session.calls;
+        let call = calls.begin(&self.spare_calls, self.index, place, parent, self.session.clock.now());
+        if let Some(call) = calls.get(call).filter(|_| self.is_taped) {
+            call.set_numbers(new.span, new.parent);
+        }
+        call
     }
 
     /// Remembers the call of a span with this registry id, whose place says that there is one.
@@ -303,6 +314,61 @@ impl ThreadState {
     }
 }
 
+/// Numbers of spans and calls, while a timeline is written.
+impl ThreadState {
+    /// The numbers of a span that is about to be created in the innermost open call, or elsewhere in that of `parent`.
+    #[inline]
+    pub(crate) fn number(&self, parent: Option<u64>, metadata: &'static Metadata<'static>) -> NewSpan {
+        let Some(numbers) = &self.numbers else { return NewSpan::default() };
+        let parent = parent.unwrap_or_else(|| numbers.innermost(self.stack.depth()));
+        let site = if metadata.fields().is_empty() { 0 } else { site_key(metadata) };
+        NewSpan { span: numbers.next(), parent, site }
+    }
+
+    /// Keeps the numbers of a new span, and records its fields, which `visit` gives to what it is given.
+    #[inline]
+    pub(crate) fn keep_numbers(&self, id: u64, new: NewSpan, visit: impl FnOnce(&mut dyn Visit)) {
+        let Some(numbers) = &self.numbers else { return };
+        numbers.keep(id, new);
+        if new.site != 0 {
+            let of = (new.span, new.site);
+            self.gate.while_closed(|| self.tape.record_fields(self.thread_id(), of, None, visit));
+        }
+    }
+
+    /// Records fields of a span of any thread that are recorded after its creation.
+    pub(crate) fn record_later_fields(&self, created: &Created, visit: impl FnOnce(&mut dyn Visit)) {
+        if let Some(of) = created.with_fields() {
+            let at = Some(self.session.clock.now());
+            self.gate.while_closed(|| self.tape.record_fields(self.thread_id(), of, at, visit));
+        }
+    }
+
+    /// What is known of a live span that was created with this state. Any thread.
+    #[inline]
+    pub(crate) fn created(&self, id: u64) -> Option<&Created> {
+        self.numbers.as_ref()?.created(id)
+    }
+
+    /// What is known of a live span that was created on this thread.
+    #[inline]
+    pub(crate) fn created_here(&self, id: u64) -> Option<&Created> {
+        self.numbers.as_ref()?.created_by_owner(id)
+    }
+
+    /// The numbers of an open range, by its place on the stack, or of one that has just left it.
+    #[inline(always)]
+    fn numbers_of(&self, range: usize) -> RangeNumbers {
+        self.numbers.as_ref().map_or_else(RangeNumbers::default, |numbers| numbers.of(range))
+    }
+
+    /// Numbers of a range that is of no span, in the innermost open call.
+    pub(crate) fn number_alone(&self) -> RangeNumbers {
+        let Some(numbers) = &self.numbers else { return RangeNumbers::default() };
+        numbers.alone(numbers.innermost(self.stack.depth()))
+    }
+}
+
 /// Entries. A place is of this thread.
 impl ThreadState {
     /// Path `counting`. False where something is in the way, and then nothing has happened.
@@ -315,7 +381,19 @@ impl ThreadState {
     #[inline(always)]
     pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
         let start = if self.statistics { read_tsc() } else { 0 };
-        nvtx_rs::is_tool_absent() && self.stack.is_under_top(place) && self.stack.push_near(span, place, start)
+        if !nvtx_rs::is_tool_absent() || !self.stack.is_under_top(place) {
+            return false;
+        }
+        let below = self.stack.depth();
+        if !self.stack.push_near(span, place, start) {
+            return false;
+        }
+        if let Some(numbers) = &self.numbers {
+            let created = numbers.created(span);
+            let under = if below == 0 { created.map_or(0, Created::parent) } else { numbers.innermost(below) };
+            numbers.set(below, numbers.enter(created, under));
+        }
+        true
     }
 
     /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.
@@ -340,12 +418,17 @@ impl ThreadState {
         call: CallId,
         values: Option<&SpanValues>,
         stream: StreamId,
+        created: Option<&Created>,
     ) {
         // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         let entered_before = self.session.calls.get(call).map(Call::entered);
         let next = entered_before.is_some_and(|before| self.stack.has_just_left(call, before));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
+        if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
+            let own = numbers.enter_any(&self.stack, place, created, self.session.by_creation());
+            self.session.calls.get(call).inspect(|call| call.enter_numbered(own.call, own.parent));
+        }
         if let Some(start) = start.filter(|_| call != 0) {
             self.stack.set_call(call);
             self.session.calls.enter(call, start, next);
@@ -354,15 +437,22 @@ impl ThreadState {
 
     /// Path `general`, of a span that has values of its own.
     #[inline(never)]
-    pub(crate) fn enter_with_values(&self, span: u64, values: &SpanValues, now: &Changing, stream: StreamId) {
+    pub(crate) fn enter_with_values(
+        &self,
+        span: u64,
+        values: &SpanValues,
+        now: &Changing,
+        stream: StreamId,
+        created: Option<&Created>,
+    ) {
         let place = self.place_now(values, now.category);
         if place.is_none() {
             return self.session.drop_span();
         }
         let flagged = if values.call == 0 { place } else { place.with_call() };
-        self.enter_general(span, flagged.with_own_values(), values.call, Some(values), stream);
+        self.enter_general(span, flagged.with_own_values(), values.call, Some(values), stream, created);
         if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
-            values.with_fields(|now, fields| self.record_values(start, now, fields));
+            self.record_values(start, now, &Fields::default());
         }
     }
 
@@ -485,7 +575,10 @@ impl ThreadState {
         }
         let now = read_tsc();
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
-        self.add(ended);
+        match self.rows.get_inline(ended.place.row_without_call()) {
+            Some(row) if row.add_near(ended.duration, ended.nested) => {}
+            _ => self.add(ended),
+        }
         self.record_ended(ended, now, self.stack.depth());
         true
     }
@@ -536,6 +629,7 @@ impl ThreadState {
         match self.stack.exit_below(is_exited, &told, &mut shell) {
             Some(left) => {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
+                self.numbers.iter().for_each(|numbers| numbers.follow(open.len(), &left));
                 self.count_misnested(open.get(left.exited..).unwrap_or_default());
                 self.launches.begin_again(&self.around(), &left);
                 if self.pairs.any() {
@@ -633,6 +727,16 @@ impl ThreadState {
         add(RangeKey::waits(label), ended.idle, 0, is_kept);
     }
 
+    /// Records a call that has ended, if a timeline is written and its one instance does not show it.
+    pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
+        let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
+        let Some((call, parent)) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
+        let (start, end) = (ended.created, ended.exited);
+        let numbers = RangeNumbers { span: call, call, parent, has_fields: true };
+        let ending = if ended.is_cancelled { Ending::Cancelled } else { Ending::Closed };
+        self.record(|| Record::Call { label, start, end, numbers, ending });
+    }
+
     /// What its row learns of a span that was followed by a call. Any thread.
     pub(crate) fn judge(&self, ended: &EndedCall) -> bool {
         let Some(row) = self.rows.get(ended.place.row()) else { return false };
@@ -645,7 +749,9 @@ impl ThreadState {
     fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
         if let Some(identity) = self.identity(ended.place).filter(|_| self.tape.is_written()) {
             let (depth, cut) = (depth as u32, !self.session.is_running());
-            let range = RangeRecord { key: identity.key, start: ended.entered, end, depth, began_on: None, cut };
+            let numbers = self.numbers_of(depth as usize);
+            let range =
+                RangeRecord { key: identity.key, start: ended.entered, end, depth, began_on: None, cut, numbers };
             self.tape.record_range(self.thread_id(), &range);
         }
     }
@@ -669,10 +775,12 @@ impl ThreadState {
         };
         row.add_call(|| self.session.clock.now());
         let start = self.now();
+        let numbers = self.numbers.as_ref().map(|numbers| (numbers, self.number_alone()));
         if self.stack.push(NO_SPAN, place, start).is_none() {
             self.session.drop_span();
             return None;
         }
+        numbers.inspect(|(numbers, own)| numbers.set(self.stack.depth() - 1, *own));
         Some(start)
     }
 
@@ -738,7 +846,8 @@ impl ThreadState {
     #[inline(never)]
     pub(super) fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool) {
         let at = if self.is_taped { self.session.clock.now() } else { 0 };
-        self.launches.note(&self.around(), correlation, graph, enqueues, at);
+        let call = self.numbers.as_ref().map_or(0, |numbers| numbers.innermost(self.stack.depth()));
+        self.launches.note(&self.around(), correlation, graph, enqueues, (at, call));
     }
 
     /// Notes a call of our own.
@@ -789,6 +898,7 @@ impl ThreadState {
 impl ThreadState {
     /// A thread takes this state: its number in the operating system.
     pub(super) fn set_thread(&self, thread: u32) {
+        self.numbers.iter().for_each(|numbers| numbers.begin_thread());
         self.launches.set_thread(thread, self.session);
     }
 
@@ -931,9 +1041,11 @@ impl ThreadState {
         self.tape.record(self.thread_id(), record, fields);
     }
 
-    /// Records the values of the range that starts then, if a timeline is written.
+    /// Records the values of the range that starts then, if a timeline is written and there are any.
     pub(crate) fn record_values(&self, start: Ticks, values: &Changing, fields: &Fields) {
-        self.tape.record_values(self.thread_id(), start, values, fields);
+        if values.color.is_some() || values.payload.is_some() || !fields.is_empty() {
+            self.tape.record_values(self.thread_id(), start, values, fields);
+        }
     }
 
     /// Whether our ranges go to a tool.
@@ -987,7 +1099,7 @@ impl Ranges for Shell<'_> {
             _ => self.thread.now(),
         });
         if let Some(own) = own {
-            own.with_fields(|now, fields| self.thread.record_values(start, now, fields));
+            self.thread.record_values(start, &own.now(), &Fields::default());
         }
         self.thread.session.calls.enter_again(call, start);
         start

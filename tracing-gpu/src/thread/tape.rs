@@ -1,24 +1,27 @@
 //! What a thread records for a timeline: each range as it ends, and each event.
 //!
-//! Only while a timeline is written. A range is four words that its thread writes into a page of its own, with plain
+//! Only while a timeline is written. A range is eight words that its thread writes into a page of its own, with plain
 //! stores and no lock; a page that is full goes to the list of the thread, under a lock that is taken once a page. So
-//! do the values of a range, before it, unless it has fields: these, and what is neither, go to the list at once, texts
-//! into one string. Whoever writes the files takes the list away, with what is in the page so far. All lists of a
-//! profiler share one bound; what does not fit is counted.
+//! do the fields of a span when it is created (`raw_fields`), and the values of a range, before it. What is neither
+//! goes to the list at once, texts into one string. Whoever writes the files takes the list away, with what is in the
+//! page so far. All lists of a profiler share one bound; what does not fit is counted.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
+use tracing_core::field::Visit;
 
+use super::raw_fields::{LINE, SpareWords, Words};
 use crate::clock::Ticks;
 use crate::page::{Cursor, Line, PAGE, Page};
-use crate::record::RangeKey;
+use crate::record::{RangeKey, RangeNumbers};
 use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
 use range_report::RangeStyle;
-use range_report::timeline::Value;
+use range_report::timeline::{Ending, Value};
 
 #[cfg(test)]
 #[path = "tape/tests.rs"]
@@ -33,6 +36,8 @@ pub(crate) enum Record {
     Range(RangeRecord),
     /// A new window begins at `start`, and with it what counts of the open range at this depth, which began `before`.
     Restarted { depth: u32, before: Ticks, start: Ticks },
+    /// A call that has ended, which was not the same as its one range. Times are those of the creation and the close.
+    Call { label: u32, start: Ticks, end: Ticks, numbers: RangeNumbers, ending: Ending },
     /// An event.
     Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
 }
@@ -57,6 +62,7 @@ pub(crate) struct RangeRecord {
     /// For start/end ranges that ended on another thread than they began on: that one.
     pub(crate) began_on: Option<u32>,
     pub(crate) cut: bool,
+    pub(crate) numbers: RangeNumbers,
 }
 
 /// Bits beside the depth, which has 28 (see `chunked.rs`).
@@ -66,6 +72,11 @@ const OTHER: u64 = 1 << 29;
 /// Values of a range, in place of other records: start; payload; colour and thread; number of fields, and the bits
 /// below beside these.
 const VALUES: u64 = OTHER | CUT;
+/// Fields of a span, in place of other records: its number; its call site; how many, and thread; the number of lines
+/// that follow, and [`UPDATE`] beside the bits above.
+const FIELDS: u64 = OTHER | START_END;
+/// The fields were recorded later: when is in the first word that follows.
+const UPDATE: u64 = 1;
 const COLORED: u64 = 1 << 3;
 /// What the payload is, from 1 up.
 const PAYLOAD: u64 = COLORED - 1;
@@ -100,8 +111,14 @@ fn values_of(line: &Line) -> (ValuesRecord, usize) {
     (ValuesRecord { start, color, payload, fields: FieldsAt::default() }, (bits >> 32) as usize)
 }
 
-/// A record in four words: start and end; label and thread; category, and depth with the bits above. Or the number of
-/// one that does not fit.
+/// A range in two lines: start and end; label and thread; category, and depth with the bits above. Then its numbers.
+#[inline(always)]
+fn lines_of(range: &RangeRecord, thread: u32) -> [Line; 2] {
+    let RangeNumbers { span, call, parent, has_fields } = range.numbers;
+    [line_of(range, thread), [span, call, parent, u64::from(has_fields)]]
+}
+
+#[inline(always)]
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
     let cut = if range.cut { CUT } else { 0 };
     let style = if range.key.style == RangeStyle::StartEnd { START_END } else { 0 };
@@ -110,11 +127,32 @@ fn line_of(range: &RangeRecord, thread: u32) -> Line {
     [range.start, range.end, u64::from(label) << 32 | u64::from(thread), u64::from(category) << 32 | depth]
 }
 
-fn range_of(line: &Line) -> RangeRecord {
+fn range_of(line: &Line, &[span, call, parent, has_fields]: &Line) -> RangeRecord {
     let &[start, end, label, bits] = line;
+    let numbers = RangeNumbers { span, call, parent, has_fields: has_fields != 0 };
     let style = if bits & START_END == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
     let key = RangeKey { label: (label >> 32) as u32, category: (bits >> 32) as u32, style };
-    RangeRecord { key, start, end, depth: (bits % OTHER) as u32, began_on: None, cut: bits & CUT != 0 }
+    RangeRecord { key, start, end, depth: (bits % OTHER) as u32, began_on: None, cut: bits & CUT != 0, numbers }
+}
+
+fn is_fields(line: &Line) -> bool {
+    line[3] & VALUES != VALUES && line[3] & FIELDS == FIELDS
+}
+
+/// Lines of a record after its first.
+fn lines_after(line: &Line) -> usize {
+    match line[3] {
+        OTHER => 0,
+        bits if bits & VALUES == VALUES => 0,
+        bits if is_fields(line) => (bits >> 32) as usize,
+        _ => 1,
+    }
+}
+
+fn fields_of<'a>(&[span, site, count, bits]: &Line, following: &'a [Line]) -> Option<FieldsRecord<'a>> {
+    let words = following.as_flattened().get(..(count >> 32) as usize)?;
+    let (at, words) = if bits & UPDATE == 0 { (None, words) } else { (words.first().copied(), words.get(1..)?) };
+    Some(FieldsRecord { span, site, at, words })
 }
 
 /// Records in the order in which they came, each with the operating system's number of the thread that it is of.
@@ -138,7 +176,7 @@ fn lines_of_text(record: &Record) -> usize {
     match record {
         Record::Thread { name } => name.len().div_ceil(size_of::<Line>()),
         Record::Mark { text, .. } => text.len().div_ceil(size_of::<Line>()),
-        Record::Range(_) | Record::Restarted { .. } => 0,
+        Record::Range(_) | Record::Restarted { .. } | Record::Call { .. } => 0,
     }
 }
 
@@ -147,11 +185,25 @@ fn lines_of_fields(fields: &Fields) -> usize {
     fields.bytes().div_ceil(size_of::<Line>())
 }
 
+/// Fields of a span.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FieldsRecord<'a> {
+    /// Its number.
+    pub(crate) span: u64,
+    /// The address of its call site.
+    pub(crate) site: u64,
+    /// When they were recorded, unless that was at its creation.
+    pub(crate) at: Option<Ticks>,
+    /// For [`raw_fields::read`](super::raw_fields::read).
+    pub(crate) words: &'a [u64],
+}
+
 /// A record that is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Recorded<'a> {
     Range(RangeRecord),
     Values(ValuesRecord),
+    Fields(FieldsRecord<'a>),
     /// With its fields, among those of the [`Records`].
     Other(&'a Record, FieldsAt),
 }
@@ -177,8 +229,11 @@ impl Records {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Recorded<'_>)> {
-        let mut fields = self.fields.places();
-        self.lines.iter().filter_map(move |line| {
+        let (mut fields, mut rest) = (self.fields.places(), self.lines.as_slice());
+        std::iter::from_fn(move || {
+            let (line, after) = rest.split_first()?;
+            let (following, after) = after.split_at_checked(lines_after(line))?;
+            rest = after;
             let record = match line {
                 [number, count, _, OTHER] => match self.others.get(*number as usize)? {
                     Record::Range(range) => Recorded::Range(*range),
@@ -188,10 +243,31 @@ impl Records {
                     let (values, count) = values_of(line);
                     Recorded::Values(ValuesRecord { fields: fields.next(count), ..values })
                 }
-                line => Recorded::Range(range_of(line)),
+                [.., bits] if bits & FIELDS == FIELDS => Recorded::Fields(fields_of(line, following)?),
+                line => Recorded::Range(range_of(line, following.first()?)),
             };
             Some((line[2] as u32, record))
         })
+    }
+
+    /// Where the fields of new spans are, by the numbers of these.
+    pub(crate) fn new_spans(&self) -> impl Iterator<Item = (u64, usize)> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let (at, line) = (next, self.lines.get(next)?);
+                next += 1 + lines_after(line);
+                if is_fields(line) && line[3] & UPDATE == 0 {
+                    return Some((line[0], at));
+                }
+            }
+        })
+    }
+
+    /// The fields that are there.
+    pub(crate) fn fields_at(&self, at: usize) -> Option<FieldsRecord<'_>> {
+        let (line, after) = self.lines.get(at..)?.split_first()?;
+        fields_of(line, after.get(..lines_after(line))?)
     }
 
     /// The fields of a range or an event that has some.
@@ -226,7 +302,12 @@ struct Log {
     /// Room that was taken for records that do not go through the page, and is not used yet.
     ahead: usize,
     lost: u64,
+    /// Memory for fields that do not fit into the page.
+    spare: Vec<u64>,
 }
+
+/// Words of memory that is kept for fields that do not fit into a page.
+const SPARE_WORDS: usize = PAGE * LINE;
 
 /// Room of a record that is no plain range, in lines: one refers to it.
 const OTHER_LINES: usize = 1 + size_of::<Record>().div_ceil(size_of::<Line>());
@@ -271,7 +352,50 @@ impl Tape {
     #[inline(always)]
     pub(super) fn record_range(&self, thread: u32, range: &RangeRecord) {
         if let Some(page) = &self.page {
-            self.record_line(page, line_of(range, thread));
+            let lines = lines_of(range, thread);
+            match page.unwritten().first_chunk::<{ 2 * LINE }>() {
+                Some(to) => {
+                    to.iter().zip(lines.as_flattened()).for_each(|(to, word)| to.store(*word, Relaxed));
+                    page.publish(2);
+                }
+                None => self.turn_page(page, &lines),
+            }
+        }
+    }
+
+    /// Records fields of a span that `visit` gives to what it is given: at its creation, or later `at` that time.
+    #[inline(always)]
+    pub(super) fn record_fields(
+        &self,
+        thread: u32,
+        (span, site): (u64, u64),
+        at: Option<Ticks>,
+        visit: impl FnOnce(&mut dyn Visit),
+    ) {
+        let Some(page) = &self.page else { return };
+        let mut words = Words::new(page.unwritten(), self);
+        at.into_iter().for_each(|at| words.push(at));
+        visit(&mut words);
+        let update = if at.is_some() { UPDATE } else { 0 };
+        let (lines, list) = words.finish(|lines, count| {
+            let bits = (lines as u64 - 1) << 32 | FIELDS | update;
+            [span, site, (count as u64) << 32 | u64::from(thread), bits]
+        });
+        match list {
+            None => page.publish(lines),
+            Some(list) => self.record_list(page, list),
+        }
+    }
+
+    /// Records what did not fit into the page, and begins it anew.
+    #[inline(never)]
+    fn record_list(&self, page: &Page, list: Vec<u64>) {
+        let lines = list.as_chunks::<LINE>().0;
+        self.turn_page(page, lines);
+        if let Some(mut log) = self.log.try_lock() {
+            log.spare = list;
+            log.spare.clear();
+            log.spare.shrink_to(SPARE_WORDS);
         }
     }
 
@@ -317,19 +441,25 @@ impl Tape {
     #[inline(always)]
     fn record_line(&self, page: &Page, line: Line) {
         if !page.write(line) {
-            self.turn_page(page, line);
+            self.turn_page(page, &[line]);
         }
     }
 
-    /// Begins the page anew, if there is room for one.
+    /// Begins the page anew, if there is room for one, with a record that did not fit into what was left of it.
     #[inline(never)]
-    fn turn_page(&self, page: &Page, line: Line) {
+    fn turn_page(&self, page: &Page, lines: &[Line]) {
         let Some(room) = self.room.filter(|room| !room.is_forked()) else { return }; // nobody writes in a forked child
         let mut log = self.log.lock();
         log.take_over(page);
-        if room.take(PAGE) {
+        room.give_back(log.cursor.close(page));
+        if lines.len() > PAGE / 2 {
+            match room.take(lines.len()) {
+                true => log.records.lines.extend(lines),
+                false => log.lost += 1,
+            }
+        } else if room.take(PAGE) {
             log.cursor.begin(page);
-            page.write(line);
+            lines.iter().for_each(|line| _ = page.write(*line));
         } else {
             log.lost += 1;
         }
@@ -349,5 +479,12 @@ impl Tape {
         } else {
             log.lost += 1;
         }
+    }
+}
+
+impl SpareWords for Tape {
+    fn lend(&self) -> Vec<u64> {
+        // In a forked child a thread that does not exist there may hold the lock.
+        self.log.try_lock().map_or_else(Vec::new, |mut log| std::mem::take(&mut log.spare))
     }
 }

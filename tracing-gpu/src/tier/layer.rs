@@ -13,6 +13,7 @@ use crate::session::calls::Call;
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
+use crate::thread::numbers::Created;
 use crate::thread::state::ThreadState;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
@@ -157,6 +158,11 @@ where
         Some(())
     }
 
+    #[inline(always)]
+    fn id(id: u64, (): &()) -> u64 {
+        id
+    }
+
     fn keep_inherited(thread: &ThreadState, id: u64, (): &(), stream: StreamId) {
         thread.inherit_stream(id, stream);
     }
@@ -219,6 +225,12 @@ where
     #[inline]
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>> {
         own_values_of(engine, &self.span(&span::Id::from_u64(id))?)
+    }
+
+    #[inline]
+    fn created(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Option<&'static Created> {
+        let elsewhere = || engine.states().filter_map(|other| other.created(id)).max_by_key(|created| created.owner());
+        thread.created_here(id).or_else(elsewhere)
     }
 
     #[inline]

@@ -21,6 +21,7 @@ use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::stream;
 use crate::thread::engine::Engine;
+use crate::thread::numbers::{Created, NewSpan};
 use crate::thread::state::{CountingExit, ThreadState};
 
 /// Where a front end keeps what is known of its spans: beside those of a registry, or in slabs of our own.
@@ -43,6 +44,8 @@ trait Home {
         values: Option<Arc<SpanValues>>,
         call: CallId,
     ) -> Option<Self::Created>;
+    /// The id of a new span.
+    fn id(given: Self::Given, created: &Self::Created) -> u64;
     /// Keeps the stream that a parent of a new span names, 0 for none.
     fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
 
@@ -60,6 +63,8 @@ trait Home {
     fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId;
     /// The values of a span that has its own.
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
+    /// What the thread that created a span knows of its numbers, if it is alive and a timeline is written.
+    fn created(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Option<&'static Created>;
     /// The node under which the children of any span are.
     fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32;
     /// The call site of a live span that the filter lets through.
@@ -119,6 +124,7 @@ fn new_span_general<H: Home>(
     };
     let has_streams = thread.session.has_streams();
     let inherited = if has_streams { parent_stream(engine, home, thread, attributes) } else { 0 };
+    let mut new = if thread.is_taped { number(engine, home, thread, attributes) } else { NewSpan::default() };
     // A stream in play keeps entries off the fast path, not this.
     let created = new_span_counting::<H>(thread, given, attributes).or_else(|| {
         let parent = match attributes.parent() {
@@ -129,6 +135,7 @@ fn new_span_general<H: Home>(
         let place = thread.child(parent, attributes.metadata());
         let place = if place.is_sampled() { own_values::sample(thread, parent, attributes) } else { place };
         if place.is_none() {
+            new = NewSpan { parent: new.parent, ..NewSpan::default() };
             return home.keep(engine, thread, given, Place::hidden(parent), None, 0);
         }
         let above = match attributes.parent() {
@@ -137,12 +144,12 @@ fn new_span_general<H: Home>(
             Some(parent) => home.call(engine, thread, parent.into_u64()),
         };
         if place.has_own_values() {
-            let values = own_values::create(thread, parent, above, attributes);
+            let values = own_values::create(thread, parent, (above, &new), attributes);
             let place = Place::new(values.node, 0).under(parent).with_own_values();
             home.keep(engine, thread, given, place, Some(values), 0)
         } else {
             thread.add_call(place);
-            match thread.begin_call(place, above) {
+            match thread.begin_call(place, above, &new) {
                 0 => home.keep(engine, thread, given, place, None, 0),
                 call => home.keep(engine, thread, given, place.with_call(), None, call),
             }
@@ -151,7 +158,26 @@ fn new_span_general<H: Home>(
     if let Some(created) = created.as_ref().filter(|_| has_streams) {
         H::keep_inherited(thread, given, created, inherited);
     }
+    if let Some(created) = created.as_ref().filter(|_| thread.is_taped) {
+        thread.keep_numbers(H::id(given, created), new, |visit| attributes.record(visit));
+    }
     created
+}
+
+/// The numbers of a span that is about to be created.
+#[inline]
+fn number<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    thread: &'static ThreadState,
+    attributes: &span::Attributes<'_>,
+) -> NewSpan {
+    let parent = match attributes.parent() {
+        None if attributes.is_contextual() => None,
+        None => Some(0),
+        Some(parent) => Some(home.created(engine, thread, parent.into_u64()).map_or(0, Created::call)),
+    };
+    thread.number(parent, attributes.metadata())
 }
 
 /// The stream that the parent of a new span names or has inherited; 0 for none.
@@ -216,17 +242,18 @@ fn enter_inherited<H: Home>(thread: &ThreadState, id: u64, place: Place) {
 fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else { return };
     let inherited = || home.inherited_stream(engine, thread, id);
+    let created = if thread.is_taped { home.created(engine, thread, id) } else { None };
     match home.find(engine, thread, id) {
         Found::Counted(place, call) => {
-            thread.enter_general(id, place, call, None, stream_of_entry(thread, 0, inherited));
+            thread.enter_general(id, place, call, None, stream_of_entry(thread, 0, inherited), created);
         }
         Found::WithValues(values) => {
             let now = values.now();
-            thread.enter_with_values(id, &values, &now, stream_of_entry(thread, now.stream, inherited));
+            thread.enter_with_values(id, &values, &now, stream_of_entry(thread, now.stream, inherited), created);
         }
         // Where its parent is not open, what is created inside belongs under that parent.
         Found::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
-            thread.enter_general(id, Place::stand_in(parent), 0, None, 0);
+            thread.enter_general(id, Place::stand_in(parent), 0, None, 0, created);
         }
         Found::Hidden(_) | Found::Nothing => {}
     }
@@ -300,6 +327,7 @@ fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallI
         return;
     };
     let Some(home) = engine.thread_at(ended.thread).filter(|_| session.is_running()) else { return };
+    thread.into_iter().for_each(|thread| thread.record_call(home, &ended));
     // What was created before the window, or entered once at the most as spans are that are no futures, is no call.
     if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {
         match thread {
@@ -314,6 +342,11 @@ fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Re
     let Some(thread) = engine.thread() else { return };
     if let Some(values) = home.values(engine, id) {
         own_values::record(thread, &values, record);
+    }
+    if thread.is_taped
+        && let Some(created) = home.created(engine, thread, id)
+    {
+        thread.record_later_fields(created, |visit| record.record(visit));
     }
 }
 

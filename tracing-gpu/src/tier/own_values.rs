@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tracing_core::{Metadata, span};
 
-use crate::record::{CallId, Ended, Place, RangeKey};
+use crate::record::{CallId, Ended, Place, RangeKey, RangeNumbers};
 use crate::session::catalog::ROOT;
 use crate::span::fields::Fields;
-use crate::span::values::{Changing, FieldValues, Lifetime, Scratch, SpanValues};
+use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
 use crate::thread::engine::Engine;
+use crate::thread::numbers::NewSpan;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record};
 use range_report::RangeStyle;
@@ -19,13 +20,13 @@ use range_report::RangeStyle;
 pub(super) fn create(
     thread: &ThreadState,
     parent: u32,
-    above: CallId,
+    (above, new): (CallId, &NewSpan),
     attributes: &span::Attributes<'_>,
 ) -> Arc<SpanValues> {
     let (session, lookup) = (thread.session, &thread.lookup());
     let metadata = attributes.metadata();
     let mut known = thread.known();
-    let mut read = FieldValues::new(known.scratch(), &session.fields, session.tape_room.is_some());
+    let mut read = FieldValues::new(known.scratch(), &session.fields);
     thread.gate.while_closed(|| attributes.record(&mut read));
     let (lifetime, names_a_stream) = (read.lifetime, read.stream.is_some());
     if let Some((misread, value)) = read.misread() {
@@ -37,11 +38,8 @@ pub(super) fn create(
     let category = read.category().map_or(0, |category| known.category(lookup, category));
     let place = known.place(lookup, node, RangeKey { label, category, style: RangeStyle::PushPop }, Some(metadata));
     let place = place.under_if_any(parent);
-    let (changing, Scratch { texts, mut others }) = read.begin(category);
+    let (changing, texts) = read.begin(category);
     known.keep_texts(texts);
-    if others.is_empty() {
-        known.keep_fields(std::mem::take(&mut others)); // a span that has none holds no memory for them
-    }
     drop(known);
     if names_a_stream {
         session.announce_streams();
@@ -49,10 +47,10 @@ pub(super) fn create(
     if !place.is_none() {
         thread.add_call(place);
     }
-    let call = if place.is_none() { 0 } else { thread.begin_call(place, above) };
-    let values = SpanValues::new(metadata, (node, label), (thread.index, place, call), changing, others);
+    let call = if place.is_none() { 0 } else { thread.begin_call(place, above, new) };
+    let values = SpanValues::new(metadata, (node, label), (thread.index, place, call), changing);
     if lifetime {
-        begin_lifetime(thread, &values);
+        begin_lifetime(thread, &values, new);
     }
     Arc::new(values)
 }
@@ -71,16 +69,14 @@ pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attri
 pub(super) fn record(thread: &ThreadState, values: &SpanValues, record: &span::Record<'_>) {
     let (session, lookup) = (thread.session, &thread.lookup());
     let mut known = thread.known();
-    let mut read = FieldValues::new(known.scratch(), &session.fields, session.tape_room.is_some());
+    let mut read = FieldValues::new(known.scratch(), &session.fields);
     thread.gate.while_closed(|| record.record(&mut read));
     let names_a_stream = read.stream.is_some();
     if let Some((misread, value)) = read.misread() {
         known.misread(lookup, values.metadata, misread, value);
     }
     let category = read.category().map(|category| known.category(lookup, category));
-    let Scratch { texts, others } = values.update(read, category);
-    known.keep_texts(texts);
-    known.keep_fields(others);
+    known.keep_texts(values.update(read, category));
     drop(known);
     if names_a_stream {
         session.announce_streams();
@@ -91,7 +87,7 @@ fn lifetime_key(values: &SpanValues, changing: &Changing) -> RangeKey {
     RangeKey { label: values.label, category: changing.category, style: RangeStyle::StartEnd }
 }
 
-fn begin_lifetime(thread: &ThreadState, values: &SpanValues) {
+fn begin_lifetime(thread: &ThreadState, values: &SpanValues, new: &NewSpan) {
     let session = thread.session;
     let now = values.now();
     let range = (session.nvtx && nvtx_rs::is_tool_attached())
@@ -99,7 +95,15 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues) {
     let start = session.clock.now();
     let range = range.map(|range| thread.gate.while_closed(|| range.domain.start(&now.apply(range.attributes))));
     let instance = thread.begin_lifetime(values.label, start);
-    values.begin_lifetime(Lifetime { start, range, state: thread.index, thread: thread.thread_id(), instance });
+    let numbers = RangeNumbers { span: new.span, call: new.span, parent: new.parent, has_fields: new.site != 0 };
+    values.begin_lifetime(Lifetime {
+        start,
+        range,
+        state: thread.index,
+        thread: thread.thread_id(),
+        instance,
+        numbers,
+    });
 }
 
 /// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and
@@ -109,13 +113,10 @@ pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, value
         return;
     }
     super::close_call(engine, thread, values.call);
-    let (lifetime, changing, fields) = values.end();
+    let (lifetime, changing) = values.end();
     if let Some(lifetime) = lifetime {
         let range = (lifetime_key(values, &changing), Some(values.metadata));
-        end_lifetime(engine, thread, range, lifetime, &changing, &fields);
-    }
-    if let Some(thread) = thread.filter(|_| fields.memory() > 0) {
-        thread.known().keep_fields(fields);
+        end_lifetime(engine, thread, range, lifetime, &changing, &Fields::default());
     }
 }
 
@@ -153,5 +154,6 @@ pub(super) fn end_lifetime(
     let start = lifetime.start; // a timeline goes on over windows
     thread.record_values(start, changing, fields);
     let began_on = (lifetime.thread != thread.thread_id()).then_some(lifetime.thread);
-    thread.record(|| Record::Range(RangeRecord { key, start, end: now, depth: 0, began_on, cut: false }));
+    let numbers = lifetime.numbers;
+    thread.record(|| Record::Range(RangeRecord { key, start, end: now, depth: 0, began_on, cut: false, numbers }));
 }

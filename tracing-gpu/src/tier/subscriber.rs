@@ -9,6 +9,7 @@ use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
+use crate::thread::numbers::Created;
 use crate::thread::slab::{Closed, SpanRef, untracked};
 use crate::thread::state::ThreadState;
 
@@ -109,7 +110,7 @@ impl Subscriber for GpuSubscriber {
     #[inline]
     fn try_close(&self, id: span::Id) -> bool {
         let span = SpanRef::from_id(id.into_u64());
-        let thread = self.engine.creating();
+        let thread = self.engine.creating().or_else(|| self.engine.recording());
         let is_closed = thread.is_some_and(|thread| thread.index == span.thread && thread.slab.close_near(span));
         is_closed || self.try_close_general(span)
     }
@@ -168,6 +169,11 @@ impl Home for Slabs {
         created.map(SpanRef::to_id)
     }
 
+    #[inline(always)]
+    fn id((): (), created: &span::Id) -> u64 {
+        created.into_u64()
+    }
+
     fn keep_inherited(thread: &ThreadState, (): (), created: &span::Id, stream: StreamId) {
         thread.slab.inherit_stream(SpanRef::from_id(created.into_u64()), stream);
     }
@@ -215,6 +221,11 @@ impl Home for Slabs {
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>> {
         let (home, span, place) = locate(engine, id)?;
         if place.is_none() || !place.has_own_values() { None } else { home.slab.values(span) }
+    }
+
+    #[inline]
+    fn created(&self, engine: &'static Engine, _: &'static ThreadState, id: u64) -> Option<&'static Created> {
+        engine.thread_at(SpanRef::from_id(id).thread)?.created(id)
     }
 
     #[inline]

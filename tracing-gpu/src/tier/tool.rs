@@ -134,7 +134,9 @@ impl NvtxTool {
         let (changing, fields) = taped.unwrap_or_default();
         let start = session.clock.now();
         let instance = thread.begin_lifetime(key.label, start);
-        let lifetime = Lifetime { start, range: None, state: thread.index, thread: thread.thread_id(), instance };
+        let numbers = thread.number_alone();
+        let (state, id_of_thread) = (thread.index, thread.thread_id());
+        let lifetime = Lifetime { start, range: None, state, thread: id_of_thread, instance, numbers };
         if !session.foreign.start(id, Some(Started { key, lifetime, changing, fields })) {
             thread.end_lifetime(instance, None);
             session.drop_span();

@@ -53,6 +53,8 @@ struct Launch {
     thread: u32,
     at: u64,
     node: u32,
+    /// Of the span that it is in.
+    call: u64,
     instance: InstanceId,
     graph: bool,
     /// Whether its instance waits for operations of it.
@@ -145,7 +147,7 @@ impl GpuTracks {
         match *note {
             Note::Began(instance) => self.projections.begin(&instance, |kept| project(kept, labels, give)),
             Note::Ended { instance, .. } | Note::Left { instance } => self.projections.end(instance),
-            Note::Called { correlation, node, instance, graph, at, enqueues } => {
+            Note::Called { correlation, node, instance, graph, at, call, enqueues } => {
                 // The driver calls of one runtime call have one number: the first that enqueues is the launch.
                 let is_same = |before: &&mut Launch| {
                     (before.thread, before.node, before.instance, before.came) == (thread, node, instance, 0)
@@ -156,7 +158,7 @@ impl GpuTracks {
                     return;
                 }
                 let holds = enqueues && self.projections.hold(instance);
-                let launch = Launch { thread, at: moments.ns(at), node, instance, graph, holds, came: 0 };
+                let launch = Launch { thread, at: moments.ns(at), node, call, instance, graph, holds, came: 0 };
                 match self.launches.insert(correlation, launch) {
                     Some(before) if before.holds => self.projections.release(before.instance),
                     Some(_) => {}
@@ -235,7 +237,7 @@ impl GpuTracks {
             symbol: names.map_or("", |(_, symbol)| symbol),
             launch: launch.map(|launch| (launch.thread, launch.at)),
             span: launch.and_then(|launch| labels.node(launch.node)),
-            call: 0,
+            call: launch.map_or(0, |launch| launch.call),
         }));
         self.projections.ran(launch.map_or(0, |launch| launch.instance), op);
     }

@@ -3,8 +3,8 @@
 //!
 //! It does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and
 //! the program, go on.
-//! `moments` converts ticks, `open_ranges` keeps the values of ranges that have not ended, and `gpu` and `projections`
-//! join operations with the launches and ranges that they are of.
+//! `moments` converts ticks, `open_ranges` keeps the values of ranges that have not ended, `span_fields` the fields of
+//! spans, and `gpu` and `projections` join operations with the launches and ranges that they are of.
 //!
 //! It imports the threads' state, the session, and what the collector hands over. It knows no profiler and no summary
 //! but the one it is given at the end.
@@ -18,8 +18,9 @@ mod moments;
 mod open_ranges;
 #[cfg(feature = "cudarc")]
 mod projections;
+mod span_fields;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -28,19 +29,27 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
-use range_report::timeline::{Item, Mark, Range, Sink, Value};
+use range_report::timeline::{Call, Ending, Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
+use rustc_hash::FxHashMap;
 
 use gpu::{GpuTracks, Waiting};
 use moments::Moments;
 use open_ranges::{OpenRanges, OpenValues};
+use span_fields::SpanFields;
 
+use crate::clock::Ticks;
+use crate::record::RangeNumbers;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
+use crate::thread::tape::{FieldsRecord, RangeRecord, Record, Recorded, Records, ValuesRecord};
 
+/// The part of the memory for timelines in which fields of spans are remembered.
+const FIELDS_PART: usize = 4;
+/// Lists of records whose memory is kept.
+const SPARE: usize = 16;
 /// How often records are taken, at least.
 const PERIOD: Duration = Duration::from_millis(50);
 
@@ -69,7 +78,10 @@ struct State {
     labels: Labels,
     /// Threads that the files know.
     threads: HashSet<u32>,
-    records: Records,
+    /// What was taken last and is written next; and memory that is used again.
+    ahead: Vec<Records>,
+    spare: Vec<Records>,
+    fields: SpanFields,
     open: OpenRanges,
     tracks: GpuTracks,
 }
@@ -152,7 +164,9 @@ impl Recorder {
                 moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
                 threads: HashSet::new(),
-                records: Records::default(),
+                ahead: Vec::new(),
+                spare: Vec::new(),
+                fields: SpanFields::new(memory / FIELDS_PART),
                 open: OpenRanges::default(),
                 tracks: GpuTracks::new(memory),
             }),
@@ -183,42 +197,82 @@ impl Recorder {
     pub(crate) fn write(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        for thread in self.engine.all_threads() {
-            // What is there now: a thread that is faster than the files must not keep the others waiting.
-            let mut left = self.write_piece(state, thread);
-            while left > 0 {
-                self.write_piece(state, thread);
-                left -= 1;
-            }
-        }
+        // A span that was created on one thread may be entered on another, whose records are taken before. So what is
+        // written now was taken before all is taken again: then its fields are there.
+        let mut taken = std::mem::take(&mut state.ahead);
+        self.take(state, &mut taken);
+        let mut ahead = Vec::new();
+        self.take(state, &mut ahead);
         let gpu = self.gpu.take();
-        if !gpu.is_empty() {
-            state.moments.add(self.session.clock.anchor());
+        if !gpu.is_empty() || !taken.is_empty() {
+            state.moments.add(self.session.clock.anchor()); // after what is converted by it
             state.labels.update(self.session);
         }
+        let mut elsewhere = Elsewhere::default();
+        let mut rest = VecDeque::from(taken);
+        while let Some(mut records) = rest.pop_front() {
+            write_records(
+                state,
+                &records,
+                &mut |span, fields| {
+                    elsewhere.find(span, fields, || rest.iter().chain(&ahead), self.session);
+                },
+                self.session,
+            );
+            elsewhere.passed += 1;
+            self.give_back(&mut records);
+            if state.spare.len() < SPARE {
+                state.spare.push(records);
+            }
+        }
+        state.ahead = ahead;
         let lost = gpu.lost;
-        let State { files, errors, moments, labels, tracks, open, .. } = state;
+        let State { files, errors, moments, labels, tracks, open, fields, .. } = state;
         tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
-        self.lost.fetch_add(lost + tracks.take_lost() + open.take_lost(), Relaxed);
+        self.lost.fetch_add(lost + tracks.take_lost() + open.take_lost() + fields.take_lost(), Relaxed);
         give(&mut state.files, &mut state.errors, |sink| sink.flush());
     }
 
-    /// Writes the next piece of what a thread has recorded. Returns the number of those that are left.
-    fn write_piece(&self, state: &mut State, thread: &ThreadState) -> usize {
-        let mut records = std::mem::take(&mut state.records);
+    /// Takes what all threads have recorded, and reads the fields in it that were recorded after the creation of a
+    /// span.
+    fn take(&self, state: &mut State, all: &mut Vec<Records>) {
+        let from = all.len();
+        for thread in self.engine.all_threads() {
+            // What is there now: a thread that is faster than the files must not keep the others waiting.
+            let mut left = self.take_piece(state, thread, all);
+            while left > 0 {
+                self.take_piece(state, thread, all);
+                left -= 1;
+            }
+        }
+        for records in all.get(from..).unwrap_or_default() {
+            for (_, record) in records.iter() {
+                if let Recorded::Fields(record @ FieldsRecord { at: Some(_), .. }) = record {
+                    state.fields.add(&record, self.session);
+                }
+            }
+        }
+    }
+
+    /// Takes the next piece of what a thread has recorded. Returns the number of those that are left.
+    fn take_piece(&self, state: &mut State, thread: &ThreadState, all: &mut Vec<Records>) -> usize {
+        let mut records = state.spare.pop().unwrap_or_default();
         let (lost, left) = thread.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
-        if !records.is_empty() {
-            state.moments.add(self.session.clock.anchor()); // after what is converted by it
-            state.labels.update(self.session);
-            write_records(state, &records);
-            if let Some(room) = &self.session.tape_room {
-                room.give_back(records.room());
-            }
-            records.clear();
+        if records.is_empty() {
+            state.spare.push(records);
+        } else {
+            all.push(records);
         }
-        state.records = records;
         left
+    }
+
+    /// Records that are written make room for others.
+    fn give_back(&self, records: &mut Records) {
+        if let Some(room) = &self.session.tape_room {
+            room.give_back(records.room());
+        }
+        records.clear();
     }
 
     fn stop(&self) {
@@ -241,7 +295,9 @@ impl Recorder {
     pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
         self.stop();
         self.write();
+        self.write(); // what was taken ahead
         let mut state = self.state.lock();
+        self.write_open_calls(&mut state);
         let State { files, errors, labels, tracks, .. } = &mut *state;
         tracks.end(labels, &mut |item| give(files, errors, |sink| sink.item(item)));
         let lost = self.lost.load(Relaxed);
@@ -251,10 +307,63 @@ impl Recorder {
     }
 }
 
-fn write_records(state: &mut State, records: &Records) {
+impl Recorder {
+    /// Writes calls that are open at the end.
+    fn write_open_calls(&self, state: &mut State) {
+        let now = self.session.clock.now();
+        state.moments.add(self.session.clock.anchor());
+        for call in self.session.calls.iter() {
+            let Some((start, call, parent, (thread, place))) = call.open_numbers() else { continue };
+            let Some(home) = self.engine.thread_at(thread) else { continue };
+            let Some(label) = home.identity(place).map(|identity| identity.key.label) else { continue };
+            let numbers = RangeNumbers { span: call, call, parent, has_fields: true };
+            give_call(state, home.thread_id(), label, (start, now), numbers, Ending::Cut);
+        }
+    }
+}
+
+/// Where the fields are of spans that were created on other threads, in records that are not written yet.
+#[derive(Default)]
+struct Elsewhere {
+    /// By the number of a span: in which list, and where in that. From the first span on that is looked for.
+    places: Option<FxHashMap<u64, (usize, usize)>>,
+    /// Lists that are written, which were first among those of the places.
+    passed: usize,
+    begun: usize,
+}
+
+impl Elsewhere {
+    /// Adds the fields of a span to those that are known.
+    fn find<'a, I: Iterator<Item = &'a Records>>(
+        &mut self,
+        span: u64,
+        fields: &mut SpanFields,
+        rest: impl Fn() -> I,
+        session: &Session,
+    ) {
+        let begun = self.passed;
+        if self.places.is_none() {
+            self.begun = begun;
+        }
+        let places = self.places.get_or_insert_with(|| {
+            let of = |(list, records): (usize, &'a Records)| {
+                records.new_spans().map(move |(span, at)| (span, (list, at))).collect::<Vec<_>>()
+            };
+            rest().enumerate().flat_map(of).collect()
+        });
+        let Some(&(list, at)) = places.get(&span) else { return };
+        let record = list.checked_sub(begun - self.begun).and_then(|list| rest().nth(list)?.fields_at(at));
+        record.iter().for_each(|record| fields.add(record, session));
+    }
+}
+
+type Find<'a> = &'a mut dyn FnMut(u64, &mut SpanFields);
+
+/// `find` adds the fields of a span that was created on another thread.
+fn write_records(state: &mut State, records: &Records, find: Find<'_>, session: &Session) {
     // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
     let mut values: Vec<(u32, ValuesRecord)> = Vec::new();
-    let mut fields: Vec<(&str, Value<'_>)> = Vec::new();
+    let mut fields: Vec<(&'static str, Value<'_>)> = Vec::new();
     let mut last = None; // a thread that is known; most records are of the one before
     for (thread, record) in records.iter() {
         let is_new = last != Some(thread) && state.threads.insert(thread);
@@ -266,6 +375,14 @@ fn write_records(state: &mut State, records: &Records) {
         }
         match record {
             Recorded::Other(Record::Thread { .. } | Record::Range(_), _) => {}
+            Recorded::Fields(record) => {
+                if record.at.is_none() {
+                    state.fields.add(&record, session);
+                }
+            }
+            Recorded::Other(Record::Call { label, start, end, numbers, ending }, _) => {
+                give_call(state, thread, *label, (*start, *end), *numbers, *ending);
+            }
             Recorded::Values(record) => values.push((thread, record)),
             Recorded::Other(Record::Restarted { depth, before, start }, _) => {
                 state.open.cut(thread, *depth, *before, *start);
@@ -278,6 +395,9 @@ fn write_records(state: &mut State, records: &Records) {
                 state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level, fields }));
             }
             Recorded::Range(range) => {
+                if range.numbers.has_fields && !state.fields.is_known(range.numbers.span) {
+                    find(range.numbers.span, &mut state.fields);
+                }
                 let start = match range.key.style {
                     RangeStyle::PushPop => state.open.began(thread, range.depth, range.start),
                     _ => range.start,
@@ -327,27 +447,64 @@ fn give_range(
     (color, payload): (Option<Color>, Option<Payload>),
     fields: &[(&'static str, Value<'_>)],
 ) {
-    let State { files, errors, moments, labels, .. } = state;
-    let RangeRecord { key, start, end, depth, began_on, cut } = *range;
-    let (start, end) = (moments.ns(start), moments.ns(end));
+    let State { files, errors, moments, labels, fields: known, .. } = state;
+    let RangeRecord { key, start, end, depth, began_on, cut, numbers } = *range;
     let (domain, name) = labels.label(key.label);
-    let item = Item::Range(Range {
-        thread: began_on.unwrap_or(thread),
-        start,
-        end,
-        style: key.style,
-        domain,
-        name,
-        depth,
-        category: labels.category(key.category),
-        color: color.map(|color| color.to_argb()),
-        payload: payload.map(value_of),
-        fields,
-        end_thread: began_on.map(|_| thread),
-        cut,
-        ..Range::default()
+    let mut write = |fields: &[(&'static str, Value<'_>)]| {
+        let item = Item::Range(Range {
+            thread: began_on.unwrap_or(thread),
+            start: moments.ns(start),
+            end: moments.ns(end),
+            style: key.style,
+            domain,
+            name,
+            depth,
+            category: labels.category(key.category),
+            color: color.map(|color| color.to_argb()),
+            payload: payload.map(value_of),
+            fields,
+            end_thread: began_on.map(|_| thread),
+            cut,
+            span: numbers.span,
+            call: numbers.call,
+            parent: numbers.parent,
+        });
+        give(files, errors, |sink| sink.item(&item));
+    };
+    if !numbers.has_fields {
+        return write(fields);
+    }
+    let with_fields = known.with(numbers.span, end, |own| {
+        let all: Vec<(&'static str, Value<'_>)> = own.iter().chain(fields.iter().copied()).collect();
+        write(&all);
     });
-    give(files, errors, |sink| sink.item(&item));
+    if with_fields.is_none() {
+        write(fields);
+        known.lose();
+    }
+}
+
+fn give_call(
+    state: &mut State,
+    thread: u32,
+    label: u32,
+    (start, end): (Ticks, Ticks),
+    numbers: RangeNumbers,
+    ending: Ending,
+) {
+    let State { files, errors, moments, labels, fields: known, .. } = state;
+    let (domain, name) = labels.label(label);
+    let RangeNumbers { span, call, parent, .. } = numbers;
+    let (start, end) = (moments.ns(start), moments.ns(end));
+    let mut write = |fields: &[(&'static str, Value<'_>)]| {
+        let item = Item::Call(Call { call, span, parent, thread, start, end, domain, name, fields, ending });
+        give(files, errors, |sink| sink.item(&item));
+    };
+    // Most calls have no fields.
+    let known = known.with(span, Ticks::MAX, |own| write(&own.iter().collect::<Vec<_>>()));
+    if known.is_none() {
+        write(&[]);
+    }
 }
 
 /// A payload as timelines show it.

@@ -22,15 +22,15 @@ pub(super) fn with_calls(launches: usize) -> Attribution {
 }
 
 pub(super) fn called(correlation: u32, node: u32, instance: u64) -> Note {
-    Note::Called { correlation, node, instance, graph: false, at: 0, enqueues: true }
+    Note::Called { correlation, node, instance, graph: false, at: 0, call: 0, enqueues: true }
 }
 
 pub(super) fn graph(correlation: u32, node: u32, instance: u64) -> Note {
-    Note::Called { correlation, node, instance, graph: true, at: 0, enqueues: true }
+    Note::Called { correlation, node, instance, graph: true, at: 0, call: 0, enqueues: true }
 }
 
 pub(super) fn waits(correlation: u32, node: u32) -> Note {
-    Note::Called { correlation, node, instance: 0, graph: false, at: 0, enqueues: false }
+    Note::Called { correlation, node, instance: 0, graph: false, at: 0, call: 0, enqueues: false }
 }
 
 pub(super) fn began(id: u64, parent: u64, label: u32) -> Note {
@@ -143,7 +143,7 @@ fn driver_calls_of_one_runtime_call_are_one_launch() {
     let mut all = attribution(100, 100);
     all.notes(&[began(1, 0, 1)]);
     for enqueues in [false, true, false] {
-        all.notes(&[Note::Called { correlation: 1, node: 2, instance: 1, graph: false, at: 0, enqueues }]);
+        all.notes(&[Note::Called { correlation: 1, node: 2, instance: 1, graph: false, at: 0, call: 0, enqueues }]);
     }
     all.notes(&[Note::Ended { instance: 1, end: 20 }]);
     all.drain(5);
@@ -314,7 +314,7 @@ fn any_note() -> impl Strategy<Value = Note> {
         }),
         (few(), any::<u64>()).prop_map(|(instance, end)| Note::Ended { instance, end }),
         (id(), id(), few(), any::<bool>(), any::<bool>()).prop_map(|(correlation, node, instance, graph, enqueues)| {
-            Note::Called { correlation, node, instance, graph, at: 0, enqueues }
+            Note::Called { correlation, node, instance, graph, at: 0, call: 0, enqueues }
         }),
         few().prop_map(|instance| Note::Left { instance }),
         id().prop_map(|correlation| Note::Own { correlation }),

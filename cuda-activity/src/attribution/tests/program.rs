@@ -141,10 +141,12 @@ impl Program {
             let instance = stack.last().map_or(0, |span| noted[span]);
             if d % 4 == 1 {
                 // A driver call of the same call of the runtime, before the one that enqueues.
-                self.notes
-                    .push((thread, Note::Called { correlation, node, instance, graph: false, at: 0, enqueues: false }));
+                self.notes.push((
+                    thread,
+                    Note::Called { correlation, node, instance, graph: false, at: 0, call: 0, enqueues: false },
+                ));
             }
-            self.notes.push((thread, Note::Called { correlation, node, instance, graph, at: 0, enqueues }));
+            self.notes.push((thread, Note::Called { correlation, node, instance, graph, at: 0, call: 0, enqueues }));
         }
         let count = if !enqueues || own {
             0

@@ -18,7 +18,7 @@ fn a_first_call_is_the_two_notes_that_it_stands_for() {
     for first in [most, least, mixed, FirstCall { graph: false, ..most }, FirstCall { enqueues: false, ..most }] {
         let FirstCall { id, parent, label, start, correlation, node, graph, enqueues } = first;
         let began = Note::Began(Instance { id, parent, label, style: RangeStyle::PushPop, start });
-        let called = Note::Called { correlation, node, instance: id, graph, at: 0, enqueues };
+        let called = Note::Called { correlation, node, instance: id, graph, at: 0, call: 0, enqueues };
         assert_eq!(first.line().map(|line| notes_of(&line)), Some((began, Some(called))));
     }
     let too_large = [

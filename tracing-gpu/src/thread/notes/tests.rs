@@ -98,6 +98,7 @@ fn notes_are_what_they_were() {
         instance: many,
         graph,
         at: many - 3,
+        call: (1 << 52) - 1,
         enqueues,
     };
     let all = [

@@ -16,7 +16,9 @@ fn range(number: u64) -> RangeRecord {
     let style = if number.is_multiple_of(5) { RangeStyle::StartEnd } else { RangeStyle::PushPop };
     let key = RangeKey { label: number as u32, category: !number as u32, style };
     let (depth, cut) = ((number % (1 << 28)) as u32, number.is_multiple_of(3));
-    RangeRecord { key, start: number << 20, end: u64::MAX - number, depth, began_on: None, cut }
+    let numbers =
+        RangeNumbers { span: number, call: !number, parent: number << 7, has_fields: number.is_multiple_of(2) };
+    RangeRecord { key, start: number << 20, end: u64::MAX - number, depth, began_on: None, cut, numbers }
 }
 
 fn event(number: u64) -> Record {
@@ -52,11 +54,11 @@ fn numbers(records: &Records) -> Vec<u64> {
 }
 
 #[test]
-fn a_range_is_four_words() {
+fn a_range_is_eight_words() {
     assert_eq!(size_of::<Line>(), 32);
     for number in [0, 1, 2, 3, 5, 15, u64::from(u32::MAX) / 5 * 5, (1 << 28) - 1] {
-        let line = line_of(&range(number), THREAD);
-        assert_eq!((range_of(&line), line[2] as u32), (range(number), THREAD));
+        let [line, numbers] = lines_of(&range(number), THREAD);
+        assert_eq!((range_of(&line, &numbers), line[2] as u32), (range(number), THREAD));
     }
 }
 
@@ -194,6 +196,7 @@ fn values_come_before_their_range_with_their_fields() {
                 found.push((start, color, payload, format!("{fields:?}")));
             }
             Recorded::Range(range) => assert_eq!(range.start >> 20, found.last().unwrap().0),
+            other @ Recorded::Fields(_) => panic!("{other:?}"),
             Recorded::Other(other, fields) => {
                 let number = found.last().unwrap().0;
                 let fields: Vec<_> = records.fields(fields).collect();
@@ -227,4 +230,82 @@ fn room_is_taken_ahead_only_while_there_is_plenty() {
     assert_eq!((second.ahead, left()), (0, 4 * PAGE - 6), "less than half is left");
     assert!(!second.takes(4 * PAGE, &room) && second.takes(4 * PAGE - 6, &room));
     assert_eq!(left(), 0);
+}
+
+/// A subscriber that records the fields of spans.
+struct Recording(&'static Tape);
+
+impl tracing_core::Subscriber for Recording {
+    fn enabled(&self, _: &tracing_core::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, attributes: &tracing_core::span::Attributes<'_>) -> tracing_core::span::Id {
+        self.0.record_fields(THREAD, (1 << 40, 77), None, |visit| attributes.record(visit));
+        tracing_core::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing_core::span::Id, values: &tracing_core::span::Record<'_>) {
+        self.0.record_fields(THREAD, (1 << 40, 77), Some(5), |visit| values.record(visit));
+    }
+    fn record_follows_from(&self, _: &tracing_core::span::Id, _: &tracing_core::span::Id) {}
+    fn event(&self, _: &tracing_core::Event<'_>) {}
+    fn enter(&self, _: &tracing_core::span::Id) {}
+    fn exit(&self, _: &tracing_core::span::Id) {}
+}
+
+/// Wherever in a page they begin, and however long they are.
+#[test]
+fn fields_of_a_span_come_through_wherever_a_page_ends() {
+    const NAMES: [Option<&str>; 6] = [Some("a"), Some("b"), Some("c"), Some("d"), Some("e"), None];
+    let tape: &'static Tape = Box::leak(Box::new(tape(1 << 20)));
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    tracing::subscriber::with_default(Recording(tape), || {
+        for number in 0..3_000_u64 {
+            let text = "größe ".repeat(number as usize % 23 * if number % 701 == 0 { 1_000 } else { 1 });
+            let span =
+                tracing::info_span!("s", a = number, b = -0.5, c = %text, d = text, e = tracing::field::Empty, f = 1);
+            let (shown, debug) = (Value::Text(&text), format!("{:?}", Some(&text)));
+            let mut all = vec![format!(
+                "None {:?}",
+                [("a", Value::Unsigned(number)), ("b", Value::Float(-0.5)), ("c", shown), ("d", shown)]
+            )];
+            if number % 3 == 0 {
+                span.record("e", tracing::field::debug(Some(&text)));
+                all.push(format!("Some(5) {:?}", [("e", Value::Text(&debug))]));
+            }
+            if number % 2 == 0 {
+                tape.record_range(THREAD, &range(number));
+                all.push(format!("{:?}", range(number)));
+            }
+            expected.extend(all);
+        }
+    });
+    let (mut records, mut text) = (Records::default(), Vec::new());
+    loop {
+        let (lost, left) = tape.take(&mut records);
+        assert_eq!(lost, 0);
+        for (thread, record) in records.iter() {
+            assert_eq!(thread, THREAD);
+            found.push(match record {
+                Recorded::Fields(FieldsRecord { span, site, at, words }) => {
+                    assert_eq!((span, site), (1 << 40, 77));
+                    let mut fields = Fields::default();
+                    super::super::raw_fields::read(words, &NAMES, &mut text, &mut fields);
+                    format!("{at:?} {:?}", fields.iter().collect::<Vec<_>>())
+                }
+                Recorded::Range(range) => format!("{range:?}"),
+                other => panic!("{other:?}"),
+            });
+        }
+        tape.room.unwrap().give_back(records.room());
+        records.clear();
+        if left == 0 {
+            break;
+        }
+    }
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found, expected);
+    }
+    let left = tape.room.unwrap().left.load(Relaxed);
+    assert!(((1 << 20) - PAGE..=1 << 20).contains(&left), "{left}: room comes back");
 }

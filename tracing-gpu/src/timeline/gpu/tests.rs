@@ -69,11 +69,11 @@ fn ended(instance: u64) -> Note {
 }
 
 fn called(correlation: u32, instance: u64) -> Note {
-    Note::Called { correlation, node: 0, instance, graph: false, at: 0, enqueues: true }
+    Note::Called { correlation, node: 0, instance, graph: false, at: 0, call: 0, enqueues: true }
 }
 
 fn graph(correlation: u32, instance: u64) -> Note {
-    Note::Called { correlation, node: 0, instance, graph: true, at: 0, enqueues: true }
+    Note::Called { correlation, node: 0, instance, graph: true, at: 0, call: 0, enqueues: true }
 }
 
 fn row(label: &str, start: u64, end: u64) -> (String, u64, u64) {
@@ -104,7 +104,7 @@ fn a_projection_is_written_soon_after_the_last_operation() {
     timeline.write(&[ended(1)], &[]);
     assert_eq!(timeline.projected(), [row("1", 100, 310)]);
     // A call that enqueues nothing holds nothing up.
-    let waits = Note::Called { correlation: 3, node: 0, instance: 2, graph: false, at: 0, enqueues: false };
+    let waits = Note::Called { correlation: 3, node: 0, instance: 2, graph: false, at: 0, call: 0, enqueues: false };
     timeline.write(&[began(2, 0), waits, ended(2)], &[]);
     timeline.write(&[began(3, 0), Note::Left { instance: 3 }], &[]);
     assert_eq!((timeline.tracks.projections.len(), timeline.projected()), (0, vec![]));
@@ -136,14 +136,17 @@ fn an_id_that_is_given_again_is_of_the_later_call() {
 #[test]
 fn calls_that_share_an_id_are_one_launch() {
     let mut timeline = Timeline::remembering(100);
-    let asks = Note::Called { correlation: 1, node: 0, instance: 1, graph: false, at: 0, enqueues: false };
+    let asks = Note::Called { correlation: 1, node: 0, instance: 1, graph: false, at: 0, call: 0, enqueues: false };
     timeline.write(&[began(1, 0), called(1, 1), asks, ended(1)], &[]);
     timeline.writes(100);
     timeline.write(&[], &[(1, 700)]);
     timeline.writes(GRACE as usize);
     assert_eq!((timeline.projected(), timeline.tracks.take_lost()), (vec![row("1", 700, 710)], 0));
     timeline.write(
-        &[began(2, 0), Note::Called { correlation: 2, node: 0, instance: 2, graph: false, at: 0, enqueues: false }],
+        &[
+            began(2, 0),
+            Note::Called { correlation: 2, node: 0, instance: 2, graph: false, at: 0, call: 0, enqueues: false },
+        ],
         &[],
     );
     timeline.write(&[called(2, 2), ended(2)], &[]);
@@ -238,6 +241,24 @@ fn a_call_is_on_the_thread_that_noted_others_of_it() {
     });
     assert_eq!(written, ["call 11 on 42", "call 12 on 43", "call 13 on 42", "call 14 on 0"]);
     assert_eq!(given(&mut tracks, |records| records.call(&call(Api::Runtime, 701, 15), "".into())), ["call 15 on 43"]);
+}
+
+#[test]
+fn an_operation_has_the_number_of_the_call_that_launched_it() {
+    let (mut records, mut calls) = (GpuRecords::new(1 << 20), Vec::new());
+    for (correlation, call) in [(1, 77), (2, (1 << 52) - 1)] {
+        let note = Note::Called { correlation, node: 0, instance: 0, graph: false, at: 0, call, enqueues: true };
+        records.note(42, &note);
+    }
+    for correlation in [2, 1, 3] {
+        records.operation(&copy(correlation, 5, 6), |_| panic!("no kernel"));
+    }
+    GpuTracks::new(1 << 20).write(records, &Moments::new(0), &Labels::default(), &mut |item| {
+        if let Item::Operation(operation) = item {
+            calls.push(operation.call);
+        }
+    });
+    assert_eq!(calls, [(1 << 52) - 1, 77, 0]);
 }
 
 #[test]

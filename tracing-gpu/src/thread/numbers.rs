@@ -1,0 +1,276 @@
+//! Numbers of spans and of their calls, while a timeline is written: by them a file shows one request.
+//!
+//! A span gets its number when it is created, from a block that its thread has taken, so threads share a counter once
+//! in [`BLOCK`] spans. Its first call has the same number, and each further one its own. What is known of a span stays
+//! with the thread that created it, where other threads find it by the id of the span.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::stack::{Frame, Left, Stack};
+use crate::chunked::Chunked;
+use crate::record::{Place, RangeNumbers};
+
+/// Numbers that a thread takes at once.
+const BLOCK: u64 = 256;
+/// Spans that one thread can have created and that are alive: of more, two share an entry, and the later one has it.
+const SPANS: u64 = 1 << 20;
+
+/// A span on the thread that created it. Other threads may enter it, and then write the last two words.
+#[derive(Debug, Default)]
+pub(crate) struct Created {
+    id: AtomicU64,
+    /// Which owner of the state created it.
+    owner: AtomicU64,
+    /// Its number; 0 of a span that is not measured.
+    span: AtomicU64,
+    /// The call that it was created in.
+    parent: AtomicU64,
+    /// The address of its call site, by which the recorder knows its fields; 0 if it has none.
+    site: AtomicU64,
+    /// Its last call, 0 before the first entry; and the call that this one runs in.
+    call: AtomicU64,
+    under: AtomicU64,
+}
+
+/// What a new span is known by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NewSpan {
+    pub(crate) span: u64,
+    pub(crate) parent: u64,
+    pub(crate) site: u64,
+}
+
+impl Created {
+    /// What spans that are created in it now run in.
+    pub(crate) fn call(&self) -> u64 {
+        match (self.call.load(Relaxed), self.span.load(Relaxed)) {
+            (0, 0) => self.parent.load(Relaxed),
+            (0, span) => span,
+            (call, _) => call,
+        }
+    }
+
+    pub(crate) fn parent(&self) -> u64 {
+        self.parent.load(Relaxed)
+    }
+
+    /// Higher of two spans of one id for the one that is alive: a registry gives the ids of a thread that has ended
+    /// again on another, which has its state from a later time on.
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner.load(Relaxed)
+    }
+
+    /// Its number and its call site, if it has fields.
+    pub(crate) fn with_fields(&self) -> Option<(u64, u64)> {
+        let site = self.site.load(Relaxed);
+        (site != 0).then(|| (self.span.load(Relaxed), site))
+    }
+
+    /// The call of an entry in the call `under`: the last one, unless that ran in another.
+    #[inline(always)]
+    fn enter(&self, under: u64, next: impl FnOnce() -> u64) -> RangeNumbers {
+        let span = self.span.load(Relaxed);
+        let has_fields = self.site.load(Relaxed) != 0;
+        let call = match self.call.load(Relaxed) {
+            0 => span,
+            last if self.under.load(Relaxed) == under => {
+                return RangeNumbers { span, call: last, parent: under, has_fields };
+            }
+            _ => next(),
+        };
+        self.call.store(call, Relaxed);
+        self.under.store(under, Relaxed);
+        RangeNumbers { span, call, parent: under, has_fields }
+    }
+}
+
+/// What a thread knows of the spans that it created, and of the ranges that are open on it.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    next: AtomicU64,
+    end: AtomicU64,
+    /// The thread that has this, among all owners of any.
+    owner: AtomicU64,
+    created: Chunked<Created, 64>,
+    /// By their place on the stack.
+    open: Chunked<Open, 64>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// In the lowest bit, whether it has fields.
+    span: AtomicU64,
+    call: AtomicU64,
+    parent: AtomicU64,
+}
+
+impl Numbers {
+    pub(super) fn new() -> Self {
+        let word = || AtomicU64::new(0);
+        Self { next: word(), end: word(), owner: word(), created: Chunked::new(), open: Chunked::new() }
+    }
+
+    /// A thread takes this.
+    pub(super) fn begin_thread(&self) {
+        static OWNERS: AtomicU64 = AtomicU64::new(1);
+        self.owner.store(OWNERS.fetch_add(1, Relaxed), Relaxed);
+    }
+
+    /// A number that no span and no call of this process has.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> u64 {
+        let number = self.next.load(Relaxed);
+        if number == self.end.load(Relaxed) {
+            return self.next_block();
+        }
+        self.next.store(number + 1, Relaxed);
+        number
+    }
+
+    #[inline(never)]
+    fn next_block(&self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(BLOCK, Relaxed);
+        self.next.store(number + 1, Relaxed);
+        self.end.store(number + BLOCK, Relaxed);
+        number
+    }
+
+    /// Keeps what is known of a new span of this thread.
+    #[inline(always)]
+    pub(crate) fn keep(&self, id: u64, new: NewSpan) {
+        let Some(created) = self.created.get_or_grow((id % SPANS) as usize) else { return };
+        created.id.store(id, Relaxed);
+        created.owner.store(self.owner.load(Relaxed), Relaxed);
+        created.span.store(new.span, Relaxed);
+        created.parent.store(new.parent, Relaxed);
+        created.site.store(new.site, Relaxed);
+        created.call.store(0, Relaxed);
+        created.under.store(0, Relaxed);
+    }
+
+    /// A span that this thread created and that is alive. Any thread: whoever holds its id got it after it was kept.
+    #[inline(always)]
+    pub(crate) fn created(&self, id: u64) -> Option<&Created> {
+        self.created.get_inline((id % SPANS) as usize).filter(|created| created.id.load(Relaxed) == id)
+    }
+
+    /// [`created`](Self::created) by the thread that has this now.
+    #[inline(always)]
+    pub(crate) fn created_by_owner(&self, id: u64) -> Option<&Created> {
+        self.created(id).filter(|created| created.owner() == self.owner.load(Relaxed))
+    }
+
+    /// The call of the innermost of so many open ranges; 0 where none is open.
+    #[inline(always)]
+    pub(crate) fn innermost(&self, depth: usize) -> u64 {
+        let open = depth.checked_sub(1).and_then(|top| self.open.get_inline(top));
+        open.map_or(0, |open| open.call.load(Relaxed))
+    }
+
+    /// The numbers of an open range.
+    #[inline(always)]
+    pub(crate) fn of(&self, range: usize) -> RangeNumbers {
+        let Some(open) = self.open.get_inline(range) else { return RangeNumbers::default() };
+        let span = open.span.load(Relaxed);
+        let (call, parent) = (open.call.load(Relaxed), open.parent.load(Relaxed));
+        RangeNumbers { span: span >> 1, call, parent, has_fields: span & 1 == 1 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, range: usize, numbers: RangeNumbers) {
+        let Some(open) = self.open.get_or_grow(range) else { return };
+        open.span.store(numbers.span << 1 | u64::from(numbers.has_fields), Relaxed);
+        open.call.store(numbers.call, Relaxed);
+        open.parent.store(numbers.parent, Relaxed);
+    }
+
+    /// The numbers of an entry in the call `under`: of a span, if it is known.
+    #[inline(always)]
+    pub(crate) fn enter(&self, created: Option<&Created>, under: u64) -> RangeNumbers {
+        match created {
+            Some(created) => created.enter(under, || self.next()),
+            None => self.alone(under),
+        }
+    }
+
+    /// Numbers the innermost range of a stack, of a span that has this place by creation.
+    pub(super) fn enter_any(
+        &self,
+        stack: &Stack,
+        home: Place,
+        created: Option<&Created>,
+        by_creation: bool,
+    ) -> RangeNumbers {
+        let Some(top) = stack.depth().checked_sub(1) else { return RangeNumbers::default() };
+        let created_in = || created.map_or(0, Created::parent);
+        let under = match top.checked_sub(1).and_then(|below| stack.frame(below)) {
+            None => created_in(),
+            Some(below) => {
+                let entered = stack.top().map_or(home, Frame::place);
+                let stays = entered.node() == home.node() && below.place().node() != home.parent();
+                if stays || by_creation { created_in() } else { self.innermost(top) }
+            }
+        };
+        let own = match home.is_stand_in() {
+            true => RangeNumbers { call: under, ..RangeNumbers::default() },
+            false => self.enter(created, under),
+        };
+        self.set(top, own);
+        own
+    }
+
+    /// An exit below the innermost of so many ranges has moved those that stay.
+    pub(super) fn follow(&self, depth: usize, left: &Left) {
+        for before in (0..depth).filter(|&range| !left.is_gone(range)) {
+            self.set(left.place_of(before), self.of(before));
+        }
+    }
+
+    /// The numbers of a range that is of no span, or of one that is not known.
+    pub(crate) fn alone(&self, parent: u64) -> RangeNumbers {
+        let number = self.next();
+        RangeNumbers { span: number, call: number, parent, has_fields: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_given_twice() {
+        let all = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let numbers = Numbers::new();
+                        (0..3 * BLOCK + 7).map(|_| numbers.next()).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let apart: std::collections::HashSet<u64> = all.iter().copied().collect();
+        assert!(apart.len() == all.len() && !apart.contains(&0));
+    }
+
+    #[test]
+    fn a_span_that_is_entered_in_another_call_begins_a_call() {
+        let numbers = Numbers::new();
+        numbers.keep(7, NewSpan { span: 1_000_000, parent: 5, site: 0 });
+        let created = numbers.created(7);
+        assert_eq!(created.unwrap().call(), 1_000_000, "before it is entered");
+        let calls = [5, 5, 9, 9, 5].map(|under| numbers.enter(created, under));
+        assert!(calls.iter().all(|call| call.span == 1_000_000));
+        assert_eq!((calls[0].call, calls[1].call), (1_000_000, 1_000_000));
+        assert_eq!((calls[2].parent, calls[3].call), (9, calls[2].call));
+        assert!(calls[2].call != 1_000_000 && ![calls[0].call, calls[2].call].contains(&calls[4].call));
+        assert_eq!(created.unwrap().call(), calls[4].call);
+        numbers.keep(7 + SPANS, NewSpan { span: 3, parent: 0, site: 1 });
+        assert!(numbers.created(7).is_none());
+        assert_eq!(numbers.created(7 + SPANS).unwrap().with_fields(), Some((3, 1)));
+        numbers.keep(8, NewSpan { span: 0, parent: 4, site: 0 });
+        assert_eq!(numbers.created(8).unwrap().call(), 4, "of one that is not measured, that of its parent");
+    }
+}

@@ -1,0 +1,202 @@
+//! Fields of spans by their numbers: kept from the creation of a span on, for its ranges and its call.
+//!
+//! Nothing says that a plain span has closed. So what was used last is kept, within a bound: there are two halves, and
+//! when the younger one is full, it becomes the older one, and what is in that is forgotten.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::clock::Ticks;
+use crate::session::Session;
+use crate::span::fields::Fields;
+use crate::thread::raw_fields;
+use crate::thread::tape::FieldsRecord;
+
+/// The names of a call site's fields, where they are shown.
+type Names = Arc<[Option<&'static str>]>;
+
+/// Fields whose memory is kept for others, and how much of each, in bytes.
+const SPARE: usize = 64;
+const SPARE_BYTES: usize = 512;
+/// Memory of an entry without its fields, about.
+const ENTRY: usize = 128;
+
+/// What is known of a span.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Whether its creation is known; else only what was recorded later.
+    is_whole: bool,
+    fields: Fields,
+    /// Those that were recorded later, and when, in that order.
+    later: Vec<(Ticks, Fields)>,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        ENTRY + self.fields.bytes() + self.later.iter().map(|(_, fields)| ENTRY + fields.bytes()).sum::<usize>()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SpanFields {
+    young: FxHashMap<u64, Kept>,
+    old: FxHashMap<u64, Kept>,
+    /// What `young` takes, and may take.
+    bytes: usize,
+    most: usize,
+    sites: HashMap<u64, Names>,
+    spare: Vec<Fields>,
+    /// Memory to read a text into.
+    text: Vec<u8>,
+    lost: u64,
+}
+
+impl SpanFields {
+    /// Within so many bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self {
+            young: FxHashMap::default(),
+            old: FxHashMap::default(),
+            bytes: 0,
+            most: bytes / 2,
+            sites: HashMap::new(),
+            spare: Vec::new(),
+            text: Vec::new(),
+            lost: 0,
+        }
+    }
+
+    /// Takes over what was recorded of a span, which may be so already.
+    pub(super) fn add(&mut self, record: &FieldsRecord<'_>, session: &Session) {
+        if record.at.is_none() && self.is_known(record.span) {
+            return;
+        }
+        let names = self.names(record.site, session);
+        let mut fields = self.spare.pop().unwrap_or_default();
+        raw_fields::read(record.words, &names, &mut self.text, &mut fields);
+        let mut kept = self.take(record.span).unwrap_or_default();
+        match record.at {
+            None => (kept.is_whole, kept.fields) = (true, std::mem::take(&mut fields)),
+            Some(at) => {
+                let place = kept.later.partition_point(|(other, _)| *other <= at);
+                kept.later.insert(place, (at, std::mem::take(&mut fields)));
+            }
+        }
+        self.keep_spare(fields);
+        self.keep(record.span, kept);
+    }
+
+    fn names(&mut self, site: u64, session: &Session) -> Names {
+        if let Some(names) = self.sites.get(&site) {
+            return names.clone();
+        }
+        let metadata = session.with_names(|names| names.with_fields().get(&site).copied());
+        let names: Names = metadata.map_or_else(|| Vec::new().into(), |metadata| session.fields.shown(metadata).into());
+        self.sites.insert(site, names.clone());
+        names
+    }
+
+    pub(super) fn is_known(&self, span: u64) -> bool {
+        self.young.get(&span).or_else(|| self.old.get(&span)).is_some_and(|kept| kept.is_whole)
+    }
+
+    /// The fields of a span as they were then, to `read`. Whether they are known.
+    pub(super) fn with<T>(&mut self, span: u64, then: Ticks, read: impl FnOnce(&Fields) -> T) -> Option<T> {
+        if !self.young.contains_key(&span) {
+            let kept = self.old.remove(&span)?;
+            self.keep(span, kept);
+        }
+        let kept = match self.young.get_mut(&span) {
+            Some(kept) => kept,
+            None => self.old.get_mut(&span)?, // the younger half has just become the older one
+        };
+        if !kept.is_whole {
+            return None;
+        }
+        let until = kept.later.partition_point(|(at, _)| *at <= then);
+        for (_, fields) in kept.later.drain(..until) {
+            kept.fields.update(fields);
+        }
+        Some(read(&kept.fields))
+    }
+
+    /// One whose fields are not known any more.
+    pub(super) fn lose(&mut self) {
+        self.lost += 1;
+    }
+
+    /// Ranges that lack their fields since this was asked last.
+    pub(super) fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
+    }
+
+    fn take(&mut self, span: u64) -> Option<Kept> {
+        if let Some(kept) = self.young.remove(&span) {
+            self.bytes = self.bytes.saturating_sub(kept.bytes());
+            return Some(kept);
+        }
+        self.old.remove(&span)
+    }
+
+    fn keep(&mut self, span: u64, kept: Kept) {
+        self.bytes += kept.bytes();
+        self.young.insert(span, kept);
+        if self.bytes > self.most {
+            self.bytes = 0;
+            let forgotten = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            for kept in forgotten.into_values() {
+                self.lost += u64::from(!kept.later.is_empty());
+                self.keep_spare(kept.fields);
+            }
+        }
+    }
+
+    fn keep_spare(&mut self, mut fields: Fields) {
+        if self.spare.len() < SPARE {
+            fields.clear(SPARE_BYTES);
+            self.spare.push(fields);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(span: u64, at: Option<Ticks>, words: &[u64]) -> FieldsRecord<'_> {
+        FieldsRecord { span, site: 0, at, words }
+    }
+
+    #[test]
+    fn what_was_used_last_is_kept_within_the_bound() {
+        let session = Session::new_inert();
+        let mut fields = SpanFields::new(200 * ENTRY);
+        for span in 0..1_000 {
+            fields.add(&record(span, None, &[]), &session);
+            assert!(fields.with(0, 0, |_| ()).is_some(), "{span}: it is used all the time");
+        }
+        assert!((100..=201).contains(&(fields.young.len() + fields.old.len())));
+        assert!(fields.with(999, 0, |_| ()).is_some() && fields.with(500, 0, |_| ()).is_none());
+        fields.lose();
+        assert_eq!((fields.take_lost(), fields.take_lost()), (1, 0));
+    }
+
+    #[test]
+    fn what_is_recorded_later_is_there_from_then_on() {
+        let session = Session::new_inert();
+        let mut fields = SpanFields::new(1 << 20);
+        fields.sites.insert(0, Arc::from([Some("a"), Some("b")]));
+        // Numbers of the fields 0 and 1, without signs; and what was recorded on other threads may come first.
+        fields.add(&record(7, Some(30), &[1 | 1 << 8, 5]), &session);
+        fields.add(&record(7, Some(20), &[1 | 1 << 8, 4]), &session);
+        fields.add(&record(7, None, &[1, 3]), &session);
+        let shown =
+            |fields: &mut SpanFields, then| fields.with(7, then, |all| format!("{:?}", all.iter().collect::<Vec<_>>()));
+        let first = r#"[("a", Unsigned(3))]"#.to_owned();
+        assert_eq!([shown(&mut fields, 10), shown(&mut fields, 19)], [Some(first.clone()), Some(first)]);
+        assert_eq!(shown(&mut fields, 29), Some(r#"[("a", Unsigned(3)), ("b", Unsigned(4))]"#.to_owned()));
+        assert_eq!(shown(&mut fields, 30), Some(r#"[("a", Unsigned(3)), ("b", Unsigned(5))]"#.to_owned()));
+    }
+}
