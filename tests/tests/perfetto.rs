@@ -88,6 +88,13 @@ fn a_timeline_is_read_as_it_was_meant() {
             .to_owned(),
         "select t.name, count(*), max(c.value) from counter c join counter_track t on t.id = c.track_id group by 1 order by 1".to_owned(),
         "select name, count(*), sum(dur) from slice where name = 'request' group by 1".to_owned(),
+        // Calls overlap, and lead to the ranges in them.
+        "select name, count(*), sum(dur), max(depth), count(distinct extract_arg(arg_set_id, 'args.fields.step')) from slice \
+         where category = 'call' group by 1"
+            .to_owned(),
+        "select r.name, count(*) from slice r join slice c on extract_arg(r.arg_set_id, 'args.parent') = \
+         extract_arg(c.arg_set_id, 'args.call') where c.category = 'call' and c.ts < r.ts group by 1"
+            .to_owned(),
         "select distinct display_value from slice s join args a on a.arg_set_id = s.arg_set_id \
          where s.name like 'void im2col%' and key in ('args.symbol', 'args.grid[0]', 'args.span') order by 1"
             .to_owned(),
@@ -148,6 +155,8 @@ fn a_timeline_is_read_as_it_was_meant() {
         ]),
         json!([["Copied DtoH bytes", count + 1, 4_000 * count], ["Copied HtoD bytes", count + 1, count << 20]]),
         json!([["request", count, 900_000 * count]]),
+        json!([["infer", count, (1_000_003 + 210_000) * count, 0, count]]),
+        json!([["forward", count]]),
         json!([["132"], ["_Z6im2colIfEvPf"], ["im2col"]]),
     ];
     for ((query, answer), expected) in queries.iter().zip(&answers).zip(&expected) {

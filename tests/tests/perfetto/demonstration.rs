@@ -1,7 +1,7 @@
 //! A timeline of invented data: three threads, two streams, launches of kernels and of a graph, copies, calls, marks.
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{ApiCall, Item, Mark, Operation, Projection, Range, Sink, Value};
+use range_report::timeline::{ApiCall, Call, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{MemoryKind, Process, RangeStyle};
 
@@ -148,7 +148,21 @@ fn step(sink: &mut dyn Sink, step: u64) {
         name: "forward",
         depth: 1,
         fields: &fields,
+        span: 2 * step + 2,
+        call: 2 * step + 2,
+        parent: 2 * step + 1,
         ..RANGE
+    }));
+    // What waits for the next step, too.
+    give(Item::Call(Call {
+        call: 2 * step + 1,
+        span: 2 * step + 1,
+        thread: 4000,
+        start: at(190_000),
+        end: at(STEP + 400_000),
+        name: "infer",
+        fields: &fields,
+        ..Call::default()
     }));
     for (name, end, level) in [("im2col", 300_007, 1), ("forward", 700_000, 0)] {
         let (start, end) = (at(220_000), at(end));
