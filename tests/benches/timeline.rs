@@ -6,9 +6,9 @@
 //! database at once. The median of the rounds and the fastest by the clock, the fastest in time on the CPU (of the
 //! process and of the system for it), which is what can be compared where other programs run, and the size.
 //!
-//! Then spans of a program whose profiler writes such files: what a span costs its thread beyond what it costs without,
-//! and the profiler's own thread. Each runs in a process of its own, in turns; the cost on the thread is that of the
-//! fastest of many short passes.
+//! Then spans of a program whose profiler writes such files, with 0, 2 and 8 fields: what a span costs its thread
+//! beyond what it costs without, and the profiler's own thread; and the same with tracing-chrome. Each runs in a
+//! process of its own, in turns; the cost on the thread is that of the fastest of many short passes.
 //!
 //! `-- only WORDS` measures the rows whose name has all of the words; `-- once RANGES` measures each file once, for a
 //! tool that counts instructions.
@@ -130,11 +130,11 @@ fn main() {
     if arguments.iter().any(|argument| argument == "--test") {
         return;
     }
-    if let [_, child, files, full] = arguments.as_slice()
+    if let [_, child, who, files, fields] = arguments.as_slice()
         && child == "program"
     {
         let files = Files::ALL.into_iter().find(|known| known.name() == files);
-        return program::run(files, full == "true");
+        return program::run(who, files, fields);
     }
     let after = |word: &str| arguments.split(|argument| argument == word).nth(1).unwrap_or_default();
     let only = after("only");

@@ -1,53 +1,121 @@
-//! Spans of a program whose profiler writes timelines: what they cost its thread, and the profiler's.
+//! Spans of a program whose profiler writes timelines: what they cost its thread, and the profiler's. Beside them
+//! tracing-chrome, which writes a trace with the fields of spans, too.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
 use tracing::info_span;
 use tracing_gpu::{Domain, Output, Profiler};
+use tracing_subscriber::layer::Layer;
+use tracing_subscriber::prelude::*;
 
-use super::{Files, cpu_seconds, seconds_of, shape};
+use super::{Files, cpu_seconds, seconds_of};
 
 const SPANS: u64 = 5_000;
 const PASSES: usize = 40;
 const ROUNDS: usize = 5;
 
-#[inline(never)]
-fn plain(spans: u64) {
-    for _ in 0..spans {
-        info_span!("Module running").in_scope(|| black_box(()));
-    }
-}
+/// A span of this number.
+type Span = fn(u64);
 
-#[inline(never)]
-fn rich(spans: u64) {
-    for number in 0..spans {
+/// What a span has.
+const FIELDS: [(&str, Span); 6] = [
+    ("no fields", |_| info_span!("Module running").in_scope(|| black_box(()))),
+    ("2 numbers", |n| info_span!("Module running", rows = n, ratio = 0.5).in_scope(|| black_box(()))),
+    ("2 fields", |n| info_span!("Module running", rows = n, layer = "blocks.3.attn").in_scope(|| black_box(()))),
+    ("8 fields", |n| {
+        let span = info_span!(
+            "Module running",
+            rows = n,
+            layer = "blocks.3.attn",
+            columns = 4096,
+            ratio = 0.5,
+            model = "resnet-50",
+            cached = true,
+            offset = -7,
+            device = "cuda:0",
+        );
+        span.in_scope(|| black_box(()));
+    }),
+    ("2 formatted", |n| {
+        let (rows, shape) = (std::num::NonZeroU64::new(n + 1), [n, 64]);
+        info_span!("Module running", ?rows, ?shape).in_scope(|| black_box(()));
+    }),
+    ("2 fields and NVTX", |n| {
         let span = info_span!(
             "Module running",
             nvtx.category = "layers",
             nvtx.color = 0x76_b900,
-            nvtx.payload = number,
+            nvtx.payload = n,
             rows = 4096,
-            layer = "blocks.3.attn"
+            layer = "blocks.3.attn",
         );
         span.in_scope(|| black_box(()));
+    }),
+];
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Subscriber,
+    Layer,
+    /// tracing-chrome; without a file, a registry with an empty layer.
+    Chrome,
+}
+
+impl Who {
+    const ALL: [Self; 3] = [Self::Subscriber, Self::Layer, Self::Chrome];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Subscriber => "subscriber",
+            Self::Layer => "layer",
+            Self::Chrome => "tracing-chrome",
+        }
+    }
+
+    /// Becomes the process's subscriber. What is returned ends the files.
+    fn install(self, paths: &[PathBuf]) -> Box<dyn Any> {
+        if self == Self::Chrome {
+            let Some(path) = paths.first() else {
+                tracing_subscriber::registry().with(Empty).init();
+                return Box::new(());
+            };
+            let builder = tracing_chrome::ChromeLayerBuilder::new().file(path).include_args(true);
+            let (layer, guard) = builder.build();
+            tracing_subscriber::registry().with(layer).init();
+            return Box::new(guard);
+        }
+        let builder = Profiler::builder().output(Output::None).domain(Domain::Named("inference".to_owned()));
+        let builder =
+            paths.iter().fold(builder, |builder, path| match path.extension().is_some_and(|end| end == "sqlite") {
+                true => builder.sqlite(path),
+                false => builder.trace(path),
+            });
+        let profiler = builder.build().expect("a profiler");
+        match self {
+            Self::Layer => tracing_subscriber::registry().with(profiler.layer()).init(),
+            _ => tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber"),
+        }
+        Box::new(profiler)
     }
 }
 
-/// The child: prints the nanoseconds a span on its thread, those of other threads, and what was lost.
-pub(crate) fn run(files: Option<Files>, full: bool) {
+struct Empty;
+
+impl<S: tracing::Subscriber> Layer<S> for Empty {}
+
+/// The child: prints the nanoseconds a span on its thread, those of other threads, what was lost, and the bytes.
+pub(crate) fn run(who: &str, files: Option<Files>, fields: &str) {
+    let who = Who::ALL.into_iter().find(|known| known.name() == who).expect("one of these");
+    let (_, span) = FIELDS.into_iter().find(|(name, _)| *name == fields).expect("some of these");
     let paths = files.map(Files::paths).unwrap_or_default();
-    let builder = Profiler::builder().output(Output::None).domain(Domain::Named("inference".to_owned()));
-    let builder =
-        paths.iter().fold(builder, |builder, path| match path.extension().is_some_and(|end| end == "sqlite") {
-            true => builder.sqlite(path),
-            false => builder.trace(path),
-        });
-    let profiler = builder.build().expect("a profiler");
-    tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
-    let spans = if full { rich } else { plain };
+    let spans = |count: u64| (0..count).for_each(span);
+    let installed = who.install(&paths);
     let (all, own) = (cpu_seconds(), seconds_of(libc::CLOCK_THREAD_CPUTIME_ID));
     spans(SPANS); // warm
     let mut best = f64::MAX;
@@ -56,46 +124,58 @@ pub(crate) fn run(files: Option<Files>, full: bool) {
         spans(SPANS);
         best = best.min(start.elapsed().as_nanos() as f64 / SPANS as f64);
     }
-    let lost = profiler.summary().notes.iter().filter(|note| note.contains("missing in the timeline")).count();
+    let mut lost = 0;
     // Its own thread writes; what is left to the end, this one does.
-    let on_thread = best * 1e-9 * (SPANS * (1 + PASSES as u64)) as f64;
-    profiler.finish().expect("files are written");
+    let count = (SPANS * (1 + PASSES as u64)) as f64;
+    let on_thread = best * 1e-9 * count;
+    match installed.downcast::<Profiler>() {
+        Ok(profiler) => {
+            lost = profiler.summary().notes.iter().filter(|note| note.contains("missing in the timeline")).count();
+            profiler.finish().expect("files are written");
+        }
+        Err(guard) => drop(guard),
+    }
     let others = (cpu_seconds() - all) - (seconds_of(libc::CLOCK_THREAD_CPUTIME_ID) - own).min(on_thread);
-    println!("RESULT {best} {} {lost}", others * 1e9 / (SPANS * (1 + PASSES as u64)) as f64);
+    let bytes: u64 = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
+    println!("RESULT {best} {} {lost} {}", others * 1e9 / count, bytes as f64 / count);
     paths.iter().for_each(|path| drop(std::fs::remove_file(path)));
 }
 
 pub(crate) fn table(wanted: &dyn Fn(&str) -> bool) {
-    let mut best: BTreeMap<(bool, usize), (f64, f64)> = BTreeMap::new();
-    let all = [None].into_iter().chain(Files::ALL.map(Some));
-    let name =
-        |full, files: Option<Files>| format!("{}, span, {}", shape(full), files.map_or("no timeline", Files::name));
+    let mut best: BTreeMap<(usize, Who, usize), [f64; 3]> = BTreeMap::new();
+    let all = [None, Some(Files::Trace), Some(Files::Compressed), Some(Files::Database), Some(Files::Both)];
+    let name = |fields: &str, who: Who, files: Option<Files>| {
+        format!("{fields}, {}, {}", who.name(), files.map_or("no timeline", Files::name))
+    };
     for _ in 0..ROUNDS {
-        for full in [false, true] {
-            for (place, files) in all.clone().enumerate() {
-                if files.is_some() && !wanted(&name(full, files)) {
-                    continue;
+        for (shape, (fields, _)) in FIELDS.into_iter().enumerate() {
+            for who in Who::ALL {
+                for (place, files) in all.into_iter().enumerate() {
+                    let is_there = who != Who::Chrome || place < 2;
+                    if !is_there || files.is_some() && !wanted(&name(fields, who, files)) {
+                        continue;
+                    }
+                    let now = child(who, files, fields);
+                    let least = best.entry((shape, who, place)).or_insert([f64::MAX; 3]);
+                    *least = [least[0].min(now[0]), least[1].min(now[1]), least[2].min(now[3])];
                 }
-                let (own, others) = child(files, full);
-                let entry = best.entry((full, place)).or_insert((f64::MAX, f64::MAX));
-                *entry = (entry.0.min(own), entry.1.min(others));
             }
         }
     }
     println!(
-        "\n| spans of a program | ns a span on its thread | - no timeline | ns of CPU to write it |\n|---|--:|--:|--:|"
+        "\n| spans of a program | ns a span on its thread | - no timeline | ns of CPU to write it | bytes |\n|---|--:|--:|--:|--:|"
     );
-    for (&(full, place), (own, others)) in &best {
-        let without = best.get(&(full, 0)).map_or(0.0, |without| without.0);
-        let files = all.clone().nth(place).flatten();
-        println!("| {} | {own:.0} | {:+.0} | {others:.0} |", name(full, files), own - without);
+    for (&(shape, who, place), [own, others, bytes]) in &best {
+        let without = best.get(&(shape, who, 0)).map_or(0.0, |without| without[0]);
+        let name = name(FIELDS[shape].0, who, all[place]);
+        println!("| {name} | {own:.0} | {:+.0} | {others:.0} | {bytes:.0} |", own - without);
     }
 }
 
-/// Nanoseconds a span on its thread, and of the profiler's.
-fn child(files: Option<Files>, full: bool) -> (f64, f64) {
+/// Nanoseconds a span on its thread, and of the writer's; losses; bytes.
+fn child(who: Who, files: Option<Files>, fields: &str) -> [f64; 4] {
     let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
-    command.args(["program", files.map_or("none", Files::name), if full { "true" } else { "false" }]);
+    command.args(["program", who.name(), files.map_or("none", Files::name), fields]);
     command.env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH");
     let output = command.output().expect("a child process");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -103,5 +183,5 @@ fn child(files: Option<Files>, full: bool) -> (f64, f64) {
     let line = line.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
     let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(numbers[2] == 0.0, "ranges were lost");
-    (numbers[0], numbers[1])
+    numbers.try_into().expect("four numbers")
 }
