@@ -1,9 +1,10 @@
-//! Spans without end, on threads that come and go: `soak SPANS THREADS TIER`, run by `soak/run`.
+//! Spans without end, on threads that come and go: `soak SPANS THREADS TIER [BUDGET]`, run by `soak/run`. BUDGET is the
+//! memory for durations, in bytes.
 //!
-//! Eight threads at a time, each of which makes its part and ends. Spans are entered again, left out of order, cloned and
-//! closed elsewhere. A summary is taken each second. Prints lines of CSV: spans so far, seconds, nanoseconds of
-//! processor time a span since the line before, summaries included, KiB of resident memory and of the heap, threads so far, milliseconds that a summary
-//! took. At the end every count must be exact.
+//! Eight threads at a time, each of which makes its part and ends. Spans are entered again, left out of order, cloned,
+//! and entered and closed elsewhere. A summary is taken each second. Prints lines of CSV: spans so far, seconds,
+//! nanoseconds of processor time per span since the line before, summaries included, KiB of resident memory and of the
+//! heap, threads so far, milliseconds that a summary took. At the end every count must be exact.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -16,8 +17,11 @@ use tracing_gpu::{Output, Profiler};
 use tracing_subscriber::prelude::*;
 
 const AT_ONCE: u64 = 8;
-/// Rounds of a thread from one span that is left out of order to the next.
-const OUT_OF_ORDER: u64 = 512;
+/// Rounds of a thread from one span that is left out of order to the next. So many that rows keep no more durations one
+/// by one when a hundredth of the spans is made.
+const OUT_OF_ORDER: u64 = 32;
+/// Spans of a thread that another one enters.
+const HANDED_ON: u64 = 16;
 
 /// Entries of a round, by name.
 const ROUND: [(&str, u64); 4] = [("plain", 4), ("outer", 1), ("inner", 1), ("again", 2)];
@@ -58,7 +62,7 @@ fn expected(threads: u64, rounds: u64) -> BTreeMap<String, u64> {
     counts.extend([
         ("left first".to_owned(), pairs),
         ("left last".to_owned(), 2 * pairs),
-        ("handed on".to_owned(), threads),
+        ("handed on".to_owned(), threads * HANDED_ON),
     ]);
     counts
 }
@@ -87,11 +91,17 @@ fn heap_kib() -> usize {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [spans, threads, tier] = arguments.as_slice() else { return Err("soak SPANS THREADS TIER".into()) };
+    let [spans, threads, tier, budget @ ..] = arguments.as_slice() else {
+        return Err("soak SPANS THREADS TIER [BUDGET]".into());
+    };
     let (spans, threads): (u64, u64) = (spans.parse()?, threads.parse()?);
     let threads = threads.next_multiple_of(AT_ONCE);
     let rounds = (spans / threads / ENTRIES).max(1);
-    let profiler = Profiler::builder().output(Output::None).build()?;
+    let builder = Profiler::builder().output(Output::None);
+    let profiler = match budget {
+        [] => builder.build()?,
+        budget => builder.sample_budget(budget.concat().parse()?).build()?,
+    };
     if tier == "layer" {
         tracing_subscriber::registry().with(profiler.layer()).init();
     } else {
@@ -108,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     let hand_on = hand_on.clone();
                     let thread = std::thread::spawn(move || {
                         (0..rounds).for_each(round);
-                        hand_on.send(info_span!("handed on")).is_ok()
+                        (0..HANDED_ON).all(|_| hand_on.send(info_span!("handed on")).is_ok())
                     });
                     assert!(thread.join().is_ok_and(|sent| sent));
                     made.fetch_add(rounds * ENTRIES, Relaxed);
@@ -166,6 +176,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut losses = summary.losses;
     let splits = std::mem::take(&mut losses.split_instances);
+    if !budget.is_empty() {
+        losses.rows_without_median = 0;
+    }
     if (splits, &losses) != (wanted["left first"], &Default::default()) {
         return Err(format!("{splits} splits, {losses:?}").into());
     }

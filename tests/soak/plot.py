@@ -1,4 +1,4 @@
-"""Reads the lines of the program `soak`, one file a tier, checks that neither memory nor time a span grows, and draws both.
+"""Reads the lines of the program `soak`, a file per tier, checks that neither memory nor time grows, and draws both.
 
 python3 tests/soak/plot.py LAYER.csv SUBSCRIBER.csv OUT.svg
 """
@@ -35,7 +35,8 @@ def panel(top, tiers, key, title, scale=1.0):
     out = [f'<text x="{LEFT}" y="{top + 14}" font-weight="bold">{title}</text>']
     for power in range(low, math.floor(high) + 1):
         x = place(10**power, 0).split(",")[0]
-        out.append(f'<text x="{x}" y="{base + 16}" text-anchor="middle">10<tspan dy="-5" font-size="8">{power}</tspan></text>')
+        shown = f'10<tspan dy="-5" font-size="8">{power}</tspan>'
+        out.append(f'<text x="{x}" y="{base + 16}" text-anchor="middle">{shown}</text>')
         out.append(f'<path d="M{x} {base}V{top + 24}" stroke="#8884"/>')
     for part in (0, 0.5, 1):
         y = base - part * (HEIGHT - BOTTOM - 24)
@@ -53,10 +54,12 @@ def main(layer, subscriber, path):
     for name, rows in tiers.items():
         warm = [row for row in rows if row["spans"] >= rows[-1]["spans"] / 100]
         middle = len(warm) // 2
-        print(f"{name}: {rows[-1]['spans']:.0f} spans on {rows[-1]['threads']:.0f} threads in {rows[-1]['seconds']:.0f} s")
+        last = rows[-1]
+        print(f"{name}: {last['spans']:.0f} spans on {last['threads']:.0f} threads in {last['seconds']:.0f} s")
         for key in ("resident_kib", "heap_kib", "ns_a_span"):
-            first, second = (statistics.median(row[key] for row in half) for half in (warm[:middle], warm[middle:]))
-            print(f"  {key}: median {first:.1f} in the first half, {second:.1f} in the second, last {rows[-1][key]:.1f}")
+            halves = (warm[:middle], warm[middle:])
+            first, second = (statistics.median(row[key] for row in half) for half in halves)
+        print(f"{name}: {last['spans']:.0f} spans, {last['threads']:.0f} threads, {last['seconds']:.0f} s")
             if second > first * 1.1:
                 print("  this grows")
                 failed = True

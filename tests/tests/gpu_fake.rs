@@ -273,8 +273,8 @@ struct Refused {
     mode: u32,
 }
 
-/// One call of the driver fails, each in turn, with one of its codes: the spans are counted, each time on a stream is in
-/// a row or counted as lost, and the program's context and capture mode are as they were.
+/// One call of the driver fails, each in turn, with one of its codes: the spans are counted, each time on a stream is
+/// in a row or counted as lost, and the program's context and capture mode are as they were.
 #[test]
 fn a_call_that_the_driver_refuses_costs_what_is_counted() {
     /// Invalid value, no memory, not initialized, taken down, no device, bad context, bad handle, not ready, illegal
@@ -295,7 +295,8 @@ fn a_call_that_the_driver_refuses_costs_what_is_counted() {
         let all = std::env::var_os("FAULTS_ALL").is_some(); // `tests/faults`
         // Most calls measure what a pair of events takes without work; those after it are taken in turn by the tiers.
         let is_tested = |number: &u64| {
-            all || number % 31 == 0 || whole.calls - number < 220 && (number % 2 == 0) == (tier == "layer")
+            let is_turn = number.is_multiple_of(2) == (tier == "layer");
+            all || number.is_multiple_of(31) || whole.calls - number < 220 && is_turn
         };
         let codes = |number: u64| {
             let (from, count) = if all { (0, CODES.len()) } else { (number as usize / 2, 1) };

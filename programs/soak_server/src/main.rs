@@ -1,5 +1,5 @@
-//! A server that answers until it is ended: `soak_server on|off`, with the layer or without any subscriber. Prints its
-//! port, and at the end of its input one line: requests, nanoseconds of processor time a request, KiB of resident memory.
+//! A server that answers until its input ends: `soak_server on|off`, with the layer or without any subscriber. Prints
+//! its port, and for each byte of its input a line: requests, nanoseconds of processor time, KiB of resident memory.
 //!
 //! A request is a span with two awaited parts, five spans in all, and some 60 us of work.
 
@@ -65,7 +65,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         let app = Router::new().route("/", get(request));
         tokio::spawn(async move { axum::serve(listener, app).await });
         let mut byte = [0];
-        // A line for each byte of its input.
         while tokio::task::spawn_blocking(move || std::io::stdin().read(&mut byte)).await?? > 0 {
             let (requests, (ns, kib)) = (REQUESTS.load(Relaxed), used()?);
             println!("{requests},{ns},{kib}");
@@ -73,7 +72,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let requests = REQUESTS.load(Relaxed);
         if let Some(profiler) = &profiler {
             let summary = profiler.summary();
-            let counted = summary.calls.iter().filter(|row| row.name == "request").map(|row| row.latency.instances).sum::<u64>();
+            let counted =
+                summary.calls.iter().filter(|row| row.name == "request").map(|row| row.latency.instances).sum::<u64>();
             let open = requests.saturating_sub(counted);
             println!("{counted} of {requests} requests are counted as calls, {open} are not over");
         }

@@ -44,8 +44,8 @@ static int setting(const char *name, int otherwise) {
   return value ? atoi(value) : otherwise;
 }
 
-/* FAKE_FAILS=N:CODE has the N-th call fail with this code, and do nothing; FAKE_LOOKUP_FAILS the N-th of those that look
-   something up, of which there are many. */
+/* FAKE_FAILS=N:CODE has the N-th call fail with this code, and do nothing; FAKE_LOOKUP_FAILS the N-th of those that
+   look something up, of which there are many. */
 static int counts[2];
 int fake_calls(size_t lookups) { return counts[lookups]; }
 static int failure(int lookup) {

@@ -153,8 +153,8 @@ fn what_was_not_waited_for_is_outstanding() {
 }
 
 /// Each call of CUPTI fails, in turn, with one of its codes: no parameter, not ready, not initialized, not permitted,
-/// another tool, not supported, and one that it does not have. All spans are counted, and either a note says why nothing was
-/// recorded, or all kernels and all that were dropped are there.
+/// another tool, not supported, and one that it does not have. All spans are counted, and either a note says why
+/// nothing was recorded, or all kernels and all that were dropped are there.
 #[test]
 fn a_call_that_cupti_refuses_costs_what_is_counted() {
     const CODES: [u32; 11] = [1, 5, 7, 12, 15, 21, 27, 35, 39, 999, 123_456];

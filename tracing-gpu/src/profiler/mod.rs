@@ -196,8 +196,8 @@ impl Profiler {
     /// What was measured so far in the current window. Does not stop the measured threads, and does not reset. After
     /// the finish: the final figures.
     ///
-    /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock. In a forked child
-    /// it is empty, but for a note.
+    /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock. In a forked
+    /// child it is empty, except for a note.
     #[must_use]
     pub fn summary(&self) -> Summary {
         if self.inner.engine.session.is_of_parent() {
