@@ -4,7 +4,7 @@
 //! Eight threads at a time, each of which makes its part and ends. Spans are entered again, left out of order, cloned,
 //! and entered and closed elsewhere. A summary is taken each second. Prints lines of CSV: spans so far, seconds,
 //! nanoseconds of processor time per span since the line before, summaries included, KiB of resident memory and of the
-//! heap, threads so far, milliseconds that a summary took. At the end every count must be exact.
+//! heap, threads so far, milliseconds of processor time that a summary took. At the end every count must be exact.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,6 +17,8 @@ use tracing_gpu::{Output, Profiler};
 use tracing_subscriber::prelude::*;
 
 const AT_ONCE: u64 = 8;
+const PROCESS: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
+const THREAD: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
 /// Rounds of a thread from one span that is left out of order to the next. So many that rows keep no more durations one
 /// by one when a hundredth of the spans is made.
 const OUT_OF_ORDER: u64 = 32;
@@ -44,7 +46,7 @@ fn round(number: u64) {
     again.in_scope(|| ());
     drop(again);
     kept.in_scope(|| ());
-    if number % OUT_OF_ORDER == 0 {
+    if number.is_multiple_of(OUT_OF_ORDER) {
         let (first, second) = (info_span!("left first"), info_span!("left last"));
         enter(&first);
         enter(&second);
@@ -67,12 +69,12 @@ fn expected(threads: u64, rounds: u64) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Nanoseconds of processor time that this process has used.
+/// Nanoseconds of processor time by such a clock: that of the process, or of the thread.
 #[allow(unsafe_code)]
-fn processor_ns() -> u64 {
+fn processor_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one struct.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -134,7 +136,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             is_over.store(true, Relaxed);
         });
         let began = Instant::now();
-        let (mut last, mut next, mut due) = ((0, processor_ns()), 100_000, Duration::from_secs(1));
+        let (mut last, mut next, mut due) = ((0, processor_ns(PROCESS)), 100_000, Duration::from_secs(1));
         loop {
             std::thread::sleep(Duration::from_millis(1));
             let over = is_over.load(Relaxed);
@@ -142,12 +144,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             if !over && (now < next && began.elapsed() < due || now == last.0) {
                 continue;
             }
-            let used = processor_ns();
+            let used = processor_ns(PROCESS);
             let each = (used - last.1) as f64 / (now - last.0).max(1) as f64;
             let heap = heap_kib();
-            let taken = Instant::now();
+            let taken = processor_ns(THREAD);
             let summary = profiler.summary();
-            let took = taken.elapsed().as_secs_f64() * 1e3;
+            let took = (processor_ns(THREAD) - taken) as f64 / 1e6;
             let counted: u64 = summary.ranges.iter().map(|row| row.times.instances).sum();
             assert!(counted >= now, "{counted} of {now}");
             let seconds = began.elapsed().as_secs_f64();

@@ -1,6 +1,6 @@
 """Two servers in turn under `wrk`; see `server`.
 
-python3 tests/soak/server.py SERVER SECONDS BLOCK CONNECTIONS
+python3 tests/soak/server.py SERVER SECONDS BLOCK CONNECTIONS [off|registry]
 """
 
 import re
@@ -48,16 +48,16 @@ def quartiles(values):
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"
 
 
-def main(path, seconds, block, connections):
+def main(path, seconds, block, connections, without="off"):
     seconds, block = int(seconds), int(block)
-    servers = {mode: Server(path, mode) for mode in ("off", "on")}
+    servers = {mode: Server(path, mode) for mode in (without, "on")}
     for server in servers.values():
         server.block(max(block // 2, 1), connections)  # warm
         server.blocks.clear()
     for turn in range(seconds // (2 * block)):
-        for mode in ("off", "on") if turn % 2 == 0 else ("on", "off"):
+        for mode in (without, "on") if turn % 2 == 0 else ("on", without):
             servers[mode].block(block, connections)
-    off, on = servers["off"].blocks, servers["on"].blocks
+    off, on = servers[without].blocks, servers["on"].blocks
     print(f"{len(off)} blocks of {block} s each way, {connections} connections; medians, and quartiles in brackets")
     for key in off[0]:
         print(f"{key}: off {quartiles([row[key] for row in off])}, on {quartiles([row[key] for row in on])}")
@@ -68,7 +68,7 @@ def main(path, seconds, block, connections):
     memory = [row["resident memory, KiB"] for row in on]
     print(f"memory with the layer: {memory[0]} KiB after the first block, {memory[-1]} KiB after the last")
     print(servers["on"].end())
-    servers["off"].end()
+    servers[without].end()
 
 
 if __name__ == "__main__":

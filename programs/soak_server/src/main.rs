@@ -1,5 +1,6 @@
-//! A server that answers until its input ends: `soak_server on|off`, with the layer or without any subscriber. Prints
-//! its port, and for each byte of its input a line: requests, nanoseconds of processor time, KiB of resident memory.
+//! A server that answers until its input ends: `soak_server on|registry|off`, with the layer, with a registry without
+//! layers, or without a subscriber. Prints its port, and for each byte of its input a line: requests, nanoseconds of
+//! processor time, KiB of resident memory.
 //!
 //! A request is a span with two awaited parts, five spans in all, and some 60 us of work.
 
@@ -52,8 +53,12 @@ fn used() -> Result<(u64, u64), Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let profiler = match std::env::args().nth(1).as_deref() {
         Some("on") => Some(Profiler::builder().output(Output::None).build()?),
+        Some("registry") => {
+            tracing_subscriber::registry().init();
+            None
+        }
         Some("off") => None,
-        _ => return Err("soak_server on|off".into()),
+        _ => return Err("soak_server on|registry|off".into()),
     };
     if let Some(profiler) = &profiler {
         tracing_subscriber::registry().with(profiler.layer()).init();

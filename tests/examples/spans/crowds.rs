@@ -220,12 +220,12 @@ fn profilers(tier: Tier) -> Outcome {
             _ => Dispatch::new(profiler.subscriber()),
         };
         with_default(&dispatch, work);
-        if number % 16 == 0 {
+        if number.is_multiple_of(16) {
             let dispatch = dispatch.clone();
             on_thread("other", move || with_default(&dispatch, work));
         }
         let rows = profiler.summary().ranges;
-        let expected = if number % 16 == 0 { 6 } else { 3 };
+        let expected = if number.is_multiple_of(16) { 6 } else { 3 };
         wrong += u32::from(rows.len() != 2 || rows.iter().any(|row| row.times.instances != expected));
         profiler.finish()?;
     }
@@ -275,15 +275,15 @@ fn small_stacks(tier: Tier) -> Outcome {
 }
 
 #[expect(unconditional_recursion, reason = "on purpose")]
-fn endless(depth: u64) -> u64 {
+fn endless() -> u64 {
     let _span = info_span!("deeper").entered();
-    std::hint::black_box(endless(depth + 1)) + 1
+    std::hint::black_box(endless()) + 1
 }
 
 /// The end of the stack is reached inside of a span.
 fn endless_recursion(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
-        writeln!(std::io::stdout(), "{}", endless(0))?;
+        writeln!(std::io::stdout(), "{}", endless())?;
         Ok(())
     })
 }
