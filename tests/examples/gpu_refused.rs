@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use libloading::{Library, Symbol};
+use libloading::Library;
 use tracing::info_span;
 use tracing_gpu::{Output, Profiler, RawStream, stream_id, with_stream};
 use tracing_subscriber::prelude::*;
@@ -31,16 +31,13 @@ fn main() {
     // SAFETY: the library is the fake driver, which runs nothing when it is loaded.
     let driver = unsafe { Library::new("libcuda.so.1") }.expect("the fake driver");
     // SAFETY: the functions have these types there.
-    let (arm, set_current, get_current, exchange): (
-        Symbol<'_, extern "C" fn(c_uint) -> u64>,
-        Symbol<'_, unsafe extern "C" fn(*mut c_void) -> c_int>,
-        Symbol<'_, unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
-        Symbol<'_, unsafe extern "C" fn(*mut c_uint) -> c_int>,
-    ) = unsafe {
-        let arm = driver.get(b"fake_driver_arm\0").expect("a function");
-        let set = driver.get(b"cuCtxSetCurrent\0").expect("a function");
-        let get = driver.get(b"cuCtxGetCurrent\0").expect("a function");
-        (arm, set, get, driver.get(b"cuThreadExchangeStreamCaptureMode\0").expect("a function"))
+    let (arm, set_current, get_current, exchange) = unsafe {
+        let arm = driver.get::<extern "C" fn(c_uint) -> u64>(b"fake_driver_arm\0");
+        let set = driver.get::<unsafe extern "C" fn(*mut c_void) -> c_int>(b"cuCtxSetCurrent\0");
+        let get = driver.get::<unsafe extern "C" fn(*mut *mut c_void) -> c_int>(b"cuCtxGetCurrent\0");
+        let exchange = driver.get::<unsafe extern "C" fn(*mut c_uint) -> c_int>(b"cuThreadExchangeStreamCaptureMode\0");
+        let found = "the fake driver has it";
+        (arm.expect(found), set.expect(found), get.expect(found), exchange.expect(found))
     };
     // SAFETY: the fake driver takes any handle.
     unsafe { set_current(pointer(PROGRAMS)) };
