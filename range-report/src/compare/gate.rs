@@ -66,8 +66,8 @@ impl Basis {
 ///
 /// A range of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by at
 /// least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what the
-/// repeats of the runs differ by ([`Comparison::of_sides`]); those of all ranges together hold the true changes in 99 of
-/// 100 comparisons. With fewer than `least_repeats` a side, noise is not known. Then only a rough change is a
+/// repeats of the runs differ by ([`Comparison::of_sides`]); those of all ranges together hold the true changes in 99
+/// of 100 comparisons. With fewer than `least_repeats` a side, noise is not known. Then only a rough change is a
 /// regression: 25 % of a median, 100 % of a total or 99th percentile.
 ///
 /// The median or the 99th percentile of a range with fewer than `least_instances` says little: its total is judged.

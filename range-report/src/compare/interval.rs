@@ -144,7 +144,7 @@ mod tests {
             (0..ranges).map(|range| noise(self, range)).collect()
         }
 
-        /// Which ranges are slower by more than 2 % in runs that are recorded alternately, where `slower` is by so much.
+        /// Which ranges are slower by more than 2 % in runs recorded alternately, where `slower` is by so much.
         fn compare(&mut self, pairs: usize, slower: usize, by: f64) -> Vec<usize> {
             const RANGES: usize = 8;
             let mut differences = vec![Vec::new(); RANGES];
