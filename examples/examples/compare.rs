@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The exit status is 0 where nothing became slower than the threshold allows, 1 where something did (with `--added`,
-//! also where something is not in the first run), and 2 where the files could not be compared: also where a run has none of the ranges of
-//! the first one, as one that recorded nothing. Without arguments it says how it is used and shows a comparison of two
-//! runs of its own.
+//! also where something is not in the first run), and 2 where the files could not be compared: also where a run has
+//! none of the ranges of the first one, as one that recorded nothing. Without arguments it says how it is used and
+//! shows a comparison of two runs of its own.
 
 use std::error::Error;
 use std::fs::File;
