@@ -133,6 +133,8 @@ pub(super) fn shown<'a>(
     lost: u64,
     comparison: Option<&'a Comparison>,
 ) -> Shown<'a> {
+    let mut items = items;
+    items.finish();
     let Items { texts, tracks, mut bars, launches, marks, threads, devices, .. } = items;
     bars.extend(marks);
     let in_order = renumber(&tracks, &mut bars, summary.process.pid);

@@ -57,6 +57,8 @@ pub(super) struct Bar {
 }
 
 pub(super) const NONE: u32 = u32::MAX;
+/// While they come, there may be more items than the page will hold, by this part of its bound.
+const SURPLUS: usize = 8;
 
 /// What only an operation has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,24 +287,21 @@ impl Items {
 
     fn push(&mut self, bar: Bar) {
         self.bars.push(Bar { end: bar.end.max(bar.start), ..bar });
-        if self.bars.len() > self.limit {
-            self.thin_out();
+        if self.bars.len() > self.limit + self.limit / SURPLUS {
+            self.finish();
         }
     }
 
-    /// Makes room: the shortest quarter goes. Where most are of one length, every second of that length.
-    fn thin_out(&mut self) {
-        let mut lengths: Vec<u64> = self.bars.iter().map(|bar| bar.end - bar.start).collect();
-        let quarter = lengths.len() / 4;
-        let (_, &mut cut, longer) = lengths.select_nth_unstable(quarter);
-        let many_alike = longer.iter().filter(|&&length| length == cut).count() > quarter;
-        let (before, mut alike) = (self.bars.len(), 0_usize);
-        self.bars.retain(|bar| {
-            let length = bar.end - bar.start;
-            alike += usize::from(length == cut);
-            length > cut || (length == cut && many_alike && alike % 2 == 1)
-        });
-        self.shortest = if many_alike { cut } else { cut.saturating_add(1) };
+    /// Leaves out what is beyond the bound, and no more: the shortest items. Of those of one length it is some from
+    /// everywhere, not those that came last.
+    pub(super) fn finish(&mut self) {
+        let surplus = self.bars.len().saturating_sub(self.limit);
+        let Some(last) = surplus.checked_sub(1) else { return };
+        let mut ranks: Vec<(u64, u64)> = self.bars.iter().map(rank).collect();
+        let (_, &mut cut, _) = ranks.select_nth_unstable(last);
+        let before = self.bars.len();
+        self.bars.retain(|bar| rank(bar) > cut);
+        self.shortest = cut.0;
         self.left_out = self.left_out.saturating_add((before - self.bars.len()) as u64);
         self.forget_launches();
     }
@@ -325,6 +324,12 @@ impl Items {
             _ => 0,
         }
     }
+}
+
+/// What decides whether an item stays: how long it is, then chance, the same in each run.
+const fn rank(bar: &Bar) -> (u64, u64) {
+    let place = bar.start ^ ((bar.track as u64) << 48) ^ ((bar.level as u64) << 40);
+    (bar.end - bar.start, place.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32))
 }
 
 /// A thread or device whose number is used again keeps its first name and gains the others.

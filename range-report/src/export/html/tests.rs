@@ -59,28 +59,36 @@ fn data(page: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_shortest_give_way() {
-    let mut items = Items::new(Limits { items: 100, text: 10_000 });
-    for length in 0..1_000 {
-        items.add(&Item::Range(range("a", 10_000 * length, (length * 7) % 1_000)));
+fn the_shortest_give_way_and_no_more_than_must() {
+    for count in [90, 100, 101, 112, 113, 999] {
+        let mut items = Items::new(Limits { items: 100, text: 10_000 });
+        let length = |number: u64| (number * 7) % 1_000; // each is of another length
+        (0..count).for_each(|number| items.add(&Item::Range(range("a", 10_000 * number, length(number)))));
+        items.finish();
+        let mut kept: Vec<u64> = items.bars.iter().map(|bar| bar.end - bar.start).collect();
+        kept.sort_unstable();
+        let mut all: Vec<u64> = (0..count).map(length).collect();
+        all.sort_unstable();
+        let (left_out, longest) = all.split_at(all.len().saturating_sub(100));
+        assert_eq!(kept, longest, "{count}");
+        assert_eq!((items.came, items.left_out), (count, left_out.len() as u64), "{count}");
+        assert_eq!(items.shortest, left_out.last().copied().unwrap_or(0), "{count}");
     }
-    assert!(items.bars.len() <= 100, "{}", items.bars.len());
-    assert_eq!((items.came, items.left_out), (1_000, 1_000 - items.bars.len() as u64));
-    let shortest = items.bars.iter().map(|bar| bar.end - bar.start).min().unwrap();
-    assert!(shortest >= items.shortest && items.shortest > 800, "{shortest}, {}", items.shortest);
-    let longest = items.bars.iter().map(|bar| bar.end - bar.start).max();
-    assert_eq!(longest, Some(999));
 }
 
 #[test]
-fn of_many_alike_every_second_stays() {
+fn of_many_alike_some_from_everywhere_stay() {
     let mut items = Items::new(Limits { items: 100, text: 10_000 });
     for start in 0..1_000 {
         items.add(&Item::Range(range("a", start * 10, 5)));
     }
-    assert!((50..=100).contains(&items.bars.len()), "{}", items.bars.len());
-    assert_eq!(items.shortest, 5);
-    assert_eq!(items.left_out, 1_000 - items.bars.len() as u64);
+    items.finish();
+    assert_eq!((items.bars.len(), items.shortest, items.left_out), (100, 5, 900));
+    for quarter in 0..4 {
+        let inside = |bar: &&Bar| (2_500 * quarter..2_500 * (quarter + 1)).contains(&bar.start);
+        let there = items.bars.iter().filter(inside).count();
+        assert!((10..=40).contains(&there), "{there} in quarter {quarter}");
+    }
 }
 
 #[test]
@@ -90,6 +98,8 @@ fn operations_keep_their_launches() {
         items.add(&Item::Range(range("a", start * 100, start % 50)));
         items.add(&Item::Operation(operation(start * 100, start % 90)));
     }
+    items.finish();
+    assert_eq!(items.bars.len(), 64);
     let mut with = 0;
     for bar in &items.bars {
         if let Some(launch) = items.launches.get(bar.launch as usize) {
