@@ -18,6 +18,10 @@ mod marks;
 mod odd;
 #[path = "browser/reader.rs"]
 mod reader;
+#[path = "browser/requests.rs"]
+mod requests;
+#[path = "browser/server.rs"]
+mod server;
 #[path = "browser/size.rs"]
 mod size;
 #[path = "browser/training.rs"]
@@ -158,7 +162,7 @@ fn a_run_that_was_killed_says_so() {
 #[test]
 fn a_run_without_anything_has_a_page() {
     let mut browser = showing("empty.html", &Run::default());
-    assert_eq!(browser.text("document.querySelector('#figures').innerText"), "Window\n1.200 ms");
+    assert_eq!(browser.text("document.querySelector('#figures').innerText"), "Wall time\n1.200 ms");
     for section in ["timeline", "flames", "tables", "notes"] {
         assert_eq!(browser.eval(&format!("document.getElementById('{section}').hidden")), true, "{section}");
     }

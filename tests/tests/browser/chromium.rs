@@ -107,7 +107,13 @@ impl Browser {
 
     /// Opens a file, and waits until its script has run.
     pub(crate) fn open(&mut self, path: &Path) {
-        let url = format!("file://{}", path.display());
+        self.open_view(path, "");
+    }
+
+    /// The same with the end of an address, after `#`.
+    pub(crate) fn open_view(&mut self, path: &Path, view: &str) {
+        self.call("Page.navigate", json!({ "url": "about:blank" }));
+        let url = format!("file://{}{view}", path.display());
         self.call("Page.navigate", json!({ "url": url }));
         self.wait_for(&format!(
             "location.href === {url:?} && document.readyState === 'complete' \

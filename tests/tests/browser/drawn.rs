@@ -78,14 +78,14 @@ fn spans<'a>(run: &'a Run, name: &str) -> Vec<&'a Span> {
     spans
 }
 
-/// `12.34 us` and what may follow, in ns.
+/// `12.34 µs` and what may follow, in ns.
 fn nanoseconds(text: &str) -> f64 {
     let mut words = text.split(' ');
     let number: f64 = words.next().unwrap_or_default().replace(',', "").parse().unwrap_or_else(|_| panic!("{text}"));
     let scale = match words.next() {
         None if number == 0.0 => 1.0,
         Some("ns") => 1.0,
-        Some("us") => 1e3,
+        Some("µs") => 1e3,
         Some("ms") => 1e6,
         Some("s") => 1e9,
         _ => panic!("{text}: no unit"),
@@ -247,11 +247,11 @@ fn the_arrow_leads_from_the_launch_to_the_operation() {
     browser.eval(&format!("page.show({} - 2e5, {} + 2e5)", op.launch.1, op.end));
     let scale = Scale::of(&mut browser);
     let calls = drawn(&mut browser);
-    let at = calls.iter().position(|call| call.call == "bezierCurveTo").expect("an arrow");
+    let arrow = |call: &Call| call.call == "bezierCurveTo" && (call.number(4) - scale.x(op.start)).abs() < 0.01;
+    let at = calls.iter().position(arrow).expect("an arrow to the operation");
     let (begins, curve) = (&calls[at - 1], &calls[at]);
     assert_eq!(begins.call, "moveTo");
     assert!((begins.number(0) - scale.x(op.launch.1)).abs() < 0.01, "from the launch");
-    assert!((curve.number(4) - scale.x(op.start)).abs() < 0.01, "to the operation");
     assert!(scale.x(op.start) - scale.x(op.launch.1) > 50.0, "they can be told from each other");
     assert!(begins.number(1) < curve.number(5), "from the thread above to the stream below");
     assert_eq!(browser.complaints(), NOTHING);
@@ -338,7 +338,7 @@ fn the_tree_and_the_figures_are_those_of_the_summary() {
     assert_eq!(shown, expected);
 
     let gpu = summary.gpu.as_ref().expect("it used one");
-    let busy = format!("{:.1} % of the window", 100.0 * gpu.total.busy_ns as f64 / summary.elapsed_ns as f64);
+    let busy = format!("{:.1} % of the wall time", 100.0 * gpu.total.busy_ns as f64 / summary.elapsed_ns as f64);
     let figures = browser.text("document.getElementById('figures').innerText");
     assert!(figures.contains(&busy), "{busy} in {figures}");
     assert!(figures.contains(&format!("GPU operations\n{}", gpu.total.operations)), "{figures}");

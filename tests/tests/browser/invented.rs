@@ -233,7 +233,10 @@ impl Run {
         if !self.operations.is_empty() {
             sink.item(&Item::Device { device: 0, name: "NVIDIA H200" })?;
         }
-        for span in &self.spans {
+        // The call of a span has the number after its index. Lifetimes are not of spans.
+        let number = |span: Option<usize>| span.map_or(0, |index| index as u64 + 1);
+        for (index, span) in self.spans.iter().enumerate() {
+            let call = number((!span.lifetime).then_some(index));
             sink.item(&Item::Range(Range {
                 thread: span.thread,
                 start: span.start,
@@ -248,7 +251,9 @@ impl Run {
                 fields: &span.fields,
                 end_thread: None,
                 cut: false,
-                ..Range::default()
+                span: call,
+                call,
+                parent: number(span.parent),
             }))?;
         }
         for (thread, at, level, text) in &self.marks {
@@ -281,7 +286,7 @@ impl Run {
                 symbol: op.kernel,
                 launch: Some(op.launch),
                 span: Some(&self.spans[op.span].name),
-                call: 0,
+                call: number(Some(op.span)),
             }))?;
         }
         for (span, stream, start, end) in self.projected() {
@@ -328,7 +333,7 @@ const fn style(lifetime: bool) -> RangeStyle {
     if lifetime { RangeStyle::StartEnd } else { RangeStyle::PushPop }
 }
 
-fn node<'a>(roots: &'a mut Vec<TreeNode>, path: &[&str], first_ns: u64) -> &'a mut TreeNode {
+pub(crate) fn node<'a>(roots: &'a mut Vec<TreeNode>, path: &[&str], first_ns: u64) -> &'a mut TreeNode {
     let (name, rest) = path.split_first().expect("a path has a name");
     let at = roots.iter().position(|node| node.name == *name).unwrap_or_else(|| {
         roots.push(with(TreeNode::new(*name), |it| it.first_ns = first_ns));
@@ -345,7 +350,7 @@ fn by<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K, length: 
     lengths.into_iter().map(|(key, lengths)| (key, times(lengths))).collect()
 }
 
-fn times(mut lengths: Vec<u64>) -> Times {
+pub(crate) fn times(mut lengths: Vec<u64>) -> Times {
     lengths.sort_unstable();
     let (instances, total_ns) = (lengths.len() as u64, lengths.iter().sum::<u64>());
     let mean = total_ns as f64 / instances as f64;
@@ -360,7 +365,11 @@ fn times(mut lengths: Vec<u64>) -> Times {
 }
 
 fn work<'a>(operations: impl Iterator<Item = &'a Op>) -> GpuWork {
-    let mut intervals: Vec<(u64, u64)> = operations.map(|op| (op.start, op.end)).collect();
+    work_of(operations.map(|op| (op.start, op.end)))
+}
+
+pub(crate) fn work_of(intervals: impl Iterator<Item = (u64, u64)>) -> GpuWork {
+    let mut intervals: Vec<(u64, u64)> = intervals.collect();
     intervals.sort_unstable();
     let (mut busy_ns, mut until) = (0, 0);
     for (start, end) in &intervals {

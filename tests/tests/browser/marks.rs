@@ -52,9 +52,9 @@ fn calls_have_a_table_and_what_waits_is_said() {
         assert!(head.to_string().contains(r#""Awaited","Awaited self","p99.9""#), "{head}");
         let said = browser.text("document.querySelector('#panel caption').innerText");
         assert!(said.contains("~~ most time awaited: query_db 1.690 s (100.0%)"), "{said}");
-        assert!(said.contains("`linear`: one call 450.0 ms, the others 736.8 us each"), "{said}");
+        assert!(said.contains("`linear`: one call 450.0 ms, the others 736.8 µs each"), "{said}");
         let mean = "[...document.querySelectorAll('#panel tbody tr')][1].children[6].innerText";
-        assert_eq!(browser.text(mean), "736.8 us");
+        assert_eq!(browser.text(mean), "736.8 µs");
         browser.screenshot(&folder().join(format!("waiting-{scheme}.png")));
     }
 }
@@ -109,14 +109,14 @@ fn the_tree_has_the_marks_and_the_words_of_the_text() {
     let said = browser.eval("[...document.querySelectorAll('#panel caption div')].map((one) => one.innerText)");
     let said: Vec<String> = serde_json::from_value(said).expect("texts");
     assert_eq!(said.len(), 4, "{said:?}");
-    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = |text: &str| text.replace(" us", " µs").split_whitespace().collect::<Vec<_>>().join(" ");
     for sentence in &said {
         assert!(text.lines().any(|line| plain(line) == plain(sentence)), "{sentence:?} in {text}");
     }
     // What the shares of the first screen are of: 100 % may be little of the wall time, or more than it.
     let figures = browser.text("document.getElementById('figures').innerText");
     assert!(
-        figures.starts_with("Window\n40.00 ms\nIn spans\n20.00 ms on all threads: the 100 % of shares"),
+        figures.starts_with("Wall time\n40.00 ms\nIn spans\n20.00 ms on all threads: the 100 % of shares"),
         "{figures}"
     );
     // Figures stand below each other, with a mark or without.
@@ -159,9 +159,9 @@ fn the_bars_of_a_comparison_are_of_the_cause() {
     browser.open(&written("cause.html", &page));
     let card = browser.text("document.querySelector('#changes section').innerText");
     let lines: Vec<&str> = card.lines().filter(|line| !line.trim().is_empty()).collect();
-    let verdict = "slower itself in new: inner +90.00 us (x2.50); slower in new: outer (start/end) +180.0 us (x1.43), \
-                   outer +90.00 us (x1.90), inner +90.00 us (x2.50)";
-    assert_eq!(lines, ["new", verdict, "Changes of own times:", "inner", "+90.00 us", "x2.50"], "{card}");
+    let verdict = "slower itself in new: inner +90.00 µs (x2.50); slower in new: outer (start/end) +180.0 µs (x1.43), \
+                   outer +90.00 µs (x1.90), inner +90.00 µs (x2.50)";
+    assert_eq!(lines, ["new", verdict, "Changes of own times:", "inner", "+90.00 µs", "x2.50"], "{card}");
     browser.screenshot(&folder().join("cause.png"));
     assert_eq!(browser.complaints(), NOTHING);
 }

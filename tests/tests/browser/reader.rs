@@ -63,7 +63,7 @@ fn open_tab(browser: &mut Browser, title: &str) {
 fn the_first_screen_says_what_is_slow() {
     let mut browser = showing("first.html", &training());
     let figures = browser.text("document.getElementById('figures').innerText");
-    for expected in ["Window\n243", "Ranges\n1,0", "GPU busy\n", "% of the window", "NVIDIA H200"] {
+    for expected in ["Wall time\n243", "Ranges\n1,0", "GPU busy\n", "% of the wall time", "NVIDIA H200"] {
         assert!(figures.contains(expected), "{expected:?} in {figures}");
     }
     let header = browser.text("document.querySelector('header').innerText");
@@ -94,7 +94,7 @@ fn without_ranges_the_first_screen_says_which_calls_are_slow() {
     let slowest = browser.text("document.querySelector('#hot-api li').innerText");
     assert!(slowest.starts_with("cudaMalloc\n") && slowest.ends_with("100.0 %"), "{slowest}");
     let hidden = browser.text("[...document.querySelectorAll('.hot section')].map((part) => part.hidden).join()");
-    assert_eq!(hidden, "true,true,false");
+    assert_eq!(hidden, "true,true,true,false");
     assert_eq!(browser.complaints(), NOTHING);
 }
 
@@ -128,6 +128,7 @@ fn zooming_and_panning() {
     browser.mouse("mousePressed", (500.0, at.1), json!({ "modifiers": SHIFT }));
     browser.mouse("mouseMoved", (700.0, at.1), json!({ "modifiers": SHIFT, "buttons": 1, "button": "left" }));
     browser.mouse("mouseReleased", (700.0, at.1), json!({ "modifiers": SHIFT }));
+    browser.click_on("document.getElementById('zoom-marked')");
     let marked = span(&mut browser);
     assert!(marked < whole / 4.0, "{marked}");
     let from = browser.number("page.timeline.from");
@@ -275,7 +276,7 @@ fn nanoseconds(time: &str) -> f64 {
     let (number, unit) = time.split_once(' ').expect("a unit");
     let scale = match unit {
         "ns" => 1.0,
-        "us" => 1e3,
+        "µs" => 1e3,
         "ms" => 1e6,
         _ => 1e9,
     };

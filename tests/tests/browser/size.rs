@@ -8,7 +8,7 @@ use crate::invented::Run;
 use crate::{Browser, NOTHING, written};
 
 /// `count` ranges on four threads, three deep, of 300 names.
-fn many(count: usize) -> Run {
+pub(crate) fn many(count: usize) -> Run {
     let threads = [1_u32, 2, 3, 4];
     let mut run = Run { threads: threads.map(|thread| (thread, "worker")).to_vec(), ..Run::default() };
     let mut at = [0_u64; 4];

@@ -138,7 +138,8 @@ pub(super) fn shown<'a>(
     let Items { texts, tracks, mut bars, launches, marks, threads, devices, .. } = items;
     bars.extend(marks);
     let in_order = renumber(&tracks, &mut bars, summary.process.pid);
-    let laid = lay_out(bars, in_order.len());
+    let calls = (0..).zip(&in_order).find_map(|(number, track)| (*track == Track::Calls).then_some(number));
+    let laid = lay_out(bars, in_order.len(), calls);
     let (colors, bar_colors) = colors(&laid.bars);
     let launches = in_order_of(&laid.bars, &launches);
     let texts_left_out = texts.left_out;

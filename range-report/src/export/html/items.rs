@@ -133,14 +133,16 @@ impl Items {
         if !self.accepts(range.start, range.end) {
             return;
         }
-        let part = match range.style {
-            RangeStyle::PushPop => ThreadPart::Ranges,
-            RangeStyle::StartEnd => ThreadPart::Lifetimes,
+        let thread = |part| Track::Thread { thread: range.thread, part };
+        let track = match range.style {
+            RangeStyle::PushPop => thread(ThreadPart::Ranges),
+            RangeStyle::StartEnd if range.call != 0 => Track::Calls,
+            RangeStyle::StartEnd => thread(ThreadPart::Lifetimes),
         };
         let level = if range.style == RangeStyle::PushPop { range.depth } else { 0 };
         let detail = self.detail(&RangeDetail::of(range));
         let bar = Bar {
-            track: number(&mut self.tracks, Track::Thread { thread: range.thread, part }),
+            track: number(&mut self.tracks, track),
             level,
             start: range.start,
             end: range.end,

@@ -15,8 +15,9 @@ pub(super) struct Laid {
 }
 
 /// Lays out the items of `tracks` tracks. An item is on the row of its level, or on the next below that is free when it
-/// starts: on a thread's stack that is its level, beside operations that overlap another row.
-pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize) -> Laid {
+/// starts: on a thread's stack that is its level, beside operations that overlap another row. Those of the track
+/// `calls` stay on one row, by their starts: the page puts them on lanes.
+pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize, calls: Option<u32>) -> Laid {
     bars.sort_unstable_by_key(|bar| (bar.track, bar.start, bar.level, std::cmp::Reverse(bar.end), bar.launch));
     let mut free_from: Vec<Option<u64>> = Vec::new();
     let mut current = None;
@@ -24,6 +25,9 @@ pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize) -> Laid {
         if current != Some(bar.track) {
             current = Some(bar.track);
             free_from.clear();
+        }
+        if calls == Some(bar.track) {
+            continue;
         }
         let mut row = bar.level.min(MOST_ROWS) as usize;
         while free_from.get(row).copied().flatten().is_some_and(|free| free > bar.start) {
@@ -66,7 +70,7 @@ mod tests {
     #[test]
     fn a_stack_keeps_its_levels() {
         let bars = vec![bar(1, 1, 2, 4), bar(1, 1, 4, 4), bar(1, 2, 4, 4), bar(1, 0, 0, 9), bar(0, 3, 1, 2)];
-        let laid = lay_out(bars, 3);
+        let laid = lay_out(bars, 3, None);
         assert_eq!(laid.rows, [vec![(3, 1)], vec![(0, 1), (1, 2), (2, 1)], vec![]]);
         let starts: Vec<(u32, u64)> = laid.bars.iter().map(|bar| (bar.level, bar.start)).collect();
         assert_eq!(starts, [(3, 1), (0, 0), (1, 2), (1, 4), (2, 4)]);
@@ -74,15 +78,23 @@ mod tests {
 
     #[test]
     fn what_overlaps_moves_down() {
-        let laid = lay_out(vec![bar(0, 0, 0, 10), bar(0, 0, 5, 15), bar(0, 0, 10, 12), bar(0, 0, 11, 13)], 1);
+        let laid = lay_out(vec![bar(0, 0, 0, 10), bar(0, 0, 5, 15), bar(0, 0, 10, 12), bar(0, 0, 11, 13)], 1, None);
         assert_eq!(laid.rows, [vec![(0, 2), (1, 1), (2, 1)]]);
     }
 
     #[test]
+    fn calls_stay_on_one_row() {
+        let calls = (0..1_000).rev().map(|start| bar(1, 0, start, 5_000));
+        let laid = lay_out(calls.chain([bar(0, 0, 0, 9), bar(0, 0, 1, 9)]).collect(), 2, Some(1));
+        assert_eq!((laid.rows, laid.left_out), (vec![vec![(0, 1), (1, 1)], vec![(0, 1_000)]], 0));
+        assert!(laid.bars[2..].is_sorted_by_key(|bar| bar.start));
+    }
+
+    #[test]
     fn rows_are_bounded() {
-        let laid = lay_out((0..1_000).map(|start| bar(0, 0, start, 5_000)).collect(), 1);
+        let laid = lay_out((0..1_000).map(|start| bar(0, 0, start, 5_000)).collect(), 1, None);
         assert_eq!((laid.bars.len(), laid.left_out), (256, 744));
-        let deep = lay_out(vec![bar(0, u32::MAX, 0, 1)], 1);
+        let deep = lay_out(vec![bar(0, u32::MAX, 0, 1)], 1, None);
         assert_eq!(deep.left_out, 1);
     }
 
@@ -94,7 +106,7 @@ mod tests {
             let count = items.len();
             let bars = items.into_iter();
             let bars = bars.map(|(track, level, start, length)| bar(track, level, start, start + length)).collect();
-            let laid = lay_out(bars, 3);
+            let laid = lay_out(bars, 3, None);
             prop_assert_eq!(laid.bars.len(), count);
             let mut rest = laid.bars.as_slice();
             for (_, length) in laid.rows.iter().flatten() {

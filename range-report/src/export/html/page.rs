@@ -11,16 +11,26 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: what comes later uses what came before.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 24] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
     include_str!("page/theme.js"),
+    include_str!("page/colors.js"),
+    include_str!("page/calls.js"),
+    include_str!("page/stats.js"),
     include_str!("page/details.js"),
+    include_str!("page/reason.js"),
     include_str!("page/timeline.js"),
+    include_str!("page/lanes.js"),
+    include_str!("page/trace.js"),
+    include_str!("page/rows.js"),
     include_str!("page/drawing.js"),
     include_str!("page/strip.js"),
+    include_str!("page/area.js"),
+    include_str!("page/link.js"),
     include_str!("page/input.js"),
     include_str!("page/flame.js"),
+    include_str!("page/slowest.js"),
     include_str!("page/tables.js"),
     include_str!("page/search.js"),
     include_str!("page/overview.js"),
@@ -50,7 +60,7 @@ pub(super) fn end(shown: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
     column("length", shown.bars.iter().map(|bar| bar.end - bar.start), out)?;
     column("name", shown.bars.iter().map(|bar| bar.name.into()), out)?;
     column("detail", shown.bars.iter().map(|bar| bar.detail.into()), out)?;
-    column("color", shown.bar_colors.iter().map(|color| u64::from(*color)), out)?;
+    column("color", unless_zero(&shown.bar_colors), out)?;
     calls(&shown.bars, out)?;
     launches(&shown.bars, &shown.launches, out)?;
     out.write_all(b"<script>\n'use strict';\n(() => {\n")?;
@@ -100,7 +110,13 @@ fn calls(bars: &[Bar], out: &mut impl Write) -> io::Result<()> {
     let [calls, parents, spans] = numbers;
     column("call", differences(&calls), out)?;
     column("parent", differences(&parents), out)?;
-    column("span", spans.into_iter(), out)
+    column("span", unless_zero(&spans), out)
+}
+
+/// Nothing where all are zero, which the page takes for that.
+fn unless_zero<N: Copy + Into<u64>>(numbers: &[N]) -> impl Iterator<Item = u64> {
+    let numbers = if numbers.iter().all(|number| (*number).into() == 0) { &[] } else { numbers };
+    numbers.iter().map(|number| (*number).into())
 }
 
 fn differences(numbers: &[u64]) -> impl Iterator<Item = u64> {

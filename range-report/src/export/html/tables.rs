@@ -67,7 +67,7 @@ const TIMES: [Column; 10] = [
     column("Total", Kind::Ns),
     column("Instances", Kind::Count),
     column("Avg", Kind::Ns),
-    column("Med", Kind::Ns),
+    column("p50", Kind::Ns),
     column("p90", Kind::Ns),
     column("p99", Kind::Ns),
     column("Min", Kind::Ns),

@@ -176,7 +176,7 @@ fn calls_are_a_group_of_their_own_before_the_threads() {
         .map(|group| format!("{} {}", group["kind"], group["label"]))
         .collect();
     assert_eq!(groups, [r#""calls" "Calls""#, r#""thread" "thread 7""#, r#""stream" "stream 7""#]);
-    assert_eq!(data["groups"][0]["tracks"][0], serde_json::json!({"part": "calls", "rows": [[0, 1], [1, 1]]}));
+    assert_eq!(data["groups"][0]["tracks"][0], serde_json::json!({"part": "calls", "rows": [[0, 2]]}));
 }
 
 #[test]

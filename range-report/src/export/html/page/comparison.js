@@ -48,7 +48,7 @@ function changesOf(one, most) {
     list.append(element('li', 'quiet', 'and ' + counted(one.more_changes, 'smaller change', 'smaller changes')));
   const process = element('span', 'quiet', processOf(one));
   process.title = one.command;
-  const verdict = element('p', one.slower ? 'verdict slower' : 'verdict', one.verdict);
+  const verdict = element('p', one.slower ? 'verdict slower' : 'verdict', plain(one.verdict));
   const what = one.by_own && entries.length ? [element('p', 'quiet', 'Changes of own times:')] : [];
   return element('section', '', element('h2', '', one.name), process, verdict, ...what, list);
 }

@@ -4,7 +4,7 @@ const LEVELS = ['', 'error', 'warn', 'info', 'debug', 'trace'];
 const KINDS = {
   ranges: 'range',
   lifetimes: 'lifetime (start/end)',
-  calls: 'Call',
+  calls: 'call',
   api: 'CUDA API call',
   projections: 'range, projected',
   operations: 'GPU operation',
@@ -14,15 +14,16 @@ const KINDS = {
 /** Name, and pairs of a label and a value. */
 function factsOf(item) {
   const row = rowOf(item);
-  const length = run.end[item] - run.start[item];
+  const length = lengthOf(item);
   const detail = detailOf(item);
   const facts = [];
   const add = (label, value) =>
     value !== undefined && value !== null && value !== '' && facts.push([label, String(value)]);
   if (row.part !== 'marks') add('duration', human(length) + (length >= 1000 ? ' (' + integer(length) + ' ns)' : ''));
   add('start', human(run.start[item]));
-  add(run.groups[row.group].kind, run.groups[row.group].label);
-  add('kind', KINDS[row.part] + (detail.cut ? ', open at the end and cut there' : ''));
+  if (row.part !== 'calls') add(run.groups[row.group].kind, run.groups[row.group].label);
+  add('kind', kindOf(item, row) + (detail.cut ? ', open at the end and cut there' : ''));
+  add('ended', detail.ended);
   if (row.part === 'marks') add('level', LEVELS[row.level]);
   add('category', detail.category);
   add('payload', detail.payload);
@@ -48,6 +49,14 @@ function factsOf(item) {
     add('correlation', launch.correlation);
   }
   return { name: nameOf(item), facts };
+}
+
+/** Of a range of a future: which poll. */
+function kindOf(item, row) {
+  const call = callOf(item);
+  if (row.part !== 'ranges' || call < 0 || !calls.long[call]) return KINDS[row.part];
+  const polls = pollsOf(call);
+  return 'poll ' + integer(polls.indexOf(item) + 1) + ' of ' + integer(polls.length);
 }
 
 function threadName(number) {

@@ -6,7 +6,6 @@ const BOLD_FONT = '600 ' + FONT;
 const PART_LABELS = {
   marks: 'events',
   lifetimes: 'lifetimes',
-  calls: 'calls',
   api: 'CUDA API',
   projections: 'projected',
   operations: 'operations',
@@ -46,9 +45,9 @@ function fitting(context, text, room) {
   return '';
 }
 
-/** The same of a thread's or stream's name: what stands in brackets at its end tells it from others, and stays. */
+/** The same of a name of threads: its end, a number in brackets or how many they are, stays. */
 function fittingLabel(context, label, room) {
-  const tail = / \([^()]{1,24}\)$/.exec(label)?.[0] ?? '';
+  const tail = / (\([^()]{1,24}\)|\u00d7 \d+)$/.exec(label)?.[0] ?? '';
   const name = fitting(context, label.slice(0, label.length - tail.length), room - widthOf(context, tail));
   return name && tail ? name + tail : fitting(context, label, room);
 }
@@ -65,16 +64,20 @@ function drawTimeline() {
   context.beginPath();
   context.rect(gutter, RULER, width - gutter, height - RULER);
   context.clip();
-  const first = firstIndex(0, run.rows.length, (index) => run.rows[index].y + run.rows[index].height > top + RULER);
-  for (let index = first; index < run.rows.length && run.rows[index].y < top + height; index++) {
-    const row = run.rows[index];
-    if (row.part === 'marks') drawMarks(context, row, row.y - top);
-    else drawRow(context, row, row.y - top);
+  const { lines } = timeline;
+  const first = firstIndex(0, lines.length, (index) => lines[index].y + lines[index].height > top + RULER);
+  const after = firstIndex(first, lines.length, (index) => lines[index].y >= top + height);
+  const seen = lines.slice(first, after);
+  for (const line of seen) {
+    if (line.part === 'marks') drawMarks(context, line, line.y - top);
+    else if (line.part === 'flight') drawFlight(context, line, line.y - top);
+    else drawRow(context, line, line.y - top, traced ? 0.2 : 1);
   }
+  if (traced) drawTraced(context, top, seen);
   drawLaunch(context, top);
   drawOutline(context, timeline.hovered, top, theme.text);
   drawOutline(context, timeline.selected, top, theme.accent);
-  drawMarked(context);
+  drawMarked(context, top);
   context.restore();
   drawGutter(context, top);
   drawStrip();
@@ -108,51 +111,73 @@ function drawTicks(context) {
   context.stroke();
 }
 
-function drawRow(context, row, y) {
+/** Draws the items of a line. Neighbours within a pixel are one, and pixels of one colour beside each other, too. */
+function drawRow(context, line, y, alpha) {
   const { start, end } = run;
+  const { ids, last, height } = line;
   const scale = scaleNow();
   const offset = timeline.gutter - timeline.from * scale;
-  const height = row.height - 1;
-  const labelled = height >= 13;
-  context.font = row.part === 'api' ? SMALL_FONT : FONT;
-  const low = row.part === 'projections';
-  let item = firstIndex(row.first, row.last, (index) => end[index] > timeline.from);
-  while (item < row.last && start[item] < timeline.to) {
+  const at = ids ? (index) => ids[index] : (index) => index;
+  context.font = line.part === 'api' ? SMALL_FONT : FONT;
+  let index = firstIndex(line.first, last, (index) => end[at(index)] > timeline.from);
+  let [from, to, color, strength] = [0, 0, '', alpha];
+  const flush = () => {
+    if (to <= from) return;
+    context.globalAlpha = strength;
+    context.fillStyle = color;
+    context.fillRect(from, y, to - from, height);
+    to = from;
+  };
+  while (index < last && start[at(index)] <= timeline.to) {
+    const item = at(index);
     const x = start[item] * scale + offset;
     const width = end[item] * scale + offset - x;
     if (width >= 1.5) {
-      drawBar(context, row, item, x, width, y, height, labelled, low);
-      item++;
+      flush();
+      drawBar(context, line, item, x, width, y, alpha);
+      index++;
       continue;
     }
     const pixel = Math.floor(x);
     const until = timeline.from + (pixel + 1 - timeline.gutter) / scale;
-    let next = firstIndex(item + 1, row.last, (index) => start[index] >= until);
-    if (next > item + 1 && (end[next - 1] - start[next - 1]) * scale >= 1.5) next--; // it goes on beyond this pixel
-    context.globalAlpha = search.active && !anyMatch(item, next) ? 0.2 : 1;
-    context.fillStyle = row.part === 'api' ? theme.call : colorOf(item);
-    context.fillRect(pixel, y, 1, height);
-    context.globalAlpha = 1;
-    item = next;
+    let next = nextIndex(index + 1, last, (index) => start[at(index)] >= until);
+    if (next > index + 1 && lengthOf(at(next - 1)) * scale >= 1.5) next--; // it goes on beyond this pixel
+    const fill = line.part === 'api' ? theme.call : colorOf(item);
+    const faint = search.active && !anyOn(ids, index, next) ? 0.2 * alpha : alpha;
+    if (pixel !== to || fill !== color || faint !== strength) {
+      flush();
+      [from, color, strength] = [pixel, fill, faint];
+    }
+    to = pixel + 1;
+    index = next;
   }
+  flush();
+  context.globalAlpha = 1;
 }
 
-function drawBar(context, row, item, x, width, y, height, labelled, low) {
+/** Whether any of these items of a line is found. */
+function anyOn(ids, first, last) {
+  if (!ids) return anyMatch(first, last);
+  for (let index = first; index < last; index++) if (isMatch(ids[index])) return true;
+  return false;
+}
+
+function drawBar(context, line, item, x, width, y, alpha) {
+  const { height, part } = line;
   const left = Math.max(x, timeline.gutter - 2);
   const right = Math.min(x + width, timeline.width + 2);
   const matches = !search.active || isMatch(item);
-  context.globalAlpha = matches ? 1 : 0.2;
-  context.fillStyle = row.part === 'api' ? theme.call : colorOf(item);
-  if (low) {
-    // Projected: a line with feet, so that it is told from work.
-    context.globalAlpha = matches ? 0.55 : 0.15;
-    context.fillRect(left, y, right - left, height);
-    context.globalAlpha = matches ? 1 : 0.2;
-    context.fillRect(left, y + height - 2, right - left, 2);
-  } else {
-    context.fillRect(left, y, right - left, height);
-  }
-  if (right - left > 3) {
+  const strength = (matches ? 1 : 0.2) * alpha;
+  const isLow = part === 'projections';
+  const waits = part === 'calls' && height > 6;
+  context.globalAlpha = strength * (isLow ? 0.55 : waits ? 0.45 : 1);
+  context.fillStyle = part === 'api' ? theme.call : colorOf(item);
+  context.fillRect(left, y, right - left, height);
+  context.globalAlpha = strength;
+  // Projected: a line with feet, so that it is told from work. A call: solid where it runs, pale where it waits.
+  if (isLow) context.fillRect(left, y + height - 2, right - left, 2);
+  if (waits && right - left > 6) drawPolls(context, callOf(item), left, right, y, height);
+  if (right - left > 3 && height > 3) {
     context.fillStyle = theme.edge;
     context.fillRect(left, y, 1, height);
   }
@@ -160,27 +185,63 @@ function drawBar(context, row, item, x, width, y, height, labelled, low) {
     context.fillStyle = theme.found;
     context.fillRect(left, y + height - 3, right - left, 3);
   }
-  if (!labelled) return;
+  if (height < 13) return;
   const inside = Math.max(left, timeline.gutter) + 4;
   const text = fitting(context, nameOf(item), right - inside - 3);
   if (text) {
-    context.fillStyle = low ? theme.text : row.part === 'api' ? theme.text : textOn(item);
+    context.fillStyle = isLow || waits || part === 'api' ? theme.text : textOn(item);
     context.fillText(text, inside, y + height / 2 + 0.5);
   }
-  context.globalAlpha = 1;
+}
+
+/** Where a call ran, along its lower edge. */
+function drawPolls(context, call, left, right, y, height) {
+  const place = calls.place[call];
+  const [from, to] = [calls.from[place], calls.from[place + 1]];
+  for (let index = from; index < Math.min(to, from + 2000); index++) {
+    const item = calls.items[index];
+    const x = Math.max(xOf(run.start[item]), left);
+    const width = Math.min(Math.max(xOf(run.end[item]), x + 1), right) - x;
+    if (width > 0) context.fillRect(x, y + height - 5, width, 5);
+  }
+}
+
+/** How many calls were under way. */
+function drawFlight(context, line, y) {
+  const { gutter, width } = timeline;
+  const counts = new Float64Array(width - gutter + 2);
+  const scale = scaleNow();
+  for (const item of line.group.lanes.flatMap((ids) => [...ids])) {
+    const from = (run.start[item] - timeline.from) * scale;
+    const to = (run.end[item] - timeline.from) * scale;
+    if (to < 0 || from > width - gutter) continue;
+    counts[Math.max(0, Math.floor(from))]++;
+    counts[Math.min(counts.length - 1, Math.floor(to) + 1)]--;
+  }
+  const most = counts.reduce(([sum, most], count) => [sum + count, Math.max(most, sum + count)], [0, 1])[1];
+  context.fillStyle = theme.cpu;
+  let sum = 0;
+  for (let x = 0; x < counts.length; x++) {
+    sum += counts[x];
+    const height = (line.height * sum) / most;
+    context.fillRect(gutter + x, y + line.height - height, 1, height);
+  }
+  context.fillStyle = theme.quiet;
+  context.font = SMALL_FONT;
+  context.fillText('at most ' + integer(most) + ' at once', gutter + 6, y + 8);
 }
 
 /** Events: a small diamond each, one a pixel; worse ones last, so that they are seen. */
-function drawMarks(context, row, y) {
-  const middle = y + row.height / 2;
-  let item = firstIndex(row.first, row.last, (index) => run.start[index] >= timeline.from);
+function drawMarks(context, line, y) {
+  const middle = y + line.height / 2;
+  let item = firstIndex(line.first, line.last, (index) => run.start[index] >= timeline.from);
   let drawn = -10;
-  for (; item < row.last && run.start[item] <= timeline.to;) {
+  for (; item < line.last && run.start[item] <= timeline.to;) {
     const x = Math.round(xOf(run.start[item]));
-    const next = firstIndex(item + 1, row.last, (index) => run.start[index] > timeAt(x + 1));
+    const next = firstIndex(item + 1, line.last, (index) => run.start[index] > timeAt(x + 1));
     if (x - drawn >= 1) {
-      context.globalAlpha = search.active && !anyMatch(item, next) ? 0.2 : 1;
-      context.fillStyle = theme.severities[row.level] || theme.quiet;
+      context.globalAlpha = traced || (search.active && !anyMatch(item, next)) ? 0.2 : 1;
+      context.fillStyle = theme.severities[line.level] || theme.quiet;
       context.beginPath();
       context.moveTo(x, middle - 5);
       context.lineTo(x + 4, middle);
@@ -195,32 +256,28 @@ function drawMarks(context, row, y) {
 }
 
 function drawOutline(context, item, top, color) {
-  if (item < 0) return;
-  const row = rowOf(item);
+  const line = item < 0 ? null : lineOf(item);
+  if (!line || line.part === 'flight') return;
   const left = Math.max(xOf(run.start[item]), timeline.gutter - 4);
   const right = Math.min(xOf(run.end[item]), timeline.width + 4);
   if (right < timeline.gutter || left > timeline.width) return;
   context.strokeStyle = color;
   context.lineWidth = 2;
-  context.strokeRect(left - 1, row.y - top - 1, Math.max(right - left, 2) + 2, row.height + 1);
+  context.strokeRect(left - 1, line.y - top - 1, Math.max(right - left, 2) + 2, line.height + 1);
 }
 
 /** From where the selected operation was launched. */
 function drawLaunch(context, top) {
   const item = timeline.selected;
-  if (item < 0) return;
-  const row = rowOf(item);
-  const launch = launchOf(item, row);
-  if (!launch || launch.at === null) return;
-  const group = run.groups.find((group) => group.kind === 'thread' && group.thread === launch.thread);
-  if (!group) return;
-  const from = [xOf(launch.at), group.bottom - top - 4];
-  const to = [xOf(run.start[item]), row.y - top];
+  const launch = item < 0 ? null : launchOf(item, rowOf(item));
+  const line = launch && launch.at !== null ? lineOfThread(launch.thread, launch.at) : null;
+  if (!line) return;
+  const from = [xOf(launch.at), line.y + line.height - top];
+  const to = [xOf(run.start[item]), lineOf(item).y - top];
   context.strokeStyle = theme.accent;
   context.lineWidth = 1.5;
   context.beginPath();
-  context.moveTo(...from);
-  context.bezierCurveTo(from[0], (from[1] + to[1]) / 2, to[0], (from[1] + to[1]) / 2, ...to);
+  curve(context, from, to);
   context.stroke();
   context.fillStyle = theme.accent;
   context.beginPath();
@@ -228,20 +285,20 @@ function drawLaunch(context, top) {
   context.fill();
 }
 
-function drawMarked(context) {
+function drawMarked(context, top) {
   if (!timeline.marked) return;
-  const [from, to] = timeline.marked;
-  const [left, right] = [xOf(Math.min(from, to)), xOf(Math.max(from, to))];
+  const { from, to, upper, lower } = markedArea();
+  const [left, right] = [xOf(from), xOf(to)];
   context.globalAlpha = 0.2;
   context.fillStyle = theme.accent;
-  context.fillRect(left, RULER, right - left, timeline.height);
+  context.fillRect(left, upper - top, right - left, lower - upper);
   context.globalAlpha = 1;
   context.font = BOLD_FONT;
   context.fillStyle = theme.text;
-  context.fillText(human(Math.round(Math.abs(to - from))), left + 4, RULER + 12);
+  context.fillText(human(Math.round(to - from)), left + 4, Math.max(upper - top, RULER) + 12);
 }
 
-/** Names of threads and streams, over what was drawn below them. */
+/** Names of calls, threads and streams, over what was drawn below them. */
 function drawGutter(context, top) {
   const { gutter, height } = timeline;
   context.fillStyle = theme.panel;
@@ -250,25 +307,25 @@ function drawGutter(context, top) {
   context.beginPath();
   context.rect(0, RULER, timeline.width, height - RULER);
   context.clip();
-  for (const group of run.groups) {
+  for (const group of timeline.groups) {
     if (group.bottom < top + RULER || group.y > top + height) continue;
     context.fillStyle = theme.line;
     context.fillRect(0, group.y - top - 6, timeline.width, 1);
-    for (const track of group.tracks) {
-      if (track === group.tracks[0] || !PART_LABELS[track.part]) continue;
-      context.font = SMALL_FONT;
-      context.fillStyle = theme.quiet;
+    for (const { text, y, own, accent } of group.labels) {
+      context.font = own ? FONT : SMALL_FONT;
+      context.fillStyle = accent ? theme.accent : own ? theme.text : theme.quiet;
       const indented = 20;
-      context.fillText(
-        fitting(context, PART_LABELS[track.part], gutter - indented - 4),
-        indented,
-        track.y - top + track.rows[0].height / 2,
-      );
+      const label = own
+        ? fittingLabel(context, text, gutter - indented - 4)
+        : fitting(context, text, gutter - indented - 4);
+      context.fillText(label, indented, y - top);
     }
     context.font = BOLD_FONT;
     context.fillStyle = theme.text;
     const y = Math.max(group.y - top + 9, Math.min(RULER + 10, group.bottom - top - 9));
-    context.fillText(fittingLabel(context, group.label, gutter - 14), 8, y);
+    const mark = group.key ? (isFolded(group) ? '\u25b8 ' : '\u25be ') : '';
+    const label = group.parts.length === 1 ? group.parts[0].label : group.label;
+    context.fillText(mark + fittingLabel(context, label, gutter - 14 - (mark ? 14 : 0)), 8, y);
   }
   context.restore();
   context.fillStyle = theme.line;

@@ -28,7 +28,10 @@ timeline.canvas.addEventListener('pointerdown', (event) => {
   timeline.canvas.setPointerCapture(event.pointerId);
   if (pointers.size === 2) pinch = fingers().apart;
   pressed = { x: event.offsetX, from: timeline.from, to: timeline.to, moved: false };
-  if (event.shiftKey) timeline.marked = [timeAt(event.offsetX), timeAt(event.offsetX)];
+  if (event.shiftKey) {
+    const [time, y] = [timeAt(event.offsetX), event.offsetY + timeline.scroller.scrollTop];
+    timeline.marked = { from: time, to: time, y, toY: y };
+  }
   hideTip();
 });
 
@@ -44,8 +47,9 @@ timeline.canvas.addEventListener('pointermove', (event) => {
   }
   if (!pressed) return;
   if (Math.abs(event.offsetX - pressed.x) > 3) pressed.moved = true;
-  if (timeline.marked) {
-    timeline.marked[1] = timeAt(event.offsetX);
+  if (timeline.marked && event.shiftKey) {
+    timeline.marked.to = timeAt(event.offsetX);
+    timeline.marked.toY = event.offsetY + timeline.scroller.scrollTop;
     redraw();
   } else if (pressed.moved) {
     const by = (pressed.x - event.offsetX) / scaleNow();
@@ -55,13 +59,21 @@ timeline.canvas.addEventListener('pointermove', (event) => {
 
 function release(event) {
   pointers.delete(event.pointerId);
-  const marked = timeline.marked;
-  timeline.marked = null;
-  if (marked && pressed && pressed.moved) show(Math.min(...marked), Math.max(...marked));
-  else if (pressed && !pressed.moved && event.type === 'pointerup') select(itemAt(event.offsetX, event.offsetY).item);
+  const still = pressed && !pressed.moved && event.type === 'pointerup';
+  if (timeline.marked && pressed?.moved && event.shiftKey) showArea();
+  else if (still && event.offsetX < timeline.gutter) foldAt(event.offsetY);
+  else if (still) select(itemAt(event.offsetX, event.offsetY).item);
   pressed = null;
   redraw();
 }
+
+/** Folds or unfolds the group whose name is at this height. */
+function foldAt(y) {
+  const at = y + timeline.scroller.scrollTop;
+  const group = timeline.groups.find((group) => group.key && group.y <= at && at < group.bottom);
+  if (group) fold(group);
+}
+
 timeline.canvas.addEventListener('pointerup', release);
 timeline.canvas.addEventListener('pointercancel', release);
 timeline.canvas.addEventListener('pointerleave', () => {
@@ -98,9 +110,9 @@ timeline.scroller.addEventListener('scroll', () => {
 
 /** The first item seen, to begin with. */
 function firstSeen() {
-  for (const row of run.rows) {
-    const item = firstIndex(row.first, row.last, (index) => run.end[index] > timeline.from);
-    if (item < row.last && run.start[item] < timeline.to && row.part !== 'marks') return item;
+  for (const line of timeline.lines) {
+    const item = line.part === 'marks' ? -1 : firstOn(line, timeline.from, timeline.to);
+    if (item >= 0) return item;
   }
   return -1;
 }
@@ -123,11 +135,21 @@ timeline.scroller.addEventListener('keydown', (event) => {
     timeline.scroller.scrollTop += 40;
   else if (event.key === 'Home') show(0, timeline.to - timeline.from);
   else if (event.key === 'End') show(run.until - (timeline.to - timeline.from), run.until);
+  else if (event.key === 'Enter' && timeline.marked) zoomToMarked();
   else if (event.key === 'Enter' && timeline.selected >= 0) zoomTo(timeline.selected);
   else return;
   event.preventDefault();
 });
 
+/** Folds all that can be folded, or unfolds it if all of it is folded. */
+function foldAll() {
+  const groups = timeline.groups.filter((group) => group.key);
+  const folded = !groups.every(isFolded);
+  for (const group of groups) folds.set(group.key, folded);
+  layOutAgain();
+}
+
+byId('fold-all').addEventListener('click', foldAll);
 byId('zoom-in').addEventListener('click', () => zoom(0.5));
 byId('zoom-out').addEventListener('click', () => zoom(2));
 byId('zoom-all').addEventListener('click', showAll);

@@ -22,6 +22,8 @@ const EVERYWHERE = {
   a: () => pan(-0.1),
   d: () => pan(0.1),
   0: showAll,
+  f: foldAll,
+  m: markSeen,
   '?': () => byId('help').showModal(),
   Escape: () => {
     hideTip();
@@ -55,11 +57,13 @@ byId('overview').hidden = !run.is_run;
 for (const part of [byId('previous'), byId('next'), ...document.querySelectorAll('.of-run')]) part.hidden = !run.is_run;
 if (run.is_run) showFigures();
 showIdentity();
-showHotLists();
 showComparison();
 showLeftOut();
 showNotes();
 readTree();
+chooseHot();
+colorNames();
+showHotLists();
 layOutRows();
 byId('timeline').hidden = run.count === 0;
 tables.list = [...run.tables];
@@ -69,8 +73,15 @@ if (tables.list.length) openTable(0);
 showFlame(flame.mode);
 resizeAll();
 showAll();
+link.ready = true;
+if (location.hash) readView();
+later(() => {
+  if (!anyLong) Object.assign(calls, readCalls());
+  showSlowCalls();
+});
 theme.listeners.push(() => {
   showHotLists();
+  showSlowCalls();
   showTables();
   redraw();
   drawFlame();
@@ -91,6 +102,9 @@ window.page = {
   find: (name) => Array.from({ length: run.count }, (_, item) => item).filter((item) => nameOf(item) === name),
   show,
   select,
+  calls,
+  human,
+  color: colorOf,
   draw: () => {
     const began = performance.now();
     drawTimeline();
@@ -99,9 +113,9 @@ window.page = {
   },
   point: (item) => {
     const box = timeline.canvas.getBoundingClientRect();
-    const row = rowOf(item);
+    const line = lineOf(item);
     const middle = (Math.max(xOf(run.start[item]), timeline.gutter) + Math.min(xOf(run.end[item]), timeline.width)) / 2;
-    return { x: box.left + middle, y: box.top + row.y - timeline.scroller.scrollTop + row.height / 2 };
+    return { x: box.left + middle, y: box.top + line.y - timeline.scroller.scrollTop + line.height / 2 };
   },
   phase: (name) => {
     const box = flame.canvas.getBoundingClientRect();

@@ -1,6 +1,11 @@
 // The first screen: what was measured, and where the time went.
 
 const HOT_ROWS = 7;
+/** Of so many of the slowest calls it is found out why; so many that differ are shown. */
+const SLOW_LOOKED_AT = 100;
+const SLOW_SHOWN = 4;
+/** What the first list is by, and what it is by at first. */
+const overview = { list: ['self', 'latency'], by: 'self', atFirst: 'self' };
 
 function startOf({ started_ms }) {
   return 'started ' + new Date(started_ms).toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
@@ -19,7 +24,7 @@ function showIdentity() {
 }
 
 function showFigures() {
-  const figures = [['Window', human(run.elapsed_ns), '']];
+  const figures = [['Wall time', human(run.elapsed_ns), '']];
   const own = run.tree.reduce((sum, node) => sum + node.own, 0);
   if (own) figures.push(['In spans', human(own), 'on all threads: the 100 % of shares']);
   const spans = run.tree.reduce((sum, node) => sum + node.instances, 0);
@@ -31,7 +36,7 @@ function showFigures() {
     figures.push([
       'GPU busy',
       human(run.gpu.busy_ns),
-      percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the window',
+      percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the wall time',
     ]);
     figures.push(['GPU operations', integer(run.gpu.operations), '']);
   }
@@ -58,7 +63,7 @@ function showFigures() {
 function barEntry(name, part, figures, says, paint, label = name) {
   const bar = element('span', 'bar-fill');
   bar.style.width = 100 * part + '%';
-  paint(bar);
+  paint(bar, name);
   const [time, share] = figures;
   const button = element(
     'button',
@@ -75,7 +80,7 @@ function barEntry(name, part, figures, says, paint, label = name) {
 }
 
 /** Names with the most of something. */
-function showHot(section, sums, says) {
+function showHot(section, sums, says, paint = (bar, name) => (bar.style.background = colorOfName(name))) {
   const all = [...sums.values()].reduce((sum, value) => sum + value, 0);
   const rows = [...sums].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
   section.hidden = rows.length === 0;
@@ -84,15 +89,7 @@ function showHot(section, sums, says) {
   const list = section.querySelector('ol');
   const entries = rows
     .slice(0, HOT_ROWS)
-    .map(([name, value]) =>
-      barEntry(
-        name,
-        value / most,
-        [human(value), percent(value, all)],
-        ' of ' + says,
-        (bar) => (bar.style.background = colorOfName(name)),
-      ),
-    );
+    .map(([name, value]) => barEntry(name, value / most, [human(value), percent(value, all)], ' of ' + says, paint));
   list.replaceChildren(...entries);
   const rest = rows.length - HOT_ROWS;
   if (rest > 0)
@@ -118,11 +115,71 @@ function addTo(sums, name, value) {
 function showHotLists() {
   const own = new Map();
   for (const node of run.tree) addTo(own, node.name, node.ranked ?? node.own);
-  showHot(byId('hot-cpu'), own, 'all time that is ranked');
+  const waited = new Map();
+  for (const node of run.tree) if (node.awaited_own) addTo(waited, node.name, node.awaited_own);
+  byId('hot-by').hidden = waited.size === 0;
+  if (overview.by === 'latency') showLatencies(own, waited);
+  else showHot(byId('hot-cpu'), own, 'all time that is ranked');
+  byId('hot-cpu-title').textContent =
+    overview.by === 'latency' ? 'Most latency of their own' : 'Most time of their own (in spans)';
+  for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
   showHot(byId('hot-gpu'), totalsOf(['Kernels', 'GPU memory']), 'all time of kernels and copies');
   // Where a program says what it does, ranges explain its calls.
   const hasRanges = [...own.values()].some((value) => value > 0);
   showHot(byId('hot-api'), hasRanges ? new Map() : totalsOf(['API calls']), 'all time in calls of CUDA');
+}
+
+/** Running and waiting together: bars solid as far as a name ran, and pale as far as it waited. */
+function showLatencies(own, waited) {
+  const sums = new Map(own);
+  for (const [name, ns] of waited) addTo(sums, name, ns);
+  showHot(byId('hot-cpu'), sums, 'all latency', (bar, name) => {
+    const color = colorOfName(name);
+    const ran = (100 * (own.get(name) ?? 0)) / sums.get(name) + '%';
+    const pale = `color-mix(in srgb, ${color} 40%, transparent)`;
+    bar.style.background = `linear-gradient(to right, ${color} ${ran}, ${pale} ${ran})`;
+    bar.title = human(own.get(name) ?? 0) + ' running, ' + human(waited.get(name) ?? 0) + ' waiting';
+  });
+}
+
+function showHotBy(by) {
+  overview.by = by;
+  showHotLists();
+  keepView();
+}
+
+/** A program that waits more than it runs is looked at by latency. */
+function chooseHot() {
+  const sum = (of) => run.tree.reduce((all, node) => all + (of(node) ?? 0), 0);
+  if (sum((node) => node.awaited_own) > sum((node) => node.own)) overview.by = overview.atFirst = 'latency';
+}
+
+/** The slowest of the calls that no other contains: of those alike, that spent their time in one place, the first. */
+function showSlowCalls() {
+  const kinds = new Map();
+  for (const item of slowestOf(calls.roots, SLOW_LOOKED_AT)) {
+    const { share, text } = reasonInWords(callOf(item));
+    const key = nameOf(item) + '\n' + text;
+    if (!kinds.has(key)) kinds.set(key, { item, says: text + ' (' + percent(share, 1) + ')', count: 0 });
+    kinds.get(key).count++;
+  }
+  byId('hot-calls').hidden = kinds.size === 0;
+  const entries = [...kinds.values()].slice(0, SLOW_SHOWN).map(({ item, says, count }) => {
+    const others = count > 1 ? ', as ' + counted(count - 1, 'other', 'others') : '';
+    const made = linkTo(
+      item,
+      element('span', 'bar-name', nameOf(item)),
+      element('span', 'bar-time', human(lengthOf(item))),
+      element('span', 'bar-why', says + others),
+    );
+    made.style.setProperty('--color', colorOfName(nameOf(item)));
+    made.title =
+      nameOf(item).slice(0, 500) + ': ' + human(lengthOf(item)) + ', ' + says + others + '. Click to follow it.';
+    return element('li', '', made);
+  });
+  byId('hot-calls')
+    .querySelector('ol')
+    .replaceChildren(...entries);
 }
 
 /** The totals of these tables by name. */
@@ -169,5 +226,7 @@ function showNotes() {
   byId('notes').hidden = run.notes.length === 0;
   byId('notes')
     .querySelector('ul')
-    .replaceChildren(...run.notes.map((note) => element('li', '', note)));
+    .replaceChildren(...run.notes.map((note) => element('li', '', plain(note))));
 }
+
+for (const by of overview.list) byId('by-' + by).addEventListener('click', () => showHotBy(by));

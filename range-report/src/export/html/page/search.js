@@ -32,6 +32,7 @@ function runSearch() {
   search.found = [];
   if (search.active) findItems();
   tellFound();
+  keepView();
   redraw();
   drawFlame();
   showTabs();

@@ -30,7 +30,7 @@ function bare(cell) {
 
 function written(cell, kind) {
   if (cell === null || cell === undefined) return '-';
-  if (cell.says !== undefined) return cell.says;
+  if (cell.says !== undefined) return plain(cell.says);
   return (Array.isArray(cell) ? '~' : '') + WRITTEN[kind](bare(cell));
 }
 
@@ -74,7 +74,10 @@ function treeTable() {
   ];
   if (any((node) => node.awaited !== undefined)) {
     columns.push(['Awaited', 'ns'], ['Awaited self', 'ns']);
-    cells.push((node) => node.awaited, (node) => node.awaited_own);
+    cells.push(
+      (node) => node.awaited,
+      (node) => node.awaited_own,
+    );
   }
   for (const title of new Set(tree.flatMap((node) => (node.quantiles ?? []).map(([title]) => title)))) {
     columns.push([title, 'ns']);
@@ -232,9 +235,12 @@ function showTable(sheet) {
   if (!table) return;
   const made = element('table', '');
   made.append(
-    element('caption', '', table.about, ...(table.said || []).map((sentence) => element('div', '', sentence))),
+    element('caption', '', table.about, ...(table.said || []).map((sentence) => element('div', '', plain(sentence)))),
   );
   const headers = element('tr', '', ...table.columns.map((_, index) => headerOf(sheet, index)));
+  const spread = hasSpread(table);
+  const cells = [];
+  if (spread) headers.append(element('th', 'spread', 'Spread, slowest'));
   made.append(element('thead', '', ...(table.groups ? [groupHeader(table)] : []), headers));
   const body = element('tbody', '');
   let after = 0;
@@ -247,12 +253,14 @@ function showTable(sheet) {
     }
     const line = rowElement(table, row, table.depths ? table.depths[index] : 0);
     if (matches) line.className = 'found';
+    if (spread) cells.push({ cell: line.appendChild(element('td', 'spread')), row, line });
     body.append(line);
   });
   const first = body.querySelector('button.name');
   if (first) first.tabIndex = 0;
   made.append(body);
   panel.replaceChildren(element('div', 'sheet', made));
+  if (spread) fillSpreads(table, cells);
   if (after > 0) {
     const more = element('button', '', 'Show ' + integer(Math.min(after, 1000)) + ' more of ' + integer(after));
     more.type = 'button';

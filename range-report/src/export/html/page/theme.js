@@ -1,4 +1,4 @@
-// Light and dark, and the colours of names.
+// Light and dark.
 
 /** Twelve hues in two shades, of a lightness on which text is readable: see the test of their contrast. */
 const PALETTES = {
@@ -56,41 +56,6 @@ function switchTheme() {
     // Not kept, then.
   }
   applyTheme();
-}
-
-/** The same hue for a name on every page and in both themes. */
-function hueOf(name) {
-  let hash = 2166136261;
-  const length = Math.min(name.length, 200);
-  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
-  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
-  hash = Math.imul(hash ^ (hash >>> 12), 0x297a2d39);
-  return ((hash ^ (hash >>> 15)) >>> 0) % PALETTES.light.length;
-}
-
-const hues = new Map();
-function colorOfName(name) {
-  let hue = hues.get(name);
-  if (hue === undefined) hues.set(name, (hue = hueOf(name)));
-  return theme.palette[hue];
-}
-
-/** By the number of a text: quicker, for items. */
-const hueOfText = new Uint8Array(run.texts.length).fill(255);
-function colorOf(item) {
-  const own = run.color[item];
-  if (own > 0) return '#' + run.colors[own - 1].toString(16).padStart(6, '0');
-  const text = run.name[item];
-  if (hueOfText[text] === 255) hueOfText[text] = hueOf(run.texts[text]);
-  return theme.palette[hueOfText[text]];
-}
-
-/** Text on a colour that the program chose. */
-function textOn(item) {
-  const own = run.color[item];
-  if (own === 0) return theme['on-color'];
-  const channel = (shift) => (((run.colors[own - 1] >> shift) & 255) / 255) ** 2.2;
-  return 0.2126 * channel(16) + 0.7152 * channel(8) + 0.0722 * channel(0) > 0.18 ? '#14181d' : '#ffffff';
 }
 
 document.documentElement.dataset.theme = chosenTheme() || '';

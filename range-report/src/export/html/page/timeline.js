@@ -1,8 +1,6 @@
-// The timeline: which rows are where, which span of time is seen, what is selected.
+// The timeline: which span of time is seen, what is selected, what is where.
 
 const RULER = 24;
-const GAP = 9;
-const HEIGHTS = { marks: 14, ranges: 19, lifetimes: 17, calls: 17, api: 15, projections: 17, operations: 19 };
 const SHORTEST_SPAN = 20;
 
 const timeline = {
@@ -15,29 +13,9 @@ const timeline = {
   gutter: 160,
   selected: -1,
   hovered: -1,
-  /** The span that is being marked with Shift, in ns. */
+  /** What Shift and dragging cover: from and to in ns, and heights. */
   marked: null,
 };
-
-/** Rows from top to bottom; with the first of each track the words that stand beside it. */
-function layOutRows() {
-  let y = RULER + 4;
-  let group = -1;
-  for (const row of run.rows) {
-    const first = row.group !== group;
-    if (first && group >= 0) y += GAP;
-    group = row.group;
-    if (first) run.groups[group].y = y;
-    row.y = y;
-    row.height = HEIGHTS[row.part];
-    y += row.height + 1;
-    run.groups[group].bottom = y;
-  }
-  timeline.contentHeight = y + 6;
-  for (const group of run.groups) {
-    for (const track of group.tracks) track.y = track.rows[0].y;
-  }
-}
 
 function resizeTimeline() {
   const { scroller, canvas } = timeline;
@@ -82,6 +60,7 @@ function show(from, to) {
   const start = Math.min(Math.max(middle - span / 2, -margin), run.until + margin - span);
   timeline.from = start;
   timeline.to = start + span;
+  keepView();
   redraw();
 }
 
@@ -118,63 +97,100 @@ function reveal(item) {
   if (pixels > seen) zoomTo(item);
   else if (pixels < 6 && end > start) show(middle - (end - start) * 6, middle + (end - start) * 6);
   else if (start < timeline.from || end > timeline.to) show(middle - span / 2, middle + span / 2);
-  const row = rowOf(item);
-  const { scroller } = timeline;
-  if (row.y < scroller.scrollTop + RULER) scroller.scrollTop = row.y - RULER - 8;
-  if (row.y + row.height > scroller.scrollTop + timeline.height)
-    scroller.scrollTop = row.y + row.height + 16 - timeline.height;
+  bringUp(item);
   redraw();
 }
 
+/** Brings the line of an item into sight. */
+function bringUp(item) {
+  const line = lineOf(item);
+  const { scroller } = timeline;
+  if (line && line.y < scroller.scrollTop + RULER) scroller.scrollTop = line.y - RULER - 8;
+  if (line && line.y + line.height > scroller.scrollTop + timeline.height)
+    scroller.scrollTop = line.y + line.height + 16 - timeline.height;
+}
+
+/** Selects an item and what belongs to its call; -1 for nothing. */
 function select(item) {
   timeline.selected = item;
+  timeline.marked = null;
+  trace(item);
   const details = byId('details');
   if (item < 0) details.replaceChildren();
-  else fill(details, factsOf(item));
+  else fillSelected(details, item);
+  keepView();
   redraw();
 }
 
-/** The row at a height of the canvas, which is scrolled. */
-function rowAt(y) {
+/** The line at a height of the canvas, which is scrolled. */
+function lineAt(y) {
   if (y < RULER) return null;
   const at = y + timeline.scroller.scrollTop;
-  const index = firstIndex(0, run.rows.length, (index) => run.rows[index].y + run.rows[index].height + 1 > at);
-  const row = run.rows[index];
-  return row && row.y <= at ? row : null;
+  const { lines } = timeline;
+  const index = firstIndex(
+    0,
+    lines.length,
+    (index) => lines[index].y + lines[index].height + (lines[index].gap ?? 1) > at,
+  );
+  return lines[index] && lines[index].y <= at ? lines[index] : null;
 }
 
 /** The item at a point of the canvas: the longest within reach. -1 for none; and how many others are as near. */
 function itemAt(x, y) {
-  const row = rowAt(y);
-  if (!row || x < timeline.gutter) return { item: -1, others: 0 };
-  const reach = row.part === 'marks' ? 5 : 2;
+  const line = lineAt(y);
+  if (!line || x < timeline.gutter) return { item: -1, others: 0 };
+  if (line.part === 'flight') return longestAt(line, timeAt(x));
+  const reach = line.part === 'marks' ? 5 : 2;
   const [from, to] = [timeAt(x - reach), timeAt(x + reach)];
-  const first = firstIndex(row.first, row.last, (item) => run.end[item] >= from);
-  const after = firstIndex(first, row.last, (item) => run.start[item] > to);
+  const first = firstIndex(line.first, line.last, (index) => run.end[itemOn(line, index)] >= from);
+  const after = firstIndex(first, line.last, (index) => run.start[itemOn(line, index)] > to);
   const at = timeAt(x);
   let best = -1;
-  for (let item = first; item < Math.min(after, first + 5000); item++) {
-    if (run.start[item] <= at && at < run.end[item] && (run.end[item] - run.start[item]) * scaleNow() > 3) {
+  for (let index = first; index < Math.min(after, first + 5000); index++) {
+    const item = itemOn(line, index);
+    if (run.start[item] <= at && at < run.end[item] && lengthOf(item) * scaleNow() > 3) {
       best = item;
       break;
     }
-    if (best < 0 || run.end[item] - run.start[item] > run.end[best] - run.start[best]) best = item;
+    if (best < 0 || lengthOf(item) > lengthOf(best)) best = item;
   }
-  const small = best >= 0 && (run.end[best] - run.start[best]) * scaleNow() < 2;
+  const small = best >= 0 && lengthOf(best) * scaleNow() < 2;
   return { item: best, others: small ? after - first - 1 : 0 };
 }
 
-/** From one item to another: along the row, to what is around it, to what is inside. */
+/** Of the calls that are under way at a time the longest, and how many others there are. */
+function longestAt(line, at) {
+  let [best, others] = [-1, -1];
+  for (const ids of line.group.lanes) {
+    const item = ids[firstIndex(0, ids.length, (index) => run.end[ids[index]] > at)];
+    if (item === undefined || run.start[item] > at) continue;
+    others++;
+    if (best < 0 || lengthOf(item) > lengthOf(best)) best = item;
+  }
+  return { item: best, others: Math.max(others, 0) };
+}
+
+/** Of the items of a line, the first that ends after a time, if it starts before another. */
+function firstOn(line, from, to) {
+  const index = firstIndex(line.first, line.last, (index) => run.end[itemOn(line, index)] > from);
+  return index < line.last && run.start[itemOn(line, index)] <= to ? itemOn(line, index) : -1;
+}
+
+/** From one item to another: along the line, to what is around it, to what is inside. */
 function neighbour(item, direction) {
-  const row = rowOf(item);
-  if (direction === 'before') return item > row.first ? item - 1 : item;
-  if (direction === 'after') return item + 1 < row.last ? item + 1 : item;
+  const line = lineOf(item);
+  const call = callOf(item);
+  if (rowOf(item).part === 'calls' && direction === 'around') return calls.item[callsAround(call).pop()] ?? item;
+  if (rowOf(item).part === 'calls' && direction === 'inside') return calls.item[callsInside(call, 1)[0]] ?? item;
+  if (!line) return item;
+  if (direction === 'before' || direction === 'after') {
+    const index = (line.ids ? line.ids.indexOf(item) : item) + (direction === 'before' ? -1 : 1);
+    return index >= line.first && index < line.last ? itemOn(line, index) : item;
+  }
   const step = direction === 'around' ? -1 : 1;
-  for (let index = row.index + step; run.rows[index]; index += step) {
-    const next = run.rows[index];
-    const at = firstIndex(next.first, next.last, (other) => run.end[other] > run.start[item]);
-    const touches = at < next.last && run.start[at] <= Math.max(run.end[item], run.start[item] + 1);
-    if (touches) return at;
+  for (let index = timeline.lines.indexOf(line) + step; timeline.lines[index]; index += step) {
+    const found = firstOn(timeline.lines[index], run.start[item], Math.max(run.end[item], run.start[item] + 1));
+    if (found >= 0) return found;
   }
   return item;
 }

@@ -15,7 +15,12 @@ function fourDigits(value, units) {
 /** A time: `1.764 ms`. Parts of nanoseconds, which only averages have, with one decimal. */
 function human(ns) {
   if (ns < 999.95) return (Number.isInteger(ns) ? ns : ns.toFixed(1)) + ' ns';
-  return fourDigits(ns, ['us', 'ms', 's']);
+  return fourDigits(ns, ['\u00b5s', 'ms', 's']);
+}
+
+/** Words of the printed report as the page writes them. */
+function plain(text) {
+  return text.replace(/(\d) us\b/g, '$1 \u00b5s');
 }
 
 /** A size: `4.194 MB`, in thousands. */
@@ -45,10 +50,16 @@ function counted(count, one, many) {
 /** A moment on an axis whose ticks are `step` ns apart: no more digits than the step needs. */
 function moment(ns, step) {
   if (ns === 0) return '0';
-  const [size, unit] = step >= 1e8 ? [1e9, 's'] : step >= 1e5 ? [1e6, 'ms'] : step >= 100 ? [1e3, 'us'] : [1, 'ns'];
+  const [size, unit] =
+    step >= 1e8 ? [1e9, 's'] : step >= 1e5 ? [1e6, 'ms'] : step >= 100 ? [1e3, '\u00b5s'] : [1, 'ns'];
   const decimals = Math.max(0, Math.round(Math.log10(size)) - Math.floor(Math.log10(step) + 1e-9));
   const [whole, decimal] = (ns / size).toFixed(decimals).split('.');
   return integer(whole) + (decimal ? '.' + decimal : '') + ' ' + unit;
+}
+
+/** After the page has been drawn. */
+function later(work) {
+  requestAnimationFrame(() => setTimeout(work));
 }
 
 function byId(id) {
@@ -61,6 +72,44 @@ function element(tag, className, ...content) {
   if (className) made.className = className;
   made.append(...content);
   return made;
+}
+
+/** The same as `firstIndex` where the answer is likely to be near `from`. */
+function nextIndex(from, to, passes) {
+  let step = 1;
+  let low = from;
+  while (low < to && !passes(low)) {
+    from = low + 1;
+    low += step;
+    step *= 2;
+  }
+  return firstIndex(from, Math.min(low, to), passes);
+}
+
+/** The value that `rank` others of these numbers are not above. It changes their order. */
+function ranked(numbers, rank) {
+  let [from, to] = [0, numbers.length - 1];
+  while (from < to) {
+    const pivot = numbers[(from + to) >>> 1];
+    let [low, high] = [from, to];
+    while (low <= high) {
+      while (numbers[low] < pivot) low++;
+      while (numbers[high] > pivot) high--;
+      if (low > high) break;
+      [numbers[low], numbers[high]] = [numbers[high], numbers[low]];
+      low++;
+      high--;
+    }
+    if (rank <= high) to = high;
+    else if (rank >= low) from = low;
+    else break;
+  }
+  return numbers[rank];
+}
+
+/** The part `q` of these numbers: as the tables have it, the smallest that so many are not above. */
+function quantileOf(numbers, q) {
+  return ranked(numbers, Math.max(0, Math.ceil(q * numbers.length) - 1));
 }
 
 /** Sorted numbers: the first index in [from, to) that `passes`, or `to`. */

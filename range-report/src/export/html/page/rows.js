@@ -1,0 +1,165 @@
+// The lines of the timeline from top to bottom: lanes of calls, threads, streams; which are folded, and where each is.
+
+const GAP = 9;
+const HEADER = 20;
+const HEIGHTS = { marks: 14, ranges: 19, lifetimes: 17, api: 15, projections: 17, operations: 19 };
+/** Threads of one name are folded at first where there are more than this, or where calls are drawn above them. */
+const FEW_THREADS = 4;
+
+const folds = new Map();
+
+function isFolded(group) {
+  return folds.get(group.key) ?? group.foldedAtFirst ?? false;
+}
+
+function fold(group, folded = !isFolded(group)) {
+  folds.set(group.key, folded);
+  layOutAgain();
+}
+
+/** What is shown as one: the calls, threads of one name, a thread, a stream. */
+function readGroups() {
+  const groups = [];
+  const byName = new Map();
+  for (const group of run.groups) {
+    if (group.kind === 'calls') continue;
+    const name = group.kind === 'thread' ? run.threads[group.thread] : undefined;
+    if (!name || !byName.has(name)) {
+      const made = { label: group.label, parts: [group], kind: group.kind };
+      groups.push(made);
+      if (name) byName.set(name, made);
+    } else {
+      byName.get(name).parts.push(group);
+    }
+  }
+  for (const group of groups) {
+    if (group.parts.length < 2) continue;
+    group.name = run.threads[group.parts[0].thread];
+    group.key = 'threads ' + group.name;
+    group.foldedAtFirst = group.parts.length > FEW_THREADS || calls.roots.length > 0;
+    group.label = group.name + ' \u00d7 ' + group.parts.length;
+  }
+  if (calls.roots.length) groups.unshift(...groupsOfCalls());
+  return groups;
+}
+
+/** Gives each line its place, and each row of items the line that it is on. */
+function layOutRows() {
+  timeline.groups ??= readGroups();
+  timeline.lines = [];
+  timeline.nextY = RULER + 4;
+  const put = (line) => {
+    line.y = timeline.nextY;
+    timeline.nextY += line.height + (line.gap ?? 1);
+    timeline.lines.push(line);
+    return line;
+  };
+  for (const group of timeline.groups) {
+    if (timeline.lines.length) timeline.nextY += GAP;
+    group.y = timeline.nextY;
+    group.labels = [];
+    if (group.kind === 'calls') layOutCalls(group, put);
+    else if (group.parts.length > 1) layOutThreads(group, put);
+    else layOutTracks(group, group.parts[0], put);
+    timeline.nextY = group.bottom = Math.max(timeline.nextY, group.y + HEADER);
+  }
+  timeline.contentHeight = timeline.nextY + 6;
+}
+
+function lineFor(row, group) {
+  return {
+    rows: [row],
+    part: row.part,
+    level: row.level,
+    group,
+    ids: null,
+    first: row.first,
+    last: row.last,
+    height: HEIGHTS[row.part],
+  };
+}
+
+function layOutTracks(group, part, put) {
+  for (const track of part.tracks) {
+    track.rows.forEach((row, index) => {
+      row.line = put(lineFor(row, part));
+      const label = index === 0 && track !== part.tracks[0] && PART_LABELS[track.part];
+      if (label) group.labels.push({ text: label, y: row.line.y + row.line.height / 2 });
+    });
+  }
+}
+
+/** Threads of one name: folded, a low line for the outermost ranges of each. */
+function layOutThreads(group, put) {
+  if (!isFolded(group)) timeline.nextY += HEADER;
+  const height = Math.max(2, Math.min(6, Math.floor(160 / group.parts.length)));
+  for (const part of group.parts) {
+    if (!isFolded(group)) {
+      layOutTracks(group, part, put);
+      const first = part.tracks[0].rows[0].line;
+      group.labels.push({ text: part.label, y: first.y + first.height / 2, own: true });
+      timeline.nextY += 3;
+      continue;
+    }
+    const ranges = part.tracks.find((track) => track.part === 'ranges') ?? part.tracks[0];
+    const line = put({ ...lineFor(ranges.rows[0], part), rows: ranges.rows, height });
+    for (const track of part.tracks) for (const row of track.rows) row.line = line;
+  }
+}
+
+/** Lanes of calls, or folded how many there are; and below the slowest what is inside the selected one. */
+function layOutCalls(group, put) {
+  const lane = (ids, height) => {
+    put({ part: 'calls', level: 0, group, ids, first: 0, last: ids.length, height, gap: height > 6 ? 1 : 0 });
+    for (const item of ids) if (item < group.last) timeline.lanes[item] = timeline.lines.length - 1;
+  };
+  const isFirst = group === timeline.groups[0];
+  if (isFirst) timeline.lanes = new Int32Array(group.last).fill(-1);
+  if (isFolded(group)) {
+    put({ part: 'flight', level: 0, group, ids: null, first: 0, last: 0, height: 34 });
+    for (const ids of group.lanes) {
+      for (const item of ids)
+        if (item < group.last && timeline.lanes[item] < 0) timeline.lanes[item] = timeline.lines.length - 1;
+    }
+  } else {
+    for (const ids of group.lanes) lane(ids, group.height);
+  }
+  if (!isFirst || !traced?.open.length) return;
+  timeline.nextY = Math.max(timeline.nextY + 5, group.y + HEADER);
+  group.labels.push({ text: 'the selected call', y: timeline.nextY + 9, accent: true });
+  const own = calls.item[traced.call];
+  if (timeline.lanes[own] < 0) lane([own], HIGH_LANE);
+  for (const ids of traced.open) lane(ids, HIGH_LANE);
+}
+
+/** The line on which an item is drawn, or null. */
+function lineOf(item) {
+  const row = rowOf(item);
+  return row.part === 'calls' ? (timeline.lines[timeline.lanes[item]] ?? null) : (row.line ?? null);
+}
+
+/** The line of the innermost range of a thread at a moment. */
+function lineOfThread(thread, at) {
+  const group = run.groups.find((group) => group.kind === 'thread' && group.thread === thread);
+  const rows = group?.tracks.flatMap((track) => (track.part === 'ranges' ? track.rows : [])) ?? [];
+  const inside = (row) => {
+    const item = firstIndex(row.first, row.last, (index) => run.end[index] >= at);
+    return item < row.last && run.start[item] <= at;
+  };
+  return rows.findLast(inside)?.line ?? group?.tracks.at(-1).rows.at(-1).line ?? null;
+}
+
+/** The items of a line in the order of time: at an index of it, which. */
+function itemOn(line, index) {
+  return line.ids ? line.ids[index] : index;
+}
+
+/** After something was folded or opened: what was at a height stays there, if an item is given. */
+function layOutAgain(item = -1) {
+  const before = item >= 0 ? lineOf(item)?.y : undefined;
+  layOutRows();
+  const after = item >= 0 ? lineOf(item)?.y : undefined;
+  resizeTimeline();
+  if (before !== undefined && after !== undefined) timeline.scroller.scrollTop += after - before;
+  redraw();
+}

@@ -1,0 +1,114 @@
+// A call that is selected: its ranges on threads and its work on streams are drawn over all else, which is dim, with
+// links from each to the next.
+
+/** Links that are drawn. */
+const MOST_LINKS = 2000;
+/** Calls inside that have links of their own. */
+const LINKED_CALLS = 1000;
+
+/** What belongs to the selected call; null where nothing does. */
+let traced = null;
+
+/** Follows the call of an item. */
+function trace(item) {
+  const call = callOf(item);
+  const before = traced;
+  if (call < 0 || calls.item[call] < 0) traced = null;
+  else if (!traced || traced.call !== call) traced = followed(call);
+  if (traced && !calls.long[call] && traced.items.length < 2) traced = null; // nothing but itself
+  if (traced !== before && (traced?.open.length || before?.open.length)) layOutAgain(item);
+}
+
+function followed(call) {
+  const items = inOrder(itemsInside(call));
+  const isLong = calls.long[call] || callsInside(call, 200).some((inner) => calls.long[inner]);
+  const operations = run.rows
+    .filter((row) => row.part === 'operations')
+    .flatMap((row) => {
+      const { first, last } = among(items, row);
+      return [...items.subarray(first, Math.min(last, first + MOST_LINKS))];
+    });
+  return { call, items, operations, links: linksOf(call), open: isLong ? lanesInside(call) : [] };
+}
+
+/** Items by their numbers, which is by rows and time. */
+function inOrder(items) {
+  if (items.length < 50000) return items.slice().sort();
+  const has = new Uint8Array(run.count);
+  for (const item of items) has[item] = 1;
+  const sorted = new Uint32Array(items.length);
+  let count = 0;
+  for (let item = 0; item < run.count; item++) if (has[item]) sorted[count++] = item;
+  return sorted;
+}
+
+/** From poll to poll, from a call to one inside it that runs on another thread, from launch to work. */
+function linksOf(call) {
+  const links = [];
+  const all = [call, ...callsInside(call, LINKED_CALLS)];
+  for (const one of all) {
+    if (links.length > MOST_LINKS) break;
+    const polls = pollsOf(one);
+    for (let index = 1; index < polls.length && index < MOST_LINKS; index++) {
+      const [from, to] = [polls[index - 1], polls[index]];
+      links.push({ from, at: run.end[from], to, until: run.start[to], kind: 'poll' });
+    }
+    const above = calls.parent[one];
+    if (one === call || !polls.length || above < 0) continue;
+    const [first, began] = [polls[0], run.start[calls.item[one]]];
+    const from = pollsOf(above).findLast((poll) => run.start[poll] <= began);
+    if (from !== undefined && rowOf(from).group !== rowOf(first).group)
+      links.push({ from, at: Math.min(began, run.end[from]), to: first, until: run.start[first], kind: 'call' });
+  }
+  return links;
+}
+
+/** Which of these sorted items are on a row. */
+function among(items, row) {
+  const first = firstIndex(0, items.length, (index) => items[index] >= row.first);
+  return { ids: items, first, last: firstIndex(first, items.length, (index) => items[index] >= row.last) };
+}
+
+/** Draws over the dim timeline what belongs to the selected call. */
+function drawTraced(context, top, lines) {
+  const item = calls.item[traced.call];
+  const own = lineOf(item);
+  for (const line of lines) {
+    const y = line.y - top;
+    if (traced.open.includes(line.ids)) drawRow(context, line, y, 1);
+    else if (line === own && line.part === 'calls') drawRow(context, { ...line, ids: [item], first: 0, last: 1 }, y, 1);
+    else for (const row of line.rows ?? []) drawRow(context, { ...line, ...among(traced.items, row) }, y, 1);
+  }
+  drawLinks(context, top);
+}
+
+function drawLinks(context, top) {
+  context.strokeStyle = theme.accent;
+  context.lineWidth = 1;
+  context.globalAlpha = 0.75;
+  context.beginPath();
+  for (const { from, at, to, until } of traced.links) {
+    if (until < timeline.from || at > timeline.to) continue;
+    const [one, other] = [lineOf(from), lineOf(to)];
+    if (!one || !other) continue;
+    const start = [xOf(at), one.y + one.height / 2 - top];
+    const end = [xOf(until), other.y + other.height / 2 - top];
+    if (one === other && end[0] - start[0] < 3) continue;
+    curve(context, start, end);
+  }
+  for (const item of traced.operations) {
+    const { thread, at } = launchOf(item, rowOf(item));
+    if (at === null || run.start[item] < timeline.from || at > timeline.to) continue;
+    const [one, other] = [lineOfThread(thread, at), lineOf(item)];
+    if (one && other) curve(context, [xOf(at), one.y + one.height - top], [xOf(run.start[item]), other.y - top]);
+  }
+  context.stroke();
+  context.globalAlpha = 1;
+}
+
+/** From left to right, or down where there is no room between. */
+function curve(context, [x, y], [toX, toY]) {
+  const bend = Math.max(Math.min((toX - x) / 2, 60), 8);
+  context.moveTo(x, y);
+  context.bezierCurveTo(x + bend, y, toX - bend, toY, toX, toY);
+}

@@ -1,0 +1,341 @@
+//! Requests among many: the calls of a server, drawn, followed and summed up.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::server::{SLOW_KERNEL, SLOW_QUERY, Server};
+use crate::training::training;
+use crate::{Browser, NOTHING, folder, showing, written};
+
+const SHIFT: u32 = 8;
+
+/// A server of some seconds with more than 100,000 calls, and its page.
+pub(crate) fn server() -> &'static (Server, PathBuf) {
+    static SERVER: OnceLock<(Server, PathBuf)> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let server = Server::of(27_000);
+        assert!(server.calls.len() > 100_000, "{} calls that wait", server.calls.len());
+        let path = written("server.html", &server.page());
+        (server, path)
+    })
+}
+
+fn served() -> Browser {
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&server().1);
+    browser.wait_for("document.querySelectorAll('#hot-calls a').length > 1");
+    browser
+}
+
+fn texts(browser: &mut Browser, selector: &str) -> Vec<String> {
+    let found = browser.eval(&format!("[...document.querySelectorAll({selector:?})].map((one) => one.innerText)"));
+    serde_json::from_value(found).expect("texts")
+}
+
+/// What a test of a canvas notes: kind of shape, opacity, colour, place.
+fn shapes(browser: &mut Browser) -> Vec<(String, f64, String, Vec<f64>)> {
+    let noted = browser.eval(
+        "(() => {
+            const noted = [];
+            const kept = {};
+            const canvas = CanvasRenderingContext2D.prototype;
+            for (const name of ['fillRect', 'bezierCurveTo']) {
+                kept[name] = canvas[name];
+                canvas[name] = function (...given) {
+                    if (this.canvas.id === 'lanes') noted.push([name, this.globalAlpha, String(this.fillStyle), given]);
+                    kept[name].apply(this, given);
+                };
+            }
+            page.draw();
+            Object.assign(canvas, kept);
+            return noted;
+        })()",
+    );
+    serde_json::from_value(noted).expect("shapes")
+}
+
+#[test]
+fn why_a_request_was_slow_is_said() {
+    let mut browser = served();
+    let slowest = texts(&mut browser, "#hot-calls a");
+    let expected = [
+        ["GET /orders", "781.8 ms", "waiting in query > wait for a connection (99.8 %)"],
+        ["POST /predict", "310.2 ms", "waiting for its own GPU work in infer (100.0 %)"],
+        ["POST /predict", "309.1 ms", "waiting for a busy GPU in infer (99.8 %), as 97 others"],
+    ];
+    assert_eq!(slowest, expected.map(|parts| parts.join("\n")));
+    browser.screenshot(&folder().join("server.png"));
+    let details = "document.getElementById('details').innerText";
+    for (index, number, why) in [
+        (0, SLOW_QUERY, "780.0 ms (99.8 %) waiting in query > wait for a connection, which takes 2"),
+        (2, SLOW_KERNEL, "308.5 ms (99.8 %) waiting for a busy GPU in infer, which takes 5"),
+    ] {
+        browser.click_on(&format!("document.querySelectorAll('#hot-calls a')[{index}]"));
+        browser.wait_for(&format!("{details}.includes('times the median')"));
+        browser.wait_for(&format!("{details}.includes('{number}')"));
+        let said = browser.text(details);
+        assert!(said.contains(why) && said.contains("acme") && said.contains(" polls on "), "{said}");
+        // It is said where one sees it, without scrolling.
+        let bottom = browser.number("document.querySelector('#details .reason').getBoundingClientRect().bottom");
+        assert!(bottom < 800.0, "{bottom}");
+        browser.screenshot(&folder().join(format!("slow-{number}.png")));
+    }
+    browser.key("Escape", 0);
+    assert_eq!(browser.text("document.querySelector('#details').textContent"), "");
+    let policy = browser.text("document.querySelector('meta[http-equiv=Content-Security-Policy]').content");
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn a_call_is_followed_over_threads_and_streams() {
+    let small = Server::of(12);
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written("followed.html", &small.page()));
+    let faint = |shapes: &[(String, f64, String, Vec<f64>)]| {
+        shapes.iter().filter(|(shape, opacity, ..)| shape == "fillRect" && *opacity < 0.3).count()
+    };
+    let plain = shapes(&mut browser);
+    assert_eq!(faint(&plain), 0);
+    // A request that launches a kernel.
+    let call = small.calls.iter().find(|call| call.name == "POST /predict").expect("it is there");
+    let item = browser.number(&format!(
+        "page.find('POST /predict').find((item) => page.run.start[item] === {} && page.run.end[item] === {})",
+        call.start, call.end
+    ));
+    browser.eval(&format!("page.show({} - 1e5, {} + 1e5)", call.start, call.end));
+    let at = browser.eval(&format!("page.point({item})"));
+    browser.click((at["x"].as_f64().expect("x"), at["y"].as_f64().expect("y")));
+    assert_eq!(browser.number("page.timeline.selected"), item);
+    let followed = shapes(&mut browser);
+    assert!(faint(&followed) > 10, "all else is dim: {}", faint(&followed));
+    let scale = |ns: u64| {
+        let from = call.start as f64 - 1e5;
+        let width = browser_width(&mut browser);
+        width.0 + (ns as f64 - from) / (call.end as f64 + 1e5 - from) * (width.1 - width.0)
+    };
+    let mut scale = scale;
+    let polls: Vec<_> = small.ranges.iter().filter(|range| range.call == call.call).collect();
+    assert_eq!(polls.len(), 3);
+    for poll in &polls {
+        let x = scale(poll.start);
+        let is_there = |(shape, opacity, _, place): &(String, f64, String, Vec<f64>)| {
+            shape == "fillRect" && *opacity == 1.0 && (place[0] - x).abs() <= 1.0
+        };
+        assert!(followed.iter().any(is_there), "a poll at {x}");
+    }
+    // From poll to poll, and from the launch to the kernel.
+    let operation = small.operations.iter().find(|op| op.launch.is_some_and(|(_, at)| at > call.start)).expect("one");
+    let ends = [polls[1].start, polls[2].start, operation.start];
+    for end in ends {
+        let x = scale(end);
+        let leads = |(shape, _, _, place): &(String, f64, String, Vec<f64>)| {
+            shape == "bezierCurveTo" && (place[4] - x).abs() <= 1.0
+        };
+        assert!(followed.iter().any(leads), "a link to {x}");
+    }
+    // The calls inside it are open below it: `infer` has a lane there.
+    assert!(browser.eval("page.timeline.groups[0].labels.some(({ text }) => text === 'the selected call')") == true);
+    browser.key("Escape", 0);
+    assert_eq!(faint(&shapes(&mut browser)), 0);
+    assert_eq!(browser.number("page.timeline.selected"), -1.0);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// Where the timeline begins and ends.
+fn browser_width(browser: &mut Browser) -> (f64, f64) {
+    (browser.number("page.timeline.gutter"), browser.number("page.timeline.width"))
+}
+
+#[test]
+fn threads_of_one_name_fold() {
+    let mut browser = served();
+    let labels = "page.timeline.groups.map((group) => group.label)";
+    let whole = json!(["Slowest calls", "Other calls", "tokio-runtime-worker \u{d7} 8", "stream 7"]);
+    assert_eq!(browser.eval(labels), whole);
+    let workers = "page.timeline.lines.filter((line) => line.group.thread !== undefined)";
+    assert_eq!(browser.eval(&format!("{workers}.length")), 8, "one low line each");
+    // By a click on the name, which is what the browser shows in the margin.
+    let y = browser.number("page.timeline.groups[2].y - page.timeline.scroller.scrollTop + document.getElementById('lanes').getBoundingClientRect().top + 8");
+    browser.click((60.0, y));
+    assert_eq!(browser.eval(&format!("{workers}.length")), 8 * 3, "three levels each");
+    assert_eq!(browser.eval("page.timeline.groups[2].labels.filter(({ own }) => own).length"), 8);
+    browser.key("f", 0);
+    assert_eq!(browser.eval(&format!("{workers}.length")), 8);
+    assert_eq!(browser.eval("page.timeline.lines.length"), 1 + 1 + 8 + 1, "all is folded");
+    browser.key("f", 0);
+    assert!(browser.number("page.timeline.lines.length") > 100.0);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn what_is_marked_is_summed_up() {
+    let run = training();
+    let mut browser = showing("marked.html", &run);
+    browser.eval("page.show(4e7, 1.2e8)");
+    browser.eval("document.getElementById('timeline').scrollIntoView()");
+    let top = browser.number("document.getElementById('lanes').getBoundingClientRect().top");
+    let main = browser.number("page.timeline.groups[0].y + 40");
+    let (gutter, width) = browser_width(&mut browser);
+    let at = |part: f64| (16.0 + 1.0 + gutter + part * (width - gutter), top + main);
+    let down = json!({ "modifiers": SHIFT });
+    browser.mouse("mousePressed", at(0.25), down.clone());
+    browser.mouse("mouseMoved", at(0.75), json!({ "modifiers": SHIFT, "buttons": 1, "button": "left" }));
+    browser.mouse("mouseReleased", at(0.75), down);
+    let area = browser.eval("[page.timeline.marked.from, page.timeline.marked.to]");
+    let (from, to) = (area[0].as_f64().expect("ns"), area[1].as_f64().expect("ns"));
+    assert!((from - 6e7).abs() < 2e5 && (to - 1e8).abs() < 2e5, "{area}");
+    let rows = browser.eval("[...document.querySelectorAll('#details tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))");
+    let rows: Vec<Vec<String>> = serde_json::from_value(rows).expect("texts");
+    let human = |browser: &mut Browser, ns: f64| browser.text(&format!("page.human({ns})"));
+    for name in ["step", "block", "stage1"] {
+        let spans = run.spans.iter().filter(|span| span.thread == crate::invented::PID && span.name == name);
+        let spans: Vec<(f64, f64)> = spans.map(|span| (span.start as f64, span.end as f64)).collect();
+        let spans: Vec<_> = spans.into_iter().filter(|(start, end)| *end > from && *start < to).collect();
+        let inside: f64 = spans.iter().map(|(start, end)| end.min(to) - start.max(from)).sum();
+        let mut lengths: Vec<f64> = spans.iter().map(|(start, end)| end - start).collect();
+        lengths.sort_by(f64::total_cmp);
+        let rank = |part: f64| lengths[(lengths.len() as f64 * part).ceil() as usize - 1];
+        let figures = [inside.round(), rank(0.5), rank(0.99)].map(|ns| human(&mut browser, ns));
+        let row = rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"));
+        assert_eq!(row[2..], [vec![spans.len().to_string()], figures.to_vec()].concat(), "{name}");
+    }
+    assert!(rows.iter().all(|row| row[0] != "load batch"), "another thread: {rows:?}");
+    browser.screenshot(&folder().join("marked.png"));
+    browser.click_on("document.getElementById('zoom-marked')");
+    let shown = browser.eval("[page.timeline.from, page.timeline.to]");
+    assert!((shown[0].as_f64().expect("ns") - from).abs() < 10.0 && (shown[1].as_f64().expect("ns") - to).abs() < 10.0);
+    // With keys: what is seen, of all threads; and no more.
+    browser.key("m", 0);
+    assert!(texts(&mut browser, "#details tbody th").contains(&"load batch".to_owned()));
+    browser.key("Escape", 0);
+    assert_eq!(browser.text("document.getElementById('details').textContent"), "");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn a_row_opens_its_ten_slowest() {
+    let run = training();
+    let mut browser = showing("slowest.html", &run);
+    browser.wait_for("document.querySelectorAll('#panel .spread button').length > 5");
+    let row = "[...document.querySelectorAll('#panel tbody tr')].find((row) => row.children[0].textContent === 'step')";
+    assert!(browser.text(&format!("{row}.querySelector('path').getAttribute('d')")).matches('M').count() == 24);
+    browser.click_on(&format!("{row}.querySelector('.spread button')"));
+    let mut steps: Vec<_> = run.spans.iter().filter(|span| span.name == "step").collect();
+    steps.sort_by_key(|span| std::cmp::Reverse(span.end - span.start));
+    let links = texts(&mut browser, ".slowest a");
+    assert_eq!(links.len(), 10);
+    for (link, step) in links.iter().zip(&steps) {
+        assert_eq!(*link, browser.text(&format!("page.human({})", step.end - step.start)));
+    }
+    let entry = browser.text("document.querySelector('.slowest li').innerText");
+    assert!(entry.contains("step=8") && entry.contains("main (4711)"), "{entry}");
+    browser.click_on("document.querySelectorAll('.slowest a')[3]");
+    browser.wait_for("page.timeline.selected >= 0");
+    assert_eq!(browser.number("page.run.start[page.timeline.selected]"), steps[3].start as f64);
+    let shown = browser.eval("[page.timeline.from, page.timeline.to]");
+    let shown = [0, 1].map(|index| shown[index].as_f64().expect("ns"));
+    assert!(shown[0] <= steps[3].start as f64 && shown[1] >= steps[3].end as f64, "{shown:?}");
+    assert!(shown[1] - shown[0] < 2.0 * (steps[3].end - steps[3].start) as f64, "{shown:?}");
+    // Closed by the same button; calls have the same, with p50 and p99 in the row.
+    browser.click_on(&format!("{row}.querySelector('.spread button')"));
+    assert_eq!(browser.eval("document.querySelectorAll('.slowest').length"), 0);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn the_first_list_is_of_latency_or_of_self_time() {
+    let mut browser = served();
+    let first = "document.querySelector('#hot-cpu li').innerText";
+    // This server waits more than it runs.
+    assert_eq!(browser.text("document.getElementById('by-latency').ariaPressed"), "true");
+    assert!(browser.text(first).starts_with("infer"), "{}", browser.text(first));
+    browser.click_on("document.getElementById('by-self')");
+    assert_eq!(browser.text("document.getElementById('by-latency').ariaPressed"), "false");
+    assert!(browser.text(first).starts_with("render"), "{}", browser.text(first));
+    assert!(browser.text("document.getElementById('hot-cpu-title').innerText").contains("time of their own"));
+    assert_eq!(browser.complaints(), NOTHING);
+    drop(browser);
+    // Without anything that waits there is nothing to choose.
+    let mut browser = showing("no-choice.html", &training());
+    assert_eq!(browser.eval("document.getElementById('hot-by').hidden"), true);
+}
+
+#[test]
+fn neighbours_differ_in_colour() {
+    let mut browser = showing("neighbours.html", &training());
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        let alike = browser.eval(
+            "(() => {
+                const alike = new Set();
+                const differ = (a, b) => page.color(a) !== page.color(b) || page.run.name[a] === page.run.name[b];
+                for (const row of page.run.rows) {
+                    if (row.part !== 'ranges' && row.part !== 'operations') continue;
+                    for (let item = row.first; item + 1 < row.last; item++) {
+                        if (!differ(item, item + 1)) alike.add(page.run.name[item] + ' ' + page.run.name[item + 1]);
+                    }
+                }
+                return [...alike];
+            })()",
+        );
+        assert_eq!(alike, json!([]));
+    }
+    // With more names than colours in one place, the fewest are alike.
+    assert!(browser.number("new Set(page.palettes.light).size") >= 24.0);
+}
+
+#[test]
+fn the_address_keeps_the_view() {
+    let path = written("address.html", &training().page(0));
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&path);
+    browser.eval("page.show(5e7, 7e7)");
+    browser.eval("document.getElementById('search').value = 'stage 1 & more'");
+    browser.eval("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))");
+    browser.eval("page.select(page.find('step')[3])");
+    browser.wait_for("location.hash.includes('s=')");
+    let view = browser.text("location.hash");
+    assert!(view.starts_with("#t=50000000,70000000&q=stage%201%20%26%20more&s="), "{view}");
+    let state = "[page.timeline.from, page.timeline.to, page.timeline.selected, page.search.query]";
+    let before = browser.eval(state);
+    drop(browser);
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open_view(&path, &view);
+    assert_eq!(browser.eval(state), before);
+    assert!(browser.text("document.getElementById('details').innerText").starts_with("step"));
+    // Nonsense is as good as nothing.
+    for view in ["#t=x,y&s=99999999&q=%E0%A4%A", "#s=-7&t=5", "#&&==", "#t=9,1&p=nothing"] {
+        browser.open_view(&path, view);
+        assert_eq!(browser.eval("page.timeline.selected"), -1, "{view}");
+        assert!(browser.number("page.timeline.to - page.timeline.from") > 2e8, "{view}");
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn odd_names_of_calls_do_no_harm() {
+    let odd = "</script><script>window.harmed = 1</script><img src=x onerror='window.harmed = 2'>";
+    let mut server = Server::of(20);
+    for call in &mut server.calls {
+        call.name = odd;
+    }
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written("odd-calls.html", &server.page()));
+    browser.wait_for("document.querySelectorAll('#hot-calls a').length > 0");
+    browser.click_on("document.querySelector('#hot-calls a')");
+    browser.wait_for("page.timeline.selected >= 0");
+    assert_eq!(browser.text("document.querySelector('#details strong').innerText"), odd);
+    browser.key("m", 0);
+    browser.eval("page.select(page.find('fetch rows')[0] ?? 0)");
+    let value: Value = browser.eval("window.harmed === undefined");
+    assert_eq!(value, true);
+    assert_eq!(browser.complaints(), NOTHING);
+}
