@@ -1,6 +1,6 @@
-//! The page in a real browser: what a reader does with a mouse and with keys, what 100,000 ranges take, and that odd
-//! names do nothing. `cargo test -p tests --features browser --test browser`; pages and pictures are in
-//! `target/tmp/pages`, and with `BLESS=1` the README's pictures in `docs/`.
+//! The page in a real browser: what a reader does with a mouse and with keys, what 100,000 calls and a million ranges
+//! take, and that odd names do nothing. `cargo test -p tests --features browser --test browser`; pages and pictures are
+//! in `target/tmp/pages`, and with `BLESS=1` the pictures of the README in `docs/`.
 
 #[path = "browser/baseline.rs"]
 mod baseline;
@@ -58,7 +58,6 @@ const NOTHING: [&str; 0] = [];
 
 #[test]
 fn pictures_in_both_themes() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let mut browser = showing("training.html", &training());
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
@@ -82,15 +81,30 @@ fn pictures_in_both_themes() {
             .eval("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))");
         browser.key("Escape", 0);
         browser.key("0", 0);
-        browser.eval("page.timeline.scroller.scrollTop = 0");
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// The pictures of the README and of `docs/files.md`: a slow request is followed.
+#[test]
+fn pictures_of_the_documentation() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut browser = requests::served();
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        browser.size(1_280, 940);
+        browser.click_on("document.querySelector('#hot-calls a')");
+        browser.wait_for("page.timeline.selected >= 0");
+        browser.eval("scrollTo(0, 0)");
         browser.settle();
         let shot = folder().join(format!("page-{scheme}.png"));
         browser.screenshot(&shot);
         assert!(std::fs::metadata(&shot).expect("it is there").len() < 300 << 10);
         if std::env::var_os("BLESS").is_some() {
-            std::fs::create_dir_all(&docs).expect("the repository can be written");
             std::fs::copy(&shot, docs.join(format!("page-{scheme}.png"))).expect("the repository can be written");
         }
+        browser.key("Escape", 0);
+        browser.eval("location.hash = ''");
     }
     assert_eq!(browser.complaints(), NOTHING);
 }

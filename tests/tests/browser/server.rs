@@ -58,7 +58,7 @@ impl Server {
         let mut at = MS;
         let mut made = Vec::with_capacity(requests);
         for number in 0..requests {
-            at += random.about(60 * US) + if number.is_multiple_of(40) { 900 * US } else { 0 };
+            at += random.about(82 * US);
             made.push((at, polls_of(number, &mut random), BTreeMap::<&str, (u64, u64, u64)>::new()));
             ready.push(Reverse((at, number, 0)));
         }

@@ -82,6 +82,7 @@ function drawTimeline() {
   drawGutter(context, top);
   drawStrip();
   byId('span').textContent = human(Math.round(timeline.to - timeline.from)) + ' shown';
+  timeline.firstDrawn ??= performance.now();
 }
 
 /** Distance of ticks: 1, 2 or 5 times a power of ten, some 110 pixels. */
@@ -206,26 +207,26 @@ function drawPolls(context, call, left, right, y, height) {
   }
 }
 
-/** How many calls were under way. */
+/** How many calls were under way, at the start of each pixel. */
 function drawFlight(context, line, y) {
   const { gutter, width } = timeline;
-  const counts = new Float64Array(width - gutter + 2);
-  const scale = scaleNow();
-  for (const item of line.group.lanes.flatMap((ids) => [...ids])) {
-    const from = (run.start[item] - timeline.from) * scale;
-    const to = (run.end[item] - timeline.from) * scale;
-    if (to < 0 || from > width - gutter) continue;
-    counts[Math.max(0, Math.floor(from))]++;
-    counts[Math.min(counts.length - 1, Math.floor(to) + 1)]--;
-  }
-  const most = counts.reduce(([sum, most], count) => [sum + count, Math.max(most, sum + count)], [0, 1])[1];
-  context.fillStyle = theme.cpu;
-  let sum = 0;
+  const { starts, ends } = line.group;
+  const counts = new Uint32Array(Math.max(1, width - gutter));
+  let [begun, ended] = [0, 0];
   for (let x = 0; x < counts.length; x++) {
-    sum += counts[x];
-    const height = (line.height * sum) / most;
-    context.fillRect(gutter + x, y + line.height - height, 1, height);
+    const at = timeAt(gutter + x);
+    begun = nextIndex(begun, starts.length, (index) => starts[index] > at);
+    ended = nextIndex(ended, ends.length, (index) => ends[index] > at);
+    counts[x] = begun - ended;
   }
+  const most = counts.reduce((a, b) => Math.max(a, b), 1);
+  context.fillStyle = theme.cpu;
+  context.globalAlpha = traced ? 0.4 : 1;
+  counts.forEach((count, x) => {
+    const height = (line.height * count) / most;
+    context.fillRect(gutter + x, y + line.height - height, 1, height);
+  });
+  context.globalAlpha = 1;
   context.fillStyle = theme.quiet;
   context.font = SMALL_FONT;
   context.fillText('at most ' + integer(most) + ' at once', gutter + 6, y + 8);

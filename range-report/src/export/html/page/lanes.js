@@ -38,21 +38,24 @@ function byStart(a, b) {
 /** Those that took most more than the median of their name, as many as lie on a few lanes; and the others. */
 function slowAndOthers(items) {
   if (items.length < MANY_CALLS) return { slow: [], others: packed(items.slice().sort(byStart)) };
-  const excess = new Map();
-  for (const item of items) excess.set(item, lengthOf(item) - typicalOf(nameOf(item)));
+  const typical = new Map();
+  const excess = new Float64Array(items.length);
+  items.forEach((item, index) => {
+    const name = run.name[item];
+    if (!typical.has(name)) typical.set(name, typicalOf(run.texts[name]));
+    excess[index] = lengthOf(item) - typical.get(name);
+  });
+  const enough = ranked(excess.slice(), Math.max(0, items.length - MOST_SLOW));
+  const isSlow = (item, index) => excess[index] >= enough && excess[index] > lengthOf(item) / 2;
+  const candidates = [...items.keys()].filter((index) => isSlow(items[index], index));
   const lanes = Array.from({ length: SLOW_LANES }, () => []);
   const slow = new Set();
-  for (const item of items
-    .slice()
-    .sort((a, b) => excess.get(b) - excess.get(a))
-    .subarray(0, MOST_SLOW)) {
-    if (excess.get(item) < lengthOf(item) / 2) continue;
-    const lane = lanes.find(
-      (lane) => !lane.some((other) => run.start[other] < run.end[item] && run.start[item] < run.end[other]),
-    );
+  const apart = (a, b) => run.end[a] <= run.start[b] || run.end[b] <= run.start[a];
+  for (const index of candidates.sort((a, b) => excess[b] - excess[a])) {
+    const lane = lanes.find((lane) => lane.every((other) => apart(other, items[index])));
     if (!lane) continue;
-    lane.push(item);
-    slow.add(item);
+    lane.push(items[index]);
+    slow.add(items[index]);
   }
   const found = lanes.filter((lane) => lane.length).map((lane) => Uint32Array.from(lane).sort(byStart));
   return { slow: found, others: packed(items.filter((item) => !slow.has(item)).sort(byStart)) };
@@ -63,6 +66,8 @@ function groupsOfCalls() {
   const last = run.rows.filter((row) => row.part === 'calls').at(-1).last;
   const { slow, others } = slowAndOthers(calls.roots);
   const group = (label, lanes) => ({
+    starts: Float64Array.from(lanes.flatMap((ids) => [...ids].map((item) => run.start[item]))).sort(),
+    ends: Float64Array.from(lanes.flatMap((ids) => [...ids].map((item) => run.end[item]))).sort(),
     label,
     kind: 'calls',
     key: label,
