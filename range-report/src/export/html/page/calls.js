@@ -1,4 +1,4 @@
-// Calls: one use of a span each, from its creation to its end. What is inside them, and where their time went.
+// Calls: one use of a span each, from its creation to its end, and what is inside them.
 
 /** Calls that are drawn in lanes are looked at for the slowest where there are more than this. */
 const MANY_CALLS = 200;
@@ -163,107 +163,11 @@ function callsAround(call) {
   return found.filter((above) => calls.item[above] >= 0);
 }
 
-/** How much of [from, to) these intervals cover, and what they leave of it. Each a start and an end. */
-function cover(intervals, from, to) {
-  let covered = 0;
-  let until = from;
-  const left = [];
-  for (const [start, end] of intervals.sort((a, b) => a[0] - b[0])) {
-    if (start >= to) break;
-    if (start > until) left.push([until, start]);
-    covered += Math.max(0, Math.min(end, to) - Math.max(start, until));
-    until = Math.max(until, Math.min(end, to));
-  }
-  if (until < to) left.push([until, to]);
-  return { covered, left };
-}
-
 function intervalOf(item) {
   return [run.start[item], run.end[item]];
 }
 
-/** What of these gaps intervals cover. */
-function coverOf(intervals, gaps) {
-  return gaps.reduce((sum, [from, to]) => sum + cover(intervals, from, to).covered, 0);
-}
-
-/**
- * Where the time of a call went: down the calls inside it, as long as one name takes most of the time, and then what of
- * the last was running on a thread, was work that waited for the GPU or ran there, and was waiting.
- */
-function reasonOf(call) {
-  const path = [call];
-  const [start, end] = intervalOf(calls.item[call]);
-  let gaps = [[start, end]];
-  let within = [call];
-  const whole = Math.max(1, end - start);
-  let taken = whole;
-  for (;;) {
-    const families = new Map();
-    const inner = within.flatMap((one) => childrenOf(one));
-    if (inner.length > MOST_INSIDE) break;
-    for (const one of inner) {
-      const name = run.name[calls.item[one]];
-      if (!families.has(name)) families.set(name, []);
-      families.get(name).push(one);
-    }
-    let best = null;
-    for (const family of families.values()) {
-      const part = coverOf(
-        family.map((one) => intervalOf(calls.item[one])),
-        gaps,
-      );
-      if (!best || part > best.part) best = { part, family };
-    }
-    const all = coverOf(
-      inner.map((one) => intervalOf(calls.item[one])),
-      gaps,
-    );
-    if (!best || best.part < taken * 0.5 || best.part < all * 0.5) {
-      if (inner.length)
-        gaps = gaps.flatMap(
-          ([from, to]) =>
-            cover(
-              inner.map((one) => intervalOf(calls.item[one])),
-              from,
-              to,
-            ).left,
-        );
-      break;
-    }
-    within = best.family;
-    path.push(within[0]);
-    const inside = within.map((one) => intervalOf(calls.item[one]));
-    gaps = inside.map(([from, to]) => [Math.max(from, start), Math.min(to, end)]).filter(([from, to]) => to > from);
-    gaps = merged(gaps);
-    taken = best.part;
-  }
-  const own = gaps.reduce((sum, [from, to]) => sum + to - from, 0);
-  const polls = within.flatMap((one) => [...pollsOf(one)]);
-  const running = coverOf(polls.map(intervalOf), gaps);
-  const operations = within.flatMap((one) => operationsOf(one));
-  const onGpu = coverOf(
-    operations.map((item) => intervalOf(item)),
-    gaps,
-  );
-  const queued =
-    coverOf(
-      operations.map((item) => [launchOf(item, rowOf(item)).at ?? run.start[item], run.end[item]]),
-      gaps,
-    ) - onGpu;
-  return { path, within, own, running, waiting: Math.max(0, own - running), onGpu, queued, whole };
-}
-
-function merged(intervals) {
-  const found = [];
-  for (const [from, to] of intervals.sort((a, b) => a[0] - b[0])) {
-    const last = found[found.length - 1];
-    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
-    else found.push([from, to]);
-  }
-  return found;
-}
-
+/** The calls directly inside a call, those that are known. */
 function childrenOf(call) {
   const found = [];
   const end = calls.place[call] + calls.size[call];
@@ -276,26 +180,4 @@ function childrenOf(call) {
 
 function operationsOf(call) {
   return [...itemsInside(call)].filter((item) => rowOf(item).part === 'operations');
-}
-
-/** The same in a few words: `waited 780 ms in "wait for a connection"`. */
-function reasonInWords(call) {
-  const { path, own, running, waiting, onGpu, queued, whole } = reasonOf(call);
-  const last = path[path.length - 1];
-  const place =
-    path.length > 1
-      ? ' in ' +
-        path
-          .slice(1)
-          .map((one) => nameOf(calls.item[one]))
-          .join(' > ')
-      : '';
-  const parts = [
-    [running, 'running'],
-    [queued, 'waiting for a busy GPU'],
-    [onGpu, 'waiting for its own GPU work'],
-    [waiting - queued - onGpu, 'waiting'],
-  ].sort((a, b) => b[0] - a[0]);
-  const [most, verb] = parts[0];
-  return { most, share: most / whole, own, text: verb + place, last, calls: path };
 }

@@ -23,7 +23,7 @@ function factsOf(item) {
   add('start', human(run.start[item]));
   if (row.part !== 'calls') add(run.groups[row.group].kind, run.groups[row.group].label);
   add('kind', kindOf(item, row) + (detail.cut ? ', open at the end and cut there' : ''));
-  add('ended', detail.ended);
+  if (detail.cancelled) add('ended', 'cancelled: dropped while it waited');
   if (row.part === 'marks') add('level', LEVELS[row.level]);
   add('category', detail.category);
   add('payload', detail.payload);

@@ -158,7 +158,7 @@ function chooseHot() {
 function showSlowCalls() {
   const kinds = new Map();
   for (const item of slowestOf(calls.roots, SLOW_LOOKED_AT)) {
-    const { share, text } = reasonInWords(callOf(item));
+    const { share, text } = reasonOf(callOf(item));
     const key = nameOf(item) + '\n' + text;
     if (!kinds.has(key)) kinds.set(key, { item, says: text + ' (' + percent(share, 1) + ')', count: 0 });
     kinds.get(key).count++;

@@ -1,31 +1,149 @@
 // Why a call took as long as it did, in words.
 
+/** Calls of a name that are looked at to learn what is usual inside them. */
+const SAMPLED_CALLS = 200;
+
+/** Intervals in their order, as few as they can be. */
+function merged(intervals) {
+  const found = [];
+  for (const [from, to] of intervals.sort((a, b) => a[0] - b[0])) {
+    const last = found[found.length - 1];
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else found.push([from, to]);
+  }
+  return found;
+}
+
+/** What two such lists have in common. */
+function common(list, other) {
+  const found = [];
+  for (let i = 0, j = 0; i < list.length && j < other.length;) {
+    const [from, to] = [Math.max(list[i][0], other[j][0]), Math.min(list[i][1], other[j][1])];
+    if (to > from) found.push([from, to]);
+    if (list[i][1] < other[j][1]) i++;
+    else j++;
+  }
+  return found;
+}
+
+function timeOf(list) {
+  return list.reduce((sum, [from, to]) => sum + to - from, 0);
+}
+
+function spanOf(items) {
+  return merged([...items].map(intervalOf));
+}
+
+/** The calls directly inside some, by the texts of their names. */
+function familiesIn(within) {
+  const families = new Map();
+  for (const one of within.flatMap(childrenOf).slice(0, MOST_INSIDE)) {
+    const name = run.name[calls.item[one]];
+    if (!families.has(name)) families.set(name, []);
+    families.get(name).push(one);
+  }
+  return families;
+}
+
+/** How long what has a name takes in all inside a call of a name: the median of some. */
+const usualInside = remembered((text) => {
+  const items = namedItems('calls', run.texts[text]);
+  const step = Math.max(1, Math.floor(items.length / SAMPLED_CALLS));
+  const sampled = items.filter((_, index) => index % step === 0);
+  const times = new Map();
+  for (const item of sampled) {
+    for (const [name, family] of familiesIn([callOf(item)])) {
+      if (!times.has(name)) times.set(name, []);
+      times.get(name).push(timeOf(spanOf(family.map((one) => calls.item[one]))));
+    }
+  }
+  // Where it is not in most of the calls, the median is none.
+  const median = (list) => quantileOf([...list, ...new Array(sampled.length - list.length).fill(0)], 0.5);
+  return new Map([...times].map(([name, list]) => [name, median(list)]));
+});
+
+/**
+ * Where the time of a call went. From it down to the calls of one name inside, as long as these explain more than all
+ * else: of a call that takes longer than others of its name, by what they take more than is usual in it; of others, by
+ * what they take. Then what of the time of the last, without what is inside it, was running on a thread, was waiting
+ * for work on the GPU to begin or to end, and was other waiting.
+ */
+function reasonOf(call) {
+  let step = { calls: [call], time: spanOf([calls.item[call]]), usual: typicalOf(nameOf(calls.item[call])) };
+  const path = [step];
+  const whole = Math.max(1, timeOf(step.time));
+  for (;;) {
+    const next = heaviest(step);
+    if (!next) break;
+    path.push((step = next));
+  }
+  const inner = spanOf(step.calls.flatMap(childrenOf).map((one) => calls.item[one]));
+  const own = timeOf(step.time) - timeOf(common(inner, step.time));
+  const part = (intervals) => {
+    const all = merged(intervals);
+    return timeOf(common(all, step.time)) - timeOf(common(common(all, inner), step.time));
+  };
+  const running = part(step.calls.flatMap((one) => [...pollsOf(one)].map(intervalOf)));
+  const operations = step.calls.flatMap((one) => operationsOf(one));
+  const onGpu = part(operations.map(intervalOf));
+  const launched = operations.map((item) => [launchOf(item, rowOf(item)).at ?? run.start[item], run.end[item]]);
+  const queued = part(launched) - onGpu;
+  const parts = [
+    [running, 'running'],
+    [queued, 'waiting for a busy GPU'],
+    [onGpu, 'waiting for its own GPU work'],
+    [own - running - queued - onGpu, 'waiting'],
+  ];
+  const [most, verb] = parts.reduce((best, one) => (one[0] > best[0] ? one : best));
+  const named = ({ calls: family }) =>
+    nameOf(calls.item[family[0]]) + (family.length > 1 ? ' \u00d7 ' + integer(family.length) : '');
+  const place = path.length > 1 ? ' in ' + path.slice(1).map(named).join(' > ') : '';
+  return { most, share: most / whole, text: verb + place, last: step };
+}
+
+/** Of the calls of each name inside some, those that explain most of their time; null where it is their own. */
+function heaviest({ calls: within, time, usual }) {
+  const taken = timeOf(time);
+  const isSlow = taken > 1.3 * usual;
+  const usually = usualInside(run.name[calls.item[within[0]]]);
+  let best = null;
+  let explained = 0;
+  for (const [name, family] of familiesIn(within)) {
+    const part = common(spanOf(family.map((one) => calls.item[one])), time);
+    const expected = within.length * (usually.get(name) ?? 0);
+    const weight = isSlow ? Math.max(0, timeOf(part) - expected) : timeOf(part);
+    explained += weight;
+    if (!best || weight > best.weight) best = { calls: family, time: part, usual: expected, weight };
+  }
+  return best && best.weight > 0 && best.weight >= (isSlow ? taken - usual : taken) - explained ? best : null;
+}
+
 /** `780.1 ms (96.0 %) waiting in query > wait for a connection` */
 function plainReason(call) {
-  const { most, share, text } = reasonInWords(call);
+  const { most, share, text } = reasonOf(call);
   return human(Math.round(most)) + ' (' + percent(share, 1) + ') ' + text;
 }
 
 /** A sentence on how the call compares with others of its name, and one on where its time went. */
 function showReason(call) {
   const item = calls.item[call];
-  const name = nameOf(item);
   const length = lengthOf(item);
-  const others = namedItems('calls', name);
-  const typical = typicalOf(name);
+  const others = namedItems('calls', nameOf(item));
+  const typical = typicalOf(nameOf(item));
   const box = element('p', 'reason');
   if (others.length > 1)
     box.append(
       element('strong', '', timesTypical(length, typical)),
       ' (' + human(typical) + ', of ' + integer(others.length) + ' calls on this page). ',
     );
-  const { most, share, text, last } = reasonInWords(call);
-  box.append('Most of it: ', element('strong', '', human(Math.round(most)) + ' (' + percent(share, 1) + ') ' + text));
-  const usual = last !== call ? typicalOf(nameOf(calls.item[last])) : NaN;
-  if (usual >= 0) box.append(', which takes ' + human(usual) + ' at the median');
-  box.append('.');
-  const link = last !== call ? linkTo(calls.item[last], 'Show it') : null;
-  if (link) box.append(' ', link);
+  const { share, last } = reasonOf(call);
+  const [inside] = last.calls;
+  const isSlow = length > 1.3 * typical;
+  const begins = share >= 0.5 ? 'Most of it: ' : isSlow ? 'What took longer: ' : 'The largest part: ';
+  box.append(begins, element('strong', '', plainReason(call)));
+  if (inside === call) return box;
+  const usual = last.usual > 0 ? ', usually ' + human(Math.round(last.usual)) : ', usually not at all';
+  box.append(usual + '. ', linkTo(calls.item[inside], 'Show it'));
   return box;
 }
 
@@ -39,9 +157,9 @@ function timesTypical(length, typical) {
 function factsOfCall(call) {
   const [start, end] = intervalOf(calls.item[call]);
   const polls = pollsOf(call);
-  const running = cover([...polls].map(intervalOf), start, end).covered;
+  const running = timeOf(common(spanOf(polls), [[start, end]]));
   const threads = new Set([...polls].map((item) => rowOf(item).group)).size;
-  const operations = operationsOf(call).map(intervalOf);
+  const operations = operationsOf(call);
   const facts = [
     [
       'running',
@@ -52,7 +170,7 @@ function factsOfCall(call) {
   if (operations.length)
     facts.push([
       'on the GPU',
-      human(cover(operations, 0, Infinity).covered) + ' in ' + counted(operations.length, 'operation', 'operations'),
+      human(timeOf(spanOf(operations))) + ' in ' + counted(operations.length, 'operation', 'operations'),
     ]);
   return facts;
 }
