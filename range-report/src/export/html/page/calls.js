@@ -5,6 +5,7 @@ const MANY_CALLS = 200;
 /** Calls inside one that are looked at to say where its time went. */
 const MOST_INSIDE = 20000;
 
+const firstOnStream = run.rows.find((row) => run.groups[row.group].kind === 'stream')?.first ?? Infinity;
 const anyLong = run.rows.some((row) => row.part === 'calls');
 
 /**
@@ -41,18 +42,7 @@ function readCalls() {
   const next = from.slice(0, count);
   for (const row of own)
     for (let i = row.first; i < row.last; i++) if (run.call[i] > 0) items[next[place[run.call[i] - 1]]++] = i;
-  return {
-    count,
-    parent,
-    size,
-    place,
-    at,
-    from,
-    items,
-    item,
-    long,
-    roots: anyLong ? rootsOf(parent, item, long, at) : new Uint32Array(0),
-  };
+  return { count, parent, size, place, at, from, items, item, long, ...rootsOf(parent, item, long, at) };
 }
 
 /** Parents before what is inside them. What is its own ancestor, which no program writes, has no parent. */
@@ -116,11 +106,11 @@ function rootsOf(parent, item, long, at) {
     if (within[call] || item[call] < 0) continue;
     if (long[call] || names.has(run.name[item[call]])) found.push(item[call]);
   }
-  return Uint32Array.from(found);
+  return { roots: Uint32Array.from(found), whole };
 }
 
 /** Where none waited they are read after the page is first seen. */
-const calls = { count: 0, roots: new Uint32Array(0) };
+const calls = { count: 0, roots: new Uint32Array(0), whole: new Uint8Array(0) };
 if (anyLong) Object.assign(calls, readCalls());
 
 function lengthOf(item) {
@@ -132,11 +122,11 @@ function callOf(item) {
   return item < 0 || calls.count === 0 ? -1 : run.call[item] - 1;
 }
 
-/** The ranges of a call itself: of a future, its polls. In the order of time. */
+/** The ranges of a call itself: of a future, its polls. In the order of time; of very many, some. */
 function pollsOf(call) {
   const place = calls.place[call];
-  const all = calls.items.subarray(calls.from[place], calls.from[place + 1]);
-  return all.filter((item) => rowOf(item).part !== 'operations').sort((a, b) => run.start[a] - run.start[b]);
+  const all = calls.items.subarray(calls.from[place], Math.min(calls.from[place + 1], calls.from[place] + MOST_INSIDE));
+  return all.filter((item) => item < firstOnStream).sort((a, b) => run.start[a] - run.start[b]);
 }
 
 /** All items of a call and of the calls inside it. */
@@ -179,5 +169,5 @@ function childrenOf(call) {
 }
 
 function operationsOf(call) {
-  return [...itemsInside(call)].filter((item) => rowOf(item).part === 'operations');
+  return itemsInside(call).filter((item) => item >= firstOnStream);
 }

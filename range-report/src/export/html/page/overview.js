@@ -123,6 +123,7 @@ function showHotLists() {
   byId('hot-cpu-title').textContent =
     overview.by === 'latency' ? 'Most latency of their own' : 'Most time of their own (in spans)';
   for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
+  byId('hot-calls').hidden = calls.roots.length === 0;
   showHot(byId('hot-gpu'), totalsOf(['Kernels', 'GPU memory']), 'all time of kernels and copies');
   // Where a program says what it does, ranges explain its calls.
   const hasRanges = [...own.values()].some((value) => value > 0);
@@ -157,13 +158,13 @@ function chooseHot() {
 /** The slowest of the calls that no other contains: of those alike, that spent their time in one place, the first. */
 function showSlowCalls() {
   const kinds = new Map();
-  for (const item of slowestOf(calls.roots, SLOW_LOOKED_AT)) {
+  const requests = calls.roots.filter((item) => !calls.whole[callOf(item)]);
+  for (const item of slowestOf(requests, SLOW_LOOKED_AT)) {
     const { share, text } = reasonOf(callOf(item));
     const key = nameOf(item) + '\n' + text;
     if (!kinds.has(key)) kinds.set(key, { item, says: text + ' (' + percent(share, 1) + ')', count: 0 });
     kinds.get(key).count++;
   }
-  byId('hot-calls').hidden = kinds.size === 0;
   const entries = [...kinds.values()].slice(0, SLOW_SHOWN).map(({ item, says, count }) => {
     const others = count > 1 ? ', as ' + counted(count - 1, 'other', 'others') : '';
     const made = linkTo(

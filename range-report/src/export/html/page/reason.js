@@ -47,7 +47,7 @@ function familiesIn(within) {
 
 /** How long what has a name takes in all inside a call of a name: the median of some. */
 const usualInside = remembered((text) => {
-  const items = namedItems('calls', run.texts[text]);
+  const items = callsNamed(run.texts[text]);
   const step = Math.max(1, Math.floor(items.length / SAMPLED_CALLS));
   const sampled = items.filter((_, index) => index % step === 0);
   const times = new Map();
@@ -84,7 +84,7 @@ function reasonOf(call) {
     return timeOf(common(all, step.time)) - timeOf(common(common(all, inner), step.time));
   };
   const running = part(step.calls.flatMap((one) => [...pollsOf(one)].map(intervalOf)));
-  const operations = step.calls.flatMap((one) => operationsOf(one));
+  const operations = step.calls.flatMap((one) => [...operationsOf(one)]);
   const onGpu = part(operations.map(intervalOf));
   const launched = operations.map((item) => [launchOf(item, rowOf(item)).at ?? run.start[item], run.end[item]]);
   const queued = part(launched) - onGpu;
@@ -128,7 +128,7 @@ function plainReason(call) {
 function showReason(call) {
   const item = calls.item[call];
   const length = lengthOf(item);
-  const others = namedItems('calls', nameOf(item));
+  const others = callsNamed(nameOf(item));
   const typical = typicalOf(nameOf(item));
   const box = element('p', 'reason');
   if (others.length > 1)
@@ -175,17 +175,15 @@ function factsOfCall(call) {
   return facts;
 }
 
-/** What is selected: its reason if it is a call that waited, the calls around it, and all that is known of it. */
+/** What is selected: the calls around it, why it took as long if there is something inside it, and its facts. */
 function fillSelected(target, item) {
   const call = callOf(item);
-  const facts = factsOf(item);
-  if (call < 0 || calls.item[call] < 0 || !calls.long[call]) {
-    fill(target, facts);
-    if (call >= 0) target.firstChild.after(trail(call));
-    return;
-  }
-  fill(target, { name: facts.name, facts: [...facts.facts, ...factsOfCall(call)] });
-  target.firstChild.after(trail(call), showReason(call));
+  const { name, facts } = factsOf(item);
+  const isCall = call >= 0 && calls.item[call] >= 0;
+  fill(target, { name, facts: isCall && calls.long[call] ? [...facts, ...factsOfCall(call)] : facts });
+  if (!isCall) return;
+  const hasInside = calls.long[call] || calls.size[call] > 1 || itemsInside(call).length > 1;
+  target.firstChild.after(trail(call), hasInside && item < firstOnStream ? showReason(call) : '');
 }
 
 /** The calls around one, as links. */

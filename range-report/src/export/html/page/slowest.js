@@ -41,6 +41,7 @@ function fillSpread(table, { cell, row, line }) {
   const button = element('button', '');
   button.innerHTML = `<svg viewBox="0 0 72 16" aria-hidden="true"><path d="${bars.join('')}"/></svg>`; // digits alone
   button.type = 'button';
+  button.tabIndex = -1; // the right arrow leads from the name to it
   button.setAttribute('aria-expanded', 'false');
   button.setAttribute('aria-label', 'The slowest of ' + String(row[0]).slice(0, 200));
   const range = ' on this page, from ' + human(least) + ' to ' + human(most) + '. Click for the slowest.';

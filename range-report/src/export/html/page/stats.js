@@ -44,11 +44,14 @@ function lengthsOf(items) {
   return lengths;
 }
 
-/** Half of the calls of a name took no longer than this. */
-const typicalOf = remembered((name) => {
+/** The calls of a name that waited; where none did, its ranges. */
+function callsNamed(name) {
   const items = namedItems('calls', name);
-  return quantileOf(lengthsOf(items.length ? items : namedItems('ranges', name)), 0.5);
-});
+  return items.length ? items : namedItems('ranges', name);
+}
+
+/** Half of the calls of a name took no longer than this. */
+const typicalOf = remembered((name) => quantileOf(lengthsOf(callsNamed(name)), 0.5));
 
 function remembered(make) {
   const known = new Map();

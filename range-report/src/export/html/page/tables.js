@@ -322,6 +322,8 @@ byId('tabs').addEventListener('keydown', (event) => {
 for (const { panel } of Object.values(sheets)) {
   panel.addEventListener('keydown', (event) => {
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const aside = { ArrowLeft: '.name', ArrowRight: '.spread button' }[event.key];
+    if (aside) event.target.closest('tbody tr')?.querySelector(aside)?.focus();
     if (!by || !event.target.classList.contains('name')) return;
     event.preventDefault();
     const names = [...panel.querySelectorAll('button.name')];
