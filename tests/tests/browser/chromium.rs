@@ -113,10 +113,10 @@ impl Browser {
     /// The same with the end of an address, after `#`.
     pub(crate) fn open_view(&mut self, path: &Path, view: &str) {
         self.call("Page.navigate", json!({ "url": "about:blank" }));
-        let url = format!("file://{}{view}", path.display());
-        self.call("Page.navigate", json!({ "url": url }));
+        let url = format!("file://{}", path.display());
+        self.call("Page.navigate", json!({ "url": format!("{url}{view}") }));
         self.wait_for(&format!(
-            "location.href === {url:?} && document.readyState === 'complete' \
+            "location.href.split('#')[0] === {url:?} && document.readyState === 'complete' \
              && (document.documentElement.dataset.ready === 'yes' || !document.getElementById('column-start'))"
         ));
     }

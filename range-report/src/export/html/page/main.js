@@ -104,6 +104,8 @@ window.page = {
   select,
   calls,
   human,
+  factsOf,
+  lineOf,
   color: colorOf,
   draw: () => {
     const began = performance.now();

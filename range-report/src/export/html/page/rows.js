@@ -128,7 +128,7 @@ function layOutCalls(group, put) {
   timeline.nextY = Math.max(timeline.nextY + 5, group.y + HEADER);
   group.labels.push({ text: 'the selected call', y: timeline.nextY + 9, accent: true });
   const own = calls.item[traced.call];
-  if (timeline.lanes[own] < 0) lane([own], HIGH_LANE);
+  if (timeline.lines[timeline.lanes[own]]?.part !== 'calls') lane([own], HIGH_LANE);
   for (const ids of traced.open) lane(ids, HIGH_LANE);
 }
 
