@@ -205,7 +205,15 @@ fn slab() {
 }
 
 fn note(number: u32) -> Note {
-    Note::Called { correlation: number, node: number, instance: u64::from(number), graph: false, at: 0, enqueues: true }
+    Note::Called {
+        correlation: number,
+        node: number,
+        instance: u64::from(number),
+        graph: false,
+        at: 0,
+        call: 0,
+        enqueues: true,
+    }
 }
 
 /// Takes the notes, by their threads.
@@ -252,6 +260,13 @@ fn tape() {
         records: Vec<Line>,
         lost: u64,
     }
+    /// A record of two lines, as a range is.
+    fn write(page: &Page, record: [Line; 2]) -> bool {
+        let to = page.unwritten().first_chunk::<8>();
+        let is_written =
+            to.map(|to| to.iter().zip(record.as_flattened()).for_each(|(to, word)| to.store(*word, Relaxed)));
+        is_written.inspect(|()| page.publish(2)).is_some()
+    }
     const LOST: u64 = 4;
     const APART: u64 = 5;
     const RECORDS: u64 = 8;
@@ -260,19 +275,19 @@ fn tape() {
         let shared = Arc::clone(&shared);
         move || {
             let (page, log) = &*shared;
-            for record in (0..RECORDS).map(|number| [number; 4]) {
-                let is_apart = record[0] == APART;
-                if !is_apart && page.write(record) {
+            for number in 0..RECORDS {
+                let record = [[number; 4], [number; 4]];
+                if number != APART && write(page, record) {
                     continue;
                 }
                 let log = &mut *log.lock();
                 log.records.extend(log.cursor.read(page));
-                match record[0] {
+                match number {
                     LOST => log.lost += 1,
-                    APART => log.records.push(record),
+                    APART => log.records.extend(record),
                     _ => {
                         log.cursor.begin(page);
-                        assert!(page.write(record));
+                        assert!(write(page, record));
                     }
                 }
             }
@@ -289,7 +304,8 @@ fn tape() {
     take();
     owner.join().unwrap();
     assert_eq!(take(), 1);
-    assert!(taken.into_iter().eq((0..RECORDS).filter(|number| *number != LOST).map(|number| [number; 4])));
+    let recorded = (0..RECORDS).filter(|number| *number != LOST);
+    assert!(taken.into_iter().eq(recorded.flat_map(|number| [[number; 4]; 2])));
 }
 
 /// What is handed over.

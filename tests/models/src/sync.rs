@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use loom::sync::atomic as loom_atomic;
 
-pub(crate) const PAGE: usize = 2;
+pub(crate) const PAGE: usize = 4;
 pub(crate) const RECENT: usize = 2;
 
 /// What is tried after a wait is what is tried in another order without one.
