@@ -260,6 +260,12 @@ unsafe fn odd_arguments_do_no_harm() {
         (odd.size, odd.category) = (8, 4);
         mark(null_mut(), &odd);
         assert!(heard()[0].contains("message: None, registered: false, category: 4"));
+        // Nor a pointer of which only a part is there.
+        for size in 41..48 {
+            (odd.size, odd.message_type) = (size, 1);
+            mark(null_mut(), &odd);
+            assert!(heard()[0].contains("message: None, registered: false, category: 4"), "{size}");
+        }
         (odd.size, odd.message_type, odd.message) = (48, 3, 0xDEAD_usize as *const c_void);
         (odd.payload_type, odd.color_type) = (99, 99);
         mark(null_mut(), &odd);

@@ -141,7 +141,8 @@ unsafe fn message<'a>(kind: i32, pointer: *const c_void) -> Option<Cow<'a, str>>
     }
 }
 
-/// A copy of a struct that says its own size at offset 2, zero from there on; all zero for null.
+/// A copy of a struct that says its own size at offset 2, zero from there on; all zero for null. A word that ends
+/// beyond that size is zero, too: a part of a pointer is none.
 ///
 /// # Safety
 /// `T` is one of the attribute structs, for which all zeroes are a value. The pointer is null or points to one that is
@@ -155,8 +156,9 @@ unsafe fn copy<T: Copy>(pointer: *const T) -> T {
     }
     // SAFETY: all zeroes are a value of `T`, says the caller.
     let mut copy = unsafe { std::mem::zeroed::<T>() };
+    let size = size - size % size_of::<usize>();
     if size > 0 {
-        // SAFETY: the source has `size` bytes, and the copy has more; any bytes make a `T`.
+        // SAFETY: the source has `size` bytes or more, and the copy has more; any bytes make a `T`.
         unsafe {
             std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), std::ptr::from_mut(&mut copy).cast::<u8>(), size);
         }
