@@ -13,6 +13,8 @@ const MAX_ELEMENTS: usize = 64;
 pub(super) const MAX_TEXT: usize = 4_096;
 /// Entries and elements of one call that are looked at.
 const MAX_STEPS: usize = 8_192;
+/// Elements that are passed on the way to a zero, for each of these steps.
+const SEEN_PER_STEP: usize = 1_024;
 
 /// Stands for what is not shown.
 const CUT: &str = "…";
@@ -72,7 +74,7 @@ struct Read {
     end: Option<usize>,
 }
 
-impl<W: World> Decoder<'_, W> {
+impl<'a, W: World> Decoder<'a, W> {
     fn blob(&mut self, blob: &Blob<'_>) {
         match Kind::new(blob.schema, |id| self.world.lookup(id)) {
             Kind::Schema(schema) if !schema.entries.is_empty() => drop(self.schema(&schema, blob.bytes, "")),
@@ -175,8 +177,9 @@ impl<W: World> Decoder<'_, W> {
             return Read { value: None, number: None, end: None };
         };
         let end = Some(size_of::<usize>());
-        let behind = self.payloads.iter().find_map(|blob| blob.bytes.get(address.checked_sub(blob.address)?..));
-        let value = match (behind.filter(|rest| !rest.is_empty()), &entry.kind) {
+        // Not the end of the payload that stands before the one that is meant.
+        let rest = |blob: &Blob<'a>| blob.bytes.get(address.checked_sub(blob.address)?..).filter(|it| !it.is_empty());
+        let value = match (self.payloads.iter().find_map(rest), &entry.kind) {
             (Some(rest), _) => {
                 let read = self.value(entry, rest, count, number_at(entry.detail), name);
                 // Nested fields have been shown.
@@ -246,7 +249,7 @@ impl<W: World> Decoder<'_, W> {
             }
             (kind, Some(count)) => {
                 let Some((size, _)) = kind.layout().filter(|(size, _)| *size > 0) else { return nothing };
-                let Some((elements, end)) = extent(bytes, size, count) else { return nothing };
+                let Some((elements, end)) = self.extent(bytes, size, count) else { return nothing };
                 let value = self.array(kind, bytes, elements);
                 let number = value.as_ref().and_then(length);
                 Read { value, number, end: Some(end) }
@@ -278,7 +281,7 @@ impl<W: World> Decoder<'_, W> {
     /// An array of structs.
     fn schemas(&mut self, schema: &Schema, bytes: &[u8], count: Option<u64>, name: &str) -> Option<usize> {
         let size = schema.size.filter(|size| *size > 0)?;
-        let (elements, end) = extent(bytes, size, count)?;
+        let (elements, end) = self.extent(bytes, size, count)?;
         for (index, bytes) in bytes.chunks_exact(size).take(elements.min(MAX_ELEMENTS)).enumerate() {
             self.steps = self.steps.saturating_sub(1);
             self.schema(schema, bytes, &format!("{name}[{index}]"));
@@ -307,22 +310,24 @@ impl<W: World> Decoder<'_, W> {
         let value = self.array(&kind, blob.bytes, blob.bytes.len() / size)?;
         length(&value)
     }
-}
 
-/// How many elements an array has, `count` or those before a zero, and where it ends, if all of it is there.
-fn extent(bytes: &[u8], size: usize, count: Option<u64>) -> Option<(usize, usize)> {
-    let (elements, taken) = match count {
-        Some(count) => {
-            let count = usize::try_from(count).ok()?;
-            (count, count)
-        }
-        None => {
-            let zero = bytes.chunks_exact(size).position(|element| element.iter().all(|byte| *byte == 0))?;
-            (zero, zero + 1)
-        }
-    };
-    let end = taken.checked_mul(size)?;
-    (end <= bytes.len()).then_some((elements, end))
+    /// How many elements an array has, `count` or those before a zero, and where it ends, if all of it is there.
+    fn extent(&mut self, bytes: &[u8], size: usize, count: Option<u64>) -> Option<(usize, usize)> {
+        let (elements, taken) = match count {
+            Some(count) => {
+                let count = usize::try_from(count).ok()?;
+                (count, count)
+            }
+            None => {
+                let zero = bytes.chunks_exact(size).position(|element| element.iter().all(|byte| *byte == 0));
+                let seen = zero.unwrap_or(bytes.len() / size);
+                self.steps = self.steps.saturating_sub(seen / SEEN_PER_STEP);
+                (zero?, zero? + 1)
+            }
+        };
+        let end = taken.checked_mul(size)?;
+        (end <= bytes.len()).then_some((elements, end))
+    }
 }
 
 fn name<'a>(prefix: &'a str, schema: &'a Schema, index: usize) -> &'a str {
@@ -575,6 +580,36 @@ mod tests {
         let long = [b'x'; 10_000];
         assert_eq!(decoded(&registry, 75, &long).len(), "payload=…".len() + MAX_TEXT);
         assert!(decoded(&registry, 12, &long).ends_with(", …]"));
+    }
+
+    /// The end of a payload is no place in it.
+    #[test]
+    fn a_pointer_leads_into_the_second_of_two_payloads_that_touch() {
+        let mut registry = Registry::default();
+        let entries = vec![entry("text", 75, flag::POINTER, 0)];
+        registry.register(1 << 24, Registered { kind: 2, entries, ..Registered::default() });
+        let pointer = bytes(&[0x1008]);
+        let touching = [
+            Blob { schema: 1 << 24, address: 0x1000, bytes: &pointer },
+            Blob { schema: REFERENCED, address: 0x1008, bytes: b"behind\0" },
+        ];
+        let fields = decode(&touching, &registry).fields;
+        assert_eq!((fields.len(), &fields[0].value), (1, &FieldValue::Text("behind".to_owned())));
+    }
+
+    /// What is looked through for a zero that is not there counts, too.
+    #[test]
+    fn arrays_without_an_end_are_looked_through_a_few_times() {
+        let entries = vec![entry("x", 12, 2 << 4 | flag::HIDE, 0); 4_000];
+        let size = 1 << 20;
+        let entries = entries.into_iter().enumerate().map(|(at, entry)| RegisteredEntry { offset: at as u64, ..entry });
+        let mut registry = Registry::default();
+        registry.register(1 << 24, Registered { kind: 2, entries: entries.collect(), ..Registered::default() });
+        let blob = [Blob { schema: 1 << 24, address: 8, bytes: &vec![1; size] }];
+        let mut decoder = Decoder { payloads: &blob, world: &registry, decoded: Decoded::default(), steps: MAX_STEPS };
+        decoder.blob(&blob[0]);
+        assert_eq!(decoder.steps, 0, "it was given up");
+        assert_eq!(decode(&blob, &registry).fields.len(), 1, "and said so");
     }
 
     /// A schema may name itself: what it names is what was registered before.
