@@ -12,6 +12,8 @@ const FOLDERS: &[&str] = &[
     ".ci",
     "cuda-activity",
     "examples",
+    "fuzz/fuzz_targets",
+    "fuzz/src",
     "nvtx-rs",
     "programs",
     "range-report",

@@ -2,6 +2,8 @@
 
 #[path = "foreign/counted.rs"]
 mod counted;
+#[path = "foreign/readers.rs"]
+mod readers;
 
 use std::process::Command;
 use tests::foreign::{compile, folder, headers};

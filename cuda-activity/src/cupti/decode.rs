@@ -86,7 +86,8 @@ const NAME: usize = 104;
 
 /// Puts numbers in place of the addresses of kernels' names, from the record at `place` on. Returns the place of a
 /// record whose length is not known, where that ends it.
-pub(crate) fn number(
+#[doc(hidden)]
+pub fn number(
     bytes: &mut [u8],
     mut place: usize,
     strides: &Strides,

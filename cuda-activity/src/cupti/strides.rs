@@ -97,11 +97,15 @@ impl Strides {
         self.of(kind as u32).is_some_and(|bytes| bytes >= kind.minimum())
     }
 
-    #[cfg(test)]
-    pub(crate) fn from_table(table: &[(u32, u16)]) -> Self {
+    /// Those of a library that tests make up: kinds beyond the last are ignored.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_table(table: &[(u32, u16)]) -> Self {
         let mut strides = Self([0; KINDS]);
         for (kind, bytes) in table {
-            strides.0[*kind as usize] = *bytes;
+            if let Some(stride) = strides.0.get_mut(*kind as usize) {
+                *stride = *bytes;
+            }
         }
         strides
     }

@@ -437,6 +437,14 @@ impl ProfilerBuilder {
         }
     }
 
+    /// What these texts would set as `TRACING_GPU` and `TRACING_GPU_FILTER`, and complaints: for fuzzers.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn told(mut self, settings: &str, filter: &str) -> (Chosen, Vec<String>) {
+        let complaints = environment::apply_both(&mut self.config, settings, filter);
+        (self.chosen(), complaints)
+    }
+
     /// Memory for ranges and events that wait to be written to a timeline, in bytes, for all threads together. If the
     /// GPU's work is recorded, as much again for that work and for launches and instances whose work is not complete
     /// yet. The report counts what does not fit. The values of up to 65,536 open ranges come on top of that. Default:

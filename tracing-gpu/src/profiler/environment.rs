@@ -15,8 +15,13 @@ use crate::outputs::{self, How};
 pub(super) fn read(config: &mut Config) -> Vec<String> {
     let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
     let text = if config.environment { variable("TRACING_GPU") } else { String::new() };
-    let mut complaints = apply(config, &text);
-    complaints.extend(apply_filter(config, &variable("TRACING_GPU_FILTER")));
+    apply_both(config, &text, &variable("TRACING_GPU_FILTER"))
+}
+
+/// Applies the texts of both variables.
+pub(super) fn apply_both(config: &mut Config, settings: &str, filter: &str) -> Vec<String> {
+    let mut complaints = apply(config, settings);
+    complaints.extend(apply_filter(config, filter));
     complaints
 }
 
