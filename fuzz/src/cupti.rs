@@ -76,7 +76,7 @@ fn attributed(steps: &[(usize, Step)], notes: &[(u32, u32, u64)]) {
     let mut all = Attribution::new(Limits { launches: 8, has_calls: true, instances: 8 });
     for &(thread, correlation, instance) in notes {
         let (node, graph, enqueues) = (correlation % 6, instance % 5 == 0, instance % 3 != 0);
-        all.note(thread, &Note::Called { correlation, node, instance, graph, at: 0, enqueues });
+        all.note(thread, &Note::Called { correlation, node, instance, graph, at: 0, call: 0, enqueues });
     }
     let mut timed = 0;
     for (_, step) in steps {
