@@ -137,6 +137,27 @@ fn the_reason_is_what_took_longer_than_usual() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
+/// An id is in other ids and times; the request is found that has it, wherever one looks.
+#[test]
+fn a_field_is_found_by_its_value() {
+    let mut browser = served();
+    browser.eval("page.show(1e9, 1.1e9)");
+    let facts = "document.getElementById('details').innerText";
+    for query in ["700", "id=701", "ID 702", "id 703"] {
+        search(&mut browser, query);
+        let id = query.get(query.len() - 3..).expect("digits");
+        assert!(browser.text(facts).contains(&format!("id\n{id}\ntenant")), "{query}: {}", browser.text(facts));
+    }
+    assert_eq!(browser.text("document.getElementById('found').innerText"), "1 of 1");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// As by typing and Enter.
+fn search(browser: &mut Browser, text: &str) {
+    browser.eval(&format!("document.getElementById('search').value = {text:?}"));
+    browser.eval("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))");
+}
+
 #[test]
 fn a_call_is_followed_over_threads_and_streams() {
     let small = Server::of(12);
@@ -360,8 +381,7 @@ fn the_address_keeps_the_view() {
     browser.size(1_280, 800);
     browser.open(&path);
     browser.eval("page.show(5e7, 7e7)");
-    browser.eval("document.getElementById('search').value = 'stage 1 & more'");
-    browser.eval("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))");
+    search(&mut browser, "stage 1 & more");
     browser.eval("page.select(page.find('step')[3])");
     browser.wait_for("location.hash.includes('s=')");
     let view = browser.text("location.hash");

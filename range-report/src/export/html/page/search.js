@@ -5,8 +5,9 @@ const search = {
   query: '',
   /** Of each item, how many before it are found. */
   before: null,
-  /** What is found, by time; and which of them one is at. */
+  /** What is found, by time, and before that what has the text as a field: how many; and which of all one is at. */
   found: [],
+  exact: 0,
   at: -1,
   /** In quotation marks: the whole text. */
   matches: (text) =>
@@ -30,6 +31,7 @@ function runSearch() {
   search.active = query !== '';
   search.at = -1;
   search.found = [];
+  search.exact = 0;
   if (search.active) findItems();
   tellFound();
   keepView();
@@ -39,18 +41,31 @@ function runSearch() {
   showTables();
 }
 
-/** Names, and what else is known: categories, payloads and fields are in the texts of details. */
+/** As details have a field whose value is what is looked for, or a field and its value: `id=950` or `id 950`. */
+function exactFields() {
+  const [, field, value] = /^([^\s=]+)(?:=|\s+)(.+)$/.exec(search.query) ?? [];
+  const pair = field ? [JSON.stringify([field, value])] : [];
+  return [',' + JSON.stringify(search.query) + ']', ...pair];
+}
+
+/** Names, and what else is known: categories, payloads and fields are in the texts of details. Exact ones are 2. */
 function findItems() {
-  const texts = Uint8Array.from(run.texts, (text) => search.matches(text));
+  const fields = exactFields();
+  const isExact = (text) => text.startsWith('{') && fields.some((field) => text.toLowerCase().includes(field));
+  const texts = Uint8Array.from(run.texts, (text) => (isExact(text) ? 2 : search.matches(text)));
   const before = new Uint32Array(run.count + 1);
   const found = [];
   for (let item = 0; item < run.count; item++) {
     const matches = texts[run.name[item]] | (run.detail[item] > 0 ? texts[run.detail[item]] : 0);
-    before[item + 1] = before[item] + matches;
+    before[item + 1] = before[item] + (matches > 0);
     if (matches) found.push(item);
   }
+  const isLater = (item) => texts[run.detail[item]] !== 2;
   search.before = before;
-  search.found = Uint32Array.from(found).sort((a, b) => run.start[a] - run.start[b] || a - b);
+  search.found = Uint32Array.from(found).sort(
+    (a, b) => isLater(a) - isLater(b) || run.start[a] - run.start[b] || a - b,
+  );
+  search.exact = firstIndex(0, found.length, (index) => isLater(search.found[index]));
 }
 
 function tellFound() {
@@ -70,13 +85,13 @@ function foundInTables() {
   return run.is_run ? 'in tables only' : counted(rows, 'row', 'rows');
 }
 
-/** To the next match, or the one before. The first time: to the first that is seen, or comes after. */
+/** To the next match, or the one before. The first time: to the first exact one, or that is seen, or comes after. */
 function goToMatch(by) {
   runSearch();
   const { found } = search;
   if (!found.length) return;
   if (search.at < 0) {
-    const seen = firstIndex(0, found.length, (index) => run.start[found[index]] >= timeline.from);
+    const seen = search.exact ? 0 : firstIndex(0, found.length, (index) => run.start[found[index]] >= timeline.from);
     search.at = (by > 0 ? seen : seen - 1 + found.length) % found.length;
   } else {
     search.at = (search.at + by + found.length) % found.length;
