@@ -149,6 +149,12 @@ fn a_field_is_found_by_its_value() {
         assert!(browser.text(facts).contains(&format!("id\n{id}\ntenant")), "{query}: {}", browser.text(facts));
     }
     assert_eq!(browser.text("document.getElementById('found').innerText"), "1 of 1");
+    // Where there is none, nothing else is said of a request.
+    search(&mut browser, "id=99999");
+    assert_eq!(browser.text(facts), "No match on the timeline for id=99999");
+    assert_eq!(browser.number("page.timeline.selected"), -1.0);
+    search(&mut browser, "wait for");
+    assert!(browser.text(facts).starts_with("wait for a connection"), "{}", browser.text(facts));
     assert_eq!(browser.complaints(), NOTHING);
 }
 

@@ -34,6 +34,7 @@ function runSearch() {
   search.exact = 0;
   if (search.active) findItems();
   tellFound();
+  tellMissed();
   keepView();
   redraw();
   drawFlame();
@@ -75,6 +76,14 @@ function tellFound() {
     text = at < 0 ? counted(found.length, 'match', 'matches') : integer(at + 1) + ' of ' + integer(found.length);
   else if (search.active) text = foundInTables();
   byId('found').textContent = text;
+}
+
+/** In the place of what was said of another item. */
+function tellMissed() {
+  document.querySelector('#details .missed')?.remove();
+  if (!search.active || search.found.length || !run.is_run) return;
+  select(-1);
+  byId('details').append(element('p', 'missed quiet', 'No match on the timeline for ' + byId('search').value.trim()));
 }
 
 /** Where there is a timeline, that it is not there. */
