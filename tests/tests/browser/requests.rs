@@ -65,9 +65,9 @@ fn why_a_request_was_slow_is_said() {
     let mut browser = served();
     let slowest = texts(&mut browser, "#hot-calls a");
     let expected = [
-        ["GET /orders", "781.8 ms", "waiting in query > wait for a connection (99.8 %)"],
-        ["POST /predict", "310.2 ms", "waiting for its own GPU work in infer (100.0 %)"],
-        ["POST /predict", "309.8 ms", "waiting for a busy GPU in infer (99.8 %), as 97 others"],
+        ["GET /orders id 7777", "781.8 ms", "waiting in query > wait for a connection (99.8 %)"],
+        ["POST /predict id 12111", "310.2 ms", "waiting for its own GPU work in infer (100.0 %)"],
+        ["POST /predict id 12121", "309.8 ms", "waiting for a busy GPU in infer (99.8 %), as 97 others"],
     ];
     assert_eq!(slowest, expected.map(|parts| parts.join("\n")));
     browser.screenshot(&folder().join("server.png"));

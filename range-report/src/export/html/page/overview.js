@@ -165,11 +165,13 @@ function showSlowCalls() {
     if (!kinds.has(key)) kinds.set(key, { item, says: text + ' (' + percent(share, 1) + ')', count: 0 });
     kinds.get(key).count++;
   }
-  const entries = [...kinds.values()].slice(0, SLOW_SHOWN).map(({ item, says, count }) => {
+  const shown = [...kinds.values()].slice(0, SLOW_SHOWN);
+  const tells = tellingField(shown.map(({ item }) => item));
+  const entries = shown.map(({ item, says, count }) => {
     const others = count > 1 ? ', as ' + counted(count - 1, 'other', 'others') : '';
     const made = linkTo(
       item,
-      element('span', 'bar-name', nameOf(item)),
+      element('span', 'bar-name', nameOf(item), element('span', 'quiet', ' ' + tells(item))),
       element('span', 'bar-time', human(lengthOf(item))),
       element('span', 'bar-why', says + others),
     );
@@ -181,6 +183,15 @@ function showSlowCalls() {
   byId('hot-calls')
     .querySelector('ol')
     .replaceChildren(...entries);
+}
+
+/** What tells calls apart: of the fields of each that with the most values among them all, and its value. */
+function tellingField(items) {
+  const values = new Map();
+  const fieldsOf = (item) => detailOf(item).fields ?? [];
+  for (const [name, value] of items.flatMap(fieldsOf)) values.set(name, (values.get(name) ?? new Set()).add(value));
+  const most = (best, field) => (values.get(field[0]).size > values.get(best[0]).size ? field : best);
+  return (item) => fieldsOf(item).reduce(most, fieldsOf(item)[0])?.join(' ') ?? '';
 }
 
 /** The totals of these tables by name. */
