@@ -67,7 +67,11 @@ fn why_a_request_was_slow_is_said() {
     let expected = [
         ["GET /orders id 7777", "781.8 ms", "waiting in query > wait for a connection (99.8 %)"],
         ["POST /predict id 12111", "310.2 ms", "waiting for its own GPU work in infer (100.0 %)"],
-        ["POST /predict id 12121", "309.8 ms", "waiting for a busy GPU in infer (99.8 %), as 97 others"],
+        [
+            "POST /predict id 12121",
+            "309.8 ms",
+            "waiting for a busy GPU in infer (99.8 %), the slowest of 98 with this reason",
+        ],
     ];
     assert_eq!(slowest, expected.map(|parts| parts.join("\n")));
     browser.screenshot(&folder().join("server.png"));
@@ -99,7 +103,7 @@ fn why_a_request_was_slow_is_said() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// Of two requests that fetch for 10 ms as all do: one waits 8 ms for a lock, one asks 40 times instead of once.
+/// Of requests that fetch for 10 ms as all do: one waits 8 ms for a lock, one asks 40 times, one does two things more.
 #[test]
 fn the_reason_is_what_took_longer_than_usual() {
     const US: u64 = 1_000;
@@ -110,12 +114,16 @@ fn the_reason_is_what_took_longer_than_usual() {
         server.calls.push(Call { call, span: call, parent, thread: 100, start, end, name, ..Call::default() });
         call
     };
-    for number in 0..30_u64 {
+    for number in 0..31_u64 {
         let at = number * 100_000;
         let (locked, asked) = (if number == 10 { 8_000 } else { 20 }, if number == 20 { 40 } else { 1 });
-        let request = put(0, "request", at, locked + 10_000 + asked * 300 + 50);
+        let charged = if number == 30 { 2 } else { 0 };
+        let request = put(0, "request", at, locked + 10_000 + asked * 300 + charged * 4_500 + 50);
         put(request, "lock", at + 10, locked);
         put(request, "fetch", at + 10 + locked, 10_000);
+        for _ in 0..charged {
+            put(request, "charge", at + 20 + locked + 10_000 + asked * 300, 9_000);
+        }
         for query in 0..asked {
             put(request, "query", at + 10 + locked + 10_000 + query * 300, 290);
         }
@@ -125,7 +133,8 @@ fn the_reason_is_what_took_longer_than_usual() {
     browser.open(&written("usual.html", &server.page()));
     let slow = [
         (10, "What took longer: 8.000 ms (43.6 %) waiting in lock, usually 20.00 µs."),
-        (20, "Most of it: 11.60 ms (52.6 %) waiting in query × 40, usually 290.0 µs."),
+        (20, "Most of it: 11.60 ms (52.6 %) waiting in query × 40, one after another, usually × 1, 290.0 µs."),
+        (30, "9.000 ms (46.5 %) waiting in charge × 2, at the same time. Most calls of request have no charge."),
         (5, "Most of it: 10.00 ms (96.4 %) waiting in fetch, usually 10.00 ms."),
     ];
     for (number, why) in slow {

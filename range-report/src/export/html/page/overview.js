@@ -168,7 +168,7 @@ function showSlowCalls() {
   const shown = [...kinds.values()].slice(0, SLOW_SHOWN);
   const tells = tellingField(shown.map(({ item }) => item));
   const entries = shown.map(({ item, says, count }) => {
-    const others = count > 1 ? ', as ' + counted(count - 1, 'other', 'others') : '';
+    const others = count > 1 ? ', the slowest of ' + integer(count) + ' with this reason' : '';
     const made = linkTo(
       item,
       element('span', 'bar-name', nameOf(item), element('span', 'quiet', ' ' + tells(item))),

@@ -45,7 +45,7 @@ function familiesIn(within) {
   return families;
 }
 
-/** How long what has a name takes in all inside a call of a name: the median of some. */
+/** How long what has a name takes in all inside a call of a name, and how many they are: the medians of some. */
 const usualInside = remembered((text) => {
   const items = callsNamed(run.texts[text]);
   const step = Math.max(1, Math.floor(items.length / SAMPLED_CALLS));
@@ -54,12 +54,13 @@ const usualInside = remembered((text) => {
   for (const item of sampled) {
     for (const [name, family] of familiesIn([callOf(item)])) {
       if (!times.has(name)) times.set(name, []);
-      times.get(name).push(timeOf(spanOf(family.map((one) => calls.item[one]))));
+      times.get(name).push([timeOf(spanOf(family.map((one) => calls.item[one]))), family.length]);
     }
   }
   // Where it is not in most of the calls, the median is none.
   const median = (list) => quantileOf([...list, ...new Array(sampled.length - list.length).fill(0)], 0.5);
-  return new Map([...times].map(([name, list]) => [name, median(list)]));
+  const medians = (list) => [0, 1].map((index) => median(list.map((one) => one[index])));
+  return new Map([...times].map(([name, list]) => [name, medians(list)]));
 });
 
 /**
@@ -110,12 +111,25 @@ function heaviest({ calls: within, time, usual }) {
   let explained = 0;
   for (const [name, family] of familiesIn(within)) {
     const part = common(spanOf(family.map((one) => calls.item[one])), time);
-    const expected = within.length * (usually.get(name) ?? 0);
+    const [expected, count] = (usually.get(name) ?? [0, 0]).map((one) => within.length * one);
     const weight = isSlow ? Math.max(0, timeOf(part) - expected) : timeOf(part);
     explained += weight;
-    if (!best || weight > best.weight) best = { calls: family, time: part, usual: expected, weight };
+    if (!best || weight > best.weight) best = { calls: family, time: part, usual: expected, count, weight, within };
   }
   return best && best.weight > 0 && best.weight >= (isSlow ? taken - usual : taken) - explained ? best : null;
+}
+
+/** After a reason: how several calls lie to each other, and what is usual of them, in time and number. */
+function usuallySays({ calls: family, time, usual, count, within }) {
+  const sum = family.reduce((all, one) => all + lengthOf(calls.item[one]), 0);
+  const together = sum / Math.max(1, timeOf(time));
+  const order = together < 1.05 ? ', one after another' : together > 1.5 ? ', at the same time' : '';
+  const [around, inside] = [within[0], family[0]].map((one) => nameOf(calls.item[one]));
+  const often = count === family.length ? '' : '\u00d7 ' + integer(count) + ', ';
+  const usually = count
+    ? ', usually ' + often + human(Math.round(usual))
+    : '. Most calls of ' + around + ' have no ' + inside;
+  return (family.length > 1 ? order : '') + usually + '. ';
 }
 
 /** `780.1 ms (96.0 %) waiting in query > wait for a connection` */
@@ -142,8 +156,7 @@ function showReason(call) {
   const begins = share >= 0.5 ? 'Most of it: ' : isSlow ? 'What took longer: ' : 'The largest part: ';
   box.append(begins, element('strong', '', plainReason(call)));
   if (inside === call) return box;
-  const usual = last.usual > 0 ? ', usually ' + human(Math.round(last.usual)) : ', usually not at all';
-  box.append(usual + '. ', linkTo(calls.item[inside], 'Show it'));
+  box.append(usuallySays(last), linkTo(calls.item[inside], 'Show it'));
   return box;
 }
 
