@@ -90,6 +90,19 @@ fn why_a_request_was_slow_is_said() {
         assert!(bottom < 800.0, "{bottom}");
         browser.screenshot(&folder().join(format!("slow-{number}.png")));
     }
+    // What the sentence names is shown, and the sentence stays.
+    let said = browser.text(details);
+    browser.eval("page.show(0, 1e9)");
+    browser.click_on("document.querySelector('#details .reason button')");
+    let infer =
+        browser.eval("page.calls.item[page.calls.at[page.calls.place[page.run.call[page.timeline.selected] - 1] + 1]]");
+    assert_eq!(browser.eval(&format!("page.run.texts[page.run.name[{infer}]]")), "infer");
+    let seen = "(item) => (page.timeline.to - page.timeline.from) / (page.run.end[item] - page.run.start[item])";
+    assert!((browser.number(&format!("({seen})({infer})")) - 1.3).abs() < 0.01);
+    let (y, top) =
+        (browser.number(&format!("page.point({infer}).y")), "document.getElementById('lanes').getBoundingClientRect()");
+    assert!(browser.number(&format!("{top}.top")) < y && y < browser.number(&format!("{top}.bottom")), "{y}");
+    assert_eq!(browser.text(details), said);
     // One that was dropped while it waited says so; folded away, a selected call is still drawn.
     browser.key("f", 0);
     browser.eval("page.select([...page.calls.roots].find((item) => page.factsOf(item).facts.some(([label]) => label === 'ended')))");

@@ -156,8 +156,22 @@ function showReason(call) {
   const begins = share >= 0.5 ? 'Most of it: ' : isSlow ? 'What took longer: ' : 'The largest part: ';
   box.append(begins, element('strong', '', plainReason(call)));
   if (inside === call) return box;
-  box.append(usuallySays(last), linkTo(calls.item[inside], 'Show it'));
+  box.append(usuallySays(last), toInside(last.calls));
   return box;
+}
+
+/** Shows calls inside what is selected, all of them. It stays selected, so that all of it stays drawn and told of. */
+function toInside(inside) {
+  const items = inside.map((one) => calls.item[one]);
+  const span = spanOf(items);
+  const [from, to] = [span[0][0], span.at(-1)[1]];
+  const button = element('button', '', 'Show it');
+  button.type = 'button';
+  button.addEventListener('click', () => {
+    show(from - (to - from) * 0.15, to + (to - from) * 0.15);
+    bringUp(items[0]);
+  });
+  return button;
 }
 
 function timesTypical(length, typical) {
