@@ -209,20 +209,21 @@ fn a_call_is_followed_over_threads_and_streams() {
     assert_eq!(browser.number("page.timeline.selected"), item);
     let followed = shapes(&mut browser);
     assert!(faint(&followed) > 10, "all else is dim: {}", faint(&followed));
+    let width = browser_width(&mut browser);
     let scale = |ns: u64| {
         let from = call.start as f64 - 1e5;
-        let width = browser_width(&mut browser);
         width.0 + (ns as f64 - from) / (call.end as f64 + 1e5 - from) * (width.1 - width.0)
     };
-    let mut scale = scale;
     let polls: Vec<_> = small.ranges.iter().filter(|range| range.call == call.call).collect();
     assert_eq!(polls.len(), 3);
+    let is_drawn = |shapes: &[(String, f64, String, Vec<f64>)], x: f64| {
+        shapes
+            .iter()
+            .any(|(shape, opacity, _, place)| shape == "fillRect" && *opacity == 1.0 && (place[0] - x).abs() <= 1.0)
+    };
     for poll in &polls {
         let x = scale(poll.start);
-        let is_there = |(shape, opacity, _, place): &(String, f64, String, Vec<f64>)| {
-            shape == "fillRect" && *opacity == 1.0 && (place[0] - x).abs() <= 1.0
-        };
-        assert!(followed.iter().any(is_there), "a poll at {x}");
+        assert!(is_drawn(&followed, x), "a poll at {x}");
     }
     // From poll to poll, and from the launch to the kernel.
     let operation = small.operations.iter().find(|op| op.launch.is_some_and(|(_, at)| at > call.start)).expect("one");
@@ -236,6 +237,12 @@ fn a_call_is_followed_over_threads_and_streams() {
     }
     // The calls inside it are open below it: `infer` has a lane there.
     assert!(browser.eval("page.timeline.groups[0].labels.some(({ text }) => text === 'the selected call')") == true);
+    // A search for something else does not fade it.
+    search(&mut browser, "fetch rows");
+    browser.eval(&format!("page.select({item}), page.show({} - 1e5, {} + 1e5)", call.start, call.end));
+    let searched = shapes(&mut browser);
+    assert!(faint(&searched) > 10 && polls.iter().all(|poll| is_drawn(&searched, scale(poll.start))));
+    search(&mut browser, "");
     browser.key("Escape", 0);
     assert_eq!(faint(&shapes(&mut browser)), 0);
     assert_eq!(browser.number("page.timeline.selected"), -1.0);

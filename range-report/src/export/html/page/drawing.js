@@ -112,8 +112,11 @@ function drawTicks(context) {
   context.stroke();
 }
 
-/** Draws the items of a line. Neighbours within a pixel are one, and pixels of one colour beside each other, too. */
-function drawRow(context, line, y, alpha) {
+/**
+ * Draws the items of a line. Neighbours within a pixel are one, and pixels of one colour beside each other, too. What a
+ * search does not find fades.
+ */
+function drawRow(context, line, y, alpha, fades = search.active) {
   const { start, end } = run;
   const { ids, last, height } = line;
   const scale = scaleNow();
@@ -135,7 +138,7 @@ function drawRow(context, line, y, alpha) {
     const width = end[item] * scale + offset - x;
     if (width >= 1.5) {
       flush();
-      drawBar(context, line, item, x, width, y, alpha);
+      drawBar(context, line, item, x, width, y, fades && !isMatch(item) ? 0.2 * alpha : alpha);
       index++;
       continue;
     }
@@ -144,7 +147,7 @@ function drawRow(context, line, y, alpha) {
     let next = nextIndex(index + 1, last, (index) => start[at(index)] >= until);
     if (next > index + 1 && lengthOf(at(next - 1)) * scale >= 1.5) next--; // it goes on beyond this pixel
     const fill = line.part === 'api' ? theme.call : colorOf(item);
-    const faint = search.active && !anyOn(ids, index, next) ? 0.2 * alpha : alpha;
+    const faint = fades && !anyOn(ids, index, next) ? 0.2 * alpha : alpha;
     if (pixel !== to || fill !== color || faint !== strength) {
       flush();
       [from, color, strength] = [pixel, fill, faint];
@@ -163,12 +166,10 @@ function anyOn(ids, first, last) {
   return false;
 }
 
-function drawBar(context, line, item, x, width, y, alpha) {
+function drawBar(context, line, item, x, width, y, strength) {
   const { height, part } = line;
   const left = Math.max(x, timeline.gutter - 2);
   const right = Math.min(x + width, timeline.width + 2);
-  const matches = !search.active || isMatch(item);
-  const strength = (matches ? 1 : 0.2) * alpha;
   const isLow = part === 'projections';
   const waits = part === 'calls' && height > 6;
   context.globalAlpha = strength * (isLow ? 0.55 : waits ? 0.45 : 1);
@@ -182,7 +183,7 @@ function drawBar(context, line, item, x, width, y, alpha) {
     context.fillStyle = theme.edge;
     context.fillRect(left, y, 1, height);
   }
-  if (search.active && matches) {
+  if (search.active && isMatch(item)) {
     context.fillStyle = theme.found;
     context.fillRect(left, y + height - 3, right - left, 3);
   }

@@ -69,15 +69,16 @@ function among(items, row) {
   return { ids: items, first, last: firstIndex(first, items.length, (index) => items[index] >= row.last) };
 }
 
-/** Draws over the dim timeline what belongs to the selected call. */
+/** Draws over the dim timeline what belongs to the selected call, whatever a search finds. */
 function drawTraced(context, top, lines) {
   const item = calls.item[traced.call];
   const own = lineOf(item);
   for (const line of lines) {
     const y = line.y - top;
-    if (traced.open.includes(line.ids)) drawRow(context, line, y, 1);
-    else if (line === own && line.part === 'calls') drawRow(context, { ...line, ids: [item], first: 0, last: 1 }, y, 1);
-    else for (const row of line.rows ?? []) drawRow(context, { ...line, ...among(traced.items, row) }, y, 1);
+    if (traced.open.includes(line.ids)) drawRow(context, line, y, 1, false);
+    else if (line === own && line.part === 'calls')
+      drawRow(context, { ...line, ids: [item], first: 0, last: 1 }, y, 1, false);
+    else for (const row of line.rows ?? []) drawRow(context, { ...line, ...among(traced.items, row) }, y, 1, false);
   }
   drawLinks(context, top);
 }
