@@ -12,6 +12,8 @@ use crate::training::training;
 use crate::{Browser, NOTHING, folder, showing, written};
 
 const SHIFT: u32 = 8;
+/// How many times as long as an item what is seen is.
+const SEEN: &str = "((item) => (page.timeline.to - page.timeline.from) / (page.run.end[item] - page.run.start[item]))";
 
 /// A server of some seconds with more than 100,000 calls, and its page.
 pub(crate) fn server() -> &'static (Server, PathBuf) {
@@ -97,8 +99,7 @@ fn why_a_request_was_slow_is_said() {
     let infer =
         browser.eval("page.calls.item[page.calls.at[page.calls.place[page.run.call[page.timeline.selected] - 1] + 1]]");
     assert_eq!(browser.eval(&format!("page.run.texts[page.run.name[{infer}]]")), "infer");
-    let seen = "(item) => (page.timeline.to - page.timeline.from) / (page.run.end[item] - page.run.start[item])";
-    assert!((browser.number(&format!("({seen})({infer})")) - 1.3).abs() < 0.01);
+    assert!((browser.number(&format!("{SEEN}({infer})")) - 1.3).abs() < 0.01);
     let (y, top) =
         (browser.number(&format!("page.point({infer}).y")), "document.getElementById('lanes').getBoundingClientRect()");
     assert!(browser.number(&format!("{top}.top")) < y && y < browser.number(&format!("{top}.bottom")), "{y}");
@@ -171,6 +172,20 @@ fn a_field_is_found_by_its_value() {
         assert!(browser.text(facts).contains(&format!("id\n{id}\ntenant")), "{query}: {}", browser.text(facts));
     }
     assert_eq!(browser.text("document.getElementById('found').innerText"), "1 of 1");
+    // Of a name, from call to call and not from poll to poll; each is seen whole.
+    let (server, _) = server();
+    let count = server.calls.iter().filter(|call| call.name == "GET /orders").count() as f64;
+    browser.eval("page.show(1e9, 1.1e9)");
+    for _ in 0..3 {
+        search(&mut browser, "get /orders");
+        assert_eq!(browser.number("page.search.found.length"), count);
+        let part = browser.number(&format!("{SEEN}(page.timeline.selected)"));
+        assert!((part - 1.2).abs() < 0.01, "{part}");
+    }
+    // The old text is replaced by what is typed next.
+    browser.key("/", 0);
+    browser.key("7", 0);
+    assert_eq!(browser.text("document.getElementById('search').value"), "7");
     // Where there is none, nothing else is said of a request.
     search(&mut browser, "id=99999");
     assert_eq!(browser.text(facts), "No match on the timeline for id=99999");

@@ -9,8 +9,13 @@ function isTyping(target) {
   return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
 }
 
+function goToSearch() {
+  byId('search').focus();
+  byId('search').select();
+}
+
 const EVERYWHERE = {
-  '/': () => byId('search').focus(),
+  '/': goToSearch,
   n: () => goToMatch(1),
   p: () => goToMatch(-1),
   N: () => goToMatch(-1),
@@ -37,8 +42,7 @@ document.addEventListener('keydown', (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'f') {
     if (document.activeElement === byId('search')) return; // the second time it is the browser's own
     event.preventDefault();
-    byId('search').focus();
-    byId('search').select();
+    goToSearch();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;

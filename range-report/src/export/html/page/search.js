@@ -63,10 +63,16 @@ function findItems() {
   }
   const isLater = (item) => texts[run.detail[item]] !== 2;
   search.before = before;
-  search.found = Uint32Array.from(found).sort(
+  search.found = Uint32Array.from(found.filter((item) => !isPollOfFound(item))).sort(
     (a, b) => isLater(a) - isLater(b) || run.start[a] - run.start[b] || a - b,
   );
-  search.exact = firstIndex(0, found.length, (index) => isLater(search.found[index]));
+  search.exact = firstIndex(0, search.found.length, (index) => isLater(search.found[index]));
+}
+
+/** One goes from call to call, not to each poll of them. */
+function isPollOfFound(item) {
+  const own = calls.item?.[callOf(item)] ?? item;
+  return own >= 0 && own !== item && isMatch(own) && rowOf(own).part === 'calls' && rowOf(item).part === 'ranges';
 }
 
 function tellFound() {
@@ -107,6 +113,7 @@ function goToMatch(by) {
   }
   const item = found[search.at];
   select(item);
+  if (rowOf(item).part === 'calls') zoomTo(item);
   reveal(item);
   tellFound();
 }
