@@ -384,6 +384,8 @@ fn the_first_list_is_of_latency_or_of_self_time() {
     let mut browser = served();
     let first = "document.querySelector('#hot-cpu li').innerText";
     // This server waits more than it runs.
+    let tab = "document.querySelector('#tabs [aria-selected=true]').innerText";
+    assert!(browser.text(tab).starts_with("Calls"), "{}", browser.text(tab));
     assert_eq!(browser.text("document.getElementById('by-latency').ariaPressed"), "true");
     assert!(browser.text(first).starts_with("infer"), "{}", browser.text(first));
     browser.click_on("document.getElementById('by-self')");
@@ -395,6 +397,7 @@ fn the_first_list_is_of_latency_or_of_self_time() {
     // Without anything that waits there is nothing to choose.
     let mut browser = showing("no-choice.html", &training());
     assert_eq!(browser.eval("document.getElementById('hot-by').hidden"), true);
+    assert!(browser.text(tab).starts_with("Ranges"), "{}", browser.text(tab));
 }
 
 /// Of 60 names after each other some would have the colour of their neighbour by chance.

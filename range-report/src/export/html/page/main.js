@@ -73,7 +73,7 @@ byId('timeline').hidden = run.count === 0;
 tables.list = [...run.tables];
 if (run.tree.length) tables.list.splice(1, 0, treeTable());
 byId('tables').hidden = tables.list.length === 0;
-if (tables.list.length) openTable(0);
+if (tables.list.length) openTable(firstTable());
 showFlame(flame.mode);
 resizeAll();
 showAll();

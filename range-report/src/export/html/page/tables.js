@@ -305,6 +305,11 @@ function showTabs() {
   byId('panel').setAttribute('aria-labelledby', 'tab-' + tables.open);
 }
 
+/** Of a program that waits more than it runs, the calls: the ranges leave the waiting out. */
+function firstTable() {
+  return overview.atFirst === 'latency' ? Math.max(0, tables.list.findIndex(({ title }) => title === 'Calls')) : 0;
+}
+
 function openTable(index) {
   tables.open = (index + tables.list.length) % tables.list.length;
   sheets.tabs.table = tables.list[tables.open];
