@@ -47,7 +47,7 @@ fn compare_judges_whoever_reads() {
     for (arguments, code) in [
         (&["cuda.json", "cuda.json"][..], 0),
         (&["cuda.json", "sycl.json"], 1),
-        (&["--new", "--least", "0", "full.json", "cuda.json"], 1),
+        (&["--added", "--least", "0", "full.json", "cuda.json"], 1),
         (&["--csv", "cuda.json", "sycl.json"], 1),
         (&["--json", "cuda.json", "sycl.json"], 1),
         (&["cuda.json", "missing.json"], 2),
