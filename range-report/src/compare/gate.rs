@@ -260,19 +260,27 @@ pub struct Regression {
 
 impl fmt::Display for Regression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { basis, base_ns, ns, allowed_percent, .. } = self.change;
-        write!(
-            f,
-            "{}: {} took {}{}, {} in {} ({}; {} % allowed)",
-            escaped(&self.run),
-            named(self.domain.as_deref(), &self.name, self.style),
-            human_inline(ns as u64),
-            basis.said(),
-            human_inline(base_ns as u64),
-            escaped(&self.base),
-            self.change,
-            (100.0 * allowed_percent).round() / 100.0,
-        )?;
+        let Change { basis, base_ns, ns, percent, allowed_percent, .. } = self.change;
+        let (run, base) = (escaped(&self.run), escaped(&self.base));
+        let range = named(self.domain.as_deref(), &self.name, self.style);
+        let base_time = human_inline(base_ns as u64);
+        let allowed = (100.0 * allowed_percent).round() / 100.0;
+        match self.change.interval_text() {
+            None => {
+                let (time, of, change) = (human_inline(ns as u64), basis.said(), self.change.percent_text());
+                write!(f, "{run}: {range} took {time}{of}, {base_time} in {base} ({change}; {allowed} % allowed)")?;
+            }
+            // The change is that of the pairs of runs, which the times over all runs of a side need not show.
+            Some(interval) => {
+                let longer = match self.change.percent_text() {
+                    times if percent >= 100.0 => format!("{} times as long as", times.trim_start_matches('x')),
+                    grown => format!("{} longer than", grown.trim_start_matches('+')),
+                };
+                let of = basis.said();
+                write!(f, "{run}: {range} took {longer} in {base}, where it took {base_time}{of} ")?;
+                write!(f, "({interval}; {allowed} % allowed)")?;
+            }
+        }
         if self.instances != self.base_instances {
             write!(f, ", in {} instances instead of {}", self.instances, self.base_instances)?;
         }

@@ -284,7 +284,7 @@ impl Comparison {
     /// let found = Comparison::of_sides([("old", &old), ("new", &new)]).check(&Gate::new(2.0));
     /// assert_eq!(
     ///     found[0].to_string(),
-    ///     "new: step took 1.051 ms at the median, 1.001 ms in old (+5.0 %, from +5.0 to +5.0 %; 2 % allowed)"
+    ///     "new: step took 5.0 % longer than in old, where it took 1.001 ms at the median (+5.0 to +5.0 %; 2 % allowed)"
     /// );
     /// ```
     #[must_use]
