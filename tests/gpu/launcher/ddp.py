@@ -1,4 +1,7 @@
-"""Data-parallel training on all GPUs of a host, by `torchrun --nproc-per-node=2 ddp.py`: NCCL reduces the gradients."""
+"""Data-parallel training on all GPUs of a host, by `torchrun --nproc-per-node=2 ddp.py`: NCCL reduces the gradients.
+
+NCCL wants a GPU for each rank. Where there is one GPU, each rank has a group of its own, of itself alone.
+"""
 
 import os
 
@@ -9,10 +12,18 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def main():
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
+    devices = torch.cuda.device_count()
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % devices)
+    if devices > 1:
+        dist.init_process_group("nccl")
+        group = None
+    else:
+        dist.init_process_group("gloo")
+        groups = [dist.new_group([rank], backend="nccl") for rank in range(dist.get_world_size())]
+        group = groups[dist.get_rank()]
     torch.manual_seed(dist.get_rank())
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda())
+    layers = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda()
+    model = DistributedDataParallel(layers, process_group=group)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(20):
         with torch.cuda.nvtx.range("step"):

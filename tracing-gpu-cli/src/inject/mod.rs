@@ -114,8 +114,13 @@ impl Measured {
     }
 
     /// What measures now.
+    #[inline]
     fn now(&'static self) -> Option<&'static Running> {
-        if self.settings.captured == CaptureRange::None { self.run() } else { self.running.get()?.as_ref() }
+        match self.running.get() {
+            Some(running) => running.as_ref(),
+            None if self.settings.captured == CaptureRange::None => self.run(),
+            None => None,
+        }
     }
 }
 

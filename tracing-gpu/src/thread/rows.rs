@@ -38,6 +38,7 @@ impl Rows {
     }
 
     /// What does not change of the row of this place.
+    #[inline]
     pub(super) fn identity(&self, place: Place) -> Option<&RowIdentity> {
         self.rows.get(place.row()).and_then(Row::identity)
     }

@@ -747,7 +747,10 @@ impl ThreadState {
     /// Records a range of this thread that has ended, if a timeline is written.
     #[inline]
     fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
-        if let Some(identity) = self.identity(ended.place).filter(|_| self.tape.is_written()) {
+        if !self.tape.is_written() {
+            return;
+        }
+        if let Some(identity) = self.identity(ended.place) {
             let (depth, cut) = (depth as u32, !self.session.is_running());
             let numbers = self.numbers_of(depth as usize);
             let range =
@@ -995,6 +998,7 @@ impl ThreadState {
         self.rows.iter()
     }
 
+    #[inline]
     pub(crate) fn identity(&self, place: Place) -> Option<&RowIdentity> {
         self.rows.identity(place)
     }

@@ -309,15 +309,16 @@ impl Met {
 #[inline]
 fn place_of(text: &str, domain: u32, category: u32) -> usize {
     let bytes = text.as_bytes();
-    let eight = |from: usize| match bytes.get(from..from + 8) {
-        Some(eight) => eight.try_into().map_or(0, u64::from_le_bytes),
-        None => bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    let parts = match (bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(begin), Some(end)) => {
+            let middle = bytes.get(bytes.len() / 2 - 4..).and_then(|rest| rest.first_chunk());
+            [*begin, middle.copied().unwrap_or_default(), *end].map(u64::from_le_bytes)
+        }
+        _ => [bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)), 0, 0],
     };
-    let end = bytes.len().saturating_sub(8);
-    let mixed = [eight(0), eight(end / 2), eight(end), u64::from(domain) << 32 | u64::from(category)];
-    let hash = mixed
-        .iter()
-        .fold(bytes.len() as u64, |hash: u64, part| (hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95));
+    let of = u64::from(domain) << 32 | u64::from(category);
+    let mix = |hash: u64, part: u64| (hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let hash = parts.into_iter().fold(mix(bytes.len() as u64, of), mix);
     (hash >> (u64::BITS - TEXTS.trailing_zeros())) as usize
 }
 
