@@ -124,6 +124,30 @@ impl Measured {
     }
 }
 
+/// NVTX calls of this process.
+impl Measured {
+    #[inline]
+    fn receive(&'static self, call: &Call<'_>) {
+        let Some(running) = self.now() else { return };
+        if matches!(call, Call::Push { .. } | Call::Start { .. }) {
+            running.start_snapshots(); // before the range begins, which is not to have the time that this takes
+        }
+        running.tool.call(call);
+    }
+
+    #[inline(never)]
+    fn receive_within(&'static self, range: &Captured, call: &Call<'_>) {
+        let met = range.meet(call);
+        if met == Met::Begin {
+            self.run().inspect(|running| running.begin(self));
+        }
+        self.receive(call);
+        if let Some(running) = self.now().filter(|_| met == Met::End) {
+            running.profiler.end(true);
+        }
+    }
+}
+
 impl Running {
     /// What begins with the measuring, and was not known to be due before.
     fn begin(&'static self, measured: &Measured) {
@@ -163,17 +187,9 @@ impl Tool for OfThisProcess {
     #[inline]
     fn call(&self, call: &Call<'_>) {
         let Some(measured) = current() else { return };
-        let met = measured.range.as_ref().map_or(Met::Nothing, |range| range.meet(call));
-        if met == Met::Begin {
-            measured.run().inspect(|running| running.begin(measured));
-        }
-        let Some(running) = measured.now() else { return };
-        if matches!(call, Call::Push { .. } | Call::Start { .. }) {
-            running.start_snapshots(); // before the range begins, which is not to have the time that this takes
-        }
-        running.tool.call(call);
-        if met == Met::End {
-            running.profiler.end(true);
+        match &measured.range {
+            None => measured.receive(call),
+            Some(range) => measured.receive_within(range, call),
         }
     }
 }

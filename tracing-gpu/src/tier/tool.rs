@@ -309,12 +309,13 @@ impl Met {
 #[inline]
 fn place_of(text: &str, domain: u32, category: u32) -> usize {
     let bytes = text.as_bytes();
-    let parts = match (bytes.first_chunk(), bytes.last_chunk()) {
-        (Some(begin), Some(end)) => {
-            let middle = bytes.get(bytes.len() / 2 - 4..).and_then(|rest| rest.first_chunk());
-            [*begin, middle.copied().unwrap_or_default(), *end].map(u64::from_le_bytes)
-        }
-        _ => [bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)), 0, 0],
+    let parts = if let (Some(begin), Some(end)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let middle = bytes.get(bytes.len() / 2 - 4..).and_then(|rest| rest.first_chunk());
+        [*begin, middle.copied().unwrap_or_default(), *end].map(u64::from_le_bytes)
+    } else if let (Some(begin), Some(end)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        [*begin, *end, [0; 4]].map(u32::from_le_bytes).map(u64::from)
+    } else {
+        [bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)), 0, 0]
     };
     let of = u64::from(domain) << 32 | u64::from(category);
     let mix = |hash: u64, part: u64| (hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95);
