@@ -216,7 +216,8 @@ fn repeats_are_compared_with_those_that_began_next_to_them() {
     let old = repeated(40, (0..10).map(pace));
     let mut new = repeated(40, (0..10).map(|at| 1.05 * pace(at) + f64::from(at % 3)));
     new.reverse();
-    let line = "new: a took 5.0 % longer than in old, where it took 1.225 ms at the median (+5.0 to +5.0 %; 2 % allowed)";
+    let line =
+        "new: a took 5.0 % longer than in old, where it took 1.225 ms at the median (+5.0 to +5.0 %; 2 % allowed)";
     assert_eq!(between(&old, &new, Gate::new(2.0)), [line]);
     assert_eq!(between(&old, &new, Gate::new(6.0)), Vec::<String>::new());
     // Nobody knows which belong together: the change is in the noise.
