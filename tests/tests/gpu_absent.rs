@@ -6,13 +6,10 @@ use std::process::Command;
 
 use tracing_gpu::Summary;
 
-/// Runs the child with `folder` first on the loader's path.
-fn run(folder: Option<&Path>, configuration: &str) -> (Summary, String) {
+/// Runs the child, with a variable for the dynamic loader.
+fn run(loader: Option<(&str, &Path)>, configuration: &str) -> (Summary, String) {
     let mut command = Command::new(tests::recorder::example("gpu_absent"));
-    command.env("TRACING_GPU", configuration).env_remove("NVTX_INJECTION64_PATH");
-    if let Some(folder) = folder {
-        command.env("LD_LIBRARY_PATH", folder);
-    }
+    command.env("TRACING_GPU", configuration).env_remove("NVTX_INJECTION64_PATH").envs(loader);
     let output = command.output().expect("the child");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{stderr}");
@@ -54,29 +51,12 @@ fn a_driver_without_a_device() {
     assert!(stderr.contains("GPU timing is off"), "{stderr}");
 }
 
-/// The driver that tests/install brings is hidden from the child by an empty folder, mounted over its own for the child
-/// alone.
-#[cfg(feature = "nsight")]
+/// The dynamic loader asks a library of ours where to look (`LD_AUDIT`), which hides every driver from the child.
 #[test]
 fn a_machine_without_a_driver() {
-    let libraries = Command::new("/sbin/ldconfig").arg("-p").output().expect("ldconfig, of Debian's libc-bin");
-    let listed = String::from_utf8_lossy(&libraries.stdout).into_owned();
-    let driver = listed.lines().find_map(|line| line.trim().strip_prefix("libcuda.so.1 ")?.split(" => ").nth(1));
-    let driver =
-        Path::new(driver.expect("a CUDA driver to hide: run tests/install")).canonicalize().expect("the driver");
-    let empty = folder("no-driver");
-    let mut command = Command::new("unshare");
-    let own_user = std::fs::metadata("/proc/self").expect("this process");
-    command.arg(if std::os::unix::fs::MetadataExt::uid(&own_user) == 0 { "-m" } else { "-rm" });
-    command.args(["sh", "-c", "mount --bind \"$0\" \"$1\" && exec \"$2\""]).arg(empty);
-    command.arg(driver.parent().expect("the driver's folder")).arg(tests::recorder::example("gpu_absent"));
-    let output = command
-        .env_remove("NVTX_INJECTION64_PATH")
-        .env("TRACING_GPU", "")
-        .output()
-        .expect("unshare, of Debian's util-linux");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let summary: Summary = serde_json::from_slice(&output.stdout).expect("a summary");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu_absent/audit.c");
+    let hides = tests::launcher::compiled(&folder("no-driver"), &source, &["-shared", "-fPIC"]);
+    let (summary, _) = run(Some(("LD_AUDIT", &hides)), "");
     assert_cpu_summary(&summary);
     let reason = reason(&summary);
     assert!(reason.starts_with("GPU timing is off: the CUDA driver cannot be loaded: libcuda.so.1: "), "{reason}");
@@ -87,7 +67,7 @@ fn a_machine_without_a_driver() {
 fn a_broken_driver_first_on_the_path() {
     let folder = folder("broken-driver");
     std::fs::write(folder.join("libcuda.so.1"), "this is no library").expect("the file");
-    let (summary, _) = run(Some(&folder), "");
+    let (summary, _) = run(Some(("LD_LIBRARY_PATH", &folder)), "");
     assert_cpu_summary(&summary);
     assert!(
         reason(&summary).starts_with("GPU timing is off: the CUDA driver cannot be loaded: "),
@@ -100,7 +80,7 @@ fn a_broken_driver_first_on_the_path() {
 fn a_driver_that_lacks_functions() {
     let folder = folder("old-driver");
     std::fs::copy(tests::recorder::library(), folder.join("libcuda.so.1")).expect("a library that is not the driver");
-    let (summary, _) = run(Some(&folder), "");
+    let (summary, _) = run(Some(("LD_LIBRARY_PATH", &folder)), "");
     assert_cpu_summary(&summary);
     assert_eq!(
         reason(&summary),
