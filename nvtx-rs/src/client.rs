@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 use crate::abi;
+use crate::environment::variable;
 use crate::slots::{Slot, Slots, export_tables};
 use once_cell::sync::OnceCell;
 use std::cell::Cell;
@@ -166,7 +167,7 @@ pub(crate) fn initialize(load: impl FnOnce() -> State) -> bool {
 }
 
 fn load_from_environment() -> State {
-    match std::env::var_os(abi::INJECTION_PATH) {
+    match variable(abi::INJECTION_PATH) {
         None => State::NotSet,
         Some(path) => match load_library(path.into()) {
             Ok((library, entry)) => {

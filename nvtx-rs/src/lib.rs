@@ -56,6 +56,8 @@ mod category;
 pub mod client;
 mod color;
 mod domain;
+#[doc(hidden)]
+pub mod environment;
 mod error;
 mod lazy;
 mod mark;

@@ -7,6 +7,7 @@
 
 use crate::abi::{self, module};
 use crate::client::{self, SLOTS, State};
+use crate::environment::variable;
 use crate::slots::Slot;
 use nvtx::sys::ffi;
 use std::error::Error;
@@ -55,7 +56,7 @@ pub fn use_nvidia() -> Result<(), TransportError> {
 fn load() -> State {
     // SAFETY: takes null, and does the rest itself.
     unsafe { ffi::nvtxInitialize(std::ptr::null()) };
-    let state = match std::env::var_os(abi::INJECTION_PATH) {
+    let state = match variable(abi::INJECTION_PATH) {
         Some(path) => match client::load_library(path.into()) {
             Ok((library, _entry)) => {
                 library.keep();

@@ -33,6 +33,7 @@ const IMPURE: &[&str] =
 const UNSAFE: &[&str] = &[
     "nvtx-rs/src/calls.rs",
     "nvtx-rs/src/client.rs",
+    "nvtx-rs/src/environment.rs",
     "nvtx-rs/src/slots.rs",
     "nvtx-rs/src/tool/arguments.rs",
     "nvtx-rs/src/tool/extended.rs",

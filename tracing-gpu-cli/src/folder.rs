@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use nvtx_rs::environment::variable;
 use tracing_gpu::Summary;
 
 /// Names the folder in the environment of the measured processes.
@@ -89,7 +90,7 @@ impl Folder {
         use std::os::unix::fs::DirBuilderExt as _;
         let mut first_error = None;
         for place in places {
-            let path = place.join(format!("tracing-gpu-{}-{}", std::process::id(), nonce()));
+            let path = place.join(format!("tracing-gpu-{}-{:016x}", std::process::id(), nonce()));
             let made = fs::DirBuilder::new().mode(0o700).create(&path);
             match made.and_then(|()| probe(&path)) {
                 Ok(()) => return Ok(Self { path }),
@@ -105,7 +106,7 @@ impl Folder {
 
     /// The folder that the environment of this process names.
     pub(crate) fn of_environment() -> Option<Self> {
-        std::env::var_os(VARIABLE).map(|path| Self { path: path.into() })
+        variable(VARIABLE).map(|path| Self { path: path.into() })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -200,7 +201,8 @@ fn probe(folder: &Path) -> io::Result<()> {
     fs::remove_file(file)
 }
 
-/// Differs from run to run, also where ids of processes come again.
-fn nonce() -> u128 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos()
+/// A number that nobody can guess: the standard library seeds its hashes from the system's random numbers.
+fn nonce() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
 }

@@ -5,7 +5,7 @@
 //! a struct.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, OsString, c_char, c_void};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::path::Path;
@@ -348,6 +348,16 @@ fn already_mapped() -> Option<Result<Library, Unavailable>> {
 /// What is mapped into this process, where the system tells.
 fn maps() -> String {
     std::fs::read("/proc/self/maps").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+/// A variable of the environment. A program that has rights which its user lacks has none: it would load any library.
+pub(super) fn variable(name: &str) -> Option<OsString> {
+    #[cfg(target_os = "linux")]
+    // SAFETY: reads a number that the kernel left for this process when it began.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return None;
+    }
+    std::env::var_os(name)
 }
 
 /// Name of the tool that uses CUPTI in this process, if the mapped libraries show it.

@@ -17,6 +17,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::library::variable;
+
 /// Names that the library is installed under, newest first, with their CUDA major.
 pub(super) const SONAMES: [(&str, u32); 3] = [("libcupti.so.13", 13), ("libcupti.so.12", 12), ("libcupti.so.11.8", 11)];
 
@@ -51,7 +53,7 @@ pub(super) struct Environment {
 impl Environment {
     /// `maps` is the text of `/proc/self/maps`.
     pub(super) fn read(maps: &str) -> Self {
-        let path = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
+        let path = |name: &str| variable(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
         Self {
             chosen: path(OVERRIDE),
             toolkits: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),

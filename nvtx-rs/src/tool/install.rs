@@ -6,6 +6,7 @@ use super::deliver::{INSTALLED, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next,
 use super::{Call, Tool, fork, receive};
 use crate::abi::{self, ExportTableCallbacks, ExportTableVersionInfo, ExtensionInfo, ExtensionSegment, GetExportTable};
 use crate::client::{self, State};
+use crate::environment::variable;
 use crate::slots::export_tables;
 use crate::{AttachError, panics};
 use std::ffi::{c_int, c_void};
@@ -30,7 +31,7 @@ pub fn next_tool() -> Option<State> {
 pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
     let mut attached = false;
     client::initialize(|| {
-        let path = std::env::var_os(abi::INJECTION_PATH).map(PathBuf::from);
+        let path = variable(abi::INJECTION_PATH).map(PathBuf::from);
         let mut tool = Some(tool);
         INSTALLED.get_or_init(|| Installed {
             tool: tool.take().unwrap_or_else(|| Box::new(|_: &Call<'_>| {})),
@@ -117,7 +118,7 @@ pub unsafe fn extension(module_info: *mut c_void) -> c_int {
 
 /// The tool behind this one in the list, which is the first if this one is not in it.
 fn choose_next(own: abi::Entry) -> Option<PathBuf> {
-    let list = std::env::var_os(NEXT_TOOL)?;
+    let list = variable(NEXT_TOOL)?;
     let tools: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
     let is_own = |path: &PathBuf| {
         client::load_library(path.clone()).is_ok_and(|(_library, entry)| std::ptr::fn_addr_eq(entry, own))

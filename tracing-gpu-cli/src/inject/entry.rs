@@ -7,6 +7,7 @@ use std::panic::catch_unwind;
 use std::sync::atomic::Ordering::Release;
 
 use nvtx_rs::abi::{Entry, GetExportTable};
+use nvtx_rs::environment::variable;
 use nvtx_rs::tool::Tool;
 use tracing_gpu::OpenAccRegister;
 
@@ -73,7 +74,7 @@ fn measures() -> bool {
 
 /// Who was to be injected into CUDA comes first: what it takes of CUPTI it keeps.
 fn next_cuda() {
-    let Some(path) = std::env::var_os(NEXT_CUDA).filter(|path| !path.is_empty()) else { return };
+    let Some(path) = variable(NEXT_CUDA).filter(|path| !path.is_empty()) else { return };
     // SAFETY: a library that the user, or a tool, has named for the driver to load: it is loaded for no other reason.
     let Ok(library) = (unsafe { libloading::Library::new(path) }) else { return };
     // SAFETY: by CUDA's interface this symbol is a function of this type. The library stays.

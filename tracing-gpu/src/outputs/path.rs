@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nvtx_rs::environment::variable as variable_of;
 use range_report::Process;
 
 /// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none), `%q{NAME}` as that
@@ -47,8 +48,7 @@ fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
         }
         let value = match (byte, bytes.as_slice().first()) {
             (b'%', Some(b'%')) => "%".to_owned(),
-            // A host is no folder, whatever it is called.
-            (b'%', Some(b'h')) => process.host.replace(['/', '\\', '\0'], "_"),
+            (b'%', Some(b'h')) => part(&process.host),
             (b'%', Some(b'p')) => process.pid.to_string(),
             (b'%', Some(b'r')) => process.rank.unwrap_or(0).to_string(),
             _ => {
@@ -66,8 +66,14 @@ fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
 fn variable(text: &[u8]) -> Option<(String, &[u8])> {
     let name = text.strip_prefix(b"{")?;
     let end = name.iter().position(|byte| *byte == b'}')?;
-    let value = std::env::var(str::from_utf8(&name[..end]).ok()?).ok()?;
-    Some((value.replace(['/', '\\', '\0'], "_"), &name[end + 1..]))
+    let value = variable_of(str::from_utf8(&name[..end]).ok()?)?.into_string().ok()?;
+    Some((part(&value), &name[end + 1..]))
+}
+
+/// The text as a part of a name: it leads to no other folder.
+fn part(text: &str) -> String {
+    let is_folder = text.bytes().all(|byte| byte == b'.');
+    text.replace(|c| matches!(c, '/' | '\\' | '\0') || is_folder, "_")
 }
 
 #[cfg(test)]
@@ -111,6 +117,8 @@ mod tests {
         alone.rank = None;
         alone.host = "../etc".to_owned();
         assert_eq!(expand(Path::new("%r-%h"), &alone), Path::new("0-.._etc"));
+        alone.host = "..".to_owned();
+        assert_eq!(expand(Path::new("%h/%h%%"), &alone), Path::new("__/__%"));
     }
 
     #[cfg(unix)]

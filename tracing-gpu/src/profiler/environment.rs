@@ -13,7 +13,7 @@ use crate::outputs::{self, How};
 
 /// Applies both variables, or the filter alone. Returns a line for each part that does not count.
 pub(super) fn read(config: &mut Config) -> Vec<String> {
-    let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
+    let variable = |name: &str| nvtx_rs::environment::variable(name).unwrap_or_default().to_string_lossy().into_owned();
     let text = if config.environment { variable("TRACING_GPU") } else { String::new() };
     apply_both(config, &text, &variable("TRACING_GPU_FILTER"))
 }

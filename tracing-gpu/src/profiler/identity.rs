@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nvtx_rs::environment::variable;
 use range_report::Process;
 
 use crate::process;
@@ -16,7 +17,7 @@ const RUNS: [&str; 2] = ["TRACING_GPU_RUN_ID", "SLURM_JOB_ID"];
 pub(crate) fn read() -> Process {
     let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (pid, variable) = (std::process::id(), |name: &str| std::env::var(name).ok());
+    let (pid, variable) = (std::process::id(), |name: &str| variable(name)?.into_string().ok());
     let mut process = Process::default();
     process.pid = pid;
     process.command = arguments.join(" ");

@@ -11,6 +11,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
+use range_report::report::escaped;
 use range_report::{Process, Summary};
 
 pub use builder::{Chosen, ProfilerBuilder};
@@ -323,7 +324,8 @@ impl Inner {
         if !self.config.foreign_ranges {
             return;
         }
-        let missing = if std::env::var_os(nvtx_rs::abi::INJECTION_PATH).is_some_and(|path| !path.is_empty()) {
+        let tool = nvtx_rs::environment::variable(nvtx_rs::abi::INJECTION_PATH);
+        let missing = if tool.is_some_and(|path| !path.is_empty()) {
             "NVTX ranges of other code go to the tool that NVTX_INJECTION64_PATH names, and are not in this report."
         } else if !tier::linked::measure(&self.engine) {
             "NVTX ranges of other code belong to another profiler of this process."
@@ -415,7 +417,8 @@ impl Inner {
 }
 
 /// On standard error, from a place that can return no error: one line, or one for each of several errors.
-pub(crate) fn complain(lines: &str) {
-    let text: String = lines.lines().map(|line| format!("tracing-gpu: {line}\n")).collect();
+#[doc(hidden)]
+pub fn complain(lines: &str) {
+    let text: String = lines.lines().map(|line| format!("tracing-gpu: {}\n", escaped(line))).collect();
     let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
 }
