@@ -29,8 +29,4 @@ mod system;
 
 pub use command::run;
 
-/// On standard error, a line for each line of the text.
-fn complain(lines: &str) {
-    let text: String = lines.lines().map(|line| format!("tracing-gpu: {line}\n")).collect();
-    let _nowhere_left_to_say_it = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
-}
+use tracing_gpu::complain;

@@ -178,7 +178,7 @@ pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(feature = "openacc")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
-pub use profiler::Chosen;
+pub use profiler::{Chosen, complain};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;

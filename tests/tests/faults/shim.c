@@ -2,7 +2,9 @@
    errors of a full, broken or read-only disk in turn, and the wall clock is set to and fro.
 
    FAULT_CALL is that number, from 0 on; FAULT_HIT a file that is made when the call comes, with its name in it. Calls
-   count where they are for a folder that FAULT_FOLDER begins, or for a file in it. FAULT_CLOCK=1 sets the clock. */
+   count where they are for a folder that FAULT_FOLDER begins, or for a file in it. FAULT_CLOCK=1 sets the clock.
+   FAULT_ALIEN=NAME gives another user what has a name that ends so. FAULT_PRIVILEGED=1 makes the program one that has
+   rights which its user lacks, as the C library tells it. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -24,13 +27,18 @@ static int is_meant(const char *path) {
   return folder && path && strncmp(path, folder, strlen(folder)) == 0;
 }
 
-static int is_meant_file(int file) {
-  char link[64], path[4096];
+/* The path of an open file. */
+static const char *path_of(int file, char *path, size_t size) {
+  char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-  ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length < 0) return 0;
-  path[length] = 0;
-  return is_meant(path);
+  ssize_t length = readlink(link, path, size - 1);
+  path[length < 0 ? 0 : length] = 0;
+  return path;
+}
+
+static int is_meant_file(int file) {
+  char path[4096];
+  return is_meant(path_of(file, path, sizeof path));
 }
 
 /* Whether this is the call that fails; then errno is set. */
@@ -94,4 +102,21 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
   if (clock == CLOCK_REALTIME && getenv("FAULT_CLOCK"))
     now->tv_sec += atomic_fetch_add(&readings, 1) % 2 ? 3600 : -3600;
   return refused;
+}
+
+int statx(int folder, const char *path, int flags, unsigned wanted, struct statx *found) {
+  char of_file[4096];
+  const char *alien = getenv("FAULT_ALIEN");
+  NEXT(statx);
+  int refused = next(folder, path, flags, wanted, found);
+  if (refused || !alien) return refused;
+  if (!*path) path = path_of(folder, of_file, sizeof of_file);
+  size_t length = strlen(path), end = strlen(alien);
+  if (length >= end && !strcmp(path + length - end, alien)) found->stx_uid += 1000;
+  return 0;
+}
+
+unsigned long getauxval(unsigned long kind) {
+  NEXT(getauxval);
+  return kind == AT_SECURE && getenv("FAULT_PRIVILEGED") ? 1 : next(kind);
 }

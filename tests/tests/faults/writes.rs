@@ -1,11 +1,12 @@
 //! Disks that are full, broken or read-only from any call on, and a wall clock that is set while the program runs.
 
 use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::scenario::{BOTH, LAYER, command, instances, outcome, printed, rows, untold};
+use crate::scenario::{BOTH, LAYER, command, instances, outcome, outcome_recorded, printed, rows, untold};
 use tests::launcher::{Folder, Ran};
 use tracing_gpu::Summary;
 
@@ -137,4 +138,71 @@ fn a_wall_clock_that_is_set_to_and_fro_changes_no_duration() {
         let us = |event: &serde_json::Value, key: &str| event[key].as_f64().unwrap_or(0.0);
         assert!(events.iter().all(|event| us(event, "dur") < 1e9 && (0.0..1e9).contains(&us(event, "ts"))), "{tier}");
     }
+}
+
+/// Runs this with a link, a file, a pipe and a link to a folder in turn that another user put into a folder to which
+/// all may write, as `/tmp` is. It is told to write to the path.
+fn each_planted(run: impl Fn(&mut dyn FnMut(&mut Command) -> String, &Path)) {
+    for kind in ["link", "file", "pipe", "folder"] {
+        let (shared, own) = (Folder::new(), Folder::new());
+        std::fs::set_permissions(&shared.0, std::fs::Permissions::from_mode(0o1777)).expect("a folder");
+        let (planted, kept) = (shared.0.join("planted"), own.0.join("kept"));
+        std::fs::write(&kept, "kept").expect("a file");
+        match kind {
+            "link" => symlink(&kept, &planted).expect("a link"),
+            "folder" => symlink(&own.0, &planted).expect("a link"),
+            "file" => std::fs::write(&planted, "kept").expect("a file"),
+            _ => assert!(Command::new("mkfifo").arg(&planted).status().expect("mkfifo").success()),
+        }
+        let mut judge = |command: &mut Command| {
+            let output = command.env("LD_PRELOAD", shim()).env("FAULT_ALIEN", "planted").output().expect("a program");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let line = "planted`: another user may have put it into this folder, to which all users may write";
+            let line = if kind == "folder" { line.replace("planted", "planted/kept") } else { line.to_owned() };
+            assert!(matches!(output.status.code(), Some(0 | 1)) && said.contains(&line), "{kind}: {said}");
+            assert_eq!((shared.names(), own.names()), (vec!["planted".to_owned()], vec!["kept".to_owned()]), "{kind}");
+            assert_eq!(std::fs::read_to_string(&kept).expect("a file"), "kept", "{kind}: {command:?}");
+            if kind == "file" {
+                assert_eq!(std::fs::read_to_string(&planted).expect("a file"), "kept", "{command:?}");
+            }
+            said
+        };
+        run(&mut judge, &if kind == "folder" { planted.join("kept") } else { planted.clone() });
+    }
+}
+
+#[test]
+fn what_another_user_put_into_a_shared_folder_is_not_written_to() {
+    each_planted(|ran, path| {
+        for (key, _) in FILES {
+            let said = ran(command("guard", LAYER).env("TRACING_GPU", format!("{key}={}", path.display())));
+            assert_eq!(printed(&said), rows([("step", 1), ("work", 1)]), "{key}: {said}");
+        }
+    });
+    let run = Folder::new();
+    std::fs::write(run.0.join("run.json"), include_str!("../../golden/json/cuda.json")).expect("a file");
+    each_planted(|ran, path| {
+        let output = format!("--output={}", path.display());
+        let said = ran(tests::launcher::command(&["merge", &output]).arg(&run.0));
+        assert!(said.contains("Module running"), "{said}");
+    });
+}
+
+/// Such a program, setuid for one, could be made to load any library and to write any file.
+#[test]
+fn a_program_with_rights_that_its_user_lacks_reads_no_variables() {
+    let folder = Folder::new();
+    let setting = format!("out=none,json={}", folder.0.join("%q{HOME}.json").display());
+    let ran = |variables: &[(&str, &str)]| {
+        let mut command = command("guard", LAYER);
+        command.env("LD_PRELOAD", shim()).env("HOME", "a/b").env("TRACING_GPU", &setting);
+        outcome_recorded(command.envs(variables.iter().copied()))
+    };
+    let plain = ran(&[]);
+    assert!(plain.stderr.is_empty() && !plain.calls.is_empty(), "{}", plain.stderr);
+    assert_eq!(folder.names(), ["a_b.json"]);
+    std::fs::remove_file(folder.0.join("a_b.json")).expect("a file");
+    let privileged = ran(&[("FAULT_PRIVILEGED", "1"), ("TRACING_GPU_FILTER", "off")]);
+    assert_eq!(printed(&privileged.stderr), rows([("step", 1), ("work", 1)]), "{}", privileged.stderr);
+    assert_eq!((privileged.calls.len(), folder.names()), (0, Vec::new()));
 }

@@ -105,7 +105,7 @@ impl Files {
             before.push(path.clone());
             let mut text = Vec::new();
             let written = summary.write_json(&mut text).map_err(io::Error::from);
-            if let Err(error) = written.and_then(|()| fs::write(&path, &text)) {
+            if let Err(error) = written.and_then(|()| Chosen::write(&path, &text)) {
                 complain(&format!("cannot write `{}`: {error}", path.display()));
             }
         }

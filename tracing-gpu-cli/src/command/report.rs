@@ -255,7 +255,7 @@ impl<'a> Printing<'a> {
             Output::Stdout => io::stdout().write_all(text).and_then(|()| io::stdout().flush()),
             Output::File(path) => {
                 let path = Chosen::expand(path, process);
-                fs::write(&path, text).map_err(|error| {
+                Chosen::write(&path, text).map_err(|error| {
                     let _nowhere_left = io::stderr().write_all(text);
                     io::Error::new(error.kind(), format!("cannot write the report to `{}`: {error}", path.display()))
                 })

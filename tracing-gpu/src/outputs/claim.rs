@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use range_report::Process;
 use range_report::report::escaped;
 
-use super::{How, Row, TABLE, cannot_write, path};
+use super::{How, Row, TABLE, cannot_write, path, shared};
 use crate::config::{Config, Output};
 use crate::process;
 
@@ -84,6 +84,7 @@ pub(crate) fn unwritable(config: &Config, process: &Process) -> Vec<io::Error> {
 /// The error that writing a file would meet, as far as it shows without changing anything. A device or a pipe is left
 /// alone: opening it may wait, or have an effect.
 fn look(path: &Path) -> io::Result<()> {
+    let path = &shared::resolved(path)?;
     match std::fs::metadata(path) {
         Ok(there) if there.is_file() || there.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
         Ok(_) => Ok(()),

@@ -7,6 +7,7 @@
 mod claim;
 pub(crate) mod path;
 mod replace;
+mod shared;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use range_report::timeline::{Item, Sink};
 use range_report::{Process, Summary};
 
 pub(crate) use claim::{Claim, claim, unwritable};
+pub(crate) use replace::write;
 
 use crate::config::{Config, Output};
 
@@ -70,7 +72,8 @@ const TRACE: Option<How> = Some(How::Timeline(|path, _| {
 }));
 
 #[cfg(feature = "sqlite")]
-const SQLITE: Option<How> = Some(How::Timeline(|path, _| Ok(Box::new(range_report::export::Sqlite::new(path)))));
+const SQLITE: Option<How> =
+    Some(How::Timeline(|path, _| Ok(Box::new(range_report::export::Sqlite::new(shared::for_database(path)?)))));
 #[cfg(not(feature = "sqlite"))]
 const SQLITE: Option<How> = None;
 

@@ -4,35 +4,44 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Links that are followed, as many as Linux does.
-const MOST_LINKS: usize = 40;
+use super::shared;
+
 /// Names that are tried for a file beside another one: a run that was killed may have left some.
 const MOST_NAMES: usize = 8;
 
 /// Opens a file to be written anew. A pipe that nobody reads is an error, soon.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    match fs::metadata(path) {
-        Ok(there) if pipe::is_one(&there) => pipe::open(path),
-        _ => File::create(path),
+    let path = shared::resolved(path)?;
+    if fs::metadata(&path).is_ok_and(|there| pipe::is_one(&there)) {
+        return pipe::open(&path);
     }
+    let file = shared::open(&path, OpenOptions::new().create(true), 0)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
 }
 
 /// Writes a file: what is there stays as it is until all of the text is on the disk beside it, and then gives way to
 /// it. What is no file (a device, a pipe) is written to as it is, and so is one that would not be the same afterwards:
 /// another's, one with several names, one in a folder where none can be made.
 pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    let Some(target) = file_behind(path) else { return create(path)?.write_all(text) };
-    let before = match OpenOptions::new().append(true).open(&target) {
+    let target = shared::resolved(path)?;
+    let overwrite = || create(&target)?.write_all(text);
+    if !is_a_file(&target) {
+        return overwrite();
+    }
+    let before = match shared::open(&target, OpenOptions::new().append(true), 0) {
         Ok(file) => Some(file.metadata()?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let Some((beside, file)) = create_beside(&target, before.is_some()) else { return fs::write(&target, text) };
+    let Some((beside, file)) = create_beside(&target, before.is_some()) else { return overwrite() };
     match fill(file, text, before.as_ref()) {
         Ok(true) if fs::rename(&beside, &target).is_ok() => Ok(()),
         Ok(_) => {
             let _gone = fs::remove_file(&beside);
-            fs::write(&target, text)
+            overwrite()
         }
         Err(error) => {
             let _gone = fs::remove_file(&beside);
@@ -67,21 +76,14 @@ fn is_alike(_: &fs::Metadata, _: &fs::Metadata) -> bool {
     true
 }
 
-/// The file that a path stands for, there or not, all links followed. `None` where it is none, or is named by a
-/// descriptor of the process: who holds that would not see another file of the name.
-fn file_behind(path: &Path) -> Option<PathBuf> {
-    let mut path = std::path::absolute(path).ok()?;
-    for _ in 0..MOST_LINKS {
-        if path.starts_with("/dev") || path.starts_with("/proc") {
-            return None;
+/// Whether a path without links is that of a file, there or not. One that is named by a descriptor of the process is
+/// none: who holds that would not see another file of the name.
+fn is_a_file(path: &Path) -> bool {
+    !shared::is_of_system(path)
+        && match fs::symlink_metadata(path) {
+            Ok(there) => there.is_file(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
-        match fs::symlink_metadata(&path) {
-            Ok(there) if there.is_symlink() => path = path.parent()?.join(fs::read_link(&path).ok()?),
-            Ok(there) => return there.is_file().then_some(path),
-            Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(path),
-        }
-    }
-    None
 }
 
 /// A new file in the folder of another. Where it is to have the permissions of that, nobody else opens it before it has
@@ -112,10 +114,11 @@ fn close_to_others(_: &mut OpenOptions) {}
 mod pipe {
     use std::fs::{File, Metadata, OpenOptions};
     use std::io;
-    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+    use std::os::unix::fs::FileTypeExt as _;
     use std::path::Path;
     use std::time::{Duration, Instant};
 
+    use crate::outputs::shared;
     use crate::process;
 
     /// How long a pipe is waited for whose reader may be about to open it.
@@ -129,7 +132,7 @@ mod pipe {
     pub(super) fn open(path: &Path) -> io::Result<File> {
         let began = Instant::now();
         loop {
-            match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
+            match shared::open(path, &mut OpenOptions::new(), libc::O_NONBLOCK) {
                 Ok(file) => return process::wait_for_room(&file).map(|()| file),
                 Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(error),
                 Err(_) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),

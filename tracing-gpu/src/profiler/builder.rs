@@ -1,6 +1,7 @@
 //! How a profiler is set up.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use range_report::{Process, RenderOptions, Report, TableStyle};
@@ -32,6 +33,14 @@ impl Chosen {
     #[must_use]
     pub fn expand(path: &Path, process: &Process) -> PathBuf {
         outputs::path::expand(path, process)
+    }
+
+    /// Writes a file whole or not at all, as those of a profiler.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+        outputs::write(path, text)
     }
 }
 

@@ -1,0 +1,124 @@
+//! Folders in which every user may make files, such as `/tmp`. What another user put there is neither followed nor
+//! written to. Linux can see to the same (`fs.protected_symlinks` and others), where it is set up to.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Links that are followed, as many as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// The path that this one stands for, all links followed. What it leads to need not exist.
+pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let mut ahead = parts(&std::path::absolute(path)?);
+    let (mut at, mut links) = (PathBuf::new(), 0);
+    while let Some(part) = ahead.pop() {
+        match part.to_str() {
+            Some(".") => continue,
+            Some("..") => drop(at.pop()),
+            _ => at.push(part), // from the root on, if it is that
+        }
+        if is_of_system(&at) {
+            at.extend(ahead.into_iter().rev());
+            return Ok(at);
+        }
+        let Ok(there) = fs::symlink_metadata(&at) else { continue }; // opening it says why
+        judge(&at, &there)?;
+        if there.is_symlink() {
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(io::Error::other("too many links"));
+            }
+            let target = fs::read_link(&at)?;
+            at.pop();
+            ahead.extend(parts(&target));
+        }
+    }
+    Ok(at)
+}
+
+/// From the last to the first.
+fn parts(path: &Path) -> Vec<OsString> {
+    path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
+}
+
+/// Whether a path is of the system's own files: devices, and descriptors of the process, which are links to no file.
+pub(super) fn is_of_system(path: &Path) -> bool {
+    let devices = Path::new("/dev");
+    path.starts_with("/proc") || path.starts_with(devices) && path != devices && !path.starts_with("/dev/shm")
+}
+
+/// Opens a path without links to write to it. Another user may have changed what is there since.
+pub(super) fn open(path: &Path, options: &mut OpenOptions, flags: i32) -> io::Result<File> {
+    let file = system::with_flags(options.write(true), flags, is_of_system(path)).open(path)?;
+    judge(path, &file.metadata()?)?;
+    Ok(file)
+}
+
+/// Refuses what another user put into a shared folder. Of an ordinary file, other names are refused, too: they may be
+/// the names of a file of ours elsewhere.
+fn judge(path: &Path, there: &Metadata) -> io::Result<()> {
+    match path.parent().map(fs::metadata) {
+        Some(Ok(folder)) if !there.is_dir() && system::is_shared(&folder) && !system::is_own(there, &folder) => {
+            let what = "another user may have put it into this folder, to which all users may write";
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The path for a database, whose library opens files by their names. In a shared folder it is made here: then nobody
+/// else can put something in its place.
+#[cfg(feature = "sqlite")]
+pub(super) fn for_database(path: &Path) -> io::Result<PathBuf> {
+    let path = resolved(path)?;
+    if path.parent().map(fs::metadata).is_some_and(|folder| folder.is_ok_and(|folder| system::is_shared(&folder))) {
+        open(&path, OpenOptions::new().create(true), 0)?;
+        for beside in ["-journal", "-wal", "-shm"] {
+            let mut name = path.clone().into_os_string();
+            name.push(beside);
+            resolved(Path::new(&name))?;
+        }
+    }
+    Ok(path)
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::{Metadata, OpenOptions};
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+
+    pub(super) fn is_shared(folder: &Metadata) -> bool {
+        // All may write, and nobody may take away another's: without that, our own files are not safe, either.
+        const SHARED: u32 = 0o1002;
+        folder.mode() & SHARED == SHARED
+    }
+
+    pub(super) fn is_own(there: &Metadata, folder: &Metadata) -> bool {
+        let user = rustix::process::geteuid().as_raw();
+        [user, folder.uid()].contains(&there.uid()) && !(there.is_file() && there.nlink() > 1)
+    }
+
+    pub(super) fn with_flags(options: &mut OpenOptions, flags: i32, follows: bool) -> &OpenOptions {
+        options.custom_flags(if follows { flags } else { flags | libc::O_NOFOLLOW })
+    }
+}
+
+/// There are no such folders here.
+#[cfg(not(unix))]
+mod system {
+    use std::fs::{Metadata, OpenOptions};
+
+    pub(super) fn is_shared(_: &Metadata) -> bool {
+        false
+    }
+
+    pub(super) fn is_own(_: &Metadata, _: &Metadata) -> bool {
+        true
+    }
+
+    pub(super) fn with_flags(options: &mut OpenOptions, _: i32, _: bool) -> &OpenOptions {
+        options
+    }
+}
