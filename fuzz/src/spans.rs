@@ -134,7 +134,8 @@ impl Program<'_> {
 
     /// A span without a parent, in the current one, or below this one.
     fn create(&mut self, thread: usize, name: usize, parent: Option<Option<usize>>) {
-        if self.spans.len() == SPANS || !self.reference.create(thread, name, parent) {
+        let is_lost = parent.is_none() && !self.is_current(thread);
+        if self.spans.len() == SPANS || is_lost || !self.reference.create(thread, name, parent) {
             return;
         }
         let below = parent.flatten().map(|parent| self.spans[parent].1.clone());
@@ -142,6 +143,15 @@ impl Program<'_> {
         let made = made.expect("a span was made");
         let id = made.id().expect("it is enabled");
         self.spans.push((vec![made], id));
+    }
+
+    /// Whether the innermost span is the same to all. A registry keeps what was exited elsewhere, and gives what a thread
+    /// has not exited to one that comes later.
+    fn is_current(&self, thread: usize) -> bool {
+        let innermost = self.reference.innermost(thread).map(|span| self.spans[span].1.clone());
+        let dispatch = self.world.dispatch.clone();
+        let same = move || (dispatch.current_span().id() == innermost.as_ref()).then(Span::none);
+        self.threads[thread].run(same).is_some()
     }
 
     fn enter(&mut self, thread: usize, span: usize) {

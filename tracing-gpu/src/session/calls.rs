@@ -106,21 +106,15 @@ impl Call {
             self.has_waited.store(self.pause.load(Relaxed) > if next { LONG_PAUSE } else { PAUSE }, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
-        if self.enter_again(now) && entries > 0 {
-            self.has_paused.store(true, Relaxed);
-        }
-    }
-
-    /// Opens an instance that was closed since another one had to be. Returns whether none was open.
-    fn enter_again(&self, now: Ticks) -> bool {
         self.entered.store(now, Relaxed);
         let before = self.state.fetch_add(OPEN, AcqRel);
-        let is_first = before & ALL_OPEN == 0;
-        if is_first {
+        if before & ALL_OPEN == 0 {
             self.busy_since.store(now, Relaxed);
+            if entries > 0 {
+                self.has_paused.store(true, Relaxed);
+            }
         }
         self.wake(before, now);
-        is_first
     }
 
     /// Ends an instance. Returns whether nobody needs it any more.
@@ -318,13 +312,6 @@ impl Calls {
     pub(crate) fn enter(&self, id: CallId, now: Ticks, next: bool) {
         if let Some(call) = self.get(id) {
             call.enter(now, next);
-        }
-    }
-
-    /// Opens an instance of a call again, which was closed since another range had to be.
-    pub(crate) fn enter_again(&self, id: CallId, now: Ticks) {
-        if let Some(call) = self.get(id) {
-            call.enter_again(now);
         }
     }
 

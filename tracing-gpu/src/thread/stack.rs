@@ -74,8 +74,9 @@ pub(crate) trait Ranges {
     /// Ends the topmost range of this place's domain, and says when: read immediately before.
     fn close(&mut self, place: Place, span: u64) -> Ticks;
     /// Begins a range again, and says when: read immediately before.
-    fn reopen(&mut self, place: Place, span: u64, call: CallId) -> Ticks;
-    /// An instance is over, that had `depth` others below it. `call` follows its span, 0 for none.
+    fn reopen(&mut self, place: Place, span: u64) -> Ticks;
+    /// An instance is over, that had `depth` others below it. `call` follows its span and is left: 0 for none, and where
+    /// the range opens again, since a call whose span has closed is free once it is left.
     fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize);
     /// Number of the NVTX domain of this place.
     fn domain(&self, place: Place) -> u32;
@@ -397,14 +398,15 @@ impl Stack {
             if let Some(below) = index.checked_sub(1).and_then(|below| old.get_mut(below)) {
                 below.nested = below.nested.wrapping_add(ended.duration);
             }
-            ranges.ended(ended, old[index].call, closed_at, index);
+            let left = if leaving[index] { old[index].call } else { 0 };
+            ranges.ended(ended, left, closed_at, index);
         }
         let mut reopened = 0;
         let mut kept: Vec<Open> = Vec::with_capacity(old.len());
         for index in (0..old.len()).filter(|&index| !leaving[index]) {
             let mut frame = old[index];
             if closes[index] {
-                frame.start = ranges.reopen(frame.place, frame.span, frame.call);
+                frame.start = ranges.reopen(frame.place, frame.span);
                 (frame.nested, frame.closed_at) = (0, None);
                 reopened += 1;
             } else if let Some(ended_below) = index.checked_sub(1).and_then(|below| old[below].closed_at) {

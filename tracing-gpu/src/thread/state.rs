@@ -948,7 +948,7 @@ impl ThreadState {
             fn close(&mut self, _: Place, _: u64) -> Ticks {
                 0
             }
-            fn reopen(&mut self, _: Place, _: u64, _: CallId) -> Ticks {
+            fn reopen(&mut self, _: Place, _: u64) -> Ticks {
                 0
             }
             fn ended(&mut self, ended: Ended, call: CallId, _: Ticks, _: usize) {
@@ -1089,7 +1089,7 @@ impl Ranges for Shell<'_> {
         self.end.unwrap_or(now)
     }
 
-    fn reopen(&mut self, place: Place, span: u64, call: CallId) -> Ticks {
+    fn reopen(&mut self, place: Place, span: u64) -> Ticks {
         if let Some(metadata) = self.thread.identity(place).and_then(|identity| identity.metadata) {
             self.thread.session.losses.misnested.count(metadata, |site| site.reopened += 1);
         }
@@ -1105,7 +1105,6 @@ impl Ranges for Shell<'_> {
         if let Some(own) = own {
             self.thread.record_values(start, &own.now(), &Fields::default());
         }
-        self.thread.session.calls.enter_again(call, start);
         start
     }
 

@@ -45,15 +45,44 @@ fn storm(profiler: &Profiler, seed: usize, inbox: &mpsc::Receiver<Span>, outbox:
     }
 }
 
+fn profiler(with_layer: bool) -> (Profiler, Dispatch) {
+    let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+    let dispatch = if with_layer {
+        Dispatch::new(tracing_subscriber::registry().with(profiler.layer()))
+    } else {
+        Dispatch::new(profiler.subscriber())
+    };
+    (profiler, dispatch)
+}
+
+fn calls_alive(profiler: &Profiler) -> usize {
+    let engine = profiler.engine();
+    let threads = engine.all_threads();
+    engine.session.calls.alive(threads.iter().map(|thread| &thread.spare_calls))
+}
+
+/// A guard that is forgotten leaves its range open when the span closes. The exit of the range below opens it again.
+#[test]
+fn a_call_whose_span_closed_is_free_when_its_range_ends_and_not_when_it_is_opened_again() {
+    for with_layer in [false, true] {
+        let (profiler, dispatch) = profiler(with_layer);
+        dispatcher::with_default(&dispatch, || {
+            let [below, closed] = [info_span!("below"), info_span!("closed")];
+            let (guard, id) = (below.enter(), closed.id().expect("it is enabled"));
+            std::mem::forget(closed.enter());
+            drop(closed);
+            drop(guard);
+            assert_eq!(calls_alive(&profiler), 2, "{with_layer}");
+            dispatch.exit(&id);
+        });
+        assert_eq!(calls_alive(&profiler), 0, "{with_layer}");
+    }
+}
+
 #[test]
 fn every_call_is_free_again_when_its_span_is_gone() {
     for with_layer in [false, true] {
-        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
-        let dispatch = if with_layer {
-            Dispatch::new(tracing_subscriber::registry().with(profiler.layer()))
-        } else {
-            Dispatch::new(profiler.subscriber())
-        };
+        let (profiler, dispatch) = profiler(with_layer);
         let (mut outboxes, inboxes): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(64)).unzip();
         outboxes.rotate_left(1);
         thread::scope(|scope| {
@@ -66,10 +95,8 @@ fn every_call_is_free_again_when_its_span_is_gone() {
                 });
             }
         });
-        let engine = profiler.engine();
-        let threads = engine.all_threads();
-        assert_eq!(engine.session.calls.alive(threads.iter().map(|thread| &thread.spare_calls)), 0, "{with_layer}");
-        assert!(engine.session.calls.over_limit() == 0);
+        assert_eq!(calls_alive(&profiler), 0, "{with_layer}");
+        assert!(profiler.engine().session.calls.over_limit() == 0);
         let summary = profiler.summary();
         assert!(summary.calls.iter().all(|row| row.awaited_self_ns <= row.awaited_ns), "{:?}", summary.calls);
     }

@@ -14,7 +14,7 @@ impl Ranges for Recorder {
         self.log.push(format!("pop {}", place.row()));
         self.now
     }
-    fn reopen(&mut self, place: Place, _span: u64, _: CallId) -> Ticks {
+    fn reopen(&mut self, place: Place, _span: u64) -> Ticks {
         self.log.push(format!("push {}", place.row()));
         self.now
     }
