@@ -9,8 +9,9 @@ use loom::thread;
 use range_report::stats::Distribution;
 
 use crate::budget::Budget;
+use crate::clock::Ticks;
 use crate::page::{Cursor, Line, Page};
-use crate::record::{Ended, Place};
+use crate::record::{CallId, Ended, Place};
 use crate::session::gate::{FINISHED, SessionGate};
 use crate::session::note_room::NoteRoom;
 use crate::sync::Wrong::{LeftOut, Unordered};
@@ -20,7 +21,7 @@ use crate::thread::hand_over::HandOver;
 use crate::thread::notes::{Notes, Taken};
 use crate::thread::row::{Row, RowCopy};
 use crate::thread::slab::{Closed, Slab, SpanRef};
-use crate::thread::stack::Stack;
+use crate::thread::stack::{Ranges, Stack};
 use crate::{Harmless, Model};
 
 pub(crate) const MODELS: &[Model] = &[
@@ -35,6 +36,13 @@ pub(crate) const MODELS: &[Model] = &[
         name: "a stack is read while its thread pushes and pops",
         preemptions: 2,
         run: stack,
+        is_wrong: false,
+        sources: &["/stack.rs"],
+    },
+    Model {
+        name: "a stack is read while its thread takes a range out of it",
+        preemptions: 3,
+        run: stack_moves,
         is_wrong: false,
         sources: &["/stack.rs"],
     },
@@ -165,6 +173,35 @@ fn stack() {
     assert!(stack.ended_at(50).last().is_none_or(|outermost| outermost.entered == 10));
     owner.join().unwrap();
     assert!(stack.open().eq([1, 3].map(|number| (number, place(number)))));
+}
+
+fn stack_moves() {
+    struct Quiet;
+    impl Ranges for Quiet {
+        fn close(&mut self, _: Place, _: u64) -> Ticks {
+            30
+        }
+        fn reopen(&mut self, _: Place, _: u64) -> Ticks {
+            30
+        }
+        fn ended(&mut self, _: Ended, _: CallId, _: Ticks, _: usize) {}
+        fn domain(&self, _: Place) -> u32 {
+            0
+        }
+    }
+    let place = |number: u64| Place::new(number as u32, number as u32);
+    let stack = Arc::new(Stack::new());
+    (1..=3).for_each(|number| assert!(stack.push_near(number, place(number), 10)));
+    let owner = thread::spawn({
+        let stack = Arc::clone(&stack);
+        move || assert!(stack.exit_below(|span, _| span == 1, &[], &mut Quiet).is_some())
+    });
+    let seen: Vec<Place> = stack.open().map(|(_, at)| at).filter(|at| !at.is_stand_in()).collect();
+    assert!(seen.is_sorted_by_key(|at| at.node()) && seen.windows(2).all(|two| two[0] != two[1]), "{seen:?}");
+    owner.join().unwrap();
+    assert!(stack.open().eq([2, 3].map(|number| (number, place(number)))));
+    let ended = |number, nested| Ended { place: place(number), entered: 30, duration: 10, nested };
+    assert_eq!(stack.ended_at(40), [ended(3, 0), ended(2, 10)]);
 }
 
 fn slab() {

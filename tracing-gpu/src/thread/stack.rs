@@ -10,7 +10,7 @@ use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release}
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, fence};
 
 /// In place of a span, whose number it never is: the range comes from other code.
 pub(crate) const NO_SPAN: u64 = 0;
@@ -298,10 +298,12 @@ impl Stack {
     }
 
     /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes
-    /// meanwhile may be missed.
+    /// meanwhile may be missed, or stand for no range.
     pub(crate) fn open(&self) -> impl Iterator<Item = (u64, Place)> {
         let depth = self.depth.load(Acquire) as usize;
-        (0..depth).filter_map(|index| self.frames.get(index)).map(|frame| (frame.span(), frame.place()))
+        (0..depth)
+            .filter_map(|index| self.frames.get(index))
+            .map(|frame| (frame.span(), Place::from_bits(frame.place.load(Acquire))))
     }
 
     /// Ends the uppermost range of which `is_exited` is true by its span and place, and which is not the innermost one,
@@ -419,7 +421,12 @@ impl Stack {
             }
             kept.push(frame);
         }
-        self.depth.store(0, Release); // a reader on another thread must not take a moved frame for two
+        // A reader on another thread must not take a moved range for two: whoever sees it in its new place sees the old
+        // one empty.
+        for frame in (0..old.len()).filter_map(|index| self.frames.get(index)) {
+            frame.place.store(Place::stand_in(0).bits(), Relaxed);
+        }
+        fence(Release); // pairs with `open`
         for (index, open) in kept.iter().enumerate() {
             if let Some(frame) = self.frames.get(index) {
                 frame.set(open.span, open.place, open.start, open.nested);
