@@ -32,7 +32,8 @@ fn row(what: &str, crates: &BTreeSet<String>, before: &BTreeSet<String>) -> Stri
 #[test]
 fn the_table_has_all_crates_and_licences() {
     let core = crates(&["--package=tracing-gpu"]);
-    let mut table = "| built | crates | which, under MIT or Apache-2.0 except where another licence stands |\n".to_owned();
+    let mut table =
+        "| built | crates | which, under MIT or Apache-2.0 except where another licence stands |\n".to_owned();
     table += "|---|---|---|\n";
     table += &row("`tracing-gpu` without features", &core, &BTreeSet::new());
     for feature in FEATURES {

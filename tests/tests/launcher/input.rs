@@ -91,6 +91,20 @@ fn a_setuid_program_is_named() {
     assert_eq!((ran.status.code(), ran.said()), (Some(0), vec![&*format!("nothing was measured: {because}")]));
 }
 
+#[test]
+fn nobody_else_comes_into_the_folder_of_a_run_or_guesses_its_name() {
+    let ran = || run(&[], |command| command.args(["sh", "-c", r#"stat -c "%a %n" "$TRACING_GPU_RUN""#])).stdout;
+    let (first, second) = (ran(), ran());
+    for folder in [&first, &second] {
+        let (mode, name) = folder.trim_end().split_once(' ').expect("a mode and a name");
+        let random = name.rsplit('-').next().expect("a part that is random");
+        assert_eq!((mode, random.len()), ("700", 16), "{name}");
+        assert!(!Path::new(name).exists(), "{name}");
+    }
+    let random = |name: &str| name[name.len() - 17..name.len() - 13].to_owned();
+    assert_ne!(random(&first), random(&second), "no clock");
+}
+
 /// No place has room for a byte.
 #[test]
 fn without_room_on_any_disk_the_program_runs_unmeasured() {
