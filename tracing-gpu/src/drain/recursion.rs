@@ -3,7 +3,8 @@
 //! A node that recursion shares is open several times on one thread, and each instance has its whole duration. Its
 //! inclusive time is that of the outermost one, which is known where a node calls itself: all that it and the nodes
 //! below it took themselves on that thread. Of nodes that call each other it is at most what all of them took, and at
-//! most that is their total.
+//! most that is their total. By creation, ranges inside may stand elsewhere in the tree: their time is missing then, and
+//! the longest instance is the least that the total is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,11 +27,13 @@ pub(super) fn counted_again<'a>(
         return again;
     }
     for rows in threads {
-        // Totals of nodes, and, of the uppermost ones, self times of all that is below.
-        let (mut totals, mut covered) = (BTreeMap::<u32, u128>::new(), BTreeMap::<u32, i128>::new());
+        // Totals and longest instances of nodes, and, of the uppermost ones, self times of all that is below.
+        let (mut totals, mut covered) = (BTreeMap::<u32, (u128, u64)>::new(), BTreeMap::<u32, i128>::new());
         for (_, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
             if tops.contains_key(&row.node) {
-                *totals.entry(row.node).or_default() += row.times.total;
+                let (total, longest) = totals.entry(row.node).or_default();
+                *total += row.times.total;
+                *longest = row.times.max.max(*longest);
             }
             let own = i128::try_from(row.times.total).unwrap_or(i128::MAX).saturating_sub(i128::from(row.nested));
             let mut at = row.node;
@@ -41,9 +44,10 @@ pub(super) fn counted_again<'a>(
                 at = node.parent;
             }
         }
-        for (node, total) in totals {
+        for (node, (total, longest)) in totals {
             let covered = tops.get(&node).and_then(|top| covered.get(top)).copied().unwrap_or(0);
-            *again.entry(node).or_default() += total.saturating_sub(u128::try_from(covered).unwrap_or(0));
+            let once = u128::try_from(covered).unwrap_or(0).max(longest.into());
+            *again.entry(node).or_default() += total.saturating_sub(once);
         }
     }
     again
@@ -84,6 +88,15 @@ mod tests {
         // For 100 a, in it for 90 b, in it for 80 a, in it for 70 b: 10 + 10 of it are a's own, 10 + 70 are b's.
         let thread = [row(key, a, 180, 160), row(key, b, 160, 80)];
         assert_eq!(again(&catalog, &[&thread]), [(a, 80), (b, 60)], "100 of a; b was open for 90 of them");
+    }
+
+    /// For 100 a, in it for 95 a, and in that for 90 a range that stands elsewhere by creation.
+    #[test]
+    fn a_total_is_no_less_than_the_longest_instance() {
+        let (catalog, key, [a, _]) = shared();
+        let mut thread = [row(key, a, 195, 185)];
+        thread[0].1.times.max = 100;
+        assert_eq!(again(&catalog, &[&thread]), [(a, 95)]);
     }
 
     #[test]
