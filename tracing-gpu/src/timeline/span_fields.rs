@@ -1,7 +1,8 @@
 //! Fields of spans by their numbers: kept from the creation of a span on, for its ranges and its call.
 //!
 //! Nothing says that a plain span has closed. So what was used last is kept, within a bound: there are two halves, and
-//! when the younger one is full, it becomes the older one, and what is in that is forgotten.
+//! when the younger one is full, it becomes the older one, and what is in that is forgotten. Fields of spans whose
+//! first range was not written yet stay, in up to half of the younger half: most of these spans are open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ const ENTRY: usize = 128;
 struct Kept {
     /// Whether its creation is known; else only what was recorded later.
     is_whole: bool,
+    /// Whether a range or a call of it was written.
+    was_read: bool,
     fields: Fields,
     /// Those that were recorded later, and when, in that order.
     later: Vec<(Ticks, Fields)>,
@@ -119,6 +122,7 @@ impl SpanFields {
         for (_, fields) in kept.later.drain(..until) {
             kept.fields.update(fields);
         }
+        kept.was_read = true;
         Some(read(&kept.fields))
     }
 
@@ -144,9 +148,19 @@ impl SpanFields {
         self.bytes += kept.bytes();
         self.young.insert(span, kept);
         if self.bytes > self.most {
-            self.bytes = 0;
-            let forgotten = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
-            for kept in forgotten.into_values() {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.bytes = 0;
+        let oldest = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+        for (span, kept) in oldest {
+            let bytes = self.bytes + kept.bytes();
+            if !kept.was_read && bytes <= self.most / 2 {
+                self.bytes = bytes;
+                self.young.insert(span, kept);
+            } else {
                 self.lost += u64::from(!kept.later.is_empty());
                 self.keep_spare(kept.fields);
             }
@@ -181,6 +195,26 @@ mod tests {
         assert!(fields.with(999, 0, |_| ()).is_some() && fields.with(500, 0, |_| ()).is_none());
         fields.lose();
         assert_eq!((fields.take_lost(), fields.take_lost()), (1, 0));
+    }
+
+    #[test]
+    fn fields_of_an_open_span_stay_while_others_come_and_go() {
+        let session = Session::new_inert();
+        let mut fields = SpanFields::new(200 * ENTRY);
+        let add = |fields: &mut SpanFields, span| fields.add(&record(span, None, &[]), &session);
+        add(&mut fields, 0);
+        for span in 1..1_000 {
+            add(&mut fields, span);
+            assert!(fields.with(span, 0, |_| ()).is_some());
+        }
+        assert!(fields.with(0, 0, |_| ()).is_some());
+        // Those of which no range comes leave room for others.
+        for span in 1_000..3_000 {
+            add(&mut fields, 2 * span);
+            add(&mut fields, 2 * span + 1);
+            assert!(span < 1_010 || fields.with(2 * (span - 10), 0, |_| ()).is_some());
+        }
+        assert!(fields.young.len() + fields.old.len() <= 201);
     }
 
     #[test]
