@@ -126,6 +126,23 @@ fn the_numbers_of_a_range_lead_to_its_request() {
     }
 }
 
+/// What the thread that closes it has recorded is written first.
+#[test]
+fn a_call_that_is_closed_on_another_thread_has_its_fields() {
+    for is_layer in [true, false] {
+        let (_, trace) = traced(is_layer, || {
+            info_span!("first").in_scope(|| ());
+            let mut call = Span::none();
+            elsewhere(|| {
+                call = info_span!("call", id = 7);
+                (0..2).for_each(|_| call.in_scope(|| ()));
+            });
+        });
+        let ids: Vec<_> = trace.calls.iter().map(|call| call.args["fields"]["id"].as_u64()).collect();
+        assert_eq!((ids, trace.lost), (vec![Some(7)], None), "{is_layer}");
+    }
+}
+
 /// An exit below the innermost range closes and opens what is above.
 #[test]
 fn what_is_opened_again_keeps_its_numbers() {

@@ -17,7 +17,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::read::Files;
+use crate::read::{Files, Trace};
 
 /// What `fmt` prints of each span, in the order of their creation.
 #[derive(Clone, Default)]
@@ -113,14 +113,21 @@ fn shown(value: &Json, quoted: bool) -> String {
     }
 }
 
+/// The trace of a run with that much memory for timelines.
+fn traced(memory: usize, run: impl FnOnce()) -> Trace {
+    let files = Files::new("trace.json");
+    let builder = Profiler::builder().nvtx(false).output(Output::None).timeline_memory(memory);
+    let profiler = builder.trace(&files.trace).build().expect("a profiler");
+    with_default(profiler.subscriber(), run);
+    profiler.finish().expect("it can be written");
+    files.trace()
+}
+
 /// More spans than are remembered at once, in one that is open meanwhile.
 #[test]
 fn fields_are_there_however_far_the_files_are_behind() {
     const SPANS: u64 = 60_000;
-    let files = Files::new("trace.json");
-    let builder = Profiler::builder().nvtx(false).output(Output::None).timeline_memory(9 << 20);
-    let profiler = builder.trace(&files.trace).build().expect("a profiler");
-    with_default(profiler.subscriber(), || {
+    let trace = traced(9 << 20, || {
         let spans = |from| (from..SPANS / 2 + from).for_each(|n| info_span!("step", n, text = "of it").in_scope(|| ()));
         std::thread::scope(|scope| {
             let here = tracing::dispatcher::get_default(tracing::Dispatch::clone);
@@ -128,12 +135,21 @@ fn fields_are_there_however_far_the_files_are_behind() {
             info_span!("all", n = SPANS).in_scope(|| spans(0));
         });
     });
-    profiler.finish().expect("it can be written");
-    let trace = files.trace();
     let mut numbers: Vec<u64> = trace.slices.iter().filter_map(|slice| slice.args["fields"]["n"].as_u64()).collect();
     numbers.sort_unstable();
     assert!(numbers.iter().copied().eq(0..=SPANS), "{} of {SPANS}", numbers.len());
     assert_eq!(trace.lost, None);
+}
+
+#[test]
+fn a_call_whose_fields_are_forgotten_is_counted() {
+    let trace = traced(1 << 20, || {
+        let call = info_span!("call", text = "of it");
+        (0..2).for_each(|_| call.in_scope(|| ()));
+        (0..5_000).for_each(|n| info_span!("step", n).in_scope(|| ()));
+    });
+    let calls: Vec<_> = trace.calls.iter().map(|call| (call.name.as_str(), call.args.get("fields"))).collect();
+    assert_eq!((calls, trace.lost), (vec![("call", None)], Some(1)));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
-use crate::record::{CallId, Place};
+use crate::record::{CallId, Place, RangeNumbers};
 
 /// Calls that are followed at one time.
 const CALLS: usize = 1 << 18;
@@ -69,6 +69,7 @@ pub(crate) struct Call {
     /// runs in.
     number: AtomicU64,
     under: AtomicU64,
+    has_fields: AtomicBool,
 }
 
 /// What a call came to, in ticks.
@@ -92,8 +93,8 @@ pub(crate) struct EndedCall {
     pub(crate) node: u32,
     /// Its last exit.
     pub(crate) exited: Ticks,
-    /// Its number and that of the call that it ran in, if a timeline is written and it was the only call of its span.
-    pub(crate) numbers: Option<(u64, u64)>,
+    /// If a timeline is written and it was the only call of its span.
+    pub(crate) numbers: Option<RangeNumbers>,
 }
 
 impl Call {
@@ -151,9 +152,16 @@ impl Call {
         self.state.fetch_sub(CHILD, Release) == CLOSED | CHILD
     }
 
-    pub(crate) fn set_numbers(&self, number: u64, under: u64) {
-        self.number.store(number, Relaxed);
-        self.under.store(under, Relaxed);
+    pub(crate) fn set_numbers(&self, numbers: RangeNumbers) {
+        self.number.store(numbers.call, Relaxed);
+        self.under.store(numbers.parent, Relaxed);
+        self.has_fields.store(numbers.has_fields, Relaxed);
+    }
+
+    fn numbers(&self) -> Option<RangeNumbers> {
+        let call = Some(self.number.load(Relaxed)).filter(|number| *number != 0)?;
+        let (parent, has_fields) = (self.under.load(Relaxed), self.has_fields.load(Relaxed));
+        Some(RangeNumbers { span: call, call, parent, has_fields })
     }
 
     /// It was entered as the call of this number.
@@ -165,18 +173,16 @@ impl Call {
         }
     }
 
-    /// If it is open and one instance does not show it: since when, its number, that of the call that it runs in, and
-    /// where it is counted by creation.
-    pub(crate) fn open_numbers(&self) -> Option<(Ticks, u64, u64, (u32, Place))> {
+    /// If it is open and one instance does not show it: since when, its numbers, and where it is counted by creation.
+    pub(crate) fn open_numbers(&self) -> Option<(Ticks, RangeNumbers, (u32, Place))> {
         let state = self.state.load(Acquire);
         let is_one = match self.entries.load(Relaxed) {
             0 => true,
             1 => state & ALL_OPEN > 0,
             _ => false,
         };
-        let number = self.number.load(Relaxed);
-        let is_open = state & CLOSED == 0 && !is_one && number != 0;
-        is_open.then(|| (self.created.load(Relaxed), number, self.under.load(Relaxed), self.home()))
+        let numbers = self.numbers().filter(|_| state & CLOSED == 0 && !is_one)?;
+        Some((self.created.load(Relaxed), numbers, self.home()))
     }
 
     /// Since when it has waited, where it was entered before and is not now. Not what is kept and used elsewhere.
@@ -231,9 +237,7 @@ impl Call {
             place: Place::from_bits(self.place.load(Relaxed)),
             node: self.node.load(Relaxed),
             exited,
-            numbers: Some(self.number.load(Relaxed))
-                .filter(|number| *number != 0)
-                .map(|number| (number, self.under.load(Relaxed))),
+            numbers: self.numbers(),
         }
     }
 }

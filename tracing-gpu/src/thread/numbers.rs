@@ -40,6 +40,13 @@ pub(crate) struct NewSpan {
     pub(crate) site: u64,
 }
 
+impl NewSpan {
+    /// The numbers of its first call.
+    pub(crate) fn numbers(&self) -> RangeNumbers {
+        RangeNumbers { span: self.span, call: self.span, parent: self.parent, has_fields: self.site != 0 }
+    }
+}
+
 impl Created {
     /// What spans that are created in it now run in.
     pub(crate) fn call(&self) -> u64 {

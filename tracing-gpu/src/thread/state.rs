@@ -275,7 +275,7 @@ impl ThreadState {
         let calls = &self.session.calls;
         let call = calls.begin(&self.spare_calls, self.index, place, parent, self.session.clock.now());
         if let Some(call) = calls.get(call).filter(|_| self.is_taped) {
-            call.set_numbers(new.span, new.parent);
+            call.set_numbers(new.numbers());
         }
         call
     }
@@ -730,9 +730,8 @@ impl ThreadState {
     /// Records a call that has ended, if a timeline is written and its one instance does not show it.
     pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
         let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
-        let Some((call, parent)) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
+        let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
         let (start, end) = (ended.created, ended.exited);
-        let numbers = RangeNumbers { span: call, call, parent, has_fields: true };
         let ending = if ended.is_cancelled { Ending::Cancelled } else { Ending::Closed };
         self.record(|| Record::Call { label, start, end, numbers, ending });
     }

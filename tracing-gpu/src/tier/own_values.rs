@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing_core::{Metadata, span};
 
-use crate::record::{CallId, Ended, Place, RangeKey, RangeNumbers};
+use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::catalog::ROOT;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
@@ -95,14 +95,13 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues, new: &NewSpan) {
     let start = session.clock.now();
     let range = range.map(|range| thread.gate.while_closed(|| range.domain.start(&now.apply(range.attributes))));
     let instance = thread.begin_lifetime(values.label, start);
-    let numbers = RangeNumbers { span: new.span, call: new.span, parent: new.parent, has_fields: new.site != 0 };
     values.begin_lifetime(Lifetime {
         start,
         range,
         state: thread.index,
         thread: thread.thread_id(),
         instance,
-        numbers,
+        numbers: new.numbers(),
     });
 }
 

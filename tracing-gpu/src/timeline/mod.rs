@@ -313,12 +313,12 @@ impl Recorder {
         let now = self.session.clock.now();
         state.moments.add(self.session.clock.anchor());
         for call in self.session.calls.iter() {
-            let Some((start, call, parent, (thread, place))) = call.open_numbers() else { continue };
+            let Some((start, numbers, (thread, place))) = call.open_numbers() else { continue };
             let Some(home) = self.engine.thread_at(thread) else { continue };
             let Some(label) = home.identity(place).map(|identity| identity.key.label) else { continue };
-            let numbers = RangeNumbers { span: call, call, parent, has_fields: true };
             give_call(state, home.thread_id(), label, (start, now), numbers, Ending::Cut);
         }
+        self.lost.fetch_add(state.fields.take_lost(), Relaxed);
     }
 }
 
@@ -359,8 +359,13 @@ impl Elsewhere {
 
 type Find<'a> = &'a mut dyn FnMut(u64, &mut SpanFields);
 
-/// `find` adds the fields of a span that was created on another thread.
-fn write_records(state: &mut State, records: &Records, find: Find<'_>, session: &Session) {
+/// `find_elsewhere` adds the fields of a span that was created on another thread.
+fn write_records(state: &mut State, records: &Records, find_elsewhere: Find<'_>, session: &Session) {
+    let mut find = |RangeNumbers { span, has_fields, .. }: RangeNumbers, known: &mut SpanFields| {
+        if has_fields && !known.is_known(span) {
+            find_elsewhere(span, known);
+        }
+    };
     // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
     let mut values: Vec<(u32, ValuesRecord)> = Vec::new();
     let mut fields: Vec<(&'static str, Value<'_>)> = Vec::new();
@@ -381,6 +386,7 @@ fn write_records(state: &mut State, records: &Records, find: Find<'_>, session: 
                 }
             }
             Recorded::Other(Record::Call { label, start, end, numbers, ending }, _) => {
+                find(*numbers, &mut state.fields);
                 give_call(state, thread, *label, (*start, *end), *numbers, *ending);
             }
             Recorded::Values(record) => values.push((thread, record)),
@@ -395,9 +401,7 @@ fn write_records(state: &mut State, records: &Records, find: Find<'_>, session: 
                 state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level, fields }));
             }
             Recorded::Range(range) => {
-                if range.numbers.has_fields && !state.fields.is_known(range.numbers.span) {
-                    find(range.numbers.span, &mut state.fields);
-                }
+                find(range.numbers, &mut state.fields);
                 let start = match range.key.style {
                     RangeStyle::PushPop => state.open.began(thread, range.depth, range.start),
                     _ => range.start,
@@ -450,7 +454,7 @@ fn give_range(
     let State { files, errors, moments, labels, fields: known, .. } = state;
     let RangeRecord { key, start, end, depth, began_on, cut, numbers } = *range;
     let (domain, name) = labels.label(key.label);
-    let mut write = |fields: &[(&'static str, Value<'_>)]| {
+    let write = |fields: &[(&'static str, Value<'_>)]| {
         let item = Item::Range(Range {
             thread: began_on.unwrap_or(thread),
             start: moments.ns(start),
@@ -471,17 +475,7 @@ fn give_range(
         });
         give(files, errors, |sink| sink.item(&item));
     };
-    if !numbers.has_fields {
-        return write(fields);
-    }
-    let with_fields = known.with(numbers.span, end, |own| {
-        let all: Vec<(&'static str, Value<'_>)> = own.iter().chain(fields.iter().copied()).collect();
-        write(&all);
-    });
-    if with_fields.is_none() {
-        write(fields);
-        known.lose();
-    }
+    known.write(numbers, end, fields, write);
 }
 
 fn give_call(
@@ -496,15 +490,11 @@ fn give_call(
     let (domain, name) = labels.label(label);
     let RangeNumbers { span, call, parent, .. } = numbers;
     let (start, end) = (moments.ns(start), moments.ns(end));
-    let mut write = |fields: &[(&'static str, Value<'_>)]| {
+    let write = |fields: &[(&'static str, Value<'_>)]| {
         let item = Item::Call(Call { call, span, parent, thread, start, end, domain, name, fields, ending });
         give(files, errors, |sink| sink.item(&item));
     };
-    // Most calls have no fields.
-    let known = known.with(span, Ticks::MAX, |own| write(&own.iter().collect::<Vec<_>>()));
-    if known.is_none() {
-        write(&[]);
-    }
+    known.write(numbers, Ticks::MAX, &[], write);
 }
 
 /// A payload as timelines show it.

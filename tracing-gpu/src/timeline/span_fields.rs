@@ -7,9 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use range_report::timeline::Value;
 use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
+use crate::record::RangeNumbers;
 use crate::session::Session;
 use crate::span::fields::Fields;
 use crate::thread::raw_fields;
@@ -105,8 +107,8 @@ impl SpanFields {
         self.young.get(&span).or_else(|| self.old.get(&span)).is_some_and(|kept| kept.is_whole)
     }
 
-    /// The fields of a span as they were then, to `read`. Whether they are known.
-    pub(super) fn with<T>(&mut self, span: u64, then: Ticks, read: impl FnOnce(&Fields) -> T) -> Option<T> {
+    /// The fields of a span as they were then, to `read`, if they are known.
+    fn with<T>(&mut self, span: u64, then: Ticks, read: impl FnOnce(&Fields) -> T) -> Option<T> {
         if !self.young.contains_key(&span) {
             let kept = self.old.remove(&span)?;
             self.keep(span, kept);
@@ -126,12 +128,26 @@ impl SpanFields {
         Some(read(&kept.fields))
     }
 
-    /// One whose fields are not known any more.
-    pub(super) fn lose(&mut self) {
-        self.lost += 1;
+    /// Has a range or a call that ended then written, with the fields of its span before `others`.
+    pub(super) fn write(
+        &mut self,
+        numbers: RangeNumbers,
+        end: Ticks,
+        others: &[(&'static str, Value<'_>)],
+        mut write: impl FnMut(&[(&'static str, Value<'_>)]),
+    ) {
+        if !numbers.has_fields {
+            return write(others);
+        }
+        let with_own =
+            self.with(numbers.span, end, |own| write(&own.iter().chain(others.iter().copied()).collect::<Vec<_>>()));
+        if with_own.is_none() {
+            write(others);
+            self.lost += 1;
+        }
     }
 
-    /// Ranges that lack their fields since this was asked last.
+    /// Ranges and calls that lack their fields since this was asked last.
     pub(super) fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
@@ -193,7 +209,7 @@ mod tests {
         }
         assert!((100..=201).contains(&(fields.young.len() + fields.old.len())));
         assert!(fields.with(999, 0, |_| ()).is_some() && fields.with(500, 0, |_| ()).is_none());
-        fields.lose();
+        fields.write(RangeNumbers { span: 500, has_fields: true, ..RangeNumbers::default() }, 0, &[], |_| ());
         assert_eq!((fields.take_lost(), fields.take_lost()), (1, 0));
     }
 
