@@ -443,6 +443,11 @@ fn the_address_keeps_the_view() {
     assert!(view.starts_with("#t=50000000,70000000&q=stage%201%20%26%20more&s="), "{view}");
     let state = "[page.timeline.from, page.timeline.to, page.timeline.selected, page.search.query]";
     let before = browser.eval(state);
+    // Back from a view that a link leads to.
+    browser.eval(&format!("location.hash = {:?}", view.replace("70000000", "60000000")));
+    browser.wait_for("page.timeline.to === 6e7");
+    browser.eval("history.back()");
+    browser.wait_for("page.timeline.to === 7e7");
     drop(browser);
     let mut browser = Browser::start();
     browser.size(1_280, 800);

@@ -1,7 +1,7 @@
 // The address keeps the view: `#t=FROM,TO` in nanoseconds, `q=` what is searched for, `s=` the selected item, `p=` what
 // the first panel shows. Sent to somebody with the page, it shows the same.
 
-const link = { ready: false, timer: 0, written: '' };
+const link = { ready: false, timer: 0 };
 
 function viewAsText() {
   const { from, to, selected } = timeline;
@@ -24,7 +24,6 @@ function writeView() {
   clearTimeout(link.timer);
   const text = viewAsText();
   if (text === location.hash) return;
-  link.written = text;
   history.replaceState(null, '', location.href.split('#')[0] + text);
 }
 
@@ -60,7 +59,6 @@ function linkTo(item, ...content) {
 }
 
 addEventListener('hashchange', () => {
-  if (location.hash === link.written) return;
   readView();
   byId('timeline').scrollIntoView();
 });
