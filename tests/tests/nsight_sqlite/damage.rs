@@ -9,7 +9,6 @@ use range_report::export::Sqlite;
 use range_report::timeline::{Item, Range, Sink};
 use rusqlite::Connection;
 use tracing_gpu::Summary;
-use tracing_gpu::summary::RangeStyle;
 
 use crate::process;
 use crate::stats::{Folder, number};
@@ -27,16 +26,8 @@ fn range(number: u64) -> Item<'static> {
         thread: 4242 + (number % 4) as u32,
         start,
         end: start + 100 + number % 7,
-        style: RangeStyle::PushPop,
         domain,
         name: NAMES[(number / 4 % 4) as usize],
-        depth: 0,
-        category: None,
-        color: None,
-        payload: None,
-        fields: &[],
-        end_thread: None,
-        cut: false,
         ..Range::default()
     })
 }

@@ -10,24 +10,9 @@ pub(crate) const STEPS: u64 = 20;
 /// What a step takes, in nanoseconds.
 const STEP: u64 = 1_000_003;
 
-const RANGE: Range<'static> = Range {
-    thread: 4000,
-    start: 0,
-    end: 0,
-    style: RangeStyle::PushPop,
-    domain: None,
-    name: "",
-    depth: 0,
-    category: None,
-    color: None,
-    payload: None,
-    fields: &[],
-    end_thread: None,
-    cut: false,
-    span: 0,
-    call: 0,
-    parent: 0,
-};
+fn plain() -> Range<'static> {
+    Range { thread: 4000, ..Range::default() }
+}
 
 const OPERATION: Operation<'static> = Operation {
     start: 0,
@@ -55,7 +40,7 @@ const OPERATION: Operation<'static> = Operation {
 /// Writes it, with a flush after every step.
 pub(crate) fn write(sink: &mut dyn Sink) {
     write_without_end(sink);
-    let whole = Range { start: 10, end: STEPS * STEP, name: "serve", cut: true, ..RANGE };
+    let whole = Range { start: 10, end: STEPS * STEP, name: "serve", cut: true, ..plain() };
     sink.item(&Item::Range(whole)).expect("an item");
     sink.end(&Summary::default(), 0).expect("an end");
 }
@@ -101,7 +86,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         name: "Set input data",
         color: Some(0xff76_b900),
         category: Some("io"),
-        ..RANGE
+        ..plain()
     }));
     give(Item::Operation(Operation {
         start: at(120_001),
@@ -140,7 +125,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         ..OPERATION
     };
     give(Item::Operation(im2col));
-    give(Item::Range(Range { start: at(205_000), end: at(215_000), name: "im2col", depth: 2, ..RANGE }));
+    give(Item::Range(Range { start: at(205_000), end: at(215_000), name: "im2col", depth: 2, ..plain() }));
     give(Item::Mark(Mark { thread: 4000, at: at(340_000), domain: None, text: "half\tway", level: 3, fields: &[] }));
     give(Item::Range(Range {
         start: at(200_000),
@@ -151,7 +136,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         span: 2 * step + 2,
         call: 2 * step + 2,
         parent: 2 * step + 1,
-        ..RANGE
+        ..plain()
     }));
     // What waits for the next step, too.
     give(Item::Call(Call {
@@ -179,7 +164,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         ..OPERATION
     }));
     // Ranges of two domains that cross, and a request that begins on one thread and ends on another.
-    let rest = Range { thread: 4001, ..RANGE };
+    let rest = Range { thread: 4001, ..plain() };
     give(Item::Range(Range {
         start: at(800_000),
         end: at(850_000),
@@ -194,6 +179,6 @@ fn step(sink: &mut dyn Sink, step: u64) {
         name: "request",
         style: RangeStyle::StartEnd,
         end_thread: Some(4002),
-        ..RANGE
+        ..plain()
     }));
 }

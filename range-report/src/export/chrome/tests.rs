@@ -17,24 +17,9 @@ mod kinds;
 #[path = "device/tests.rs"]
 mod projected;
 
-pub(super) const RANGE: Range<'static> = Range {
-    thread: 7,
-    start: 0,
-    end: 0,
-    style: RangeStyle::PushPop,
-    domain: None,
-    name: "range",
-    depth: 0,
-    category: None,
-    color: None,
-    payload: None,
-    fields: &[],
-    end_thread: None,
-    cut: false,
-    span: 0,
-    call: 0,
-    parent: 0,
-};
+pub(super) fn plain() -> Range<'static> {
+    Range { thread: 7, name: "range", ..Range::default() }
+}
 
 const KERNEL: Operation<'static> = Operation {
     start: 0,
@@ -199,7 +184,7 @@ fn a_range_has_all_that_is_known_of_it() {
         payload: Some(payload),
         fields: &fields,
         cut: true,
-        ..RANGE
+        ..plain()
     };
     let events = events(&file(&[Item::Thread { thread: 7, name: "main" }, Item::Range(full)], 0));
     let expected = json!({
@@ -221,8 +206,8 @@ fn numbers_of_calls_lead_from_a_range_and_an_operation_to_a_request() {
         Call { call: 3, span: 3, parent: 1, thread: 8, start: 2_000, end: 5_000, name: "wait", ..Call::default() };
     let events = events(&file(
         &[
-            Item::Range(Range { span: 3, call: 3, parent: 1, ..RANGE }),
-            Item::Range(Range { span: 3, call: 9, parent: 1 << 60, ..RANGE }),
+            Item::Range(Range { span: 3, call: 3, parent: 1, ..plain() }),
+            Item::Range(Range { span: 3, call: 9, parent: 1 << 60, ..plain() }),
             Item::Call(Call { fields: &fields, ending: Ending::Cancelled, ..call.clone() }),
             Item::Call(Call { domain: Some("app"), ending: Ending::Cut, call: 9, ..call }),
             Item::Operation(Operation { call: 9, ..KERNEL }),
@@ -250,7 +235,7 @@ fn numbers_of_calls_lead_from_a_range_and_an_operation_to_a_request() {
 
 #[test]
 fn ranges_that_do_not_nest_get_their_own_track() {
-    let range = |start, end, name| Item::Range(Range { start, end, name, ..RANGE });
+    let range = |start, end, name| Item::Range(Range { start, end, name, ..plain() });
     let mut items = vec![Item::Thread { thread: 7, name: "main" }];
     items.extend([
         range(20, 40, "child"),
@@ -258,7 +243,7 @@ fn ranges_that_do_not_nest_get_their_own_track() {
         range(30, 60, "other domain"),
         range(70, 80, "after"),
     ]);
-    let start_end = Range { style: RangeStyle::StartEnd, name: "request", ..RANGE };
+    let start_end = Range { style: RangeStyle::StartEnd, name: "request", ..plain() };
     items.push(Item::Range(Range { start: 15, end: 45, end_thread: Some(8), ..start_end.clone() }));
     items.push(Item::Range(Range { start: 16, end: 46, domain: Some("a"), category: Some("b"), ..start_end }));
     let events = events(&file(&items, 0));
@@ -377,7 +362,7 @@ fn operations_are_on_their_streams_with_an_arrow_each() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let events = events(&file(&[Item::Range(Range { end: 77, ..RANGE })], 12));
+    let events = events(&file(&[Item::Range(Range { end: 77, ..plain() })], 12));
     let last = events.last().unwrap();
     assert_eq!(
         (&last["name"], &last["ts"], &last["args"]["lost"]),
@@ -398,8 +383,8 @@ pub(super) fn some() -> Vec<Item<'static>> {
     vec![
         Item::Thread { thread: 7, name: "m\u{e4}in \"1\"" },
         Item::Device { device: 0, name: "NVIDIA H200" },
-        Item::Range(Range { start: 20, end: 40, color: Some(1), name: "日本語\n", ..RANGE }),
-        Item::Range(Range { start: 20, end: 40, style: RangeStyle::StartEnd, ..RANGE }),
+        Item::Range(Range { start: 20, end: 40, color: Some(1), name: "日本語\n", ..plain() }),
+        Item::Range(Range { start: 20, end: 40, style: RangeStyle::StartEnd, ..plain() }),
         Item::Mark(Mark { thread: 7, at: 5, domain: None, text: "}, {", level: 1, fields: &[] }),
         Item::Operation(Operation { start: 100, end: 200, launch, work: copy(MemoryKind::DtoH, 8), ..KERNEL }),
         Item::ApiCall(ApiCall {
@@ -438,7 +423,7 @@ proptest! {
             if opens {
                 stack.push(now);
             } else if let Some(start) = stack.pop() {
-                items.push(Item::Range(Range { start, end: now, domain: Some(["a", "b"][domain]), ..RANGE }));
+                items.push(Item::Range(Range { start, end: now, domain: Some(["a", "b"][domain]), ..plain() }));
             }
         }
         // Of ranges that end at once, the one that began last comes first: it was on top.

@@ -2,27 +2,12 @@ use std::io::{self, Write};
 
 use super::items::{Bar, Items};
 use super::{HtmlSink, Limits};
-use crate::summary::{Process, RangeStyle, Summary};
+use crate::summary::{Process, Summary};
 use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use crate::timeline::{Kernel, Work};
 
 fn range(name: &str, start: u64, length: u64) -> Range<'_> {
-    Range {
-        thread: 7,
-        start,
-        end: start + length,
-        style: RangeStyle::PushPop,
-        domain: None,
-        name,
-        depth: 0,
-        category: None,
-        color: None,
-        payload: None,
-        fields: &[],
-        end_thread: None,
-        cut: false,
-        ..Range::default()
-    }
+    Range { thread: 7, start, end: start + length, name, ..Range::default() }
 }
 
 fn operation(start: u64, length: u64) -> Operation<'static> {

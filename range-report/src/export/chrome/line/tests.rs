@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{RANGE, events, file, of_phase};
+use super::{events, file, of_phase, plain};
 use crate::timeline::{Item, Range};
 
 #[test]
@@ -22,7 +22,7 @@ fn ranges_have_what_is_theirs_however_many_kinds_alternate() {
         .zip((0..).step_by(10))
         .map(|(&kind, start)| {
             let (domain, category, color) = kinds[kind];
-            Item::Range(Range { start, end: start + 5, domain, category, color, ..RANGE })
+            Item::Range(Range { start, end: start + 5, domain, category, color, ..plain() })
         })
         .collect();
     let events = events(&file(&items, 0));
