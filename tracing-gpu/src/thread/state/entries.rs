@@ -1,0 +1,152 @@
+//! Entries: the paths by which a range opens.
+
+use range_report::RangeStyle;
+
+use super::ThreadState;
+use crate::clock::{Ticks, read_tsc};
+use crate::record::{CallId, Place, RangeKey, StreamId};
+use crate::session::calls::Call;
+use crate::span::fields::Fields;
+use crate::span::values::{Changing, SpanValues};
+use crate::stream::{self, StartedPair};
+use crate::thread::numbers::Created;
+
+/// Entries. A place is of this thread.
+impl ThreadState {
+    /// Path `counting`. False where something is in the way, and then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
+        nvtx_rs::is_tool_absent() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc())
+    }
+
+    /// Path `recording`. False where something is in the way, and then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
+        let start = if self.statistics { read_tsc() } else { 0 };
+        if !nvtx_rs::is_tool_absent() || !self.stack.is_under_top(place) {
+            return false;
+        }
+        let below = self.stack.depth();
+        if !self.stack.push_near(span, place, start) {
+            return false;
+        }
+        if let Some(numbers) = &self.numbers {
+            let created = numbers.created(span);
+            let under = if below == 0 { created.map_or(0, Created::parent) } else { numbers.innermost(below) };
+            numbers.set(below, numbers.enter(created, under));
+        }
+        true
+    }
+
+    /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.
+    #[inline(never)]
+    pub(crate) fn enter_on_stream(&self, span: u64, place: Place, stream: StreamId) {
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        if !self.enter_counting(span, place) {
+            self.enter_begun(span, self.place_of_entry(place, 0), None, pair);
+            return;
+        }
+        if let Some(pair) = pair {
+            self.keep_pair(place, pair);
+        }
+    }
+
+    /// Path `general`: opens any range, timed on `stream` if that is not 0.
+    #[inline(never)]
+    pub(crate) fn enter_general(
+        &self,
+        span: u64,
+        place: Place,
+        call: CallId,
+        values: Option<&SpanValues>,
+        stream: StreamId,
+        created: Option<&Created>,
+    ) {
+        // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        let entered_before = self.session.calls.get(call).map(Call::entered);
+        let next = entered_before.is_some_and(|before| self.stack.has_just_left(call, before));
+        let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
+        if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
+            let own = numbers.enter_any(&self.stack, place, created, self.session.by_creation());
+            self.session.calls.get(call).inspect(|call| call.enter_numbered(own.call, own.parent));
+        }
+        if let Some(start) = start.filter(|_| call != 0) {
+            self.stack.set_call(call);
+            self.session.calls.enter(call, start, next);
+        }
+    }
+
+    /// Path `general`, of a span that has values of its own.
+    #[inline(never)]
+    pub(crate) fn enter_with_values(
+        &self,
+        span: u64,
+        values: &SpanValues,
+        now: &Changing,
+        stream: StreamId,
+        created: Option<&Created>,
+    ) {
+        let place = self.place_now(values, now.category);
+        if place.is_none() {
+            return self.session.drop_span();
+        }
+        let flagged = if values.call == 0 { place } else { place.with_call() };
+        self.enter_general(span, flagged.with_own_values(), values.call, Some(values), stream, created);
+        if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
+            self.record_values(start, now, &Fields::default());
+        }
+    }
+
+    /// Where an entry of this span is counted: `record` may have changed its category.
+    fn place_now(&self, values: &SpanValues, category: u32) -> Place {
+        values.place(self.index, category).unwrap_or_else(|| {
+            let key = RangeKey { label: values.label, category, style: RangeStyle::PushPop };
+            self.place(values.node, key, values.metadata).under_if_any(values.parent())
+        })
+    }
+
+    /// After the start was recorded on a stream, if that was so. Returns when the range begins; `None` where it is not
+    /// open since the stack is full.
+    #[inline(never)]
+    pub(super) fn enter_begun(
+        &self,
+        span: u64,
+        place: Place,
+        values: Option<&SpanValues>,
+        pair: Option<StartedPair>,
+    ) -> Option<Ticks> {
+        let range = if self.has_tool() { self.nvtx_range(place) } else { None };
+        let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
+        // Under a tool, the start is set below.
+        let start = if range.is_some() { 0 } else { self.now() };
+        let Some(frame) = self.stack.push(span, place, start) else {
+            pair.into_iter().for_each(stream::abandon);
+            self.session.drop_span();
+            return None;
+        };
+        if let (Some(range), Some(attributes)) = (range, attributes) {
+            self.gate.while_closed(|| {
+                // Next to nothing is left between the clock and the tool, which may call CUDA in this range: one store,
+                // and no branch, whose other side may be a line of code that has to be fetched.
+                range.domain.push_timed(&attributes, || frame.start_at(self.now_in_order()));
+            });
+        }
+        if let Some(pair) = pair {
+            self.keep_pair(place, pair);
+        }
+        Some(frame.start())
+    }
+
+    /// Keeps the start of the innermost range.
+    #[inline(always)]
+    fn keep_pair(&self, place: Place, pair: StartedPair) {
+        let below = self.stack.depth().wrapping_sub(1);
+        self.pairs.keep(below, place, self.window.start(), pair, || self.key(place));
+    }
+
+    #[inline(never)]
+    fn key(&self, place: Place) -> Option<RangeKey> {
+        self.identity(place).map(|identity| identity.key)
+    }
+}

@@ -1,0 +1,314 @@
+//! Exits: the paths by which a range ends, and what becomes of those that were open above it.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use range_report::timeline::Ending;
+
+use super::{CountingExit, FindValues, TOLD, ThreadState};
+use crate::clock::{Ticks, read_tsc};
+use crate::record::{CallId, Ended, Place, RangeKey};
+use crate::session::NvtxRange;
+use crate::session::calls::EndedCall;
+use crate::span::fields::Fields;
+use crate::span::site::site_key;
+use crate::stream;
+use crate::thread::engine;
+use crate::thread::stack::Ranges;
+use crate::thread::tape::{RangeRecord, Record};
+
+/// Exits.
+impl ThreadState {
+    /// Path `counting`.
+    #[inline(always)]
+    pub(crate) fn exit_counting(&self, span: u64) -> CountingExit {
+        if !nvtx_rs::is_tool_absent() {
+            return CountingExit::Not;
+        }
+        if self.stack.is_top_noted() {
+            return CountingExit::Noted;
+        }
+        let Some(ended) = self.stack.pop_near(span, read_tsc()) else { return CountingExit::Not };
+        match self.rows.get_inline(ended.place.row_without_call()) {
+            Some(row) if row.add_near(ended.duration, ended.nested) => CountingExit::Done,
+            _ => CountingExit::Uncounted(ended),
+        }
+    }
+
+    /// Counts an instance that [`exit_counting`](Self::exit_counting) could not.
+    #[inline(never)]
+    pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
+        self.add(Ended { place, entered, duration, nested });
+    }
+
+    /// Path `counting`, of a range in which calls into CUDA were made. False where something is in the way, and then
+    /// nothing has happened. Only where [`exit_counting`](Self::exit_counting) says so.
+    #[inline(always)]
+    pub(crate) fn exit_noted(&self, span: u64) -> bool {
+        let now = read_tsc();
+        // Nothing is called on this way, so that nothing is saved for it.
+        let Some((below, top)) = self.stack.top_near(span) else { return false };
+        let Some(row) =
+            self.rows.near(top.place().row_without_call()).filter(|_| self.launches.end_near(&self.stack, below, now))
+        else {
+            return self.exit_noted_far(span, now);
+        };
+        let ended = self.stack.pop_top(below, top, now);
+        row.add_near(ended.duration, ended.nested) || self.count(ended)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
+        let Some(ended) = self.stack.pop_near(span, now) else { return false };
+        self.launches.end_gone(&self.around(), now);
+        self.count(ended)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count(&self, ended: Ended) -> bool {
+        self.add(ended);
+        true
+    }
+
+    /// Path `recording`. False where something is in the way, and then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn exit_recording(&self, span: u64) -> bool {
+        if !nvtx_rs::is_tool_absent() || self.stack.is_top_noted() {
+            return false;
+        }
+        if !self.statistics {
+            return self.stack.pop_near(span, 0).is_some();
+        }
+        let now = read_tsc();
+        let Some(ended) = self.stack.pop_near(span, now) else { return false };
+        match self.rows.get_inline(ended.place.row_without_call()) {
+            Some(row) if row.add_near(ended.duration, ended.nested) => {}
+            _ => self.add(ended),
+        }
+        self.record_ended(ended, now, self.stack.depth());
+        true
+    }
+
+    /// Path `on_stream`. False where something is in the way, and then nothing has happened.
+    #[inline(never)]
+    pub(crate) fn exit_on_stream(&self, span: u64) -> bool {
+        match self.exit_counting(span) {
+            CountingExit::Done => {}
+            CountingExit::Uncounted(ended) => {
+                self.add_uncounted(ended.place, ended.entered, ended.duration, ended.nested)
+            }
+            CountingExit::Noted if self.exit_noted(span) => {}
+            CountingExit::Noted | CountingExit::Not => return false,
+        }
+        self.end_pair();
+        true
+    }
+
+    /// Path `general`: closes the range of `span` if it is the innermost one. Returns false if it is not.
+    pub(crate) fn exit_general(&self, span: u64) -> bool {
+        if !self.stack.is_top(span) {
+            return false;
+        }
+        let now = if self.has_tool() { self.pop_tool() } else { self.now() };
+        if let Some(ended) = self.stack.pop(now) {
+            self.add(ended);
+            self.record_ended(ended, now, self.stack.depth());
+        }
+        self.launches.end_gone(&self.around(), now);
+        self.end_pair();
+        true
+    }
+
+    /// Exits a span that is not the innermost open range. Returns false if it is not open on this thread at all.
+    #[inline(never)]
+    pub(crate) fn exit_below(&self, span: u64, values: FindValues<'_>) -> bool {
+        let is_exited = |open, _| open == span;
+        self.leave_below(is_exited, values)
+    }
+
+    /// Exits the uppermost range of which that is true, by its span and place.
+    pub(super) fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
+        self.launches.end_left(&self.around());
+        let told = std::mem::take(&mut *self.told.lock());
+        let open: Vec<(u64, Place)> = self.stack.open().collect();
+        let mut shell = Shell { thread: self, values: Some(values), end: None };
+        match self.stack.exit_below(is_exited, &told, &mut shell) {
+            Some(left) => {
+                self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
+                self.numbers.iter().for_each(|numbers| numbers.follow(open.len(), &left));
+                self.count_misnested(open.get(left.exited..).unwrap_or_default());
+                self.launches.begin_again(&self.around(), &left);
+                if self.pairs.any() {
+                    self.pairs.end_below(&left, &self.session.streams);
+                    self.left_pair();
+                }
+                true
+            }
+            None => {
+                self.told.lock().extend(told); // not for this exit
+                false
+            }
+        }
+    }
+
+    /// Counts an exit for the call sites of the first of these ranges, which was exited, and of the one above it, which
+    /// is still open: the guard of either may be held too long, and the report finds out which.
+    fn count_misnested(&self, open: &[(u64, Place)]) {
+        let sites = open.iter().take(2).filter_map(|(_, place)| self.identity(*place)?.metadata);
+        let mut counted = None;
+        for metadata in sites {
+            if counted != Some(site_key(metadata)) {
+                self.session.losses.misnested.count(metadata, |site| site.exits += 1);
+            }
+            counted = Some(site_key(metadata));
+        }
+    }
+
+    /// Tells this thread that a range open on it was exited elsewhere. It looks at its next out-of-order exit.
+    pub(crate) fn tell(&self, span: u64) {
+        let mut told = self.told.lock();
+        if told.len() < TOLD {
+            told.push((span, self.now()));
+        }
+    }
+
+    #[inline(never)]
+    fn pop_tool(&self) -> Ticks {
+        let range = self.stack.top().and_then(|top| self.nvtx_range(top.place()));
+        self.gate.while_closed(|| self.pop_range(range))
+    }
+
+    /// Pops a range of a tool's, if there is one, and says when.
+    pub(super) fn pop_range(&self, range: Option<NvtxRange>) -> Ticks {
+        range.map_or_else(|| self.now(), |range| range.domain.pop_timed(|| self.now_in_order()))
+    }
+
+    /// Records the end of the range that has just been taken off the top of the stack, if it is timed.
+    #[inline(always)]
+    pub(super) fn end_pair(&self) {
+        if self.pairs.end_top(self.stack.depth(), &self.session.streams) {
+            self.left_pair();
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn left_pair(&self) {
+        if !self.pairs.any() && stream::current() == 0 {
+            engine::look_again(); // the stream was left before the range
+        }
+    }
+
+    /// Counts the instance that has just been taken off the top of the stack.
+    pub(crate) fn add(&self, ended: Ended) {
+        let call = if ended.place.is_called() { self.stack.call_of(self.stack.depth()) } else { 0 };
+        self.add_of_call(ended, call);
+    }
+
+    pub(super) fn add_of_call(&self, ended: Ended, call: CallId) {
+        if self.statistics {
+            self.rows.add(ended, &self.session.budget);
+            self.session.calls.exit(call, ended.entered.saturating_add(ended.duration));
+        }
+    }
+
+    /// Counts a call that has ended, whose span was created on this thread or another.
+    pub(crate) fn add_call_ended(&self, home: &Self, call: CallId, ended: &EndedCall) {
+        let Some((label, metadata)) =
+            home.identity(ended.place).map(|identity| (identity.key.label, identity.metadata))
+        else {
+            return;
+        };
+        let add = |key: RangeKey, duration, nested, is_marked| {
+            let place = self.place(ended.node, key, metadata);
+            self.rows.add(Ended { place, entered: ended.created, duration, nested }, &self.session.budget);
+            if let Some(row) = self.rows.get(place.row()).filter(|_| is_marked) {
+                row.change_calls(1);
+            }
+        };
+        add(RangeKey::calls(label), ended.latency, ended.busy, ended.is_cancelled);
+        // A future pauses, and closes right after an exit, since it is entered to be dropped. A worker that holds its
+        // span until later leaves it as well.
+        let has_just_left = ended.has_paused && self.stack.has_just_left(call, ended.created);
+        let is_kept = !ended.is_outlived && !has_just_left;
+        add(RangeKey::waits(label), ended.idle, 0, is_kept);
+    }
+
+    /// Records a call that has ended, if a timeline is written and its one instance does not show it.
+    pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
+        let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
+        let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
+        let (start, end) = (ended.created, ended.exited);
+        let ending = if ended.is_cancelled { Ending::Cancelled } else { Ending::Closed };
+        self.record(|| Record::Call { label, start, end, numbers, ending });
+    }
+
+    /// What its row learns of a span that was followed by a call. Any thread.
+    pub(crate) fn judge(&self, ended: &EndedCall) -> bool {
+        let Some(row) = self.rows.get(ended.place.row()) else { return false };
+        row.judge(ended.entries);
+        row.is_reentered()
+    }
+
+    /// Records a range of this thread that has ended, if a timeline is written.
+    #[inline]
+    pub(super) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
+        if !self.tape.is_written() {
+            return;
+        }
+        if let Some(identity) = self.identity(ended.place) {
+            let (depth, cut) = (depth as u32, !self.session.is_running());
+            let numbers = self.numbers_of(depth as usize);
+            let range =
+                RangeRecord { key: identity.key, start: ended.entered, end, depth, began_on: None, cut, numbers };
+            self.tape.record_range(self.thread_id(), &range);
+        }
+    }
+}
+
+/// What the stack does outside itself when it closes and re-opens.
+pub(super) struct Shell<'a> {
+    pub(super) thread: &'a ThreadState,
+    pub(super) values: Option<FindValues<'a>>,
+    /// When ranges that are closed have ended, where that was before.
+    pub(super) end: Option<Ticks>,
+}
+
+impl Ranges for Shell<'_> {
+    fn close(&mut self, place: Place, _span: u64) -> Ticks {
+        let range = self.thread.nvtx_range(place);
+        let range = range.filter(|_| self.thread.has_tool());
+        let now = self.thread.gate.while_closed(|| self.thread.pop_range(range));
+        self.end.unwrap_or(now)
+    }
+
+    fn reopen(&mut self, place: Place, span: u64) -> Ticks {
+        if let Some(metadata) = self.thread.identity(place).and_then(|identity| identity.metadata) {
+            self.thread.session.losses.misnested.count(metadata, |site| site.reopened += 1);
+        }
+        let range = self.thread.nvtx_range(place);
+        let own = self.values.filter(|_| place.has_own_values()).and_then(|values| values(span));
+        let range = range.filter(|_| self.thread.has_tool());
+        let attributes =
+            range.map(|range| own.as_ref().map_or(range.attributes, |own| own.now().apply(range.attributes)));
+        let start = self.thread.gate.while_closed(|| match (range, attributes) {
+            (Some(range), Some(attributes)) => range.domain.push_timed(&attributes, || self.thread.now_in_order()),
+            _ => self.thread.now(),
+        });
+        if let Some(own) = own {
+            self.thread.record_values(start, &own.now(), &Fields::default());
+        }
+        start
+    }
+
+    fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize) {
+        self.thread.add_of_call(ended, call);
+        self.thread.record_ended(ended, end, depth);
+        self.thread.launches.end_at(&self.thread.around(), depth, end);
+    }
+
+    fn domain(&self, place: Place) -> u32 {
+        // What only stands in for a range is in no domain: no tool has it, and its exit is nobody's.
+        self.thread.identity(place).map_or(u32::MAX, |identity| identity.domain)
+    }
+}

@@ -1,0 +1,247 @@
+//! New spans, and their numbers while a timeline is written.
+
+use range_report::RangeStyle;
+use tracing_core::Metadata;
+use tracing_core::field::Visit;
+
+use super::ThreadState;
+use crate::record::{CallId, Place, RangeKey, RangeNumbers, StreamId};
+use crate::session::catalog::ROOT;
+use crate::span::site::site_key;
+use crate::thread::numbers::{Created, NewSpan};
+use crate::thread::row::Row;
+use crate::thread::stack::Frame;
+
+/// New spans.
+impl ThreadState {
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are remembered, the span
+    /// has no values of its own, and no call is to follow it.
+    #[inline(always)]
+    pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
+        let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
+        let place = self.children.get(parent, site_key(metadata)).filter(|place| place.is_plain())?;
+        let row = self.rows.get_inline(place.row()).filter(|row| row.is_plain())?;
+        Some((place, row))
+    }
+
+    /// Node of the innermost open range, under which a new span without an explicit parent is.
+    pub(crate) fn current_node(&self) -> u32 {
+        self.stack.top().map_or(ROOT, |top| top.place().node())
+    }
+
+    /// The place of a new span of this call site under a parent; [`Place::NONE`] if it is filtered out.
+    pub(crate) fn child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+        let site = site_key(metadata);
+        self.children.get(parent, site).unwrap_or_else(|| {
+            self.find_child(parent, site, || {
+                let site = self.site(metadata);
+                if !site.enabled {
+                    return Place::NONE;
+                }
+                if site.own_values || site.is_sampled {
+                    return Place::unnamed(parent, site.is_sampled);
+                }
+                let key = RangeKey { label: site.label, category: 0, style: RangeStyle::PushPop };
+                self.place(self.node(parent, key), key, metadata).under_if_any(parent)
+            })
+        })
+    }
+
+    /// [`child`](Self::child) of a span that was created before: one that is only sampled has no values of its own.
+    pub(crate) fn counted_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+        let place = self.child(parent, metadata);
+        if place.is_sampled() { self.sampled_child(parent, metadata) } else { place }
+    }
+
+    /// The place of a span whose call site is only sampled.
+    pub(crate) fn sampled_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+        let key = RangeKey { label: self.site(metadata).label, category: 0, style: RangeStyle::PushPop };
+        self.place(self.node(parent, key), key, metadata).under_if_any(parent)
+    }
+
+    /// From now on spans of this call site under this parent take the fast paths.
+    pub(crate) fn know_sampled(&self, parent: u32, metadata: &'static Metadata<'static>, place: Place) {
+        self.known.lock().know_child(parent, site_key(metadata), place);
+        self.children.insert(parent, site_key(metadata), place);
+    }
+
+    /// A place that another thread made, on this one.
+    #[inline]
+    pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
+        // The cache of children serves here too: the row of the other thread stands for the call site, which it never
+        // equals.
+        let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
+        self.children.get(place.node(), row).unwrap_or_else(|| {
+            self.find_child(place.node(), row, || {
+                let identity = other.rows.identity(place);
+                let here = identity.map(|identity| self.place(place.node(), identity.key, identity.metadata));
+                here.map_or(Place::NONE, |here| here.under_if_any(place.parent()))
+            })
+        })
+    }
+
+    /// The place of an entry of a span with this place and call, 0 for none: below the innermost open range, unless
+    /// that is the node's own or above it. Counts the use of the span there.
+    #[inline]
+    pub(super) fn place_of_entry(&self, place: Place, call: CallId) -> Place {
+        let top = self.stack.top();
+        let elsewhere = top.filter(|top| top.place().node() != place.parent());
+        let entered = elsewhere.map_or(place, |top| self.place_elsewhere(place, call, top));
+        let call = self.session.calls.get(call).filter(|_| entered.node() == place.node());
+        if call.is_some_and(|call| call.enter_at_home(top.map_or(0, Frame::start))) {
+            self.add_call(entered);
+        }
+        entered
+    }
+
+    #[inline(never)]
+    pub(super) fn place_elsewhere(&self, home: Place, call: CallId, top: &Frame) -> Place {
+        let innermost = top.place().node();
+        // Stands for this place in the cache of children, as in `place_from`.
+        let row = (home.row() as u64) << 16 | u64::from(self.index) | 1 << 63 | 1 << 62;
+        let place = self.children.get(innermost, row).unwrap_or_else(|| {
+            self.find_child(innermost, row, || {
+                let identity = self.identity(home).filter(|_| !self.session.stays(home.node(), innermost));
+                let below = identity
+                    .map(|identity| self.place(self.node(innermost, identity.key), identity.key, identity.metadata));
+                below.map_or(home.plain(), |below| below.under_if_any(innermost))
+            })
+        });
+        if place.is_none() || place.node() == home.node() {
+            return home;
+        }
+        let (is_use, is_first) = match self.session.calls.get(call) {
+            Some(call) => call.enter_elsewhere(place.node(), top.start()),
+            None => (true, true),
+        };
+        if is_use {
+            self.add_call(place);
+        }
+        if let Some(row) = self.rows.get(home.row()).filter(|_| is_first) {
+            row.change_calls(-1); // it was counted where it was created
+        }
+        place.flagged_as(home)
+    }
+
+    /// A place that is not in the cache, or not any more.
+    #[inline(never)]
+    pub(super) fn find_child(&self, parent: u32, site: u64, make: impl FnOnce() -> Place) -> Place {
+        let known = self.known.lock().child(parent, site);
+        let place = known.unwrap_or_else(|| {
+            let place = make(); // which may look up others, and run a tool's code
+            self.known.lock().know_child(parent, site, place);
+            place
+        });
+        self.children.insert(parent, site, place);
+        place
+    }
+
+    /// Counts the creation of a span.
+    pub(crate) fn add_call(&self, place: Place) {
+        if let Some(row) = self.rows.get(place.row()) {
+            row.add_call(|| self.session.clock.now());
+        }
+    }
+
+    /// Follows a new span of this place by a call, created inside of another, 0 for none; 0 where that tells nothing.
+    pub(crate) fn begin_call(&self, place: Place, parent: CallId, new: &NewSpan) -> CallId {
+        let is_followed = self.statistics && self.rows.get(place.row()).is_some_and(|row| !row.is_plain());
+        if !is_followed {
+            return 0;
+        }
+        let calls = &self.session.calls;
+        let call = calls.begin(&self.spare_calls, self.index, place, parent, self.session.clock.now());
+        if let Some(call) = calls.get(call).filter(|_| self.is_taped) {
+            call.set_numbers(new.numbers());
+        }
+        call
+    }
+
+    /// Remembers the call of a span with this registry id, whose place says that there is one.
+    pub(crate) fn remember_call(&self, id: u64, call: CallId) {
+        self.remembered.set_call(id, call);
+    }
+
+    /// The call of a remembered span whose place says that there is one.
+    pub(crate) fn remembered_call(&self, id: u64) -> CallId {
+        self.remembered.call(id)
+    }
+
+    /// Remembers where the span with this registry id is counted. Only for spans created on this thread.
+    #[inline(always)]
+    pub(crate) fn remember(&self, id: u64, place: Place) {
+        self.remembered.insert(id, place);
+    }
+
+    /// Remembers the stream that a parent of the span with this registry id names, 0 for none: for each new span from
+    /// the time on that any names one.
+    pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
+        self.remembered.inherit_stream(id, stream);
+    }
+
+    /// The stream that a parent of a remembered span names.
+    pub(crate) fn inherited_stream(&self, id: u64) -> StreamId {
+        self.remembered.stream(id)
+    }
+
+    /// Where the span with this registry id, created on this thread, is counted, if it is remembered.
+    #[inline(always)]
+    pub(crate) fn remembered(&self, id: u64) -> Option<Place> {
+        self.remembered.place(id)
+    }
+}
+
+/// Numbers of spans and calls, while a timeline is written.
+impl ThreadState {
+    /// The numbers of a span that is about to be created in the innermost open call, or elsewhere in that of `parent`.
+    #[inline]
+    pub(crate) fn number(&self, parent: Option<u64>, metadata: &'static Metadata<'static>) -> NewSpan {
+        let Some(numbers) = &self.numbers else { return NewSpan::default() };
+        let parent = parent.unwrap_or_else(|| numbers.innermost(self.stack.depth()));
+        let site = if metadata.fields().is_empty() { 0 } else { site_key(metadata) };
+        NewSpan { span: numbers.next(), parent, site }
+    }
+
+    /// Keeps the numbers of a new span, and records its fields, which `visit` gives to what it is given.
+    #[inline]
+    pub(crate) fn keep_numbers(&self, id: u64, new: NewSpan, visit: impl FnOnce(&mut dyn Visit)) {
+        let Some(numbers) = &self.numbers else { return };
+        numbers.keep(id, new);
+        if new.site != 0 {
+            let of = (new.span, new.site);
+            self.gate.while_closed(|| self.tape.record_fields(self.thread_id(), of, None, visit));
+        }
+    }
+
+    /// Records fields of a span of any thread that are recorded after its creation.
+    pub(crate) fn record_later_fields(&self, created: &Created, visit: impl FnOnce(&mut dyn Visit)) {
+        if let Some(of) = created.with_fields() {
+            let at = Some(self.session.clock.now());
+            self.gate.while_closed(|| self.tape.record_fields(self.thread_id(), of, at, visit));
+        }
+    }
+
+    /// What is known of a live span that was created with this state. Any thread.
+    #[inline]
+    pub(crate) fn created(&self, id: u64) -> Option<&Created> {
+        self.numbers.as_ref()?.created(id)
+    }
+
+    /// What is known of a live span that was created on this thread.
+    #[inline]
+    pub(crate) fn created_here(&self, id: u64) -> Option<&Created> {
+        self.numbers.as_ref()?.created_by_owner(id)
+    }
+
+    /// The numbers of an open range, by its place on the stack, or of one that has just left it.
+    #[inline(always)]
+    pub(super) fn numbers_of(&self, range: usize) -> RangeNumbers {
+        self.numbers.as_ref().map_or_else(RangeNumbers::default, |numbers| numbers.of(range))
+    }
+
+    /// Numbers of a range that is of no span, in the innermost open call.
+    pub(crate) fn number_alone(&self) -> RangeNumbers {
+        let Some(numbers) = &self.numbers else { return RangeNumbers::default() };
+        numbers.alone(numbers.innermost(self.stack.depth()))
+    }
+}
