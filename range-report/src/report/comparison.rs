@@ -88,7 +88,9 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
         section(&title, &body(&own, SELF, &said(&own, SLOWER_ITSELF, options), options))
     });
     let gates: String = (1..comparison.runs.len()).filter_map(|run| gate(comparison, run, options)).collect();
-    own + &section(&title, &body(comparison, TOTAL, &sentences, options)) + &gates
+    let totals = own + &section(&title, &body(comparison, TOTAL, &sentences, options));
+    // What tells a change from noise comes first.
+    if (1..comparison.runs.len()).any(|run| knows_noise(comparison, run)) { gates + &totals } else { totals + &gates }
 }
 
 /// What the gate found in a run: the largest regression first, then the other ranges by their change.
@@ -138,6 +140,11 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
 fn judged(comparison: &Comparison, run: usize) -> Vec<(&ComparedRange, Change)> {
     let ranges = comparison.ranges.iter();
     ranges.filter_map(|range| Some((range, range.in_runs.get(run)?.as_ref()?.change?))).collect()
+}
+
+/// Whether the repeats of a run told its changes from noise, which its totals do not.
+fn knows_noise(comparison: &Comparison, run: usize) -> bool {
+    judged(comparison, run).iter().any(|(_, change)| change.low_percent.is_some())
 }
 
 /// How much was judged, and how sure that is.
@@ -537,8 +544,12 @@ fn cells(range: &ComparedRange, run: usize, whole: u128, quantiles: &[f64]) -> V
     cells
 }
 
-/// The ranges in which a run lost time that is worth a word, by their place, the most first.
+/// The ranges in which a run lost time that is worth a word, by their place, the most first; none where the gate knows
+/// better.
 fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
+    if knows_noise(comparison, run) {
+        return Vec::new();
+    }
     let base: u128 = comparison.ranges.iter().map(|range| u128::from(range.total_ns(0).unwrap_or(0))).sum();
     let worth = |ns: i64| run > 0 && ns > 0 && u128::from(ns.unsigned_abs()) * WORTH_A_WORD >= base;
     let ranges = comparison.ranges.iter().enumerate();
@@ -548,11 +559,21 @@ fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
     lost
 }
 
-/// A line a run: what is slower in it, or that nothing is.
+/// A line a run: what is slower in it, or that nothing is, or that the gate says it.
 fn said(comparison: &Comparison, slow: &str, options: &RenderOptions) -> String {
     let mut out = String::new();
-    for verdict in verdicts_on(comparison, slow, options.columns() - 4, options) {
-        push(&mut out, &format!("{}{}", if verdict.slower { " >> " } else { "    " }, verdict.text));
+    for (run, verdict) in (1..).zip(verdicts_on(comparison, slow, options.columns() - 4, options)) {
+        let name = || shown(&comparison.runs[run], options);
+        push(
+            &mut out,
+            &match verdict {
+                _ if knows_noise(comparison, run) => {
+                    format!("    {}: the gate tells changes from noise; sums do not", name())
+                }
+                Verdict { slower: true, text } => format!(" >> {text}"),
+                Verdict { slower: false, text } => format!("    {text}"),
+            },
+        );
     }
     out
 }
