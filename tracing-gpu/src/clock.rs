@@ -153,7 +153,7 @@ fn paired_reading() -> (Instant, Ticks) {
     best
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod tsc {
     #![allow(unsafe_code)]
 
@@ -182,7 +182,7 @@ mod tsc {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 mod tsc {
     pub(super) fn is_invariant() -> bool {
         false
