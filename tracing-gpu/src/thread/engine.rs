@@ -17,7 +17,7 @@
 //! other cases they do nothing, and `general` does it.
 //!
 //! New and closed spans read no clock: [`Engine::creating`] applies where no timeline is written and no span has named
-//! a stream.
+//! a stream. Where a timeline is written, theirs is `recording`.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

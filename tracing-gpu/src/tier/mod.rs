@@ -91,7 +91,7 @@ fn new_span<H: Home>(
 ) -> Option<H::Created> {
     match engine.creating().and_then(|thread| new_span_counting::<H>(thread, given, attributes)) {
         Some(created) => Some(created),
-        None => new_span_general(engine, home, given, attributes),
+        None => new_span_otherwise(engine, home, given, attributes),
     }
 }
 
@@ -108,6 +108,22 @@ fn new_span_counting<H: Home>(
     let (place, row) = thread.child_counting(attributes.metadata())?;
     let created = H::keep_counting(thread, given, place)?;
     row.change_calls(1);
+    Some(created)
+}
+
+/// A span that takes no more than counting and recording; else any.
+#[inline(never)]
+fn new_span_otherwise<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    given: H::Given,
+    attributes: &span::Attributes<'_>,
+) -> Option<H::Created> {
+    let recording =
+        engine.recording().and_then(|thread| Some((thread, new_span_counting::<H>(thread, given, attributes)?)));
+    let Some((thread, created)) = recording else { return new_span_general(engine, home, given, attributes) };
+    let new = thread.number(None, attributes.metadata());
+    thread.keep_numbers(H::id(given, &created), new, |visit| attributes.record(visit));
     Some(created)
 }
 

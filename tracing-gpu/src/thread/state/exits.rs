@@ -83,10 +83,19 @@ impl ThreadState {
         let now = read_tsc();
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
         match self.rows.get_inline(ended.place.row_without_call()) {
-            Some(row) if row.add_near(ended.duration, ended.nested) => {}
-            _ => self.add(ended),
+            Some(row) => {
+                if !row.add_near(ended.duration, ended.nested) {
+                    self.add(ended);
+                }
+                if let Some(identity) = row.identity() {
+                    self.record_range(identity.key, ended.entered, now, self.stack.depth(), false);
+                }
+            }
+            None => {
+                self.add(ended);
+                self.record_ended(ended, now, self.stack.depth());
+            }
         }
-        self.record_ended(ended, now, self.stack.depth());
         true
     }
 
@@ -257,12 +266,15 @@ impl ThreadState {
             return;
         }
         if let Some(identity) = self.identity(ended.place) {
-            let (depth, cut) = (depth as u32, !self.session.is_running());
-            let numbers = self.numbers_of(depth as usize);
-            let range =
-                RangeRecord { key: identity.key, start: ended.entered, end, depth, began_on: None, cut, numbers };
-            self.tape.record_range(self.thread_id(), &range);
+            self.record_range(identity.key, ended.entered, end, depth, !self.session.is_running());
         }
+    }
+
+    #[inline(always)]
+    fn record_range(&self, key: RangeKey, start: Ticks, end: Ticks, depth: usize, cut: bool) {
+        let numbers = self.numbers_of(depth);
+        let range = RangeRecord { key, start, end, depth: depth as u32, began_on: None, cut, numbers };
+        self.tape.record_range(self.thread_id(), &range);
     }
 }
 
