@@ -252,16 +252,24 @@ impl Records {
 
     /// Where the fields of new spans are, by the numbers of these.
     pub(crate) fn new_spans(&self) -> impl Iterator<Item = (u64, usize)> {
+        let new = |(at, line): (usize, &Line)| (line[3] & UPDATE == 0).then_some((line[0], at));
+        self.heads_of_fields().filter_map(new)
+    }
+
+    /// The fields that were recorded later than at the creation of a span.
+    pub(crate) fn updates(&self) -> impl Iterator<Item = FieldsRecord<'_>> {
+        let later = |(at, line): (usize, &Line)| (line[3] & UPDATE != 0).then(|| self.fields_at(at)).flatten();
+        self.heads_of_fields().filter_map(later)
+    }
+
+    fn heads_of_fields(&self) -> impl Iterator<Item = (usize, &Line)> {
         let mut next = 0;
-        std::iter::from_fn(move || {
-            loop {
-                let (at, line) = (next, self.lines.get(next)?);
-                next += 1 + lines_after(line);
-                if is_fields(line) && line[3] & UPDATE == 0 {
-                    return Some((line[0], at));
-                }
-            }
-        })
+        let heads = std::iter::from_fn(move || {
+            let (at, line) = (next, self.lines.get(next)?);
+            next += 1 + lines_after(line);
+            Some((at, line))
+        });
+        heads.filter(|(_, line)| is_fields(line))
     }
 
     /// The fields that are there.

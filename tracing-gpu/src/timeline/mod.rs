@@ -44,7 +44,7 @@ use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::{FieldsRecord, RangeRecord, Record, Recorded, Records, ValuesRecord};
+use crate::thread::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 
 /// The part of the memory for timelines in which fields of spans are remembered.
 const FIELDS_PART: usize = 4;
@@ -246,11 +246,7 @@ impl Recorder {
             }
         }
         for records in all.get(from..).unwrap_or_default() {
-            for (_, record) in records.iter() {
-                if let Recorded::Fields(record @ FieldsRecord { at: Some(_), .. }) = record {
-                    state.fields.add(&record, self.session);
-                }
-            }
+            records.updates().for_each(|record| state.fields.add(&record, self.session));
         }
     }
 

@@ -75,13 +75,13 @@ impl SpanFields {
 
     /// Takes over what was recorded of a span, which may be so already.
     pub(super) fn add(&mut self, record: &FieldsRecord<'_>, session: &Session) {
-        if record.at.is_none() && self.is_known(record.span) {
-            return;
+        let mut kept = self.take(record.span).unwrap_or_default();
+        if record.at.is_none() && kept.is_whole {
+            return self.keep(record.span, kept);
         }
         let names = self.names(record.site, session);
         let mut fields = self.spare.pop().unwrap_or_default();
         raw_fields::read(record.words, &names, &mut self.text, &mut fields);
-        let mut kept = self.take(record.span).unwrap_or_default();
         match record.at {
             None => (kept.is_whole, kept.fields) = (true, std::mem::take(&mut fields)),
             Some(at) => {
