@@ -145,8 +145,8 @@ impl Program<'_> {
         self.spans.push((vec![made], id));
     }
 
-    /// Whether the innermost span is the same to all. A registry keeps what was exited elsewhere, and gives what a thread
-    /// has not exited to one that comes later.
+    /// Whether the innermost span is the same to all. A registry keeps what was exited elsewhere, and gives what a
+    /// thread has not exited to one that comes later.
     fn is_current(&self, thread: usize) -> bool {
         let innermost = self.reference.innermost(thread).map(|span| self.spans[span].1.clone());
         let dispatch = self.world.dispatch.clone();

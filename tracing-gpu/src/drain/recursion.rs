@@ -3,8 +3,8 @@
 //! A node that recursion shares is open several times on one thread, and each instance has its whole duration. Its
 //! inclusive time is that of the outermost one, which is known where a node calls itself: all that it and the nodes
 //! below it took themselves on that thread. Of nodes that call each other it is at most what all of them took, and at
-//! most that is their total. By creation, ranges inside may stand elsewhere in the tree: their time is missing then, and
-//! the longest instance is the least that the total is.
+//! most that is their total. By creation, ranges inside may stand elsewhere in the tree: their time is missing then,
+//! and the longest instance is the least that the total is.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -75,8 +75,8 @@ pub(crate) trait Ranges {
     fn close(&mut self, place: Place, span: u64) -> Ticks;
     /// Begins a range again, and says when: read immediately before.
     fn reopen(&mut self, place: Place, span: u64) -> Ticks;
-    /// An instance is over, that had `depth` others below it. `call` follows its span and is left: 0 for none, and where
-    /// the range opens again, since a call whose span has closed is free once it is left.
+    /// An instance is over, that had `depth` others below it. `call` follows its span and is left: 0 for none, and
+    /// where the range opens again, since a call whose span has closed is free once it is left.
     fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize);
     /// Number of the NVTX domain of this place.
     fn domain(&self, place: Place) -> u32;

@@ -1,4 +1,5 @@
-//! What one thread measures, made of parts. Its modules hold the paths that lead through them, from a callback to a row.
+//! What one thread measures, made of parts. Its modules hold the paths that lead through them, from a callback to a
+//! row.
 //!
 //! A path that is named by a condition handles the whole callback, or changes nothing and returns that it did not: then
 //! the next one is tried. [`engine`](super::engine) says which path applies when.
