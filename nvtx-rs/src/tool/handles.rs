@@ -64,6 +64,12 @@ pub(super) static STRINGS: Names = Names::new();
 /// Handles are as far apart as addresses of objects are.
 const STEP: usize = 16;
 
+/// So many domains, strings, objects and types of payloads are kept, and no more: programs need not say when they will
+/// not use one again.
+pub(super) const MOST: usize = 65_536;
+/// The name of all other domains and strings.
+const OTHER: &str = "(other)";
+
 impl Names {
     const fn new() -> Self {
         let index = Index { made: BTreeMap::new(), noted: BTreeMap::new(), names: BTreeSet::new() };
@@ -103,8 +109,9 @@ impl Names {
             return;
         }
         let mut index = self.index.write();
+        let is_full = index.names.len() >= MOST;
         let name = index.names.get(name).copied().unwrap_or_else(|| {
-            let name: &'static str = Box::leak(name.into());
+            let name: &'static str = if is_full { OTHER } else { Box::leak(name.into()) };
             index.names.insert(name);
             name
         });
@@ -115,15 +122,19 @@ impl Names {
         }
     }
 
-    /// A handle for the name within `scope`: the same whenever it is asked for.
+    /// A handle for the name within `scope`: the same whenever it is asked for. Beyond the limit, all get one handle.
     pub(super) fn make(&self, scope: Handle, name: &str) -> Handle {
         let mut index = self.index.write();
         let made = index.made.entry(scope.addr()).or_default();
-        let place = made.get(name).copied().unwrap_or_else(|| {
-            let name: &'static str = Box::leak(name.into());
-            let place = self.made.push(name);
-            made.insert(name, place);
-            place
+        let place = made.get(name).copied().unwrap_or_else(|| match self.made.count() {
+            MOST => self.made.push(OTHER),
+            count if count > MOST => MOST,
+            _ => {
+                let name: &'static str = Box::leak(name.into());
+                let place = self.made.push(name);
+                made.insert(name, place);
+                place
+            }
         });
         std::ptr::without_provenance_mut((place + 1) * STEP)
     }
@@ -263,6 +274,23 @@ mod tests {
         }
         assert_eq!((NAMES.get(handle(STEP * 2)), NAMES.get(handle(STEP + 1))), (None, None));
         assert_eq!(NAMES.index.read().names.len(), 3, "a name that comes again is the same");
+    }
+
+    #[test]
+    fn names_beyond_the_limit_share_one() {
+        static NAMES: Names = Names::new();
+        let make = |number: usize| NAMES.make(std::ptr::null_mut(), &number.to_string());
+        let first = make(0);
+        (1..MOST).for_each(|number| assert!(NAMES.get(make(number)) != Some(OTHER)));
+        let [one, other] = [MOST, MOST + 1].map(make);
+        assert_eq!((one, NAMES.get(one), make(0), NAMES.get(first)), (other, Some(OTHER), first, Some("0")));
+
+        for handle in 1..MOST + 3 {
+            NAMES.note(std::ptr::without_provenance_mut(handle), &handle.to_string());
+        }
+        let noted = |handle: usize| NAMES.get(std::ptr::without_provenance_mut(handle));
+        assert_eq!((noted(7), noted(MOST + 1), noted(MOST + 2)), (Some("7"), Some(OTHER), Some(OTHER)));
+        assert_eq!(NAMES.index.read().names.len(), MOST + 1);
     }
 
     #[test]

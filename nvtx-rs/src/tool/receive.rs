@@ -312,6 +312,9 @@ fn sync(handle: Handle, action: SyncAction, next: impl FnOnce() -> Option<()>) {
 }
 
 fn keep(object: Object, handle: Handle) -> Handle {
-    OBJECTS.write().insert(handle.addr(), object);
+    let mut objects = OBJECTS.write();
+    if objects.len() < handles::MOST {
+        objects.insert(handle.addr(), object);
+    }
     handle
 }
