@@ -80,6 +80,11 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
     let mut summaries = Vec::new();
     for (index, path) in paths.iter().enumerate() {
         progress(index, paths.len());
+        if !path.is_file() {
+            // A pipe would be waited for.
+            complain(&format!("left out: {}: not a regular file", path.display()));
+            continue;
+        }
         let file = File::open(path).map_err(|error| said(path, &error))?;
         match Summary::read_json(file) {
             Ok(summary) => summaries.push(summary),
