@@ -1,6 +1,6 @@
 """Two servers in turn under `wrk`; see `server`.
 
-python3 tests/soak/server.py SERVER SECONDS BLOCK CONNECTIONS [off|registry]
+python3 tests/soak/server.py SERVER SECONDS BLOCK CONNECTIONS [off|registry [ROUNDS]]
 """
 
 import re
@@ -12,8 +12,8 @@ UNITS = {"us": 1e-3, "ms": 1, "s": 1e3, "m": 6e4}
 
 
 class Server:
-    def __init__(self, path, mode):
-        self.process = subprocess.Popen([path, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
         self.blocks = []
 
@@ -48,9 +48,9 @@ def quartiles(values):
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"
 
 
-def main(path, seconds, block, connections, without="off"):
+def main(path, seconds, block, connections, without="off", rounds="10000"):
     seconds, block = int(seconds), int(block)
-    servers = {mode: Server(path, mode) for mode in (without, "on")}
+    servers = {mode: Server(path, mode, rounds) for mode in (without, "on")}
     for server in servers.values():
         server.block(max(block // 2, 1), connections)  # warm
         server.blocks.clear()
