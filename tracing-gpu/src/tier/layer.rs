@@ -99,12 +99,21 @@ where
     }
 }
 
-/// What is kept of a span that has values of its own or is followed by a call, one entry for each profiler that
-/// measures it.
+/// What is kept of a span that has values of its own or is followed by a call, by each profiler that measures it:
+/// hardly ever more than the first, so that no memory but the extension's own is taken.
 ///
 /// The registry drops them when the span has closed, and that ends its lifetime and its call: without an `on_close` of
 /// the layer, all other spans pay nothing for it.
-struct OwnValues(Vec<(&'static Engine, Kept)>);
+struct OwnValues {
+    first: (&'static Engine, Kept),
+    others: Vec<(&'static Engine, Kept)>,
+}
+
+impl OwnValues {
+    fn all(&self) -> impl Iterator<Item = &(&'static Engine, Kept)> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
 
 #[derive(Clone)]
 enum Kept {
@@ -115,7 +124,7 @@ enum Kept {
 
 impl Drop for OwnValues {
     fn drop(&mut self) {
-        for (engine, kept) in &self.0 {
+        for (engine, kept) in self.all() {
             match kept {
                 Kept::Values(values) => own_values::close(engine, engine.thread(), values),
                 Kept::Call(call) => super::close_call(engine, engine.thread(), *call),
@@ -252,15 +261,15 @@ where
 fn keep_beside<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, kept: Kept) {
     let mut extensions = span.extensions_mut();
     match extensions.get_mut::<OwnValues>() {
-        Some(OwnValues(all)) => all.push((engine, kept)),
-        None => extensions.insert(OwnValues(vec![(engine, kept)])),
+        Some(own) => own.others.push((engine, kept)),
+        None => extensions.insert(OwnValues { first: (engine, kept), others: Vec::new() }),
     }
 }
 
 fn kept_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Kept> {
     let extensions = span.extensions();
-    let OwnValues(all) = extensions.get()?;
-    all.iter().find(|(profiler, _)| std::ptr::eq(*profiler, engine)).map(|(_, kept)| kept.clone())
+    let own: &OwnValues = extensions.get()?;
+    own.all().find(|(profiler, _)| std::ptr::eq(*profiler, engine)).map(|(_, kept)| kept.clone())
 }
 
 fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Arc<SpanValues>> {
