@@ -15,13 +15,14 @@ use crate::span::values::{Changing, Lifetime};
 /// This bit and above in the number of a domain: it is of foreign ranges. So no foreign range has the label of a span,
 /// and the end of one never closes the other.
 pub(crate) const FOREIGN: u32 = 1 << 31;
-/// Foreign domains that have a number; ranges of others are in the default domain.
-const MOST_DOMAINS: usize = 4_096;
+/// Foreign domains that have a number, which are more than the tool keeps apart; ranges of others are in the default
+/// domain.
+const MOST_DOMAINS: usize = 1 << 17;
 /// Categories whose names are remembered.
 const MOST_CATEGORIES: usize = 1 << 16;
 /// Start/end ranges that are open at once.
 const MOST_STARTED: usize = 1 << 16;
-/// Start/end ranges whose numbers follow one another are behind different locks.
+/// Start/end ranges are spread over so many locks.
 const SHARDS: usize = 64;
 
 /// A start/end range that has begun.
@@ -86,7 +87,8 @@ impl Foreign {
     }
 
     fn shard(&self, id: u64) -> &Mutex<FxHashMap<u64, Option<Started>>> {
-        &self.started[id as usize % SHARDS]
+        // By Fibonacci hashing: the numbers may be addresses, or follow one another.
+        &self.started[(id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SHARDS]
     }
 
     /// Keeps a start/end range until it ends, none for one that is not measured; false where too many are open.
@@ -107,24 +109,54 @@ impl Foreign {
 
 /// The names of foreign domains; number 0 is the default domain.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ForeignDomains(Vec<&'static str>);
+pub(super) struct ForeignDomains {
+    names: Vec<&'static str>,
+    numbers: FxHashMap<&'static str, u32>,
+}
 
 impl ForeignDomains {
     /// The number of a domain, with the bit.
     pub(super) fn number(&mut self, name: Option<&str>) -> u32 {
         let Some(name) = name else { return FOREIGN };
-        let index = self.0.iter().position(|known| *known == name).unwrap_or_else(|| {
-            if self.0.len() < MOST_DOMAINS {
-                self.0.push(Box::leak(name.into()));
-                return self.0.len() - 1;
-            }
-            usize::MAX
-        });
-        FOREIGN | index.wrapping_add(1) as u32
+        if let Some(known) = self.numbers.get(name) {
+            return *known;
+        }
+        if self.names.len() == MOST_DOMAINS {
+            return FOREIGN;
+        }
+        let name: &'static str = Box::leak(name.into());
+        self.names.push(name);
+        let number = FOREIGN | self.names.len() as u32;
+        self.numbers.insert(name, number);
+        number
     }
 
     /// The name of a domain of this number, which has the bit.
     pub(super) fn name(&self, number: u32) -> Option<&'static str> {
-        self.0.get(((number ^ FOREIGN) as usize).checked_sub(1)?).copied()
+        self.names.get(((number ^ FOREIGN) as usize).checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_domains_are_kept_apart() {
+        let mut domains = ForeignDomains::default();
+        assert_eq!(domains.number(None), FOREIGN);
+        let numbers: Vec<u32> = (0..70_000).map(|domain| domains.number(Some(&domain.to_string()))).collect();
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(domains.number(Some("69999")), numbers[69_999]);
+        assert_eq!((domains.name(numbers[5_000]), domains.name(FOREIGN)), (Some("5000"), None));
+    }
+
+    #[test]
+    fn started_ranges_find_room_whatever_the_step_of_their_numbers() {
+        for step in [1, 16, 64, 4_096] {
+            let foreign = Foreign::default();
+            let kept = (1..=50_000).filter(|number| foreign.start(number * step, None)).count();
+            assert_eq!(kept, 50_000, "steps of {step}");
+        }
     }
 }
