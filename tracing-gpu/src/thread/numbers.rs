@@ -229,7 +229,7 @@ impl Numbers {
 
     /// An exit below the innermost of so many ranges has moved those that stay.
     pub(super) fn follow(&self, depth: usize, left: &Left) {
-        for before in (0..depth).filter(|&range| !left.is_gone(range)) {
+        for before in (left.base()..depth).filter(|&range| !left.is_gone(range)) {
             self.set(left.place_of(before), self.of(before));
         }
     }

@@ -15,6 +15,9 @@ use crate::sync::{AtomicU32, AtomicU64, fence};
 /// In place of a span, whose number it never is: the range comes from other code.
 pub(crate) const NO_SPAN: u64 = 0;
 
+/// Ranges that can be open on one thread: a program that never ends its ranges takes no more memory than for these.
+const MOST_OPEN: usize = 1 << 16;
+
 /// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
@@ -132,7 +135,7 @@ impl Stack {
 
     #[inline(always)]
     fn set_depth(&self, depth: usize) {
-        self.depth.store(depth as u32, Release); // below 2^28, see `chunked`
+        self.depth.store(depth as u32, Release); // at most `MOST_OPEN`
     }
 
     /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
@@ -171,10 +174,15 @@ impl Stack {
     #[inline(always)]
     pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> Option<&Frame> {
         let depth = self.depth();
-        let frame = self.frames.get_or_grow(depth)?;
+        let frame = self.frames.near(depth).or_else(|| self.far(depth))?;
         frame.set(span, place, start, 0);
         self.set_depth(depth + 1);
         Some(frame)
+    }
+
+    #[inline(never)]
+    fn far(&self, depth: usize) -> Option<&Frame> {
+        self.frames.get_or_grow(depth).filter(|_| depth < MOST_OPEN)
     }
 
     /// Whether a range that is opened now stands under the innermost one by creation, or there is none. Only of at most
@@ -299,7 +307,7 @@ impl Stack {
 
     /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes
     /// meanwhile may be missed, or stand for no range.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (u64, Place)> {
+    pub(crate) fn open(&self) -> impl DoubleEndedIterator<Item = (u64, Place)> {
         let depth = self.depth.load(Acquire) as usize;
         (0..depth)
             .filter_map(|index| self.frames.get(index))
@@ -315,27 +323,32 @@ impl Stack {
         ended_elsewhere: &[(u64, Ticks)],
         ranges: &mut impl Ranges,
     ) -> Option<Left> {
-        let old = self.snapshot();
-        let exited = old.iter().rposition(|frame| is_exited(frame.span, frame.place))?;
-        let mut leaving = vec![false; old.len()];
-        leaving[exited] = true;
+        let frame = |index: usize| self.frames.get(index);
+        let open = || (0..self.depth()).rev();
+        let exited = open().find(|&index| frame(index).is_some_and(|open| is_exited(open.span(), open.place())))?;
+        let mut gone = vec![exited];
         for &(elsewhere, when) in ended_elsewhere {
-            let is_meant =
-                |index: &usize| old[*index].span == elsewhere && old[*index].start <= when && !leaving[*index];
-            if let Some(index) = (0..old.len()).rev().find(is_meant) {
-                leaving[index] = true;
-            }
+            let is_meant = |index: &usize| {
+                let is_entry = |open: &Frame| open.span() == elsewhere && open.start() <= when;
+                frame(*index).is_some_and(is_entry) && !gone.contains(index)
+            };
+            gone.extend(open().find(is_meant));
         }
-        let (reopened, closed) = self.close_and_reopen(old, &leaving, ranges);
-        Some(Left { reopened, exited, leaving, closed })
+        // What is below the range below the lowest of them stays as it is, however deep the stack.
+        let base = gone.iter().min().map_or(0, |lowest| lowest.saturating_sub(1));
+        let old = self.snapshot(base);
+        let leaving: Vec<bool> = (base..base + old.len()).map(|index| gone.contains(&index)).collect();
+        let exited_and_above = old[exited - base..].iter().take(2).map(|frame| frame.place).collect();
+        let (reopened, closed) = self.close_and_reopen(base, old, &leaving, ranges);
+        Some(Left { reopened, exited, exited_and_above, base, leaving, closed })
     }
 
     /// Ends every open range, innermost first. Returns their places, innermost first.
     pub(crate) fn unwind(&self, ranges: &mut impl Ranges) -> Vec<Place> {
-        let old = self.snapshot();
+        let old = self.snapshot(0);
         let places = old.iter().rev().map(|frame| frame.place).collect();
         let leaving = vec![true; old.len()];
-        self.close_and_reopen(old, &leaving, ranges);
+        self.close_and_reopen(0, old, &leaving, ranges);
         places
     }
 
@@ -360,8 +373,9 @@ impl Stack {
         }
     }
 
-    fn snapshot(&self) -> Vec<Open> {
-        let frames = (0..self.depth()).filter_map(|index| Some((index, self.frames.get(index)?)));
+    /// The ranges from this one on.
+    fn snapshot(&self, base: usize) -> Vec<Open> {
+        let frames = (base..self.depth()).filter_map(|index| Some((index, self.frames.get(index)?)));
         frames
             .map(|(index, frame)| Open {
                 span: frame.span(),
@@ -374,7 +388,14 @@ impl Stack {
             .collect()
     }
 
-    fn close_and_reopen(&self, mut old: Vec<Open>, leaving: &[bool], ranges: &mut impl Ranges) -> (u64, Vec<bool>) {
+    /// Of the ranges from `base` on; the first of them stays, unless it is the outermost.
+    fn close_and_reopen(
+        &self,
+        base: usize,
+        mut old: Vec<Open>,
+        leaving: &[bool],
+        ranges: &mut impl Ranges,
+    ) -> (u64, Vec<bool>) {
         let mut closing: Vec<u32> = Vec::new(); // domains in which a range at or below this one leaves
         let closes: Vec<bool> = old
             .iter()
@@ -401,7 +422,7 @@ impl Stack {
                 below.nested = below.nested.wrapping_add(ended.duration);
             }
             let left = if leaving[index] { old[index].call } else { 0 };
-            ranges.ended(ended, left, closed_at, index);
+            ranges.ended(ended, left, closed_at, base + index);
         }
         let mut reopened = 0;
         let mut kept: Vec<Open> = Vec::with_capacity(old.len());
@@ -423,11 +444,11 @@ impl Stack {
         }
         // A reader on another thread must not take a moved range for two: whoever sees it in its new place sees the old
         // one empty.
-        for frame in (0..old.len()).filter_map(|index| self.frames.get(index)) {
+        for frame in (base..base + old.len()).filter_map(|index| self.frames.get(index)) {
             frame.place.store(Place::stand_in(0).bits(), Relaxed);
         }
         fence(Release); // pairs with `open`
-        for (index, open) in kept.iter().enumerate() {
+        for (index, open) in (base..).zip(&kept) {
             if let Some(frame) = self.frames.get(index) {
                 frame.set(open.span, open.place, open.start, open.nested);
             }
@@ -435,7 +456,7 @@ impl Stack {
                 call.store(open.call, Relaxed);
             }
         }
-        self.set_depth(kept.len());
+        self.set_depth(base + kept.len());
         (reopened, closes)
     }
 }
@@ -448,24 +469,37 @@ pub(crate) struct Left {
     pub(crate) reopened: u64,
     /// The range that was exited.
     pub(crate) exited: usize,
+    /// Its place, and that of the range above it.
+    pub(crate) exited_and_above: Vec<Place>,
+    /// The first range that is in the lists below; those before are as they were.
+    base: usize,
     leaving: Vec<bool>,
     closed: Vec<bool>,
 }
 
 impl Left {
+    /// The first range that may be another than before.
+    pub(crate) fn base(&self) -> usize {
+        self.base
+    }
+
     pub(crate) fn is_gone(&self, range: usize) -> bool {
-        self.leaving.get(range).is_some_and(|gone| *gone)
+        self.says(&self.leaving, range)
     }
 
     /// Whether that instance is over: its range is gone, or was opened again.
     #[cfg(feature = "cudarc")]
     pub(crate) fn is_closed(&self, range: usize) -> bool {
-        self.closed.get(range).is_some_and(|closed| *closed)
+        self.says(&self.closed, range)
+    }
+
+    fn says(&self, all: &[bool], range: usize) -> bool {
+        range.checked_sub(self.base).and_then(|index| all.get(index)).is_some_and(|is_so| *is_so)
     }
 
     /// The number of a range that stays.
     pub(crate) fn place_of(&self, range: usize) -> usize {
-        range - self.leaving.iter().take(range).filter(|gone| **gone).count()
+        range - self.leaving.iter().take(range.saturating_sub(self.base)).filter(|gone| **gone).count()
     }
 }
 

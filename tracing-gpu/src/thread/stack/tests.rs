@@ -51,6 +51,21 @@ fn nested_ranges_charge_the_one_below() {
 }
 
 #[test]
+fn ranges_that_are_never_ended_are_bounded_and_cost_an_exit_nothing() {
+    let (stack, mut tool) = (Stack::new(), Recorder { now: 200, ..Recorder::default() });
+    assert!((0..MOST_OPEN - 2).all(|_| stack.push(7, name(7), 100).is_some()));
+    stack.push(1, name(1), 110);
+    stack.push(2, name(2), 120);
+    assert!(stack.push(3, name(3), 130).is_none() && stack.depth() == MOST_OPEN);
+    let left = stack.exit_below(of(1), &[], &mut tool).expect("it is open");
+    assert_eq!((left.base(), left.leaving.len()), (MOST_OPEN - 3, 3), "only what is near is looked at");
+    assert_eq!(durations(&tool), [(2, 80, 0), (1, 90, 80)]);
+    // The range above opened again at 200; the one below is charged for what ended above it.
+    assert_eq!(stack.pop(230), Some(Ended { place: name(2), entered: 200, duration: 30, nested: 0 }));
+    assert_eq!(stack.pop(240), Some(Ended { place: name(7), entered: 100, duration: 140, nested: 120 }));
+}
+
+#[test]
 fn an_exit_further_down_splits_what_is_above() {
     let (stack, mut tool) = (Stack::new(), Recorder { now: 200, ..Recorder::default() });
     for (span, start) in [(1, 100), (2, 110), (3, 120)] {

@@ -140,13 +140,13 @@ impl ThreadState {
     pub(super) fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
         self.launches.end_left(&self.around());
         let told = std::mem::take(&mut *self.told.lock());
-        let open: Vec<(u64, Place)> = self.stack.open().collect();
+        let depth = self.stack.depth();
         let mut shell = Shell { thread: self, values: Some(values), end: None };
         match self.stack.exit_below(is_exited, &told, &mut shell) {
             Some(left) => {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
-                self.numbers.iter().for_each(|numbers| numbers.follow(open.len(), &left));
-                self.count_misnested(open.get(left.exited..).unwrap_or_default());
+                self.numbers.iter().for_each(|numbers| numbers.follow(depth, &left));
+                self.count_misnested(&left.exited_and_above);
                 self.launches.begin_again(&self.around(), &left);
                 if self.pairs.any() {
                     self.pairs.end_below(&left, &self.session.streams);
@@ -163,8 +163,8 @@ impl ThreadState {
 
     /// Counts an exit for the call sites of the first of these ranges, which was exited, and of the one above it, which
     /// is still open: the guard of either may be held too long, and the report finds out which.
-    fn count_misnested(&self, open: &[(u64, Place)]) {
-        let sites = open.iter().take(2).filter_map(|(_, place)| self.identity(*place)?.metadata);
+    fn count_misnested(&self, exited_and_above: &[Place]) {
+        let sites = exited_and_above.iter().filter_map(|place| self.identity(*place)?.metadata);
         let mut counted = None;
         for metadata in sites {
             if counted != Some(site_key(metadata)) {

@@ -55,7 +55,7 @@ impl ThreadState {
         let now = self.now();
         let is_of_domain = |span, place| self.is_foreign(domain, span, place);
         if !self.stack.top().is_some_and(|top| is_of_domain(top.span(), top.place())) {
-            return self.stack.open().any(|(span, place)| is_of_domain(span, place))
+            return self.stack.open().rev().any(|(span, place)| is_of_domain(span, place))
                 && self.leave_below(is_of_domain, &|_| None);
         }
         if let Some(ended) = self.stack.pop(now) {
