@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 use super::row::{Row, RowIdentity};
 use crate::budget::Budget;
 use crate::chunked::Chunked;
-use crate::record::{Ended, MAX_ROWS, Place};
+use crate::record::{Ended, Place};
+
+/// Rows of a thread, of 512 bytes and more: twice as many as nodes, for those with several categories.
+const MOST_ROWS: u32 = 1 << 17;
 
 /// Only the owning thread adds rows and writes them; any thread reads them.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl Rows {
 
     /// A new row, by its number; `None` where there is no room for more.
     pub(super) fn push(&self, node: u32, identity: impl FnOnce() -> RowIdentity) -> Option<u32> {
-        let index = Some(self.count.load(Relaxed)).filter(|index| *index < MAX_ROWS)?;
+        let index = Some(self.count.load(Relaxed)).filter(|index| *index < MOST_ROWS)?;
         let row = self.rows.get_or_grow(index as usize)?;
         row.identify(node, identity());
         self.count.store(index + 1, Release); // pairs with `iter`: a reader that counts the row sees its identity
