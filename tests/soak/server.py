@@ -50,6 +50,8 @@ def quartiles(values):
 
 def main(path, seconds, block, connections, without="off", rounds="10000"):
     seconds, block = int(seconds), int(block)
+    if seconds < 6 * block:
+        sys.exit("the spread of blocks wants three pairs at least: more seconds, or shorter blocks")
     servers = {mode: Server(path, mode, rounds) for mode in (without, "on")}
     for server in servers.values():
         server.block(max(block // 2, 1), connections)  # warm
