@@ -209,7 +209,7 @@ fn an_exit_waits_for_a_gpu_that_goes_on_for_ever_no_longer_than_it_says() {
         let began = Instant::now();
         let summary = end("exit", "hangs", tier, 7);
         let took = began.elapsed();
-        assert!(took >= Duration::from_millis(1_400) && took < Duration::from_secs(20), "{tier}: {took:?}");
+        assert!(took >= Duration::from_millis(1_400) && took < Duration::from_secs(6), "{tier}: {took:?}");
         let mut lost = StreamLosses::default();
         lost.pending = 10;
         assert_eq!((timed(&summary), summary.losses.streams), (BTreeMap::new(), lost), "{tier}");
