@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
@@ -137,6 +138,12 @@ impl Pool {
         self.0.lock().out.len()
     }
 
+    /// Those of them that hold records. CUPTI may keep one without for ever.
+    pub(crate) fn holding(&self) -> usize {
+        let holds = |(address, _): &&(usize, Role)| kind_of_first(*address).load(Ordering::Relaxed) != 0;
+        self.0.lock().out.iter().filter(holds).count()
+    }
+
     /// Returns to the system what CUPTI does not have, and what waits to be read, as soon as that was.
     pub(crate) fn release(&self) {
         let mut buffers = self.0.lock();
@@ -163,6 +170,7 @@ impl Buffers {
             }
         };
         if address != 0 {
+            kind_of_first(address).store(0, Ordering::Relaxed);
             self.out.push((address, wanted));
         }
         address
@@ -184,6 +192,14 @@ impl Buffers {
         // without which nobody has a slice of it.
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address), layout(role)) };
     }
+}
+
+/// Where the first record of a buffer, which is in `out` or about to be, has its kind. No kind is 0, and CUPTI sets a
+/// buffer to zero before it writes a record.
+fn kind_of_first<'a>(address: usize) -> &'a AtomicU32 {
+    // SAFETY: the buffer is large enough and aligned; it is not freed while the caller has the lock, under which it
+    // enters and leaves the list. CUPTI writes it meanwhile, as another process would.
+    unsafe { AtomicU32::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
 }
 
 /// A new buffer, all of it written; 0 where there is no memory.
@@ -261,6 +277,19 @@ mod tests {
         pool.release();
         pool.prepare();
         assert_eq!(counts(), (0, 0), "after the end of the session");
+    }
+
+    #[test]
+    fn a_buffer_that_is_out_holds_records_when_cupti_has_written_one() {
+        let pool = pool(2);
+        for _ in 0..2 {
+            let (buffer, _) = pool.take();
+            assert_eq!((pool.handed_out(), pool.holding()), (1, 0), "also where it was written before");
+            kind_of_first(buffer.addr()).store(10, Ordering::Relaxed);
+            assert_eq!(pool.holding(), 1);
+            drop(pool.take_back(buffer, 8));
+            assert_eq!(pool.holding(), 0);
+        }
     }
 
     #[test]

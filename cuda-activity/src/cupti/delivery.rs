@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 pub(super) const MAY_COME: Duration = Duration::from_millis(10);
 pub(super) const IS_DUE: Duration = Duration::from_millis(100);
 
-/// How long for the next one, and for all that comes.
+/// How long for the next one where none is known to be due, and for all that comes.
 const NEXT: Duration = Duration::from_millis(2);
 const ALL: Duration = Duration::from_secs(2);
 
@@ -41,8 +41,8 @@ impl Delivery {
     }
 
     /// Waits until no buffer is being read and none seems to come: none is out, or the `first` since `before` or the
-    /// next one takes too long.
-    pub(super) fn settle(&self, before: u64, first: Duration, out: impl Fn() -> usize) {
+    /// next one takes too long. One that `is_due` gets as long as the first.
+    pub(super) fn settle(&self, before: u64, first: Duration, out: impl Fn() -> usize, is_due: impl Fn() -> bool) {
         let began = Instant::now();
         let mut state = self.state.lock();
         while began.elapsed() < ALL {
@@ -54,7 +54,7 @@ impl Delivery {
                 return;
             }
             let begun = state.begun;
-            let patience = if begun == before { first } else { NEXT };
+            let patience = if begun == before || is_due() { first } else { NEXT };
             let waited = self.changed.wait_for(&mut state, patience);
             if waited.timed_out() && state.begun == begun && state.running == 0 {
                 return;
@@ -82,9 +82,9 @@ mod tests {
     fn a_flush_does_not_wait_for_what_never_comes() {
         let delivery = Delivery::default();
         let began = Instant::now();
-        delivery.settle(delivery.begun(), ALL, || 0);
+        delivery.settle(delivery.begun(), ALL, || 0, || true);
         assert!(began.elapsed() < Duration::from_millis(500));
-        delivery.settle(delivery.begun(), MAY_COME, || 1);
+        delivery.settle(delivery.begun(), MAY_COME, || 1, || true);
         assert!(began.elapsed() >= MAY_COME && began.elapsed() < Duration::from_secs(1));
     }
 
@@ -95,12 +95,14 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..3 {
-                    let _reading = delivery.begin();
+                    let reading = delivery.begin();
                     std::thread::sleep(Duration::from_millis(20));
                     read.fetch_add(1, Ordering::SeqCst);
+                    drop(reading);
+                    std::thread::sleep(5 * NEXT);
                 }
             });
-            delivery.settle(0, ALL, || 3 - read.load(Ordering::SeqCst));
+            delivery.settle(0, ALL, || 3 - read.load(Ordering::SeqCst), || true);
             assert_eq!((read.load(Ordering::SeqCst), delivery.begun()), (3, 3));
         });
     }

@@ -225,7 +225,9 @@ impl Session {
         let before = self.receiver.delivery.begun();
         if self.receiver.library.flush_all(forced).is_ok() {
             let first = if forced { IS_DUE } else { MAY_COME };
-            self.receiver.delivery.settle(before, first, || POOL.handed_out());
+            // Without force, records may be there that are not complete and do not come.
+            let is_due = || forced && POOL.holding() > 0;
+            self.receiver.delivery.settle(before, first, || POOL.handed_out(), is_due);
         }
     }
 
@@ -257,11 +259,13 @@ impl Session {
         })
     }
 
-    /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well.
+    /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well and everything came: what
+    /// comes later is thrown away.
     fn end(&self, orderly: bool) -> bool {
-        let all = self.device.synchronize(&self.receiver.contexts);
+        let waited = self.device.synchronize(&self.receiver.contexts);
         self.flush_all(false);
         self.flush_all(true);
+        let all = waited && POOL.holding() == 0;
         if orderly || self.receiver.contexts.any() {
             self.stop();
         } else {

@@ -168,8 +168,10 @@ struct flush { int after, count; struct buffer buffers[MOST]; };
 static void *hand_over(void *given) {
   struct flush *flush = given;
   usleep(flush->after);
-  for (struct buffer *each = flush->buffers; each < flush->buffers + flush->count; each++)
+  for (struct buffer *each = flush->buffers; each < flush->buffers + flush->count; each++) {
+    if (each != flush->buffers) usleep(setting("FAKE_BETWEEN", 0));
     complete(0, 0, each->memory, each->size, each->used);
+  }
   free(flush);
   return 0;
 }
@@ -212,6 +214,13 @@ void fake_new_buffer(void) {
   pthread_mutex_lock(&holds);
   new_buffer();
   pthread_mutex_unlock(&holds);
+}
+
+/* One that is never given back. */
+void fake_keep_buffer(void) {
+  struct buffer kept;
+  size_t most;
+  request(&kept.memory, &kept.size, &most);
 }
 
 static void put(uint32_t kind, const void *record, size_t bytes) {

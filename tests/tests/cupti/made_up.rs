@@ -152,6 +152,13 @@ fn what_was_not_waited_for_is_outstanding() {
     profiler("unfinished", &[("FAKE_WAIT", "719")]);
 }
 
+/// CUPTI's thread may lose its processor between two buffers.
+#[test]
+fn what_comes_late_at_the_end_is_there_or_outstanding() {
+    profiler("late", &[("FAKE_THREAD", "300"), ("FAKE_BETWEEN", "10000")]);
+    profiler("late", &[("FAKE_THREAD", "300"), ("FAKE_BETWEEN", "5000000")]);
+}
+
 /// Each call of CUPTI fails, in turn, with one of its codes: no parameter, not ready, not initialized, not permitted,
 /// another tool, not supported, and one that it does not have. All spans are counted, and either a note says why
 /// nothing was recorded, or all kernels and all that were dropped are there.

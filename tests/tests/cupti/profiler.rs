@@ -36,6 +36,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
         "notes" => notes(fake, tier),
         "many" => many(fake, tier),
         "unfinished" => unfinished(fake, tier),
+        "late" => late(fake, tier),
         "refused" => crate::refused::refused(fake, tier),
         "unattended" => unattended(fake, tier),
         _ => panic!("{scenario}"),
@@ -358,6 +359,28 @@ fn unfinished(fake: &Fake, tier: &str) {
     finish(fake, profiler);
     let losses = files.summary().losses.activity;
     assert_eq!(losses, with(ActivityLosses::default(), |it| it.outstanding = 1));
+}
+
+/// Two buffers that only the end gets, the second 10 ms after the first or when all is over; and one without records,
+/// which stays with CUPTI and says nothing of the launch that was captured.
+fn late(fake: &Fake, tier: &str) {
+    let files = Files::new();
+    let profiler = start(builder().json(files.json()), tier);
+    fake.tell("fake_keep_back", 1);
+    fake.tell("fake_keep_buffer", 0);
+    let comes = std::env::var("FAKE_BETWEEN").is_ok_and(|between| between == "10000");
+    info_span!("work").in_scope(|| (11..=13).for_each(|id| fake.call(LAUNCH, id, HANDLE)));
+    fake.kernel(11, c"spin", 10);
+    fake.tell("fake_new_buffer", 0);
+    fake.kernel(12, c"spin", 10);
+    finish(fake, profiler);
+    let summary = files.summary();
+    let (ran, outstanding) = if comes { (2, 0) } else { (1, 2) };
+    let found = (kernels(activity(&summary)), summary.losses.activity);
+    assert_eq!(
+        found,
+        (vec![(SPIN, ran, 10 * ran)], with(ActivityLosses::default(), |it| it.outstanding = outstanding))
+    );
 }
 
 /// Nobody asks for a summary: the collector's own thread takes what comes, and it is in the files while the program
