@@ -21,6 +21,19 @@ const OF_TERMINAL: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 /// Signals for one process, which are meant for the program.
 const FOR_ONE: [c_int; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
+/// What this command inherited must not end it, nor keep it from waiting: a limit on the size of files (a write then says
+/// why it failed), and children whose end nobody wants to know. A handler, for the reason below.
+pub(crate) fn survive_what_is_inherited() {
+    extern "C" fn nothing(_signal: c_int) {}
+    // SAFETY: a handler with the signature that goes with no flags, which does nothing, and the default course.
+    unsafe {
+        if libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) == libc::SIG_IGN {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        }
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+    }
+}
+
 /// From now on signals of a terminal are left to the program, and others passed on to it. A handler, not "ignore": what
 /// a process handles takes its default course in a program that it starts. What is ignored already stays so, there too.
 pub(crate) fn pass_signals_on() {
@@ -155,6 +168,21 @@ pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
     // SAFETY: the mask that was there before.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
     result
+}
+
+/// Whether the main thread has ended (by `pthread_exit`), and so have all others but those that we started.
+pub(crate) fn has_no_thread_but_ours() -> bool {
+    let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    // After the name, in brackets, comes the state of the main thread.
+    if !text("/proc/self/stat").rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z')) {
+        return false;
+    }
+    let is_ours = |task: std::fs::DirEntry| {
+        let number = task.file_name().to_string_lossy().into_owned();
+        number == std::process::id().to_string()
+            || text(&format!("/proc/self/task/{number}/comm")).starts_with("tracing-gpu")
+    };
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.flatten().all(is_ours))
 }
 
 /// Has these called before and after every fork of this process: in the parent before, in the parent after, in the

@@ -65,15 +65,19 @@ pub(crate) fn watch_forks(hook: extern "C" fn()) {
 #[cfg(not(unix))]
 pub(crate) fn watch_forks(_hook: extern "C" fn()) {}
 
+/// What handles a signal: it gets the signal, who sent it, and what was interrupted.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
 /// Has this function handle a signal. The function must be safe in a handler of signals.
 #[cfg(all(unix, feature = "signals"))]
-pub(crate) fn handle_signal(signal: i32, handler: extern "C" fn(i32)) -> io::Result<()> {
+pub(crate) fn handle_signal(signal: i32, handler: Handler) -> io::Result<()> {
     // SAFETY: zeros are a valid `sigaction`, whose mask is empty. The handler has the signature that goes with these
     // flags, lives as long as the program, and is safe in a handler: our caller promises it.
     let refused = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
         libc::sigaction(signal, &raw const action, std::ptr::null_mut())
     };
     if refused == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -87,7 +91,7 @@ pub(crate) fn takes_default_course(signal: i32) -> bool {
 
 /// Whether this function is what handles a signal. A handler of signals may ask.
 #[cfg(all(unix, feature = "signals"))]
-pub(crate) fn is_handled_by(signal: i32, handler: extern "C" fn(i32)) -> bool {
+pub(crate) fn is_handled_by(signal: i32, handler: Handler) -> bool {
     handler_of(signal) == handler as *const () as libc::sighandler_t
 }
 
@@ -116,13 +120,61 @@ pub(crate) fn take_default_course(signal: i32) {
     }
 }
 
-/// Writes one byte to a descriptor that is never closed. A handler of signals may call this: on Linux the system call
-/// is made without the C library, so that `errno` stays as whoever is interrupted left it.
+/// Whether this process sent itself the signal, by `raise` or `kill`. For a handler of signals, with what it got.
 #[cfg(all(unix, feature = "signals"))]
-pub(crate) fn write_byte(descriptor: i32, byte: u8) {
-    // SAFETY: the descriptor is not -1, and is open as long as the program: our caller promises it.
-    let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
-    let _full = rustix::io::write(descriptor, &[byte]);
+pub(crate) fn is_from_itself(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: null, or what the system gives a handler. The sender is there for these codes.
+    unsafe {
+        let is_sent = |code| matches!(code, libc::SI_USER | libc::SI_QUEUE) || cfg!(target_os = "linux") && code == -6;
+        info.as_ref().is_some_and(|info| is_sent(info.si_code) && info.si_pid().cast_unsigned() == std::process::id())
+    }
+}
+
+/// Holds up the calling thread. A handler of signals may call this.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) fn sleep_in_handler(seconds: u8) {
+    // SAFETY: POSIX lists the function as safe in a handler; it writes what is left to where it reads.
+    unsafe {
+        let mut left = libc::timespec { tv_sec: seconds.into(), tv_nsec: 0 };
+        while libc::nanosleep(&raw const left, &raw mut left) != 0 {}
+    }
+}
+
+/// Has a thread sleep until a handler of signals rings. It is memory alone: a program may close any descriptor.
+#[cfg(all(unix, feature = "signals"))]
+pub(crate) struct Bell(std::cell::UnsafeCell<std::mem::MaybeUninit<libc::sem_t>>);
+
+#[cfg(all(unix, feature = "signals"))]
+// SAFETY: a semaphore is for several threads.
+unsafe impl Sync for Bell {}
+
+#[cfg(all(unix, feature = "signals"))]
+impl Bell {
+    pub(crate) const fn new() -> Self {
+        Self(std::cell::UnsafeCell::new(std::mem::MaybeUninit::zeroed()))
+    }
+
+    /// Is called before the other two, and while nobody is inside of them.
+    pub(crate) fn hang(&'static self) -> io::Result<()> {
+        // SAFETY: room for a semaphore that stays where it is.
+        match unsafe { libc::sem_init(self.0.get().cast(), 0, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// A handler of signals may call this.
+    pub(crate) fn ring(&'static self) {
+        // SAFETY: POSIX lists the function as safe in a handler; the semaphore is there.
+        let _too_often = unsafe { libc::sem_post(self.0.get().cast()) };
+    }
+
+    pub(crate) fn wait(&'static self) {
+        // SAFETY: the semaphore is there.
+        while unsafe { libc::sem_wait(self.0.get().cast()) } != 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+    }
 }
 
 /// The operating system's number of the calling thread; 0 where it has none.

@@ -1,12 +1,10 @@
 //! SIGINT and SIGTERM print the reports, where they would end the program.
 
-use std::io::{self, Read as _};
-use std::os::fd::IntoRawFd as _;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::process;
+use crate::process::{self, Bell};
 
 const WATCHED: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 
@@ -14,14 +12,18 @@ const WATCHED: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 /// is published by it.
 static WATCHED_IN: AtomicU32 = AtomicU32::new(0);
 
-/// Where the handler writes the signal that has come, for the thread. Set before the handler, and never closed.
-static TO_THREAD: AtomicI32 = AtomicI32::new(-1);
+/// The signal that has come, and what wakes the thread.
+static CAME: AtomicI32 = AtomicI32::new(0);
+static BELL: Bell = Bell::new();
 
 /// When the first signal came, by CLOCK_MONOTONIC in nanoseconds; 0 before.
 static FIRST: AtomicU64 = AtomicU64::new(0);
 
 /// A signal that comes so long after the first is meant once more. `timeout` sends one twice at a time.
 const ONCE_MORE: Duration = Duration::from_secs(1);
+
+/// A thread that sends its process a signal does not go on, unless the reports take longer.
+const LONGEST: u8 = 10;
 
 /// Starts a thread, one in a process, that waits for SIGINT and SIGTERM, calls `finish`, and lets the signal take its
 /// default course. A signal takes its default course at once in a forked child, and where it comes again: `finish` may
@@ -45,28 +47,30 @@ fn watch(finish: extern "C" fn()) -> io::Result<()> {
     if watched.is_empty() {
         return Ok(());
     }
-    let (mut from_handler, to_thread) = UnixStream::pair()?;
-    to_thread.set_nonblocking(true)?;
-    TO_THREAD.store(to_thread.into_raw_fd(), Relaxed);
+    BELL.hang()?;
     std::thread::Builder::new().name("tracing-gpu signals".to_owned()).spawn(move || {
-        let mut signal = [0];
-        if from_handler.read_exact(&mut signal).is_ok() {
-            finish();
-            process::take_default_course(i32::from(signal[0])); // ends the process
-        }
+        BELL.wait();
+        finish();
+        process::take_default_course(CAME.load(Relaxed)); // ends the process
     })?;
     watched.into_iter().try_for_each(|signal| process::handle_signal(signal, came))
 }
 
 /// Handles a signal. Calls only what is safe in a handler.
-extern "C" fn came(signal: i32) {
+extern "C" fn came(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if !process::is_handled_by(signal, came) {
         return; // called by the program's own handler
     }
     if is_not_for_the_thread() {
         return process::take_default_course(signal);
     }
-    process::write_byte(TO_THREAD.load(Relaxed), u8::try_from(signal).unwrap_or(0));
+    CAME.store(signal, Relaxed);
+    BELL.ring();
+    if process::is_from_itself(info) {
+        // What follows a `raise` must not run.
+        process::sleep_in_handler(LONGEST);
+        process::take_default_course(signal);
+    }
 }
 
 /// Whether a signal is not for the thread that waits for one.

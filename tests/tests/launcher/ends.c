@@ -72,6 +72,16 @@ int main(int count, char **arguments) {
     if (is(way, "abort")) kept(), abort();
     if (is(way, "segv")) kept(), raise(SIGSEGV);
     if (is(way, "kill")) kept(), kill(getpid(), SIGKILL);
+    if (is(way, "raise")) raise(SIGTERM), work("after");
+    if (is(way, "close all and raise")) { /* as daemons do */
+        for (int i = 3; i < 256; i++) close(i);
+        raise(SIGINT), work("after");
+    }
+    if (is(way, "pthread_exit")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, in_thread, NULL);
+        pthread_exit(NULL);
+    }
     if (is(way, "open")) {
         nvtxRangePushA("endless");
         kept();

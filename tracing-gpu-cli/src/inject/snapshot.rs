@@ -54,6 +54,9 @@ impl Snapshots {
         let mut pause = FIRST;
         loop {
             std::thread::sleep(pause);
+            if system::has_no_thread_but_ours() {
+                std::process::exit(0); // as the C library does when the last thread ends
+            }
             let began = Instant::now();
             if !take() {
                 continue; // a fork takes no time
