@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tests::launcher::{Folder, Ran, command, compiled, run};
+use tests::launcher::{Folder, Ran, binary, command, compiled, run};
 
 /// A file with this text and mode.
 fn file(folder: &Folder, name: &str, text: &[u8], mode: u32) -> PathBuf {
@@ -13,6 +13,16 @@ fn file(folder: &Folder, name: &str, text: &[u8], mode: u32) -> PathBuf {
     std::fs::write(&path, text).expect("a file");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("its mode");
     path
+}
+
+/// Children that nobody wants to know of, and files that may not have a byte.
+#[test]
+fn what_the_command_inherits_changes_no_status() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"trap "" CHLD; ulimit -f 0; exec "$@""#, "sh"]).arg(binary());
+    let output = shell.args(["sh", "-c", "exit 5"]).output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(5) && said.contains("File too large"), "{:?}: {said}", output.status);
 }
 
 /// Ends with this status and says this one line, in which `%` is the program.

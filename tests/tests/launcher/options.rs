@@ -118,6 +118,22 @@ fn the_timeline_of_a_program_that_only_marks_is_kept() {
     assert!(std::fs::read_to_string(&trace).expect("a timeline").contains("\"here\""));
 }
 
+/// As a process does it that writes them under these names.
+#[test]
+fn a_file_of_one_process_goes_to_what_a_link_leads_to_and_one_file_has_one_output() {
+    let folder = Folder::new();
+    let (link, twice) = (folder.0.join("link"), folder.0.join("twice"));
+    std::fs::write(folder.0.join("file"), "before").expect("a file");
+    std::os::unix::fs::symlink("file", &link).expect("a link");
+    let mut command = command(&["-o", "none", "--trace"]);
+    command.arg(&link).arg("--json").arg(&twice).arg("--sqlite").arg(&twice);
+    let output = command.arg(program()).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, format!("tracing-gpu: cannot write `sqlite` to `{}`: `json` goes there\n", twice.display()));
+    assert_eq!(folder.names(), ["file", "link", "twice"]);
+    assert!(link.is_symlink() && std::fs::read_to_string(&link).expect("a trace").starts_with('['));
+}
+
 #[test]
 fn the_page_opens_in_the_browser_of_the_user() {
     let folder = Folder::new();

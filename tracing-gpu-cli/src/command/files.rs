@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tracing_gpu::summary::Process;
-use tracing_gpu::{Chosen, Summary};
+use tracing_gpu::{Chosen, Output, Summary};
 
 use super::options::Run;
 use crate::{complain, system};
@@ -39,12 +39,21 @@ impl Files {
     /// What is asked for, without what cannot be written: that has a line.
     pub(super) fn new(chosen: &Chosen) -> Self {
         let mut files = Self { by_process: BTreeMap::new(), json: None, baseline: None };
+        let mut taken = BTreeMap::new();
+        if let Output::File(report) = &chosen.output {
+            taken.insert(PathBuf::from(absolute(report)), "report");
+        }
         for (&key, path) in &chosen.files {
             let path = PathBuf::from(absolute(path));
             if key == "baseline" {
                 files.baseline = Some(path);
                 continue;
             }
+            if let Some(other) = taken.get(&path) {
+                complain(&format!("cannot write `{key}` to `{}`: `{other}` goes there", path.display()));
+                continue;
+            }
+            taken.insert(path.clone(), key);
             if let Err(error) = may_write(&path) {
                 complain(&format!("cannot write `{}`: {error}", path.display()));
             } else if key == "json" {
@@ -76,7 +85,7 @@ impl Files {
             written.dedup(); // of programs that one process was, by `exec`, the last writes the file
             if let ([process, ..], [only]) = (worked, &mut written[..]) {
                 let name = Chosen::expand(asked, process);
-                match fs::rename(&*only, &name) {
+                match move_to(only, &name) {
                     Ok(()) => *only = name,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // that process has said why
                     Err(error) => complain(&format!("cannot write `{}`: {error}", name.display())),
@@ -110,6 +119,22 @@ impl Files {
             }
         }
     }
+}
+
+/// Gives a file of a process the name that was asked for. What is there under that name is treated as by the process
+/// itself: a link is followed, a pipe and a device get the bytes, and what another user may have put there stays.
+fn move_to(own: &Path, asked: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let made = fs::metadata(own)?;
+    if own == asked {
+        return Ok(());
+    }
+    let is_alike = |there: fs::Metadata| there.is_file() && there.nlink() == 1 && there.uid() == made.uid();
+    if fs::symlink_metadata(asked).map_or(true, is_alike) {
+        return fs::rename(own, asked);
+    }
+    Chosen::write(asked, &fs::read(own)?)?;
+    fs::remove_file(own)
 }
 
 /// Whether names of different processes differ.

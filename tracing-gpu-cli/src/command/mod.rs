@@ -57,6 +57,7 @@ fn answered(error: &clap::Error) -> ExitCode {
 }
 
 fn profile(run: &Run) -> ExitCode {
+    system::survive_what_is_inherited();
     if let Some(complaint) = nvprof::refused(run) {
         complain(complaint);
         return ExitCode::from(WRONG_USE);

@@ -39,6 +39,9 @@ pub(super) fn find(name: &Path) -> Option<PathBuf> {
 
 /// The program that a script names in its first line, and that runs it.
 pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
+    if !script.is_file() {
+        return None; // a pipe would be waited for
+    }
     let mut start = Vec::new();
     File::open(script).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -49,7 +52,7 @@ pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
 /// What keeps libraries from this program; from its interpreter, if it is a script.
 pub(super) fn obstacle(program: &Path) -> Option<Obstacle> {
     let file = interpreter(program).unwrap_or_else(|| program.to_owned());
-    let there = file.metadata().ok()?;
+    let there = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     // SAFETY is the system's: a mode or a capability that its user does not have anyway makes it privileged.
     if there.mode() & 0o6000 != 0 && !is_own(&there) {
         return Some(Obstacle::Privileged);
