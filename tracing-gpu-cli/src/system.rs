@@ -21,8 +21,8 @@ const OF_TERMINAL: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 /// Signals for one process, which are meant for the program.
 const FOR_ONE: [c_int; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
-/// What this command inherited must not end it, nor keep it from waiting: a limit on the size of files (a write then says
-/// why it failed), and children whose end nobody wants to know. A handler, for the reason below.
+/// What this command inherited must not end it, nor keep it from waiting: a limit on the size of files (a write then
+/// says why it failed), and children whose end nobody wants to know. A handler, for the reason below.
 pub(crate) fn survive_what_is_inherited() {
     extern "C" fn nothing(_signal: c_int) {}
     // SAFETY: a handler with the signature that goes with no flags, which does nothing, and the default course.

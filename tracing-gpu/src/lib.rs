@@ -178,6 +178,8 @@ pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(feature = "openacc")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
+pub use process::without_file_limit_signal;
+#[doc(hidden)]
 pub use profiler::{Chosen, complain};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]

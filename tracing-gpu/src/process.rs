@@ -177,6 +177,35 @@ impl Bell {
     }
 }
 
+/// Runs what writes files. Where a limit on their size is in the way (`ulimit -f`), the write fails: its signal, which
+/// would end the program, is not delivered.
+#[cfg(target_os = "linux")]
+pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
+    // SAFETY: zeros are a valid set of signals; the mask of this thread is changed.
+    let (signal, before) = unsafe {
+        let (mut signal, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        libc::sigaddset(&raw mut signal, libc::SIGXFSZ);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signal, &raw mut before);
+        (signal, before)
+    };
+    let result = run();
+    // SAFETY: takes what came meanwhile without waiting, and puts back the mask that was there.
+    unsafe {
+        if libc::sigismember(&raw const before, libc::SIGXFSZ) == 0 {
+            let at_once: libc::timespec = std::mem::zeroed();
+            let _none = libc::sigtimedwait(&raw const signal, std::ptr::null_mut(), &raw const at_once);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+    }
+    result
+}
+
+/// Runs this: what a limit on the size of files does is not known here.
+#[cfg(not(target_os = "linux"))]
+pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
+    run()
+}
+
 /// The operating system's number of the calling thread; 0 where it has none.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_id() -> u32 {

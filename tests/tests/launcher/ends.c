@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -72,6 +73,7 @@ int main(int count, char **arguments) {
     if (is(way, "abort")) kept(), abort();
     if (is(way, "segv")) kept(), raise(SIGSEGV);
     if (is(way, "kill")) kept(), kill(getpid(), SIGKILL);
+    if (is(way, "limit")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
     if (is(way, "raise")) raise(SIGTERM), work("after");
     if (is(way, "close all and raise")) { /* as daemons do */
         for (int i = 3; i < 256; i++) close(i);

@@ -71,6 +71,14 @@ fn every_end_has_its_status_and_its_report() {
     }
 }
 
+/// Nothing of ours can be written then, and the program ends as it would.
+#[test]
+fn a_program_that_limits_the_size_of_files_keeps_its_status() {
+    let ran = run(&[], |command| command.arg(program()).arg("limit"));
+    assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
+    assert!(ran.said().iter().any(|line| line.contains("File too large")), "{}", ran.stderr);
+}
+
 /// Nothing of it is looked at when it is gone.
 #[test]
 fn a_library_that_is_unloaded_keeps_its_ranges() {

@@ -10,7 +10,7 @@ use std::sync::{Once, OnceLock};
 
 use cuda_activity::cupti::watch_profiler;
 use nvtx_rs::tool::{Call, Tool};
-use tracing_gpu::{ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler};
+use tracing_gpu::{ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, without_file_limit_signal};
 
 use crate::complain;
 use crate::folder::{CaptureRange, Folder, Settings};
@@ -62,7 +62,7 @@ impl Measured {
     fn begin(folder: Folder) -> io::Result<Self> {
         let at = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.path().display()));
         let settings = folder.read_settings().map_err(at)?;
-        let name = folder.begin().map_err(at)?;
+        let name = without_file_limit_signal(|| folder.begin()).map_err(at)?;
         static WATCHED: Once = Once::new();
         WATCHED.call_once(|| {
             system::at_fork(snapshot::before_fork, snapshot::after_fork_in_parent, after_fork_in_child);

@@ -155,6 +155,10 @@ impl Inner {
     }
 
     fn finish_now(&'static self, orderly: bool) -> Vec<io::Error> {
+        process::without_file_limit_signal(|| self.finish_with_files(orderly))
+    }
+
+    fn finish_with_files(&'static self, orderly: bool) -> Vec<io::Error> {
         let began = Instant::now();
         let patience = || (!orderly).then(|| LAST_PATIENCE.saturating_sub(began.elapsed()));
         let cut = self.engine.own_thread().map(|thread| Cut {

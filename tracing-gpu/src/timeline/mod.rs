@@ -39,6 +39,7 @@ use open_ranges::{OpenRanges, OpenValues};
 use span_fields::SpanFields;
 
 use crate::clock::Ticks;
+use crate::process::without_file_limit_signal;
 use crate::record::RangeNumbers;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -152,7 +153,7 @@ impl Recorder {
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
         let session = &engine.session;
-        give(&mut files, &mut errors, |sink| sink.begin(process));
+        without_file_limit_signal(|| give(&mut files, &mut errors, |sink| sink.begin(process)));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
@@ -174,7 +175,9 @@ impl Recorder {
             lost: AtomicU64::new(0),
             thread: Mutex::default(),
         }));
-        let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| recorder.run());
+        let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| {
+            without_file_limit_signal(|| recorder.run());
+        });
         *recorder.thread.lock() = thread.ok(); // without a thread all is written at the end, as far as there is room
         (recorder, said)
     }
