@@ -123,9 +123,10 @@ pub(crate) fn take_default_course(signal: i32) {
 /// Whether this process sent itself the signal, by `raise` or `kill`. For a handler of signals, with what it got.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn is_from_itself(info: *const libc::siginfo_t) -> bool {
-    // SAFETY: null, or what the system gives a handler. The sender is there for these codes.
+    const BY_RAISE: i32 = -6; // `SI_TKILL` of Linux
+    let is_sent = |code| matches!(code, libc::SI_USER | libc::SI_QUEUE | BY_RAISE);
+    // SAFETY: null, or what the system gives a handler. With these codes the sender is in it.
     unsafe {
-        let is_sent = |code| matches!(code, libc::SI_USER | libc::SI_QUEUE) || cfg!(target_os = "linux") && code == -6;
         info.as_ref().is_some_and(|info| is_sent(info.si_code) && info.si_pid().cast_unsigned() == std::process::id())
     }
 }
@@ -165,12 +166,12 @@ impl Bell {
 
     /// A handler of signals may call this.
     pub(crate) fn ring(&'static self) {
-        // SAFETY: POSIX lists the function as safe in a handler; the semaphore is there.
+        // SAFETY: POSIX lists the function as safe in a handler; `hang` has made the semaphore, which nothing destroys.
         let _too_often = unsafe { libc::sem_post(self.0.get().cast()) };
     }
 
     pub(crate) fn wait(&'static self) {
-        // SAFETY: the semaphore is there.
+        // SAFETY: `hang` has made the semaphore, which nothing destroys.
         while unsafe { libc::sem_wait(self.0.get().cast()) } != 0
             && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
         {}

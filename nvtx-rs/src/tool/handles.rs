@@ -157,6 +157,14 @@ pub(super) static OBJECTS: Shared<BTreeMap<usize, Object>> = Shared::new(BTreeMa
 /// What programs registered for payloads, by domain and id.
 pub(super) static TYPES: Shared<BTreeMap<(usize, u64), Type>> = Shared::new(BTreeMap::new());
 
+/// Keeps it, unless there are too many others.
+pub(super) fn keep<K: Ord, V>(all: &Shared<BTreeMap<K, V>>, key: K, value: V) {
+    let mut all = all.write();
+    if all.len() < MOST || all.contains_key(&key) {
+        all.insert(key, value);
+    }
+}
+
 /// All locks of this folder, none of which is held while foreign code runs or another one is taken.
 pub(super) type All = (
     RwLockWriteGuard<'static, Index>,
@@ -295,6 +303,15 @@ mod tests {
         let noted = |handle: usize| NAMES.get(std::ptr::without_provenance_mut(handle));
         assert_eq!((noted(7), noted(MOST + 1), noted(MOST + 2)), (Some("7"), Some(OTHER), Some(OTHER)));
         assert_eq!((NAMES.index.read().names.len(), NAMES.index.read().noted.len()), (MOST + 1, MOST));
+    }
+
+    #[test]
+    fn objects_beyond_the_limit_are_not_kept() {
+        let all = Shared::new(BTreeMap::new());
+        (0..MOST + 2).for_each(|number| keep(&all, number, "first"));
+        keep(&all, 7, "second");
+        let all = all.read();
+        assert_eq!((all.len(), all.get(&7), all.get(&MOST)), (MOST, Some(&"second"), None));
     }
 
     #[test]

@@ -312,9 +312,6 @@ fn sync(handle: Handle, action: SyncAction, next: impl FnOnce() -> Option<()>) {
 }
 
 fn keep(object: Object, handle: Handle) -> Handle {
-    let mut objects = OBJECTS.write();
-    if objects.len() < handles::MOST {
-        objects.insert(handle.addr(), object);
-    }
+    handles::keep(&OBJECTS, handle.addr(), object);
     handle
 }

@@ -1,6 +1,6 @@
 //! What programs register to have payloads decoded: schemas and enumerations.
 
-use super::handles::{MOST, TYPES};
+use super::handles::{TYPES, keep};
 use crate::abi::{Handle, payload};
 use std::ffi::{c_int, c_long, c_short};
 use std::mem::{align_of, size_of};
@@ -130,18 +130,11 @@ pub(super) fn lookup(domain: Handle, id: u64) -> Option<Type> {
 /// Keeps a schema for a domain. Nested schemas are those that are registered by now.
 pub(super) fn register(domain: Handle, id: u64, schema: Registered) {
     let schema = Schema::new(schema, |id| lookup(domain, id));
-    keep(domain, id, Type::Schema(Arc::new(schema)));
+    keep(&TYPES, (domain.addr(), id), Type::Schema(Arc::new(schema)));
 }
 
 pub(super) fn register_enumeration(domain: Handle, id: u64, enumeration: Enumeration) {
-    keep(domain, id, Type::Enumeration(Arc::new(enumeration)));
-}
-
-fn keep(domain: Handle, id: u64, kind: Type) {
-    let (mut types, key) = (TYPES.write(), (domain.addr(), id));
-    if types.len() < MOST || types.contains_key(&key) {
-        types.insert(key, kind);
-    }
+    keep(&TYPES, (domain.addr(), id), Type::Enumeration(Arc::new(enumeration)));
 }
 
 /// An id that no one else chooses.

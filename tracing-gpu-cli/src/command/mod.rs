@@ -32,6 +32,7 @@ const WRONG_USE: u8 = 2;
 /// The whole command. Its exit status is the program's.
 #[must_use]
 pub fn run() -> ExitCode {
+    system::survive_what_is_inherited();
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
         Err(error) => return nvprof::explain(&error).unwrap_or_else(|| answered(&error)),
@@ -57,7 +58,6 @@ fn answered(error: &clap::Error) -> ExitCode {
 }
 
 fn profile(run: &Run) -> ExitCode {
-    system::survive_what_is_inherited();
     if let Some(complaint) = nvprof::refused(run) {
         complain(complaint);
         return ExitCode::from(WRONG_USE);

@@ -105,5 +105,7 @@ mod tests {
         let counts: Vec<_> = rows.iter().map(|row| row.copy().times.count).collect();
         assert_eq!((counts.len(), counts[3], counts[68], counts.iter().sum::<u64>()), (70, 2, 40, 42));
         assert_eq!(rows.near(3).map(|row| row.copy().first), Some(10));
+        rows.count.store(MOST_ROWS, Relaxed);
+        assert_eq!(rows.push(1, || identity(1)), None, "their memory is bounded");
     }
 }
