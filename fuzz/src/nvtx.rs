@@ -100,7 +100,7 @@ fn attach() {
     });
 }
 
-/// The function in a slot, which is to be of type `F`.
+/// The function in a slot, which must be of type `F`.
 fn function<F: Copy>(slot: &Slot) -> F {
     let pointer = slot.load(Ordering::Relaxed);
     assert!(!pointer.is_null() && size_of::<F>() == size_of::<*mut c_void>());

@@ -13,7 +13,7 @@ use tracing_subscriber::prelude::*;
 const THREADS: usize = 3;
 const STEPS: usize = 96;
 const SPANS: usize = 16;
-/// No path is longer: a profiler has so many nodes and no more, in all inputs together.
+/// No path is longer, because the number of nodes of a profiler is bounded, in all inputs together.
 const DEPTH: usize = 5;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 

@@ -75,7 +75,7 @@ unsafe extern "system" fn get_table(module: i32, table: *mut *const c_void, size
     1
 }
 
-/// The function in a slot, which is to be of type `F`.
+/// The function in a slot, which must be of type `F`.
 fn function<F: Copy>(module: i32, id: usize) -> F {
     let pointer = SLOTS[module as usize - 1][id].load(Ordering::Relaxed);
     assert!(!pointer.is_null(), "module {module} id {id}");
@@ -260,7 +260,7 @@ unsafe fn odd_arguments_do_no_harm() {
         (odd.size, odd.category) = (8, 4);
         mark(null_mut(), &odd);
         assert!(heard()[0].contains("message: None, registered: false, category: 4"));
-        // Nor a pointer of which only a part is there.
+        // Nor a pointer that is there only in part.
         for size in 41..48 {
             (odd.size, odd.message_type) = (size, 1);
             mark(null_mut(), &odd);

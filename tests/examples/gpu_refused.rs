@@ -1,4 +1,4 @@
-//! A program that times spans on the driver of `fake_driver.rs`, of which one call fails; a child of
+//! A program that times spans on the driver of `fake_driver.rs`, one call of which fails; a child of
 //! `tests/gpu_fake.rs`.
 //!
 //! `TIER=layer` in the environment has it measure through a layer. Its own calls do not fail. Prints one JSON object.

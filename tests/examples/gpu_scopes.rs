@@ -70,7 +70,7 @@ fn across(stream: &Arc<CudaStream>) {
     spans(5, || info_span!("no stream"));
 }
 
-/// Entries of one span inside each other, of which one is timed, and how many events were recorded after each exit: an
+/// Entries of one span inside each other, one of them timed, and how many events were recorded after each exit: an
 /// end belongs to the entry that began.
 fn entered_again(stream: &Arc<CudaStream>, events: impl Fn() -> u64) -> [Vec<u64>; 4] {
     let timed = |span: &Span| with_stream(stream, || span.clone().entered());

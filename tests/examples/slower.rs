@@ -1,4 +1,4 @@
-//! A tool that makes one range slower, by so many turns of a loop at each entry: for `tests/gate`, which checks that a
+//! A tool that makes one range slower, by turns of a loop at each entry: for `tests/gate`, which checks that a
 //! comparison of runs finds what became slower.
 //!
 //! `SLOWER=NAME:TURNS` names the range. Its parents become slower by the same time. Without the variable the tool only

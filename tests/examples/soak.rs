@@ -1,7 +1,7 @@
 //! Spans without end, on threads that come and go: `soak SPANS THREADS TIER [BUDGET]`, run by `soak/run`. BUDGET is the
 //! memory for durations, in bytes.
 //!
-//! Eight threads at a time, each of which makes its part and ends. Spans are entered again, left out of order, cloned,
+//! Eight threads at a time: each makes its part and ends. Spans are entered again, left out of order, cloned,
 //! and entered and closed elsewhere. A summary is taken each second. Prints lines of CSV: spans so far, seconds,
 //! nanoseconds of processor time per span since the line before, summaries included, KiB of resident memory and of the
 //! heap, threads so far, milliseconds of processor time that a summary took. At the end every count must be exact.
@@ -37,7 +37,7 @@ fn exit(span: &Span) {
     span.with_subscriber(|(id, dispatch)| dispatch.exit(id));
 }
 
-/// One round, and one in so many a pair of spans whose exits do not nest: the second is closed and opened again.
+/// One round. Some rounds also have a pair of spans whose exits do not nest: the second is closed and opened again.
 fn round(number: u64) {
     (0..4).for_each(|_| info_span!("plain").in_scope(|| ()));
     info_span!("outer").in_scope(|| info_span!("inner").in_scope(|| ()));

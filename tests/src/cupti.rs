@@ -28,7 +28,7 @@ pub enum Decoded {
 }
 
 impl Cupti {
-    /// Loads the library at this path, or says why not. The driver is to be loaded before.
+    /// Loads the library at this path, or says why not. The driver must be loaded before.
     pub fn open(path: &Path) -> Result<Self, String> {
         Library::open(path).map(Self::of).map_err(|reason| reason.to_string())
     }

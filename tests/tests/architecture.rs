@@ -177,7 +177,7 @@ fn what_takes_data_and_returns_data_touches_nothing_else() {
     }
 }
 
-/// The compiler denies `unsafe` but for files that allow it; this is the list of those.
+/// The compiler denies `unsafe` except in files that allow it; this is the list of those.
 #[test]
 fn unsafe_is_allowed_in_few_files() {
     let all = LIBRARIES.iter().flat_map(|folder| sources(folder));

@@ -34,7 +34,7 @@ struct Scopes {
     inside: Summary,
     outside: Summary,
     all: Summary,
-    /// Events recorded so far, after each exit of entries of one span of which one is timed.
+    /// Events recorded so far, after each exit of the entries of one span. One entry is timed.
     ends: [Vec<u64>; 4],
     again: Summary,
     losses: Summary,

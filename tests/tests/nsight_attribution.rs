@@ -1,6 +1,6 @@
 //! Our attribution of GPU work to ranges, fed with what Nsight Systems recorded, against Nsight's own
-//! `nvtx_gpu_proj_sum` and `nvtx_kern_sum` of the same recording: row by row and exactly, but for the decimals that a
-//! table leaves out.
+//! `nvtx_gpu_proj_sum` and `nvtx_kern_sum` of the same recording: row by row and exactly, except for the decimals that
+//! a table leaves out.
 
 #[path = "nsight_attribution/appendix.rs"]
 mod appendix;

@@ -31,7 +31,7 @@ fn compiled<A: AsRef<OsStr>>(sources: &[&str], arguments: impl IntoIterator<Item
     to
 }
 
-/// A program and so many threads, under the command.
+/// A program with this number of threads, under the command.
 fn ran(program: &Path, threads: u64) -> Ran {
     let ran = run(&["--gpu", "off"], |command| command.arg(program).arg(threads.to_string()));
     assert!(ran.status.success() && ran.said().is_empty() && ran.summaries.len() == 1, "{ran:?}");
@@ -44,7 +44,7 @@ fn uncounted(ran: &Ran) -> Vec<&str> {
     notes.filter_map(|note| note.strip_prefix("OpenACC events that are in no row: ")).collect()
 }
 
-/// The events of a program, all of which are in a row, and how long its threads worked by its own account.
+/// The events of a program, all of them in a row, and how long its threads worked by its own account.
 fn measured(program: &Path, threads: u64) -> (Vec<OpenAccStats>, u64) {
     let mut ran = ran(program, threads);
     assert_eq!(uncounted(&ran), Vec::<&str>::new());

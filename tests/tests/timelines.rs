@@ -97,7 +97,7 @@ fn everything_is_in_both_files_as_in_the_summary() {
         let later: Vec<_> = trace.slices.iter().filter(|slice| slice.name == "recorded later").collect();
         assert_eq!((&later[0].args["fields"], &later[1].args["fields"]["found"]), (&json!(null), &json!("here")));
 
-        // Threads by their names, and what is of which.
+        // Threads by their names, and what each has.
         let threads: BTreeSet<&str> = trace.threads.values().map(String::as_str).collect();
         for name in ["main", "worker 0", "worker 1", "worker 2", "closer"] {
             assert!(threads.contains(name) && database.threads.contains(&name.to_owned()), "{tier}: {threads:?}");
@@ -208,10 +208,7 @@ fn the_window_ends_before_the_rest_is_written() {
     let (writing, summary) = (end.elapsed(), files.summary());
     let window = Duration::from_nanos(summary.elapsed_ns);
     assert_eq!(instances(&summary)["step"], 100_000);
-    assert!(
-        window < measured + writing / 2,
-        "{window:?}, of which {measured:?} were measured, and {writing:?} written"
-    );
+    assert!(window < measured + writing / 2, "{window:?}: {measured:?} were measured, and {writing:?} written");
 }
 
 #[test]

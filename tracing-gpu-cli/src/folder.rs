@@ -67,7 +67,7 @@ impl std::fmt::Display for CaptureRange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) captured: CaptureRange,
-    /// Texts in the grammar of `TRACING_GPU`, of which later ones win.
+    /// Texts in the grammar of `TRACING_GPU`. Later ones win.
     pub(crate) texts: Vec<String>,
 }
 

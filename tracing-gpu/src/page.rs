@@ -54,8 +54,8 @@ impl Page {
         true
     }
 
-    /// Its words after so many lines, for a record of several, which [`publish`](Self::publish) then publishes. By its
-    /// thread alone.
+    /// Its words after the lines that are written, for a record of several, which [`publish`](Self::publish) then
+    /// publishes. By its thread alone.
     #[inline(always)]
     pub(crate) fn unwritten(&self) -> &[AtomicU64] {
         let lines = self.lines.get().and_then(|lines| lines.0.get(self.written.load(Relaxed)..));

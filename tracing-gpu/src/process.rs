@@ -36,7 +36,7 @@ pub(crate) fn at_exit_again() {
 /// The process that was forked off last on the way to this one, where [`watch_forks`] was called before; 0 in others.
 static CHILD: AtomicU32 = AtomicU32::new(0);
 
-/// Whether this process was forked off the one that has this id. A parent of which another has the id is none.
+/// Whether this process was forked off the one that has this id. If another process has the id by now, it was not.
 #[inline]
 pub(crate) fn is_child_of(process: u32) -> bool {
     let child = CHILD.load(Relaxed);

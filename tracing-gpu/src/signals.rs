@@ -22,8 +22,8 @@ static FIRST: AtomicU64 = AtomicU64::new(0);
 /// A signal that comes so long after the first is meant once more. `timeout` sends one twice at a time.
 const ONCE_MORE: Duration = Duration::from_secs(1);
 
-/// A thread that sends its own process a signal waits so many seconds for the reports. Then the signal ends the process
-/// without them: the thread may hold a lock that they wait for.
+/// A thread that sends its own process a signal waits this number of seconds for the reports. Then the signal ends the
+/// process without them: the thread may hold a lock that they wait for.
 const LONGEST: u8 = 30;
 
 /// Starts a thread, one in a process, that waits for SIGINT and SIGTERM, calls `finish`, and lets the signal take its

@@ -1,4 +1,4 @@
-//! The calls by which a program says which part of it is to be measured: `cuProfilerStart` and `cuProfilerStop`, which
+//! The calls by which a program selects the part that is measured: `cuProfilerStart` and `cuProfilerStop`, which
 //! `cudaProfilerStart` and `cudaProfilerStop` come to.
 //!
 //! They are seen before there is a session, so the subscription is made here, and the session that begins in the first

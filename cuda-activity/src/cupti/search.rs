@@ -10,7 +10,7 @@
 //!    - below `CUDA_HOME`, `CUDA_PATH` and the default prefix of the toolkit, in `extras/CUPTI/lib64` and
 //!      `targets/*/lib`;
 //!    - in the folders of the CUDA libraries that the process has mapped, and in the toolkits that these are part of;
-//!    - in the Python packages (`nvidia/*/lib`) beside those of which the process has mapped a library;
+//!    - in the Python packages (`nvidia/*/lib`) beside those whose libraries the process has mapped;
 //!    - in the Python packages of `VIRTUAL_ENV` and `CONDA_PREFIX`, and in `lib` below these.
 
 use std::ffi::OsString;
@@ -44,7 +44,7 @@ pub(super) struct Environment {
     pub(super) toolkits: Vec<PathBuf>,
     /// Folders of CUDA libraries that are mapped.
     pub(super) neighbours: Vec<PathBuf>,
-    /// Folders of Python packages of which a library is mapped.
+    /// Folders of Python packages whose libraries are mapped.
     pub(super) packages: Vec<PathBuf>,
     /// `VIRTUAL_ENV` and `CONDA_PREFIX`.
     pub(super) pythons: Vec<PathBuf>,

@@ -207,7 +207,7 @@ pub(super) fn described<R>(extended: Extended<'_>, call: impl FnOnce(Event<'_>) 
 }
 
 impl PayloadPointer {
-    /// The data of a call, of which there are `count`.
+    /// The payloads of a call, `count` in number.
     pub(super) fn read(&self, domain: Handle, count: usize) -> Extended<'_> {
         // SAFETY: by the interface null or an array of this length for the call, which `self` does not outlive.
         unsafe { Extended::new(domain, self.0, count) }

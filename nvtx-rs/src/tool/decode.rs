@@ -35,7 +35,7 @@ pub(super) trait World {
     fn lookup(&self, id: u64) -> Option<Type>;
     /// The text of a registered string.
     fn registered_string(&self, handle: usize) -> Option<&str>;
-    /// The text at an address outside of the payloads, in units of so many bytes and of this length, or up to NUL.
+    /// The text at an address outside of the payloads, in units of `unit` bytes and of this length, or up to NUL.
     fn text_at(&self, address: usize, unit: usize, length: Option<usize>) -> Option<String>;
 }
 

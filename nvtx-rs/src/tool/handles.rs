@@ -34,7 +34,7 @@ pub(super) struct Names {
     index: Shared<Index>,
 }
 
-/// A name that a thread has looked up, after so many changes.
+/// A name that a thread has looked up, and the number of changes before that.
 #[derive(Clone, Copy)]
 struct Recent {
     of: Option<&'static Names>,
@@ -165,7 +165,7 @@ pub(super) fn keep<K: Ord, V>(all: &Shared<BTreeMap<K, V>>, key: K, value: V) {
     }
 }
 
-/// All locks of this folder, none of which is held while foreign code runs or another one is taken.
+/// All locks of this folder. None is held while foreign code runs or another one is taken.
 pub(super) type All = (
     RwLockWriteGuard<'static, Index>,
     RwLockWriteGuard<'static, Index>,
@@ -250,7 +250,7 @@ impl Depths {
         Some(depth)
     }
 
-    /// The depth before the change; none if the domain is not there, unless it is to be added.
+    /// The depth before the change; none if the domain is not there and `add` is false.
     #[cold]
     fn change_many(&self, domain: usize, add: bool, change: i32) -> Option<i32> {
         let apply = |many: &RefCell<BTreeMap<usize, i32>>| {

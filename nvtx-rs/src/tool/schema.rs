@@ -16,12 +16,12 @@ pub(super) mod flag {
     pub(crate) const OFFSET: u64 = 1 << 2 | 1 << 3;
     pub(crate) const DEEP_COPY: u64 = 1 << 8;
     pub(crate) const HIDE: u64 = 1 << 9;
-    /// Roles, of which a message is one.
+    /// The bits of a role. A message is one role.
     pub(crate) const ROLE: u64 = 3 << 10;
     pub(crate) const MESSAGE: u64 = 1 << 10;
 }
 
-/// How a value of a predefined type is to be read.
+/// How to read a value of a predefined type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Basic {
     Signed,
@@ -42,7 +42,7 @@ pub(super) enum Basic {
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Basic(Basic, usize),
-    /// Text in units of so many bytes.
+    /// Text in units of this number of bytes.
     Text(usize),
     RegisteredString,
     Enumeration(Arc<Enumeration>),
@@ -230,7 +230,7 @@ impl Entry {
         self.flags & flag::POINTER != 0 || points
     }
 
-    /// Whether the entry holds an offset, of which the interface does not say how long it is.
+    /// Whether the entry holds an offset. The interface does not define its length.
     pub(super) fn is_offset(&self) -> bool {
         self.flags & flag::OFFSET != 0
     }

@@ -15,7 +15,7 @@ pub(super) const LEAST_PAIRS: usize = 8;
 pub(super) const CONFIDENCE: f64 = 0.99;
 /// How often signs are drawn.
 const ROUNDS: usize = 1_000;
-/// Of so many differences, one is left out at either end.
+/// One difference of this number is left out at either end.
 const TRIMMED: usize = 5;
 
 /// What a range differs by, as natural logarithms of ratios.

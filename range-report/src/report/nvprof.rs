@@ -111,7 +111,7 @@ fn time(ns: u64) -> String {
         _ => (1e9, 6, "s"),
     };
     let value = ns as f64 / size;
-    // The exponent that rounding to so many digits leaves it with.
+    // The exponent after rounding to this number of digits.
     let rounded = format!("{value:.*e}", digits - 1);
     let exponent: usize = rounded.rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     let decimals = (digits - 1).saturating_sub(exponent);

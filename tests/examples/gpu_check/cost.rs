@@ -137,7 +137,7 @@ fn run_tier(quick: bool) {
     spans(SPANS);
     hold(&stream, Duration::from_millis(10)); // less than it takes to enqueue as many pairs as may wait
     with_stream(&stream, || spans(SPANS));
-    with_stream(&stream, || spans(3)); // the last of which has taken the events of another
+    with_stream(&stream, || spans(3)); // the last one has taken the events of another
     synchronize();
     let warm = profiler.summary(); // reads all, after which the events are the context's again
     assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64 + 3), "{:?}", warm.losses);

@@ -34,7 +34,7 @@ const BATCH: usize = 1_000;
 /// Batches of a turn, after its first one, and of what warms a process up.
 const TURN: usize = 10;
 const WARM: usize = 60;
-/// Turns of a process that is judged; the others, which only explain, have one in so many of these.
+/// Turns of a process that is judged. The others, which only explain, have a turn in each [`EXPLAINED`] of these.
 const TURNS: usize = 64;
 const EXPLAINED: usize = 8;
 /// How often all processes are started.
@@ -319,7 +319,7 @@ impl Launcher {
 fn stay_on_processor() {
     let Some(number) = std::env::var(PROCESSOR).ok().and_then(|number| number.parse().ok()) else { return };
     #[allow(unsafe_code)]
-    // SAFETY: a set of processors is plain bits, of which none may be set; the calls write and read as many; the
+    // SAFETY: a set of processors is plain bits, and may be empty; the calls write and read as many; the
     // processors asked after are in it.
     let is_there = unsafe {
         let (mut all, mut only): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();

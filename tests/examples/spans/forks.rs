@@ -36,7 +36,7 @@ thread_local! {
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs this on a system that has memory for so many allocations of this thread. How many more it asked for.
+/// Runs this on a system that has memory for `left` allocations of this thread. Returns how many more it asked for.
 pub(crate) fn with_allocations(given: u64, body: impl FnOnce()) -> u64 {
     REFUSED.set(0);
     GIVEN.set(Some(given));
@@ -134,7 +134,7 @@ fn forked(around: &mut Option<EnteredSpan>, kept: &Span, profiler: &Profiler) ->
     status
 }
 
-/// The other thread makes its first span, and then profilers of its own: so many that the list of them grows.
+/// The other thread makes its first span, and then enough profilers of its own for the list of them to grow.
 fn fork_anywhere(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).build()?;
     tier.install(&profiler)?;

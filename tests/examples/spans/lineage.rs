@@ -139,7 +139,7 @@ fn systems(tier: Tier) -> Outcome {
     })
 }
 
-/// A system of which each run, on this thread and on workers, enters an executor that the first run creates and that is
+/// A system whose every run, on this thread and on workers, enters an executor that the first run creates and that is
 /// kept beside it, so that the system's span closes last; and a future that is polled in one range, and leaves a task
 /// behind.
 fn schedules(tier: Tier) -> Outcome {
@@ -166,7 +166,7 @@ fn schedules(tier: Tier) -> Outcome {
     })
 }
 
-/// Requests that wait for a connection, one of which is cancelled, and a span that is kept meanwhile.
+/// Requests that wait for a connection, one of them cancelled, and a span that is kept meanwhile.
 fn futures(tier: Tier) -> Outcome {
     const WAIT: Duration = Duration::from_millis(100);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
@@ -234,7 +234,7 @@ fn waits_for_children(tier: Tier) -> Outcome {
 }
 
 /// Queries that a worker runs inside their spans, as those of databases do. The worker lets go of each span last. Then
-/// an item of which a worker does a part, while a guard holds it open.
+/// an item that a worker does in part, while a guard holds it open.
 fn held_by_a_worker(tier: Tier) -> Outcome {
     measure(tier, || {
         for _ in 0..3 {

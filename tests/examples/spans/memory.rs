@@ -86,7 +86,7 @@ fn in_child(body: impl FnOnce() -> Result<i32, Box<dyn std::error::Error>>) -> i
     status
 }
 
-/// Once its rows have seen so many spans, a thread needs no memory for more of them.
+/// Once its rows have seen this number of spans, a thread needs no memory for more of them.
 fn warm_without_memory(tier: Tier) -> Outcome {
     crate::stage::measure(tier, || {
         let spans = || (0..40_000).for_each(|_| info_span!("outer").in_scope(|| info_span!("inner").in_scope(|| ())));

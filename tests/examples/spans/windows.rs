@@ -59,7 +59,7 @@ fn open_in_a_summary(tier: Tier) -> Outcome {
     })
 }
 
-/// Lifetimes that began here and on a thread that has ended, of which one ends elsewhere, one here, and one not at all.
+/// Lifetimes that began here and on a thread that has ended: one ends elsewhere, one here, and one not at all.
 fn open_lifetimes(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().output(report_file()?).report([Report::Ranges]).build()?;
     tier.install(&profiler)?;
@@ -185,7 +185,7 @@ fn reset_losses(tier: Tier) -> Outcome {
     })
 }
 
-/// Created in one order and entered in another: one on another thread first, then two of which the inner one ends
+/// Created in one order and entered in another: one on another thread first, then two whose inner one ends
 /// first, then one on another thread only.
 fn entry_order(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {

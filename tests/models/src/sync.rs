@@ -1,5 +1,5 @@
-//! What `tracing-gpu/src/sync.rs` has, for models: atomics whose every allowed order of reads and writes is tried, each
-//! of which a mutant may weaken.
+//! What `tracing-gpu/src/sync.rs` has, for models: atomics whose every allowed order of reads and writes is tried. A
+//! mutant may weaken each of these orders.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -20,7 +20,7 @@ type Ran = (u64, u64, u32, u32, u32, u32, &'static str, Option<&'static str>);
 pub(crate) fn attribution(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(files.builder().json(files.json()), tier);
-    // A warm-up, some of which comes late.
+    // A warm-up that comes late in part.
     fake.place(Place { device: 0, context: 1, stream: 7, node: 0, at: 0 });
     info_span!("warm-up").in_scope(|| {
         fake.call(LAUNCH, 1, HANDLE);
@@ -35,7 +35,7 @@ pub(crate) fn attribution(fake: &Fake, tier: &str) {
     let open = info_span!("open").entered();
     fake.call(LAUNCH, 3, HANDLE);
     fake.kernel(2, c"spin", 100);
-    fake.kernel(98, c"spin", 40); // of which nobody noted the launch
+    fake.kernel(98, c"spin", 40); // nobody noted its launch
     fake.tell("fake_keep_back", 1);
     profiler.reset();
     fake.tell("fake_keep_back", 0);

@@ -73,7 +73,7 @@ impl Fake {
         move |correlation| unsafe { call(number, correlation, context) }
     }
 
-    /// What launches a kernel, of so many ns, in this context, given an id. The functions are looked up once.
+    /// What launches a kernel of `ns` in this context, given an id. The functions are looked up once.
     pub(crate) fn launcher(&self, context: usize, name: &'static CStr, ns: u64) -> impl Fn(u32) + '_ {
         let call = self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call");
         let kernel = self.function::<unsafe extern "C" fn(u32, *const c_char, u64)>("fake_kernel");
@@ -99,7 +99,7 @@ impl Fake {
         unsafe { function(device, context, stream, node, at) };
     }
 
-    /// A kernel that ran for so long; for 0, one of which no time is known.
+    /// A kernel that ran for `ns`; for 0, one without known times.
     pub(crate) fn kernel(&self, correlation: u32, name: &'static CStr, ns: u64) {
         let kernel = self.function::<unsafe extern "C" fn(u32, *const c_char, u64)>("fake_kernel");
         // SAFETY: the type is right, and the name lasts.

@@ -96,7 +96,7 @@ pub(crate) fn start(builder: ProfilerBuilder, tier: &str) -> Profiler {
     profiler
 }
 
-/// Ends it; the last summary is that of before, but for what only an end can tell.
+/// Ends it; the last summary is that of before, except for what only an end can show.
 pub(crate) fn finish(fake: &Fake, profiler: Profiler) {
     fake.tell("fake_together", 0); // it waits for the collector's thread
     profiler.finish().expect("files that can be written");

@@ -203,7 +203,7 @@ fn timeline(fake: &Fake) {
     assert_eq!(of("spin", "span"), ["forward"]);
 }
 
-/// Ranges of which only every third launches something, while the collector and the writer look in now and then: those
+/// Ranges, every third of them with a launch, while the collector and the writer look in now and then: those
 /// that count last as long in the summary as in the database, to 1 ns an instance and what the rate of the clock is
 /// measured to, a part in 100,000.
 fn database(fake: &Fake) {

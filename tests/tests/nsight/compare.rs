@@ -142,7 +142,7 @@ fn by_name(rows: &[Row]) -> BTreeMap<(RangeStyle, String), &Row> {
     named
 }
 
-/// Tells the largest deviations, of this program and of all so far. Not through `print!`, of which nothing is heard in
+/// Prints the largest deviations, of this program and of all so far. Not by `print!`, which shows nothing in
 /// a test that passes.
 fn report(what: &str, runs: usize, rows: &BTreeMap<(RangeStyle, String), Deviation>) {
     static WORST: Mutex<[Option<Deviation>; 2]> = Mutex::new([None, None]);

@@ -49,7 +49,7 @@ fn shown(call: &str) -> String {
     call[..stem.unwrap_or(call.len())].to_owned()
 }
 
-/// The call of a launch of which none was recorded.
+/// The call of a launch without a record of its own.
 const fn made_up(operation: &Operation<'_>) -> &'static str {
     match operation.work {
         _ if operation.graph_node != 0 => "cuGraphLaunch",

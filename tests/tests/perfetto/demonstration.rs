@@ -99,7 +99,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         ..OPERATION
     }));
 
-    // A step: a kernel, and a graph with three nodes, two of which run at once.
+    // A step: a kernel, and a graph with three nodes, two of them at once.
     let nodes = [(1, 400_000, 500_000, "gemm"), (2, 450_000, 600_000, "gemm"), (3, 600_000, 700_000, "softmax")];
     for (node, start, end, kernel) in nodes {
         give(Item::Operation(Operation {

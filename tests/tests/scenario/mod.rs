@@ -86,7 +86,7 @@ pub(crate) fn outcome(command: &mut Command) -> Ran {
 }
 
 impl Ran {
-    /// The summary, of which there is one.
+    /// The only summary.
     pub(crate) fn summary(&self) -> Summary {
         let [summary] = <[Summary; 1]>::try_from(self.summaries()).expect("one summary");
         summary
@@ -133,7 +133,7 @@ pub(crate) fn instances(summary: &Summary) -> BTreeMap<String, u64> {
     rows
 }
 
-/// What [`instances`] is to be.
+/// What [`instances`] must be.
 pub(crate) fn rows<const N: usize>(rows: [(&str, u64); N]) -> BTreeMap<String, u64> {
     rows.into_iter().map(|(label, instances)| (label.to_owned(), instances)).collect()
 }
@@ -204,7 +204,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Instances by name in the table of ranges that a program printed, of which there is to be one.
+/// Instances by name in the only table of ranges that a program printed.
 pub(crate) fn printed(text: &str) -> BTreeMap<String, u64> {
     let (_, table) = text.split_once("Range Summary (").unwrap_or_else(|| panic!("no table in:\n{text}"));
     assert!(!table.contains("Range Summary ("), "a second table in:\n{text}");

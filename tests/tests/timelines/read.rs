@@ -189,7 +189,7 @@ impl Trace {
         trace
     }
 
-    /// The slice of this name, of which there is one.
+    /// The only slice of this name.
     pub(crate) fn slice(&self, name: &str) -> &Event {
         let found: Vec<_> = self.slices.iter().filter(|slice| slice.name == name).collect();
         assert_eq!(found.len(), 1, "{name}: {found:?}");

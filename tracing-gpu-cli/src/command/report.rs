@@ -13,7 +13,7 @@ use super::{REPORTS, program};
 use crate::complain;
 use crate::folder::{CaptureRange, Folder, Left};
 
-/// From so many processes on, reading them takes long enough for a line on a terminal.
+/// From this number of processes on, reading them takes long enough for a line on a terminal.
 const MANY: usize = 16;
 /// Processes that are named; of others there is the number.
 const NAMED: usize = 3;
@@ -114,7 +114,7 @@ fn progress(index: usize, count: usize) {
     let _nobody_reads = io::stderr().write_all(line.as_bytes());
 }
 
-/// A line for processes of which nothing is left.
+/// A line for processes that have left nothing.
 fn name_silent(left: &[Left]) {
     let silent: Vec<String> = left
         .iter()
@@ -303,7 +303,7 @@ const fn tables_of_many(report: Report) -> &'static [MergedTable] {
     }
 }
 
-/// The same for comma-separated values, of which there are more.
+/// The same for comma-separated values, which have more tables.
 const fn csv_tables_of_many(report: Report) -> &'static [MergedTable] {
     match report {
         Report::GpuProjection => &[MergedTable::GpuProjection],
@@ -313,7 +313,7 @@ const fn csv_tables_of_many(report: Report) -> &'static [MergedTable] {
     }
 }
 
-/// The tables of which these reports are made, each once: not every report is one table.
+/// The tables that make up these reports, each once: not every report is one table.
 fn tables(reports: &[Report]) -> Vec<Report> {
     let mut tables = Vec::new();
     for &report in reports {

@@ -93,7 +93,7 @@ mod tests {
     use crate::session::catalog::{Catalog, Limits};
     use range_report::RangeStyle;
 
-    /// What a node waits of which each of these threads had one instance, for a child on each of the others.
+    /// What a node waits that had one instance on each of these threads, for a child on each of the others.
     fn waited(parents: &[u64], children: &[u64]) -> u128 {
         let mut catalog = Catalog::new(Limits { nodes: 10, run_time_names: 1 });
         let key = RangeKey { label: catalog.label(0, "a"), category: 0, style: RangeStyle::PushPop };

@@ -72,7 +72,7 @@ const MOST_NAMES: usize = 3;
 const LONG: u64 = 10;
 const LONG_NS: u64 = 100_000_000;
 
-/// A sentence for each name of which calls have waited long, and have not ended: those first that wait longest.
+/// A sentence for each name whose calls have waited long and have not ended. The longest wait comes first.
 pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
     let mut waiting: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for call in engine.session.calls.iter() {

@@ -125,7 +125,7 @@ unsafe fn text<'a>(structure: *const c_void, offset: usize) -> Option<&'a CStr> 
 ///
 /// # Safety
 ///
-/// `structure` is null, or points to a structure of the interface, which begins with two numbers, the second of which
+/// `structure` is null, or points to a structure of the interface. It begins with two numbers, and the second one
 /// says how many bytes of it are there. At the offset it has a `T`, which is a number or a pointer.
 unsafe fn field<T: Copy>(structure: *const c_void, offset: usize) -> Option<T> {
     const VALID_BYTES: usize = offset_of!(Info, valid_bytes);

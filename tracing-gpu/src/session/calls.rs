@@ -55,7 +55,7 @@ pub(crate) struct Call {
     has_paused: AtomicBool,
     /// Whether calls below were alive at its last exit: they keep the span from closing.
     outlived: AtomicBool,
-    /// Whether it was entered in several ranges, none of which it was created in or below.
+    /// Whether it was entered in several ranges, and created in or below none of them.
     used_again: AtomicBool,
     parent: AtomicU32,
     /// The state of the thread that created it.

@@ -22,7 +22,7 @@ const MOST_DOMAINS: usize = 1 << 17;
 const MOST_CATEGORIES: usize = 1 << 16;
 /// Start/end ranges that are open at once.
 const MOST_STARTED: usize = 1 << 16;
-/// Start/end ranges are spread over so many locks.
+/// Start/end ranges are spread over this number of locks.
 const SHARDS: usize = 64;
 
 /// A start/end range that has begun.
@@ -65,7 +65,7 @@ impl Foreign {
         self.is_received.load(Relaxed)
     }
 
-    /// How often categories got names: what was looked up by their numbers before is to be looked up again.
+    /// How often categories got names: what was looked up by their numbers before must be looked up again.
     #[inline]
     pub(crate) fn category_names(&self) -> u32 {
         self.names.load(Acquire) // pairs with `name_category`

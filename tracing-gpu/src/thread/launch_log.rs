@@ -321,8 +321,8 @@ impl LaunchLog {
         self.lifetimes.lock().open()
     }
 
-    /// Notes the end, at `end`, of the instance of the innermost range, above so many, which is about to be closed.
-    /// False where more is to be done, and then nothing has happened.
+    /// Notes the end, at `end`, of the instance of the innermost range, with `below` ranges below it, which is about to
+    /// close. False where that takes more, and then nothing has happened.
     #[inline(always)]
     pub(super) fn end_near(&self, stack: &Stack, below: usize, end: Ticks) -> bool {
         let ended = self.open.near(below).filter(|open| {
@@ -333,8 +333,8 @@ impl LaunchLog {
         ended.inspect(|_| stack.set_noted(below)).is_some()
     }
 
-    /// Notes the end of the instance of the range with so many below it, where an exit further down closes it: each
-    /// ends when it is closed, and what [`end_gone`](Self::end_gone) says afterwards is not of it.
+    /// Notes the end of the instance of the range with `below` ranges below it, where an exit further down closes it:
+    /// each ends when it is closed, and what [`end_gone`](Self::end_gone) says afterwards is not of it.
     #[inline]
     pub(super) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
         if below >= around.stack.noted() {

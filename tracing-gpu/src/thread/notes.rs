@@ -3,7 +3,7 @@
 //!
 //! A note is a few plain stores. Once a page the thread takes a lock and a piece: it copies the page, and begins it
 //! anew. So what a launch writes stays in the cache of its processor, and what another one read last is written all at
-//! once; between the instructions of a launch, of which many wait for all writes before them, it is not.
+//! once. It does not happen between the instructions of a launch, where many wait for all writes before them.
 //!
 //! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go
 //! of and taken again is unmapped and mapped again, a page fault for every 43 launches and a wait for the allocator,

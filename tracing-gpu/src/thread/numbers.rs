@@ -168,7 +168,7 @@ impl Numbers {
         self.created(id).filter(|created| created.owner() == self.owner.load(Relaxed))
     }
 
-    /// The call of the innermost of so many open ranges; 0 where none is open.
+    /// The call of the innermost of `depth` open ranges; 0 where none is open.
     #[inline(always)]
     pub(crate) fn innermost(&self, depth: usize) -> u64 {
         let open = depth.checked_sub(1).and_then(|top| self.open.get_inline(top));
@@ -227,7 +227,7 @@ impl Numbers {
         own
     }
 
-    /// An exit below the innermost of so many ranges has moved those that stay.
+    /// An exit below the innermost of `depth` ranges has moved those that stay.
     pub(super) fn follow(&self, depth: usize, left: &Left) {
         for before in (left.base()..depth).filter(|&range| !left.is_gone(range)) {
             self.set(left.place_of(before), self.of(before));

@@ -125,8 +125,8 @@ impl OpenPairs {
         self.count.store(count + 1, Relaxed);
     }
 
-    /// Records the end of the range that has just been taken off the top of the stack, above so many, if it is timed.
-    /// Whether it was.
+    /// Records the end of the range that has just left the top of the stack, with `below` ranges below it, if it is
+    /// timed. Returns whether it was.
     #[inline(always)]
     pub(super) fn end_top(&self, below: usize, totals: &'static StreamTotals) -> bool {
         let Some(innermost) = self.count.load(Relaxed).checked_sub(1) else { return false };

@@ -1,6 +1,6 @@
 //! Fields of a span in words: as its thread writes them, in place of texts, and as the recorder reads them.
 //!
-//! A value is a word that says what it is and of which field, then its bits, or its text. Numbers and truth values are
+//! A value is a word with its kind and its field, then its bits, or its text. Numbers and truth values are
 //! kept as they are. A text is copied: nothing shows that it outlives the span. What has only `Debug` or `Display`,
 //! also an integer of 128 bits or an error, is formatted here, since it may not be there later; its text goes straight
 //! to where the other words are.

@@ -314,7 +314,7 @@ impl Stack {
             .map(|frame| (frame.span(), Place::from_bits(frame.place.load(Acquire))))
     }
 
-    /// Ends the uppermost range of which `is_exited` is true by its span and place, and which is not the innermost one,
+    /// Ends the uppermost range, other than the innermost one, for whose span and place `is_exited` returns true,
     /// together with the ranges of `ended_elsewhere`: each a span, and when it was exited elsewhere, so that an entry
     /// made since is not meant. Returns what has left, or `None` if there is no such range.
     pub(crate) fn exit_below(

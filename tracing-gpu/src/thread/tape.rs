@@ -473,7 +473,7 @@ impl Tape {
         }
     }
 
-    /// What does not go through the page, and takes room for so many lines.
+    /// What does not go through the page, and takes room for this number of lines.
     fn record_apart(&self, lines: usize, record: impl FnOnce(&mut Records)) {
         let (Some(page), Some(room)) = (&self.page, self.room) else { return };
         let mut log = match self.log.try_lock() {

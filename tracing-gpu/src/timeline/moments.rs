@@ -6,7 +6,7 @@ use crate::clock::Ticks;
 /// how fast one clock is by the other.
 const SPACE: u64 = 20_000_000;
 
-/// What has passed by both clocks, as lines, each of which begins where the one before is at that moment: ranges that
+/// What has passed by both clocks, as lines. Each begins where the one before is at that moment: ranges that
 /// are nested stay nested, however much later the outer one is written.
 ///
 /// After the first of them there are at most two lines in [`SPACE`], however often moments are added.
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn moments_that_are_far_apart_are_converted_as_others_are() {
         let mut moments = Moments::new(0);
-        moments.add((3 << 40, 1 << 40)); // half an hour, of which the product has more than 64 bits
+        moments.add((3 << 40, 1 << 40)); // half an hour, whose product has more than 64 bits
         for ticks in [0, 3, 4, 5, 1 << 34, 3 << 39, (3 << 40) - 1, 3 << 40, 3 << 41] {
             assert_eq!(moments.ns(ticks), ticks / 3, "{ticks}");
         }
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Readings of which each is off by up to 40 ns, in bursts and alone, of a counter at 2.7 GHz that runs 30 ppm
+    /// Readings, each off by up to 40 ns, in bursts and alone, of a counter at 2.7 GHz that runs 30 ppm
     /// faster after a while.
     #[test]
     fn errors_of_readings_do_not_add_up_and_are_not_in_what_is_short() {

@@ -59,7 +59,7 @@ pub(super) struct SpanFields {
 }
 
 impl SpanFields {
-    /// Within so many bytes.
+    /// Within this number of bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             young: FxHashMap::default(),
@@ -224,7 +224,7 @@ mod tests {
             assert!(fields.with(span, 0, |_| ()).is_some());
         }
         assert!(fields.with(0, 0, |_| ()).is_some());
-        // Those of which no range comes leave room for others.
+        // Those without a range leave room for others.
         for span in 1_000..3_000 {
             add(&mut fields, 2 * span);
             add(&mut fields, 2 * span + 1);

@@ -32,7 +32,7 @@ fn work(ops: &[&GpuOp]) -> GpuWork {
 }
 
 impl Program {
-    /// Ranges of the thread, but for those that ended on another, in whose time the whole call lies.
+    /// Ranges of the thread that contain the whole call. Ranges that ended on another thread are left out.
     fn around(&self, launched: &Launched) -> Vec<&Span> {
         self.open_at(launched).into_iter().filter(|span| !span.left).collect()
     }
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// The programs above are worth comparing: among them is everything that is to be told apart.
+/// The programs above are worth comparing: they contain every case that the attribution must distinguish.
 #[test]
 fn the_programs_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

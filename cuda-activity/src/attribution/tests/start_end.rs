@@ -100,7 +100,7 @@ fn an_open_lifetime_begins_with_the_window() {
     assert_eq!((row(&all), all.kernels_in(Some(1))), ((1, 80 - 50, 10), (1, 1, 1)));
 }
 
-/// Launches between which none begins or ends share those around them, of which there may be very many.
+/// Launches share the ranges around them as long as none begins or ends. These ranges can be very many.
 #[test]
 fn ranges_around_launches_take_of_their_memory() {
     for (changes, remembered) in [(true, 9), (false, 45)] {

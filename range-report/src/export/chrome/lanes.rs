@@ -133,7 +133,7 @@ mod tests {
         let mut slices = children.clone();
         slices.push((0, 100_001));
         assert!(placed(&slices, true).iter().all(|&lane| lane == 1));
-        // Kernels of which one comes very late.
+        // Kernels, one of them very late.
         let mut kernels = children;
         kernels.push((19, 20));
         assert_eq!(placed(&kernels, false).last(), Some(&2));

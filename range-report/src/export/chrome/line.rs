@@ -262,7 +262,7 @@ impl Event<'_> {
         self.close();
     }
 
-    /// A key of ours, in which nothing is to be escaped.
+    /// A key of ours, which needs no escaping.
     fn key(&mut self, key: &'static str) {
         debug_assert!(is_plain(key.as_bytes()), "{key}");
         self.comma();

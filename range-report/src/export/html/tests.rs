@@ -179,7 +179,7 @@ fn the_main_thread_is_first() {
     assert_eq!(labels, ["thread 9", "thread 3", "thread 5", "stream 7"]);
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for this number of bytes.
 struct Full(usize);
 
 impl Write for Full {

@@ -40,7 +40,7 @@ pub(super) struct ApiCalls {
 }
 
 impl ApiCalls {
-    /// Whether the call is to be written now.
+    /// Whether the call must be written now.
     pub(super) fn recorded(&mut self, call: Call) -> bool {
         let rank = if call.class == 0 { RUNTIME } else { DRIVER };
         if self.written(call.correlation) >= rank {

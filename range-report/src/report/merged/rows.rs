@@ -91,7 +91,7 @@ impl<'a> Rows<'a> {
         Self { names: self.names.last().copied().into_iter().collect(), lines: lines.collect(), ..*self }
     }
 
-    /// What each process has of the lines beyond so many, where they are several.
+    /// What each process has of the lines beyond the first `most`, where they are several.
     pub(super) fn ranks_beyond(&self, most: usize) -> Option<RankTotals> {
         let others = self.lines.get(most..).filter(|others| others.len() > 1)?; // one more is as short
         Some(RankTotals::sum(others.iter().filter(|line| !line.says_nothing).map(|line| line.ranks)))

@@ -30,7 +30,7 @@ fn of(rank: Option<u32>, ranges: &[(&str, &[u64])]) -> Summary {
     }
 }
 
-/// A rank that did the same as the others, so many times as long.
+/// A rank that did the same as the others, and took this many times as long.
 fn rank(rank: u32, slower: u64) -> Summary {
     let size = 1_000_000 * slower;
     let sizes = Sizes { count: 2, total_bytes: size, min_bytes: size / 2, max_bytes: size / 2, ..Sizes::default() };

@@ -17,7 +17,7 @@ pub(crate) struct Work {
     pub(crate) kernels: BTreeMap<Kernel, (u64, u64)>,
     /// Operations and bytes.
     pub(crate) memory: BTreeMap<MemoryKind, (u64, u64)>,
-    /// Calls of a library, of each of which nothing is known but that it launches kernels.
+    /// Calls of a library. All that is known of each is that it launches kernels.
     pub(crate) foreign: u64,
 }
 

@@ -24,7 +24,7 @@ fn left(room: &NoteRoom) -> isize {
     room.left.load(Relaxed)
 }
 
-/// Notes so many, and tells how many had room.
+/// Writes `count` notes, and returns how many had room.
 fn push(notes: &Notes, room: &NoteRoom, count: usize) -> usize {
     (0..count).filter(|_| notes.push(&NOTE, room)).count()
 }
@@ -205,7 +205,7 @@ fn all_threads_share_one_bound_and_get_it_back() {
     for _ in 0..100 {
         assert_eq!(push(&one, &room, 5 * PAGE + 1), 5 * PAGE + 1);
         let noted = push(&other, &room, 5 * PAGE);
-        assert_eq!(noted, 4 * PAGE, "beside six pieces, one of which is for what is to come");
+        assert_eq!(noted, 4 * PAGE, "beside six pieces, one of them for later notes");
         assert_eq!(collect(&one, &mut taken, &room), (5 * PAGE + 1, 0));
         assert_eq!(collect(&other, &mut taken, &room), (noted, (5 * PAGE - noted) as u64));
         // What is not needed is let go of, so that it is there for the first to come.
@@ -278,10 +278,10 @@ fn no_more_is_kept_than_was_used() {
     collect(&notes, &mut taken, &room);
     assert_eq!((spare(&notes), left(&room)), (0, 1_000 - 1), "its own");
     assert_eq!(room_of_idle_threads(500, 1_000), 500, "a piece each");
-    assert!(room_of_idle_threads(700, 1_000) >= 499, "of so many, no more than half of it");
+    assert!(room_of_idle_threads(700, 1_000) >= 499, "of 700 threads, no more than half of it");
 }
 
-/// What is left where so many threads noted once, and then no more.
+/// What is left where this number of threads wrote one note each, and then no more.
 fn room_of_idle_threads(threads: usize, pieces: usize) -> isize {
     let (room, mut taken) = (room(pieces), Taken::default());
     let all: Vec<Notes> = (0..threads).map(|_| Notes::default()).collect();

@@ -136,7 +136,7 @@ impl ThreadState {
         self.leave_below(is_exited, values)
     }
 
-    /// Exits the uppermost range of which that is true, by its span and place.
+    /// Exits the uppermost range for whose span and place `is_exited` returns true.
     pub(super) fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
         self.launches.end_left(&self.around());
         let told = std::mem::take(&mut *self.told.lock());

@@ -7,7 +7,7 @@ use super::*;
 
 const THREAD: u32 = 4_194_303;
 
-/// A tape in a session with room for so many lines.
+/// A tape in a session with room for this number of lines.
 fn tape(lines: usize) -> Tape {
     Tape::new(Some(Box::leak(Box::new(TapeRoom::new(lines * size_of::<Line>())))))
 }
@@ -34,7 +34,7 @@ fn record(tape: &Tape, number: u64) {
     }
 }
 
-/// The numbers of the records, all of which are as they were made.
+/// The numbers of the records. All records are as they were made.
 fn numbers(records: &Records) -> Vec<u64> {
     let number = |(thread, record): (u32, Recorded<'_>)| {
         assert_eq!(thread, THREAD);
@@ -120,7 +120,7 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
         room.give_back(records.room());
         records.clear();
     }
-    // All of it, but for the page that is begun.
+    // All of it, except for the page that is begun.
     let left = room.left.load(Relaxed);
     assert!((LINES - PAGE..=LINES).contains(&left), "{left}");
 }

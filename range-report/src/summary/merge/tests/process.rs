@@ -1,4 +1,4 @@
-//! Processes of which every instance is known, and the summaries that they leave.
+//! Processes whose every instance is known, and the summaries that they leave.
 
 use super::{sizes, times};
 use crate::{
