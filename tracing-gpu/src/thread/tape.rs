@@ -168,8 +168,9 @@ pub(crate) struct Records {
 
 /// Lines that a list keeps the memory of: 2 MiB, and as much for other records, for fields and for the texts of these.
 const KEPT: usize = 1 << 16;
-/// Room of what is taken away at once, about: its room comes back when it is written, and a burst takes seconds.
-const PIECE: usize = KEPT;
+/// Room of what is taken away at once, about: its room comes back when it is written, and a burst takes seconds. What a
+/// page adds to it fits in [`KEPT`].
+const PIECE: usize = KEPT - PAGE;
 
 /// Room of what a record has elsewhere, in lines.
 fn lines_of_text(record: &Record) -> usize {
@@ -339,7 +340,9 @@ impl Log {
     fn take_over(&mut self, page: &Page) {
         self.records.lines.extend(self.cursor.read(page));
         if self.records.room() >= PIECE {
-            self.before.push_back(std::mem::take(&mut self.records));
+            // A burst goes on: the next piece grows to as much, and its thread does not copy it as it grows.
+            let next = Records { lines: Vec::with_capacity(KEPT), ..Records::default() };
+            self.before.push_back(std::mem::replace(&mut self.records, next));
         }
     }
 }

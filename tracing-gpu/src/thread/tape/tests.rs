@@ -154,6 +154,16 @@ fn a_burst_is_taken_away_in_pieces() {
     assert!((4 * PIECE - PAGE..=4 * PIECE).contains(&left), "{left}");
 }
 
+/// A thread in a burst copies nothing and asks for memory once a piece.
+#[test]
+fn a_piece_has_its_memory_from_the_start() {
+    let tape = tape(4 * PIECE);
+    (0..3 * PIECE as u64 / 4).for_each(|number| tape.record_range(THREAD, &range(number))); // in two lines each
+    let log = tape.log.lock();
+    let pieces = log.before.iter().chain([&log.records]);
+    assert_eq!(pieces.map(|piece| piece.lines.capacity()).collect::<Vec<_>>(), [KEPT; 2]);
+}
+
 #[test]
 fn values_come_before_their_range_with_their_fields() {
     let of_event = |number: u64| {
