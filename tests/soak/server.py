@@ -1,6 +1,6 @@
 """Two servers in turn under `wrk`; see `server`.
 
-python3 tests/soak/server.py SERVER SECONDS BLOCK CONNECTIONS [off|registry [ROUNDS]]
+python3 tests/soak/server.py SERVER SECONDS BLOCK CONNECTIONS [off|registry [ROUNDS [layer|subscriber]]]
 """
 
 import re
@@ -48,18 +48,18 @@ def quartiles(values):
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"
 
 
-def main(path, seconds, block, connections, without="off", rounds="10000"):
+def main(path, seconds, block, connections, without="off", rounds="10000", measured="layer"):
     seconds, block = int(seconds), int(block)
     if seconds < 6 * block:
         sys.exit("the spread of blocks wants three pairs at least: more seconds, or shorter blocks")
-    servers = {mode: Server(path, mode, rounds) for mode in (without, "on")}
+    servers = {mode: Server(path, mode, rounds) for mode in (without, measured)}
     for server in servers.values():
         server.block(max(block // 2, 1), connections)  # warm
         server.blocks.clear()
     for turn in range(seconds // (2 * block)):
-        for mode in (without, "on") if turn % 2 == 0 else ("on", without):
+        for mode in (without, measured) if turn % 2 == 0 else (measured, without):
             servers[mode].block(block, connections)
-    off, on = servers[without].blocks, servers["on"].blocks
+    off, on = servers[without].blocks, servers[measured].blocks
     print(f"{len(off)} blocks of {block} s each way, {connections} connections; medians, and quartiles in brackets")
     for key in off[0]:
         print(f"{key}: off {quartiles([row[key] for row in off])}, on {quartiles([row[key] for row in on])}")
@@ -68,8 +68,8 @@ def main(path, seconds, block, connections, without="off", rounds="10000"):
             same = [b[key] / a[key] for a, b in zip(off, off[1:])]
             print(f"  off/off, a block and the next: {quartiles(same)}")
     memory = [row["resident memory, KiB"] for row in on]
-    print(f"memory with the layer: {memory[0]} KiB after the first block, {memory[-1]} KiB after the last")
-    print(servers["on"].end())
+    print(f"memory with the {measured}: {memory[0]} KiB after the first block, {memory[-1]} KiB after the last")
+    print(servers[measured].end())
     servers[without].end()
 
 

@@ -1,6 +1,6 @@
-//! A server that answers until its input ends: `soak_server on|registry|off [ROUNDS]`, with the layer, with a registry
-//! and a layer that does nothing, or without a subscriber. Prints its port, and for each byte of its input a line:
-//! requests, nanoseconds of processor time, KiB of resident memory.
+//! A server that answers until its input ends: `soak_server layer|subscriber|registry|off [ROUNDS]`, with the layer,
+//! with the profiler's own subscriber, with a registry and a layer that does nothing, or without a subscriber. Prints
+//! its port, and for each byte of its input a line: requests, nanoseconds of processor time, KiB of resident memory.
 //!
 //! A request is a span with two awaited parts, five spans in all, and twice as many ROUNDS of arithmetic: 10,000 are
 //! some 7 us.
@@ -53,21 +53,28 @@ fn used() -> Result<(u64, u64), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let build = || Profiler::builder().output(Output::None).build();
     let profiler = match std::env::args().nth(1).as_deref() {
-        Some("on") => Some(Profiler::builder().output(Output::None).build()?),
+        Some("layer") => {
+            let profiler = build()?;
+            tracing_subscriber::registry().with(profiler.layer()).init();
+            Some(profiler)
+        }
+        Some("subscriber") => {
+            let profiler = build()?;
+            profiler.subscriber().init();
+            Some(profiler)
+        }
         Some("registry") => {
             // Alone, a registry keeps each span that was closed.
             tracing_subscriber::registry().with(tracing_subscriber::layer::Identity::new()).init();
             None
         }
         Some("off") => None,
-        _ => return Err("soak_server on|registry|off [ROUNDS]".into()),
+        _ => return Err("soak_server layer|subscriber|registry|off [ROUNDS]".into()),
     };
     if let Some(rounds) = std::env::args().nth(2) {
         ROUNDS.store(rounds.parse()?, Relaxed);
-    }
-    if let Some(profiler) = &profiler {
-        tracing_subscriber::registry().with(profiler.layer()).init();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
