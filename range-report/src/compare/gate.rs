@@ -130,7 +130,11 @@ impl Gate {
         let basis = self.basis_of(base, new);
         let (base_ns, ns) = (basis.of(&base.times)?, basis.of(&new.times)?);
         let percent = |log: f64| 100.0 * log.exp_m1();
-        let change = interval.map_or_else(|| 100.0 * (ns - base_ns) / base_ns, |interval| percent(interval.change));
+        let change = match interval {
+            Some(interval) => percent(interval.change),
+            None if ns == base_ns => 0.0, // also of no time at all
+            None => 100.0 * (ns - base_ns) / base_ns,
+        };
         let repeats = base.each.iter().flatten().count().min(new.each.iter().flatten().count());
         let rough = match basis {
             _ if repeats >= self.least_repeats => 0.0,

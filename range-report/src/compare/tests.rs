@@ -226,6 +226,15 @@ fn repeats_are_compared_with_those_that_began_next_to_them() {
 }
 
 #[test]
+fn no_time_in_either_run_is_no_change() {
+    assert_eq!(found((1, 0), (1, 0), strict(0.0)), Vec::<String>::new());
+    let zero = repeated(40, [0.0]);
+    let judged = Comparison::of_sides([("old", &zero), ("new", &zero)]).judged(&Gate::new(2.0));
+    assert_eq!(judged.ranges[0].in_runs[1].as_ref().unwrap().change.unwrap().percent, 0.0);
+    assert!(text(&judged, 80).contains("median      0 ns      0 ns     0.0 %"), "{}", text(&judged, 80));
+}
+
+#[test]
 fn a_judged_comparison_is_printed_and_written_with_its_intervals() {
     let old = repeated(40, (0..12).map(|at| 1e6 + 1e3 * f64::from(at * at % 5)));
     let mut new = repeated(40, (0..12).map(|at| 1.05e6 + 1e3 * f64::from(at % 7)));

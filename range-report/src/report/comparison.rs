@@ -1,7 +1,6 @@
 //! Runs side by side: one line per range if they fit, else one block of lines per range.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::io;
 
 use super::table::{Cell, Table};
@@ -99,8 +98,7 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
     const FIXED: usize = 3 + 2 + 6 + 3 * (2 + 8) + 2 + INTERVAL;
     let judged_by = comparison.gate.as_ref()?;
     let mut changes = judged(comparison, run);
-    changes
-        .sort_by(|(_, a), (_, b)| (b.slower, b.percent).partial_cmp(&(a.slower, a.percent)).unwrap_or(Ordering::Equal));
+    changes.sort_by(|(_, a), (_, b)| b.slower.cmp(&a.slower).then(b.percent.total_cmp(&a.percent)));
     let longest = changes.iter().map(|(range, _)| width_of(&label(range, options))).max().unwrap_or(0).max(5);
     let width = longest.min(options.columns().saturating_sub(FIXED)).max(8);
     let [base, new] = [0, run].map(|run| shorten(&shown(&comparison.runs[run], options), 8, 4));
