@@ -266,6 +266,13 @@ fn a_judged_comparison_is_printed_and_written_with_its_intervals() {
     assert!(csv.contains(",median,1052500.0,5.1,4.7,5.5,true,PushPop,a\n"), "{csv}");
     assert!(csv.contains("new,0.0,7,1,7.0,,,,7,,,,,,,,,,PushPop,added\n"), "{csv}");
 
+    // The other way round it became faster.
+    let faster = Comparison::of_sides([("old", &new), ("new", &old)]).judged(&gate);
+    let mut csv = Vec::new();
+    faster.write_csv(&mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    assert!(csv.contains(",median,1001000.0,-4.8,-5.2,-4.5,false,PushPop,a\n"), "{csv}");
+
     let rough = Comparison::of_sides([("old", &old[..1]), ("new", &new[..1])]).judged(&gate);
     let words = "
     0 of 1 ranges slower than allowed (2 %)

@@ -241,7 +241,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
                 known(range.self_difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
             ]);
             let change = place.as_ref().and_then(|place| place.change);
-            let percent = |percent: Option<f64>| known(percent.and_then(rounded));
+            let percent = |percent: Option<f64>| known(percent.and_then(signed));
             let judged = [
                 known(change.map(|change| change.basis.name().to_owned())),
                 percent(change.map(|change| change.ns)),
@@ -259,6 +259,12 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
         }
     }
     table
+}
+
+/// One decimal, as [`rounded`] has it, also of what became faster.
+fn signed(value: f64) -> Option<String> {
+    let size = rounded(value.abs())?;
+    Some(if value < 0.0 && size != "0.0" { format!("-{size}") } else { size })
 }
 
 /// The sentence on a run beside the first one.
