@@ -67,8 +67,8 @@ impl Basis {
 /// A range of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by at
 /// least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what the
 /// repeats of the runs differ by ([`Comparison::of_sides`]); those of all ranges together hold the true changes in 99
-/// of 100 comparisons. With fewer than `least_repeats` a side, noise is not known. Then only a rough change is a
-/// regression: 25 % of a median, 100 % of a total or 99th percentile.
+/// of 100 comparisons. Where fewer than `least_repeats` pairs of repeats have the range, noise is not known. Then only
+/// a rough change is a regression: 25 % of a median, 100 % of a total or 99th percentile.
 ///
 /// The median or the 99th percentile of a range with fewer than `least_instances` says little: its total is judged.
 /// A range that the first run does not have is no regression: there is nothing to compare it with (its time is in the
@@ -97,8 +97,8 @@ pub struct Gate {
     /// The least instances in all repeats of either run together; of a range with fewer, the total is judged.
     /// Default: 30.
     pub least_instances: u64,
-    /// The least repeats of either run; with fewer, only a rough change is a regression. There is no interval with
-    /// fewer than 8. Default: 8. With 1, the threshold alone counts where there is no interval.
+    /// The least pairs of repeats that both have the range; with fewer, only a rough change is a regression. There is
+    /// no interval with fewer than 8. Default: 8. With 1, the threshold alone counts where there is no interval.
     pub least_repeats: usize,
 }
 
@@ -125,8 +125,8 @@ impl Gate {
         if enough(base) && enough(new) { self.basis } else { Basis::Total }
     }
 
-    /// The change of one range, without its interval where that is not known.
-    fn judge(&self, base: &InRun, new: &InRun, interval: Option<Interval>) -> Option<Change> {
+    /// The change of one range that so many pairs of repeats have, without its interval where that is not known.
+    fn judge(&self, base: &InRun, new: &InRun, pairs: usize, interval: Option<Interval>) -> Option<Change> {
         let basis = self.basis_of(base, new);
         let (base_ns, ns) = (basis.of(&base.times)?, basis.of(&new.times)?);
         let percent = |log: f64| 100.0 * log.exp_m1();
@@ -135,9 +135,8 @@ impl Gate {
             None if ns == base_ns => 0.0, // also of no time at all
             None => 100.0 * (ns - base_ns) / base_ns,
         };
-        let repeats = base.each.iter().flatten().count().min(new.each.iter().flatten().count());
         let rough = match basis {
-            _ if repeats >= self.least_repeats => 0.0,
+            _ if pairs.max(1) >= self.least_repeats => 0.0,
             Basis::Median => ROUGH_MEDIAN,
             Basis::Total | Basis::P99 => ROUGH,
         };
@@ -190,7 +189,7 @@ pub struct Change {
     /// fifth at either end. Infinite where the first run spent no time.
     pub percent: f64,
     /// The lower end of its interval: with those of all other ranges, it holds the true change in 99 of 100
-    /// comparisons. `None` with fewer than 8 repeats.
+    /// comparisons. `None` where fewer than 8 pairs of repeats have the range.
     pub low_percent: Option<f64>,
     /// The upper end of its interval.
     pub high_percent: Option<f64>,
@@ -420,11 +419,12 @@ impl Comparison {
         let mut changes = vec![vec![None; self.runs.len()]; self.ranges.len()];
         for run in 1..self.runs.len() {
             let pairs: Vec<Vec<Option<f64>>> = self.ranges.iter().map(|range| pairs(range, run, gate)).collect();
-            for ((range, interval), changes) in self.ranges.iter().zip(intervals(&pairs)).zip(&mut changes) {
+            let ranges = self.ranges.iter().zip(&pairs).zip(intervals(&pairs));
+            for (((range, pairs), interval), changes) in ranges.zip(&mut changes) {
                 if let (Some(Some(base)), Some(Some(new)), Some(change)) =
                     (range.in_runs.first(), range.in_runs.get(run), changes.get_mut(run))
                 {
-                    *change = gate.judge(base, new, interval);
+                    *change = gate.judge(base, new, pairs.iter().flatten().count(), interval);
                 }
             }
         }

@@ -10,7 +10,7 @@
 //! *all* ranges together hold the true change in 99 of 100 comparisons, however many ranges there are.
 
 /// Pairs of runs below which there is no interval: random signs of fewer pairs have too few outcomes.
-pub(super) const LEAST_PAIRS: usize = 8;
+pub(crate) const LEAST_PAIRS: usize = 8;
 /// The part of all comparisons in which every interval holds the true change.
 pub(super) const CONFIDENCE: f64 = 0.99;
 /// How often signs are drawn.

@@ -7,6 +7,7 @@ mod tests;
 
 pub(crate) use gate::confidence;
 pub use gate::{Added, Basis, Change, Gate, Regression};
+pub(crate) use interval::LEAST_PAIRS;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

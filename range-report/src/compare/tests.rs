@@ -225,6 +225,28 @@ fn repeats_are_compared_with_those_that_began_next_to_them() {
     assert_eq!(between(&old, &new, Gate::new(2.0)), Vec::<String>::new());
 }
 
+/// Ten runs of each side have it, but only four pairs: nobody knows what is noise.
+#[test]
+fn a_range_that_few_pairs_have_is_judged_roughly() {
+    let sides = |factor: f64| {
+        let mut old = repeated(40, (0..16).map(|at| 1e6 + f64::from(at)));
+        let mut new = repeated(40, (0..16).map(|at| factor * 1e6 + f64::from(at)));
+        let without = old[10..].iter_mut().chain(&mut new[..6]);
+        without.for_each(|run| run.ranges.clear());
+        (old, new)
+    };
+    let (old, new) = sides(1.2);
+    assert_eq!(between(&old, &new, Gate::new(2.0)), Vec::<String>::new());
+    assert_eq!(between(&old, &new, Gate { least_repeats: 1, ..Gate::new(2.0) }).len(), 1);
+    let judged = Comparison::of_sides([("old", &old), ("new", &new)]).judged(&Gate::new(2.0));
+    let text = text(&judged, 80);
+    assert!(text.contains("\n    no interval: fewer than 8 pairs of runs have the range\n"), "{text}");
+    assert!(!text.contains("all intervals together"), "{text}");
+    let (old, new) = sides(1.3);
+    let line = "new: a took 1.300 ms at the median, 1.000 ms in old (+30.0 %; 25 % allowed)";
+    assert_eq!(between(&old, &new, Gate::new(2.0)), [line]);
+}
+
 #[test]
 fn no_time_in_either_run_is_no_change() {
     assert_eq!(found((1, 0), (1, 0), strict(0.0)), Vec::<String>::new());

@@ -5,7 +5,7 @@ use std::io;
 
 use super::table::{Cell, Table};
 use super::{NO_RANGE, RenderOptions, TableStyle, calls, names, section};
-use crate::compare::{Basis, Change, Gate, InRun, by_self_time, confidence, with_ratios};
+use crate::compare::{Basis, Change, Gate, InRun, LEAST_PAIRS, by_self_time, confidence, with_ratios};
 use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{ComparedRange, Comparison, RangeStyle};
@@ -162,7 +162,8 @@ fn judged_in_words(
         (100.0 * gate.threshold_percent.max(0.0)).round() / 100.0
     )];
     if gate.basis != Basis::Total && totals > 0 {
-        words.push(format!("total: ranges with fewer than {} instances in all runs of a side", gate.least_instances));
+        let (least, basis) = (gate.least_instances, gate.basis.name());
+        words.push(format!("total: ranges with fewer than {least} instances in all runs of a side, or no {basis}"));
     }
     if base.min(new) < gate.least_repeats {
         let side = |runs: usize| if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
@@ -170,12 +171,18 @@ fn judged_in_words(
             if base == new { format!("{} a side", side(base)) } else { format!("{} and {}", side(base), side(new)) };
         words.push(format!("{sides}: too few to tell a change from noise, so 25 % of a median is allowed,"));
         words.push("and 100 % of a total or p99; 20 runs a side, recorded alternately, show 5 %".to_owned());
-    } else {
+        return words;
+    }
+    let known = changes.iter().filter(|(_, change)| change.low_percent.is_some()).count();
+    if known > 0 {
         words.push(format!(
             "{} pairs of runs; all intervals together hold in {} % of comparisons",
             base.min(new),
             confidence()
         ));
+    }
+    if known < changes.len() {
+        words.push(format!("no interval: fewer than {LEAST_PAIRS} pairs of runs have the range"));
     }
     words
 }
