@@ -5,7 +5,9 @@
 
 use std::cmp::Reverse;
 
-use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY, NO_OPENACC};
+use super::gpu_work::{
+    self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY, NO_OPENACC, NO_RANGE_KERNEL,
+};
 use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
 use super::table::{Cell, Layout, Rest, Table};
 use super::{RenderOptions, TableStyle, names, section};
@@ -126,7 +128,12 @@ pub(super) fn make_range_kernels(summary: &Summary, options: &RenderOptions) -> 
         let key = |row: &RangeKernelStats| (row.pid, row.tid, Reverse(row.times.total_ns), row.style);
         (a, key(x), &x.kernel).cmp(&(b, key(y), &y.kernel))
     });
-    if rows.is_empty() { Err(NO_KERNEL) } else { Ok(range_kernel_table(&rows, options)) }
+    let any_kernel = gpu.kernels.iter().any(|kernel| kernel.times.instances > 0);
+    match (rows.is_empty(), any_kernel) {
+        (true, true) => Err(NO_RANGE_KERNEL), // what runs outside of all ranges has rows, too
+        (true, false) => Err(NO_KERNEL),
+        (false, _) => Ok(range_kernel_table(&rows, options)),
+    }
 }
 
 /// `None` outside of any range only.

@@ -18,6 +18,8 @@ CUPTI; what stood in the way is in the notes.
 pub(crate) const NO_KERNEL: &str = "No kernel was recorded. Check that kernels are launched while the profiler is
 alive, and waited for before the report is printed.
 ";
+/// For a merged summary that has kernels.
+pub(crate) const NO_RANGE_KERNEL: &str = "Kernels by range are not merged: the summary of each process has its own.\n";
 /// For a summary whose GPU copied and set no memory.
 pub(crate) const NO_MEMORY: &str = "No copy and no set of GPU memory was recorded.\n";
 /// For a summary with neither.
