@@ -85,13 +85,13 @@ fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>)
     );
     counted(
         losses.names_over_limit,
-        "value of nvtx.name exceeded the limit on distinct names; the span kept its own name.",
-        "values of nvtx.name exceeded the limit on distinct names; the spans kept their own names.",
+        "name exceeded the limit on distinct names: a span kept its own name, a range of other code is called (other).",
+        "names exceeded the limit on distinct names: spans kept their own names, ranges of other code are called (other).",
     );
     counted(
         losses.categories_over_limit,
-        "value of nvtx.category exceeded the limit on distinct categories; it has no row.",
-        "values of nvtx.category exceeded the limit on distinct categories; they have no rows.",
+        "category exceeded the limit on distinct categories; it has no row.",
+        "categories exceeded the limit on distinct categories; they have no rows.",
     );
     counted(
         losses.nodes_over_limit,

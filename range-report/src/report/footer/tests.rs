@@ -56,10 +56,9 @@ fn the_footer_names_every_loss() {
    first: it counts as two.
  - 2,000 exits were on a thread that had no such range open; they ended nothing
    there.
- - 3 values of nvtx.name exceeded the limit on distinct names; the spans kept
-   their own names.
- - 12 values of nvtx.category exceeded the limit on distinct categories; they
-   have no rows.
+ - 3 names exceeded the limit on distinct names: spans kept their own names,
+   ranges of other code are called (other).
+ - 12 categories exceeded the limit on distinct categories; they have no rows.
  - 4 spans had no room in the tree; they are in (more) rows.
  - 2 rows of the tree have recursion deeper than 64 levels; their totals count
    time nested in themselves once.
@@ -77,7 +76,7 @@ fn the_footer_names_every_loss() {
 ";
     assert_eq!(text(&summary, &[], &RenderOptions::default().width(80).notes(usize::MAX)), expected);
     // Of many the first five.
-    let (first, _) = expected.split_once(" - 3 values").unwrap();
+    let (first, _) = expected.split_once(" - 3 names").unwrap();
     let more = format!("{first} - 12 more notes: `notes=all` prints all.\n\n");
     assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), more);
     assert!(text(&summary, &[], &RenderOptions::default().notes(16)).contains("\n - 1 more note: `notes=all`"));
