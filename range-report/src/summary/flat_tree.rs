@@ -88,13 +88,13 @@ pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Res
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TreeNode>, D::Error> {
-    // The nodes from a root down to the last one read; each is handed to the one before it when it is complete.
-    let mut open: Vec<TreeNode> = Vec::new();
+    // The nodes from a root down to the last one read, with their depths, each larger than the one before; each node is
+    // handed to the one before it when it is complete.
+    let mut open: Vec<(usize, TreeNode)> = Vec::new();
     let mut roots = Vec::new();
-    let close_to = |depth: usize, open: &mut Vec<TreeNode>, roots: &mut Vec<TreeNode>| {
-        while open.len() > depth {
-            let Some(complete) = open.pop() else { break };
-            open.last_mut().map_or(&mut *roots, |parent| &mut parent.children).push(complete);
+    let close_to = |depth: usize, open: &mut Vec<(usize, TreeNode)>, roots: &mut Vec<TreeNode>| {
+        while let Some((_, complete)) = open.pop_if(|(open, _)| *open >= depth) {
+            open.last_mut().map_or(&mut *roots, |(_, parent)| &mut parent.children).push(complete);
         }
     };
     for read in Vec::<Read>::deserialize(deserializer)? {
@@ -102,7 +102,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             return Err(D::Error::custom(format!("the tree has more than {MOST_LEVELS} levels")));
         }
         close_to(read.depth, &mut open, &mut roots);
-        open.push(TreeNode {
+        let depth = read.depth;
+        let node = TreeNode {
             domain: read.domain,
             name: read.name,
             calls: read.calls,
@@ -119,7 +120,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             gpu: read.gpu,
             first_ns: read.first_ns,
             children: Vec::new(),
-        });
+        };
+        open.push((depth, node));
     }
     close_to(0, &mut open, &mut roots);
     Ok(roots)
@@ -151,19 +153,32 @@ mod tests {
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
     }
 
+    /// A tree of nodes with these depths, in this order.
+    fn read(depths: impl IntoIterator<Item = usize>) -> serde_json::Result<Summary> {
+        let node = |depth: usize| {
+            format!(
+                r#"{{"depth":{depth},"name":"{depth}","calls":1,"instances":1,"total_ns":1,"self_ns":1,"first_ns":0}}"#
+            )
+        };
+        let nodes: Vec<String> = depths.into_iter().map(node).collect();
+        let empty = serde_json::to_string(&Summary::default()).unwrap();
+        serde_json::from_str(&empty.replace(r#""tree":[]"#, &format!(r#""tree":[{}]"#, nodes.join(","))))
+    }
+
     #[test]
     fn a_tree_deeper_than_any_profiler_makes_is_refused() {
-        let node = |depth: usize| {
-            format!(r#"{{"depth":{depth},"name":"n","calls":1,"instances":1,"total_ns":1,"self_ns":1,"first_ns":0}}"#)
-        };
-        let read = |levels: usize| {
-            let nodes: Vec<String> = (0..levels).map(node).collect();
-            let empty = serde_json::to_string(&Summary::default()).unwrap();
-            let text = empty.replace(r#""tree":[]"#, &format!(r#""tree":[{}]"#, nodes.join(",")));
-            serde_json::from_str::<Summary>(&text)
-        };
-        assert!(read(super::MOST_LEVELS).is_ok());
-        let refused = read(super::MOST_LEVELS + 1).unwrap_err().to_string();
+        assert!(read(0..super::MOST_LEVELS).is_ok());
+        let refused = read(0..=super::MOST_LEVELS).unwrap_err().to_string();
         assert!(refused.contains("more than 1024 levels"), "{refused}");
+    }
+
+    /// As the schema says: the parent is the nearest node before it with a lower depth.
+    #[test]
+    fn depths_may_leave_out_some() {
+        let tree = read([2, 1, 5, 3, 3, 9, 1]).unwrap().tree;
+        let shape = |node: &TreeNode| (node.name.clone(), node.children.len());
+        assert_eq!(tree.iter().map(shape).collect::<Vec<_>>(), [("2".into(), 0), ("1".into(), 3), ("1".into(), 0)]);
+        let inside: Vec<_> = tree[1].children.iter().map(shape).collect();
+        assert_eq!(inside, [("5".into(), 0), ("3".into(), 0), ("3".into(), 1)]);
     }
 }
