@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// `name` with everything that would move the cursor, colour the screen or reorder the line written as an escape:
-/// control characters, line and paragraph separators, bidirectional overrides.
+/// control characters, line and paragraph separators, marks and overrides of the direction of writing. Also the two
+/// that XML has no place for, not even escaped: a flame graph with one would not open.
 pub fn escaped(name: &str) -> Cow<'_, str> {
     if !name.chars().any(is_unsafe) {
         return Cow::Borrowed(name);
@@ -28,7 +29,8 @@ pub fn escaped(name: &str) -> Cow<'_, str> {
 }
 
 fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
 /// The name of a range with its domain, or `None` as Nsight Systems shows a range without a name.
@@ -50,6 +52,7 @@ mod tests {
         assert_eq!(escaped("a\tb\nc\rd"), "a\\tb\\nc\\rd");
         assert_eq!(escaped("\u{1b}[31mred\u{7f}\u{0}"), "\\x1b[31mred\\x7f\\x00");
         assert_eq!(escaped("\u{9b}2J\u{202e}abc\u{2028}"), "\\u{9b}2J\\u{202e}abc\\u{2028}");
+        assert_eq!(escaped("\u{200f}1 \u{ffff}\u{fffd}\u{200d}"), "\\u{200f}1 \\u{ffff}\u{fffd}\u{200d}");
     }
 
     #[test]

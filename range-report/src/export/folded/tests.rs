@@ -115,13 +115,14 @@ fn a_flame_graph_says_which_process_it_is_of() {
     };
     let process = Process {
         pid: 4711,
-        command: "train <b> \n".to_owned(),
+        command: "train <b> \u{ffff}\n".to_owned(),
         host: "node7".to_owned(),
         rank: Some(3),
         started_unix_ns: 1_763_652_942_000_000_000,
         run_id: "nightly".to_owned(),
     };
-    let said = "rank 3, host node7, run nightly, started 2025-11-20T15:35:42Z, process 4711, train &lt;b&gt; \\n";
+    let said =
+        "rank 3, host node7, run nightly, started 2025-11-20T15:35:42Z, process 4711, train &lt;b&gt; \\u{ffff}\\n";
     let svg = drawn(process);
     assert!(svg.contains(said), "{svg}");
     assert!(!drawn(Process::default()).contains("subtitle\""), "nothing is known");
