@@ -436,7 +436,8 @@ fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     let nodes = names.catalog.nodes();
     let in_more =
         |(key, row): &&(RangeKey, RowCopy)| nodes.get(row.node as usize).is_some_and(|node| node.label != key.label);
-    rows.iter().filter(in_more).fold(0, |sum, (_, row)| row.calls.wrapping_add(sum))
+    let spans = rows.iter().filter(in_more).fold(0_u64, |sum, (_, row)| row.calls.wrapping_add(sum));
+    u64::try_from(spans.cast_signed()).unwrap_or(0) // as in `NodeTotals::calls`
 }
 
 /// Rows of the tree that stand for recursion beyond its bound on depth. Those in `(more)` rows are counted as such.
