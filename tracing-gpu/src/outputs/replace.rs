@@ -8,6 +8,8 @@ use super::shared;
 
 /// Names that are tried for a file beside another one: a run that was killed may have left some.
 const MOST_NAMES: usize = 8;
+/// Letters of the other's name in it, of four bytes at most: a name of a file has 255 bytes.
+const MOST_LETTERS: usize = 56;
 
 /// Opens a file to be written anew. A pipe that nobody reads is an error, soon.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
@@ -89,7 +91,7 @@ fn is_a_file(path: &Path) -> bool {
 /// A new file in the folder of another. Where it is to have the permissions of that, nobody else opens it before it has
 /// them.
 fn create_beside(target: &Path, is_closed: bool) -> Option<(PathBuf, File)> {
-    let name = target.file_name()?.to_string_lossy().into_owned();
+    let name: String = target.file_name()?.to_string_lossy().chars().take(MOST_LETTERS).collect();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if is_closed {

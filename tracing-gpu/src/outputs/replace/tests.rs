@@ -105,10 +105,21 @@ fn what_cannot_be_made_beside_it_is_written_in_place() {
     fs::remove_file(taken.clone().nth(1).unwrap()).unwrap();
     write(&path, b"another").unwrap();
     assert_eq!((fs::read(&path).unwrap(), folder.names().len()), (b"another".to_vec(), MOST_NAMES), "one was free");
-    // A name as long as there may be.
-    let long = folder.at(&"n".repeat(255));
-    write(&long, b"text").unwrap();
-    assert_eq!(fs::read(&long).unwrap(), b"text");
+}
+
+#[test]
+fn a_file_with_a_name_as_long_as_there_may_be_gives_way_too() {
+    let folder = Folder::new("long");
+    for name in ["n".repeat(255), "語".repeat(85)] {
+        let long = folder.at(&name);
+        write(&long, b"first").unwrap();
+        let before = fs::metadata(&long).unwrap().ino();
+        let _open = File::open(&long).unwrap(); // so that its number is not given again
+        write(&long, b"second").unwrap();
+        assert_ne!(fs::metadata(&long).unwrap().ino(), before);
+        assert_eq!(fs::read(&long).unwrap(), b"second");
+    }
+    assert_eq!(folder.names().len(), 2);
 }
 
 #[test]
