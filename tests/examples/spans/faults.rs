@@ -11,6 +11,7 @@ use tracing_gpu::{Domain, Output, Profiler, Report};
 pub(crate) const ALL: &[Scenario] = &[
     ("steady", steady),
     ("defaults", defaults),
+    ("goes-elsewhere", goes_elsewhere),
     ("many-names", many_names),
     ("phases-of-a-rank", phases_of_a_rank),
     ("too-many-names", too_many_names),
@@ -52,6 +53,15 @@ fn defaults(tier: Tier) -> Outcome {
     tier.install(&profiler)?;
     everything();
     writeln!(std::io::stdout(), "went on")?;
+    Ok(())
+}
+
+/// Is in another folder when it ends.
+fn goes_elsewhere(tier: Tier) -> Outcome {
+    let profiler = Profiler::builder().build()?;
+    tier.install(&profiler)?;
+    everything();
+    std::env::set_current_dir("elsewhere")?;
     Ok(())
 }
 

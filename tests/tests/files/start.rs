@@ -87,3 +87,16 @@ fn the_end_tries_again() {
         assert_eq!(lines, said, "{tier}");
     }
 }
+
+/// A daemon goes to `/`, where it may not write.
+#[test]
+fn a_program_that_goes_elsewhere_leaves_its_files_where_it_began() {
+    for tier in BOTH {
+        let folder = Folder::new(&format!("goes-{tier}"));
+        fs::create_dir(folder.0.join("elsewhere")).expect("a folder");
+        let setting = "out=report.txt,json=run.json,folded=./run.folded,trace=run.trace";
+        let ran = outcome(command("goes-elsewhere", tier).current_dir(&folder.0).env("TRACING_GPU", setting));
+        assert!(ran.status.success() && ran.stderr.is_empty(), "{tier}: {}", ran.stderr);
+        assert_eq!(folder.files(), ["elsewhere", "report.txt", "run.folded", "run.json", "run.trace"], "{tier}");
+    }
+}

@@ -33,6 +33,7 @@ pub(crate) struct Claim {
 /// Claims the files of all outputs. An output whose file is claimed already is struck from the settings; a report then
 /// goes to standard error. Returns a line for each.
 pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<String>) {
+    stay_here(config);
     let (mut own, mut complaints) = (Claim { files: Vec::new(), pid: process.pid }, Vec::new());
     let mut claimed = CLAIMED.lock();
     for row in TABLE.iter().filter(|row| !matches!(row.how, Some(How::Read))) {
@@ -61,6 +62,19 @@ pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<Strin
         }
     }
     (own, complaints)
+}
+
+/// A program may be in another folder when it ends.
+fn stay_here(config: &mut Config) {
+    let report = match &mut config.output {
+        Output::File(path) => Some(path),
+        _ => None,
+    };
+    for path in config.files.values_mut().chain(report).filter(|path| path.is_relative()) {
+        if let Ok(absolute) = std::path::absolute(&*path) {
+            *path = absolute;
+        }
+    }
 }
 
 /// Takes an output out of the settings. Returns what becomes of it.
