@@ -119,12 +119,10 @@ impl Claim {
 
 /// The one name of a file, whatever it is called; `None` for a device or a pipe, which many may write to.
 fn place(path: &Path) -> Option<PathBuf> {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match (std::fs::metadata(&path), path.parent(), path.file_name()) {
-        (Ok(there), _, _) if !there.is_file() => None,
-        (Ok(_), _, _) => Some(path.canonicalize().unwrap_or(path)),
-        (Err(_), Some(folder), Some(name)) => folder.canonicalize().map(|folder| folder.join(name)).ok().or(Some(path)),
-        _ => Some(path),
+    match std::fs::metadata(path) {
+        Ok(there) if !there.is_file() => None,
+        Ok(_) => Some(path.canonicalize().unwrap_or_else(|_| path.to_owned())),
+        Err(_) => Some(shared::resolved(path).unwrap_or_else(|_| path.to_owned())),
     }
 }
 
@@ -174,8 +172,14 @@ mod tests {
         let before = said(11);
         std::fs::write(folder.join("real/run"), "")?;
         let after = said(12);
+        std::fs::remove_file(folder.join("real/run"))?;
+        std::fs::remove_file(folder.join("linked"))?;
+        std::fs::create_dir(folder.join("linked"))?;
+        std::os::unix::fs::symlink("../real/run", folder.join("linked/run"))?;
+        let link = said(13);
         std::fs::remove_dir_all(&folder)?;
         assert_eq!((before, after), (1, 1), "where there is no such file yet, and where there is");
+        assert_eq!(link, 1, "where a link leads to a file that is not there yet");
         Ok(())
     }
 
