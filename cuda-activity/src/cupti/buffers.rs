@@ -68,7 +68,7 @@ impl Filled {
     /// Its records.
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         let buffer = std::ptr::with_exposed_provenance_mut(self.address);
-        // SAFETY: the buffer has `role.bytes()` bytes, and `valid` is not more. It was zeroed when it was made, so every
+        // SAFETY: the buffer has `role.bytes()` bytes, and `valid` is not more. It was zeroed when made, so every
         // byte has a value. CUPTI does not write it any more, and it is in no list until this is dropped: it is ours
         // alone, for as long as `self` is borrowed.
         unsafe { std::slice::from_raw_parts_mut(buffer, self.valid) }
