@@ -43,6 +43,15 @@ static void ready(void) {
     fflush(stdout);
 }
 
+static void *numbered(void *unused) {
+    (void)unused;
+    for (;;) {
+        nvtxRangePushA("numbered, number = 1");
+        nvtxRangePop();
+    }
+    return NULL;
+}
+
 static void *in_thread(void *unused) {
     (void)unused;
     work("thread");
@@ -151,6 +160,19 @@ int main(int count, char **arguments) {
                 exit(0);
             }
             pthread_join(thread, NULL);
+            wait(NULL);
+        }
+    }
+    if (is(way, "forks beside numbers")) { /* a child that hangs is killed */
+        pthread_t thread;
+        pthread_create(&thread, NULL, numbered, NULL);
+        for (int i = 0; i < 200; i++) {
+            if (fork() == 0) {
+                alarm(5);
+                nvtxRangePushA("child, number = 1");
+                nvtxRangePop();
+                exit(0);
+            }
             wait(NULL);
         }
     }

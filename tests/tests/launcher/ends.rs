@@ -130,6 +130,16 @@ fn forks_beside_threads_lose_nothing() {
     assert!(ran.ranges().ends_with("thread 600"), "{}", ran.ranges());
 }
 
+/// As above; the thread's names have numbers, which go to a timeline as fields.
+#[test]
+fn forks_beside_fields_hang_no_child() {
+    let folder = Folder::new();
+    let trace = folder.0.join("run-%p.trace").display().to_string();
+    let ran = run(&["--trace", &trace], |command| command.arg(program()).arg("forks beside numbers"));
+    let children = ran.ranges().split(", ").filter(|row| *row == "child 1").count();
+    assert_eq!((ran.status.code(), children), (Some(0), 200), "{}", ran.stderr);
+}
+
 #[test]
 fn with_wait_primary_nobody_waits_for_the_background() {
     let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));

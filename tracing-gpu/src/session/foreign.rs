@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::catalog::CategoryName;
 use crate::record::RangeKey;
@@ -20,6 +20,8 @@ pub(crate) const FOREIGN: u32 = 1 << 31;
 const MOST_DOMAINS: usize = 1 << 17;
 /// Categories whose names are remembered.
 const MOST_CATEGORIES: usize = 1 << 16;
+/// Names of fields that are kept for good; further ones share a name.
+const MOST_FIELD_NAMES: usize = 4_096;
 /// Start/end ranges that are open at once.
 const MOST_STARTED: usize = 1 << 16;
 /// Start/end ranges are spread over this number of locks.
@@ -40,6 +42,8 @@ pub(crate) struct Foreign {
     /// Goes up when a category gets a name.
     names: AtomicU32,
     categories: Mutex<HashMap<(u32, u32), Arc<str>>>,
+    /// No static: a forked child, which has a session of its own, may find a lock of its parent's taken for ever.
+    field_names: Mutex<FxHashSet<&'static str>>,
     /// None for those that the filter rejects.
     started: [Mutex<FxHashMap<u64, Option<Started>>>; SHARDS],
 }
@@ -50,6 +54,7 @@ impl Default for Foreign {
             is_received: AtomicBool::new(false),
             names: AtomicU32::new(0),
             categories: Mutex::default(),
+            field_names: Mutex::default(),
             started: std::array::from_fn(|_| Mutex::default()),
         }
     }
@@ -84,6 +89,20 @@ impl Foreign {
     pub(crate) fn category(&self, domain: u32, number: u32) -> CategoryName {
         let name = self.categories.lock().get(&(domain, number)).cloned();
         name.map_or(CategoryName::Number(number), CategoryName::Text)
+    }
+
+    /// A name of a field that is made at run time.
+    pub(crate) fn field_name(&self, name: &str) -> &'static str {
+        let mut names = self.field_names.lock();
+        match names.get(name) {
+            Some(known) => known,
+            None if names.len() < MOST_FIELD_NAMES => {
+                let name: &'static str = Box::leak(name.into());
+                names.insert(name);
+                name
+            }
+            None => "(other)",
+        }
     }
 
     fn shard(&self, id: u64) -> &Mutex<FxHashMap<u64, Option<Started>>> {

@@ -8,13 +8,12 @@ use std::cell::RefCell;
 use std::fmt;
 
 use nvtx_rs::tool::{Call, Event, Extended, FieldValue, Tool};
-use parking_lot::Mutex;
 use range_report::RangeStyle;
 use range_report::timeline::Value;
-use rustc_hash::FxHashSet;
 
 use super::{own_values, tails};
 use crate::record::RangeKey;
+use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::session::foreign::{FOREIGN, Started};
 use crate::span::fields::Fields;
@@ -66,7 +65,7 @@ impl NvtxTool {
         let Some(range) = find(thread, domain, event) else { return };
         let start = thread.push_foreign(range.key(RangeStyle::PushPop));
         if let Some(start) = start.filter(|_| thread.session.tape_room.is_some())
-            && let Some((values, fields)) = values_of(event, range.has_tail)
+            && let Some((values, fields)) = values_of(thread.session, event, range.has_tail)
         {
             thread.record_values(start, &values, &fields);
         }
@@ -77,7 +76,7 @@ impl NvtxTool {
         let Some(thread) = self.engine.thread() else { return };
         let Some(domain) = domain_of(thread, domain) else { return };
         if !extended.is_empty() && thread.session.tape_room.is_some() {
-            let fields = add_extended(Fields::default(), extended);
+            let fields = add_extended(thread.session, Fields::default(), extended);
             thread.record_values_at_pop(domain, &fields);
         }
         if !thread.pop_foreign(domain) {
@@ -107,7 +106,7 @@ impl NvtxTool {
         let Some(thread) = self.engine.thread() else { return };
         let at = thread.session.clock.now();
         let Some(number) = domain_of(thread, domain) else { return };
-        let (values, mut fields) = values_of(event, false).unwrap_or_default();
+        let (values, mut fields) = values_of(thread.session, event, false).unwrap_or_default();
         if let Some(payload) = values.payload {
             fields.push("payload", value_of(payload));
         }
@@ -130,7 +129,7 @@ impl NvtxTool {
             return;
         };
         let key = range.key(RangeStyle::StartEnd);
-        let taped = session.tape_room.as_ref().and_then(|_| values_of(event, range.has_tail));
+        let taped = session.tape_room.as_ref().and_then(|_| values_of(session, event, range.has_tail));
         let (changing, fields) = taped.unwrap_or_default();
         let start = session.clock.now();
         let instance = thread.begin_lifetime(key.label, start);
@@ -150,8 +149,9 @@ impl NvtxTool {
         }
         match self.engine.session.foreign.end(id) {
             Some(Some(Started { key, lifetime, changing, fields })) => {
-                let is_taped = self.engine.session.tape_room.is_some();
-                let fields = if is_taped { add_extended(fields, extended) } else { fields };
+                let session = &self.engine.session;
+                let is_taped = session.tape_room.is_some();
+                let fields = if is_taped { add_extended(session, fields, extended) } else { fields };
                 own_values::end_lifetime(self.engine, thread, (key, None), lifetime, &changing, &fields);
             }
             // Without a thread it may be one of our own.
@@ -346,21 +346,21 @@ fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Know
 }
 
 /// What a timeline shows of a range beside its name; `None` where there is nothing.
-fn values_of(event: &Event<'_>, has_tail: bool) -> Option<(Changing, Fields)> {
+fn values_of(session: &Session, event: &Event<'_>, has_tail: bool) -> Option<(Changing, Fields)> {
     let cut = event.message.filter(|_| has_tail).and_then(tails::cut);
     if cut.is_none() && event.color.is_none() && event.payload.is_none() && event.extended.is_empty() {
         return None;
     }
     let values = cut.map_or_else(Vec::new, |cut| cut.values);
-    let fields = values.into_iter().map(|(key, value)| (field_name(key), value)).collect();
+    let fields = values.into_iter().map(|(key, value)| (session.foreign.field_name(key), value)).collect();
     let changing = Changing { color: event.color, payload: event.payload, ..Changing::default() };
-    Some((changing, add_extended(fields, event.extended)))
+    Some((changing, add_extended(session, fields, event.extended)))
 }
 
 /// Adds the data of the payload extension.
-fn add_extended(mut fields: Fields, extended: Extended<'_>) -> Fields {
+fn add_extended(session: &Session, mut fields: Fields, extended: Extended<'_>) -> Fields {
     for field in extended.fields() {
-        let name = field_name(&field.name);
+        let name = session.foreign.field_name(&field.name);
         match field.value {
             FieldValue::Signed(value) => fields.push(name, Value::Integer(value)),
             FieldValue::Unsigned(value) => fields.push(name, Value::Unsigned(value)),
@@ -369,23 +369,4 @@ fn add_extended(mut fields: Fields, extended: Extended<'_>) -> Fields {
         }
     }
     fields
-}
-
-/// Names of fields that are kept for good; further ones share a name.
-const FIELD_NAMES: usize = 4_096;
-
-/// A name of a field that is made at run time.
-fn field_name(name: &str) -> &'static str {
-    static NAMES: Mutex<Option<FxHashSet<&'static str>>> = Mutex::new(None);
-    let mut names = NAMES.lock();
-    let names = names.get_or_insert_default();
-    match names.get(name) {
-        Some(known) => known,
-        None if names.len() < FIELD_NAMES => {
-            let name: &'static str = Box::leak(name.into());
-            names.insert(name);
-            name
-        }
-        None => "(other)",
-    }
 }
