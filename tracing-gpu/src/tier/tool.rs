@@ -10,6 +10,7 @@ use std::fmt;
 use nvtx_rs::tool::{Call, Event, Extended, FieldValue, Tool};
 use range_report::RangeStyle;
 use range_report::timeline::Value;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::{own_values, tails};
 use crate::record::RangeKey;
@@ -189,10 +190,10 @@ struct Met {
     session: u64,
     /// [`Foreign::category_names`](crate::session::foreign::Foreign::category_names) of then.
     category_names: u32,
-    /// Domains and their numbers; no number where the filter rejects it.
-    domains: Vec<(Option<&'static str>, Option<u32>)>,
-    /// The place of the last one that was asked for.
-    last_domain: usize,
+    /// Domains, by where their names are, and their numbers; no number where the filter rejects it.
+    domains: FxHashMap<Option<*const str>, Option<u32>>,
+    /// The last one that was asked for.
+    last_domain: Option<(Option<*const str>, Option<u32>)>,
     texts: Vec<Option<MetText>>,
 }
 
@@ -205,7 +206,13 @@ struct MetText {
 
 thread_local! {
     static MET: RefCell<Met> = const {
-        RefCell::new(Met { session: 0, category_names: 0, domains: Vec::new(), last_domain: 0, texts: Vec::new() })
+        RefCell::new(Met {
+            session: 0,
+            category_names: 0,
+            domains: FxHashMap::with_hasher(FxBuildHasher),
+            last_domain: None,
+            texts: Vec::new(),
+        })
     };
 }
 
@@ -252,28 +259,26 @@ fn find(thread: &ThreadState, domain: Option<&'static str>, event: &Event<'_>) -
 impl Met {
     #[cold]
     fn begin(&mut self, session: u64, category_names: u32) {
-        *self = Self { session, category_names, domains: Vec::new(), last_domain: 0, texts: Vec::new() };
+        let domains = FxHashMap::default();
+        *self = Self { session, category_names, domains, last_domain: None, texts: Vec::new() };
         self.texts.resize_with(TEXTS, || None);
     }
 
     #[inline]
     fn domain(&mut self, thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
-        // The names of domains stay where they are, so the address says most of the time.
-        let address = |name: Option<&'static str>| name.map(std::ptr::from_ref);
-        match self.domains.get(self.last_domain) {
-            Some((known, number)) if address(*known) == address(domain) => *number,
+        // The names of domains stay where they are, so the address says which it is.
+        match self.last_domain {
+            Some((last, number)) if last == domain.map(std::ptr::from_ref) => number,
             _ => self.other_domain(thread, domain),
         }
     }
 
     #[inline(never)]
     fn other_domain(&mut self, thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
-        let known = self.domains.iter().position(|(known, _)| *known == domain);
-        self.last_domain = known.unwrap_or_else(|| {
-            self.domains.push((domain, look_up_domain(thread, domain)));
-            self.domains.len() - 1
-        });
-        self.domains.get(self.last_domain).and_then(|(_, number)| *number)
+        let address = domain.map(std::ptr::from_ref);
+        let number = *self.domains.entry(address).or_insert_with(|| look_up_domain(thread, domain));
+        self.last_domain = Some((address, number));
+        number
     }
 
     #[inline]
