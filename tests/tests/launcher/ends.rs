@@ -140,6 +140,18 @@ fn forks_beside_fields_hang_no_child() {
     assert_eq!((ran.status.code(), children), (Some(0), 200), "{}", ran.stderr);
 }
 
+/// What we have open has no number that the program's own files get.
+#[test]
+fn a_program_that_closes_all_descriptors_keeps_its_files_and_ours() {
+    let folder = Folder::new();
+    let (trace, own) = (folder.0.join("run.trace"), folder.0.join("own"));
+    let options = ["--trace", trace.to_str().expect("text")];
+    let ran = run(&options, |command| command.arg(program()).arg("close all and open").env("OWN", &own));
+    assert_eq!((ran.status.code(), &*ran.ranges(), ran.said()), (Some(0), STEP, vec![]), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(own).expect("its file"), "");
+    assert!(std::fs::read_to_string(trace).expect("a trace").contains("\"step\""));
+}
+
 #[test]
 fn with_wait_primary_nobody_waits_for_the_background() {
     let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));

@@ -53,7 +53,7 @@ pub(super) fn is_of_system(path: &Path) -> bool {
 pub(super) fn open(path: &Path, options: &mut OpenOptions, flags: i32) -> io::Result<File> {
     let file = system::with_flags(options.write(true), flags, is_of_system(path)).open(path)?;
     judge(path, &file.metadata()?)?;
-    Ok(file)
+    Ok(system::out_of_the_way(file))
 }
 
 /// Refuses what another user put into a shared folder. Of an ordinary file, other names are refused, too: they may be
@@ -86,7 +86,7 @@ pub(super) fn for_database(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(unix)]
 mod system {
-    use std::fs::{Metadata, OpenOptions};
+    use std::fs::{File, Metadata, OpenOptions};
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 
     pub(super) fn is_shared(folder: &Metadata) -> bool {
@@ -103,12 +103,19 @@ mod system {
     pub(super) fn with_flags(options: &mut OpenOptions, flags: i32, follows: bool) -> &OpenOptions {
         options.custom_flags(if follows { flags } else { flags | libc::O_NOFOLLOW })
     }
+
+    /// The file under a high number. A program that closes all descriptors, or its standard streams, then opens files
+    /// of its own under low ones, and writes to them: nothing of ours may go there, and nothing of theirs here.
+    pub(super) fn out_of_the_way(file: File) -> File {
+        let high = [512, 3].into_iter().find_map(|lowest| rustix::io::fcntl_dupfd_cloexec(&file, lowest).ok());
+        high.map_or(file, File::from)
+    }
 }
 
 /// There are no such folders here.
 #[cfg(not(unix))]
 mod system {
-    use std::fs::{Metadata, OpenOptions};
+    use std::fs::{File, Metadata, OpenOptions};
 
     pub(super) fn is_shared(_: &Metadata) -> bool {
         false
@@ -120,5 +127,9 @@ mod system {
 
     pub(super) fn with_flags(options: &mut OpenOptions, _: i32, _: bool) -> &OpenOptions {
         options
+    }
+
+    pub(super) fn out_of_the_way(file: File) -> File {
+        file
     }
 }
