@@ -95,6 +95,17 @@ int main(int count, char **arguments) {
             if (open(getenv("OWN"), O_CREAT | O_WRONLY, 0600) < 0) return 96;
         }
     }
+    if (is(way, "full for a while")) { /* as a disk is */
+        struct rlimit before, none = {0};
+        getrlimit(RLIMIT_FSIZE, &before);
+        none.rlim_max = before.rlim_max;
+        setrlimit(RLIMIT_FSIZE, &none);
+        usleep(1500000);
+        setrlimit(RLIMIT_FSIZE, &before);
+        work("later");
+        usleep(2500000);
+        _exit(0);
+    }
     if (is(way, "pthread_exit")) {
         pthread_t thread;
         pthread_create(&thread, NULL, in_thread, NULL);

@@ -152,6 +152,13 @@ fn a_program_that_closes_all_descriptors_keeps_its_files_and_ours() {
     assert!(std::fs::read_to_string(trace).expect("a trace").contains("\"step\""));
 }
 
+/// Snapshots go on when there is room again.
+#[test]
+fn a_disk_that_was_full_for_a_while_ends_no_snapshots() {
+    let ran = run(&[], |command| command.arg(program()).arg("full for a while"));
+    assert_eq!((ran.status.code(), &*ran.ranges()), (Some(0), "later 3, step 3"), "{}", ran.stderr);
+}
+
 #[test]
 fn with_wait_primary_nobody_waits_for_the_background() {
     let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));

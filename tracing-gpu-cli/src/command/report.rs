@@ -138,8 +138,8 @@ fn with_note(left: Left) -> Option<Summary> {
         summary.notes.insert(
             0,
             format!(
-                "Process {} (`{}`) ended at once (_exit, exec, a crash or a signal): its figures are from at most one second \
-             before.",
+                "Process {} (`{}`) ended at once (_exit, exec, a crash or a signal), or could not write its summary: \
+                 its figures are from its last snapshot, of which it made one each second.",
                 left.name, left.command
             ),
         );

@@ -1,6 +1,7 @@
 //! What a process has measured so far, kept in the folder of the run: all that is left of one that ends by `_exit`, a
 //! crash or SIGKILL.
 
+use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::time::{Duration, Instant};
@@ -63,8 +64,12 @@ impl Snapshots {
             }
             let summary = profiler.summary();
             give_back();
-            if self.folder.summary(&self.name).exists() || self.folder.write_snapshot(&self.name, &summary).is_err() {
-                return; // the process has ended in order, or nothing can be kept
+            if self.folder.summary(&self.name).exists() {
+                return; // the process has ended in order
+            }
+            let written = self.folder.write_snapshot(&self.name, &summary);
+            if written.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                return; // the command has ended; a disk that is full may have room later
             }
             let cost = began.elapsed();
             pause = (cost * SPARED).clamp(SHORTEST, LONGEST).max(cost * SPARED_AT_LEAST);
