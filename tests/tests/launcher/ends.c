@@ -73,6 +73,14 @@ int main(int count, char **arguments) {
     }
     work("step");
     if (is(way, "exit")) exit(3);
+    if (is(way, "cleared environment")) {
+        clearenv();
+        if (fork() == 0) {
+            work("child");
+            exit(0);
+        }
+        wait(NULL);
+    }
     if (is(way, "quick_exit")) quick_exit(4);
     if (is(way, "thread")) {
         pthread_t thread;

@@ -42,6 +42,7 @@ fn every_end_has_its_status_and_its_report() {
     let cut = |status, ranges| expected(status, ranges, true);
     let table: &[(&str, Expected)] = &[
         ("return", whole(Ok(0), STEP)),
+        ("cleared environment", whole(Ok(0), "child 3, step 3")),
         ("exit", whole(Ok(3), STEP)),
         ("quick_exit", whole(Ok(4), STEP)),
         ("thread", whole(Ok(0), "step 3, thread 3")),

@@ -53,7 +53,10 @@ fn current() -> Option<&'static Measured> {
 
 /// A line on standard error says why, where this process cannot be measured. It runs on.
 fn begin() -> Option<Measured> {
-    let folder = Folder::of_environment()?;
+    // A forked child may have lost its environment.
+    let before = PROCESSES.iter().take(FORKS.load(Acquire)).rev();
+    let folder = before.filter_map(|process| process.get()?.as_ref()).map(|parent| parent.folder.clone()).next();
+    let folder = folder.or_else(Folder::of_environment)?;
     let begun = Measured::begin(folder);
     begun.inspect_err(|error| complain(&format!("process {} is not measured: {error}", std::process::id()))).ok()
 }
