@@ -81,6 +81,15 @@ int main(int count, char **arguments) {
         }
         wait(NULL);
     }
+    if (is(way, "generations")) { /* each forked off the one before */
+        for (int i = 0; i < 64; i++) {
+            if (fork() != 0) {
+                wait(NULL);
+                exit(0);
+            }
+            work("child");
+        }
+    }
     if (is(way, "quick_exit")) quick_exit(4);
     if (is(way, "thread")) {
         pthread_t thread;

@@ -167,6 +167,14 @@ fn with_wait_primary_nobody_waits_for_the_background() {
     assert!(ran.status.code() == Some(6) && ran.ranges().contains(STEP), "{ran:?}");
 }
 
+#[test]
+fn a_process_that_too_many_forks_lead_to_is_named() {
+    let ran = run(&[], |command| command.arg(program()).arg("generations"));
+    assert_eq!((ran.status.code(), ran.summaries.len()), (Some(0), 64), "{}", ran.stderr);
+    let [said] = ran.said()[..] else { panic!("{}", ran.stderr) };
+    assert!(said.ends_with(" is not measured: 64 forks lead to it, one after another"), "{said}");
+}
+
 /// Starts the program that waits for a signal, and returns when it does.
 fn waiting(folder: &Folder, options: &[&str], way: &str, input: Stdio) -> Child {
     let json = folder.0.join("run-%p.json").display().to_string();

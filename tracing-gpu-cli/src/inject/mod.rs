@@ -5,7 +5,7 @@ pub mod entry;
 mod snapshot;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Once, OnceLock};
 
 use cuda_activity::cupti::watch_profiler;
@@ -48,7 +48,24 @@ struct Running {
 
 /// What is measured here, and begins to be where nothing is yet, and after a fork.
 fn current() -> Option<&'static Measured> {
-    PROCESSES.get(FORKS.load(Acquire))?.get_or_init(begin).as_ref()
+    let forks = FORKS.load(Acquire);
+    let Some(process) = PROCESSES.get(forks) else {
+        name_unmeasured(forks);
+        return None;
+    };
+    process.get_or_init(begin).as_ref()
+}
+
+/// A line for a process that is the child of so many others, each forked off the one before.
+#[cold]
+fn name_unmeasured(forks: usize) {
+    static NAMED: AtomicUsize = AtomicUsize::new(0);
+    if NAMED.swap(forks, Relaxed) != forks {
+        complain(&format!(
+            "process {} is not measured: {forks} forks lead to it, one after another",
+            std::process::id()
+        ));
+    }
 }
 
 /// A line on standard error says why, where this process cannot be measured. It runs on.
