@@ -72,9 +72,16 @@ pub(crate) fn send(signal: c_int) {
     }
 }
 
-/// Whether somebody wants the command itself to end: a signal came after the program had ended.
+/// Whether somebody wants the command itself to end, and the program has ended.
 pub(crate) fn is_asked_to_end() -> bool {
-    ASKED_TO_END.load(SeqCst)
+    ASKED_TO_END.load(SeqCst) && PASSED_ON_TO.load(SeqCst) < 0
+}
+
+/// Has the waiting end as soon as the program has.
+pub(crate) fn ask_to_end() {
+    ASKED_TO_END.store(true, SeqCst);
+    // SAFETY: a signal to this process, which handles it: it interrupts the waiting.
+    let _ignored = unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
 }
 
 extern "C" fn leave(_signal: c_int) {

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use tests::foreign::headers;
 use tests::launcher::{Folder, Ran, binary, command, compiled, run};
@@ -248,6 +249,12 @@ fn ctrl_c_on_a_terminal_ends_the_program_and_prints_the_report() {
 fn time_that_is_up_ends_the_program_with_a_report() {
     let ran = run(&["--timeout", "0.3"], |command| command.arg(program()).arg("wait"));
     assert_eq!((ran.status.signal(), &*ran.ranges(), ran.is_cut()), (Some(libc::SIGTERM), STEP, false));
+
+    // Nor is anybody waited for that a shell leaves behind.
+    let began = Instant::now();
+    let ran = run(&["--timeout", "0.1"], |command| command.args(["sh", "-c", "sleep 20 >&- 2>&- & wait"]));
+    assert_eq!(ran.status.signal(), Some(libc::SIGTERM), "{}", ran.stderr);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 
     let folder = Folder::new();
     let json = folder.0.join("run-%p.json");

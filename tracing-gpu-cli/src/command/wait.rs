@@ -39,7 +39,7 @@ pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) 
     ended.ok_or_else(|| io::Error::other("it was lost"))
 }
 
-/// Asks it to end, and then kills it. What it leaves behind goes on.
+/// Asks it to end, then kills it, and then no longer waits for what it leaves behind, which goes on.
 fn end_after(timeout: Duration) {
     // Without this thread the program runs as long as it likes.
     let _none_to_be_had = std::thread::Builder::new().spawn(move || {
@@ -47,6 +47,7 @@ fn end_after(timeout: Duration) {
         system::send(libc::SIGTERM);
         std::thread::sleep(GRACE);
         system::send(libc::SIGKILL);
+        system::ask_to_end();
     });
 }
 
