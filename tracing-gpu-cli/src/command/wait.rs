@@ -27,7 +27,8 @@ pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) 
     let mut ended = None;
     static ALL_ENDED: AtomicBool = AtomicBool::new(false);
     while let Some((process, status)) = system::wait_for_any(program) {
-        if process == program {
+        // Its id may be another's later.
+        if process == program && ended.is_none() {
             ended = Some(status);
             if wait == Wait::Primary || !system::has_children() {
                 break;
