@@ -7,13 +7,27 @@ use std::sync::OnceLock;
 use tests::foreign::{folder, headers};
 use tests::launcher::{Folder, binary, command, compiled, run};
 
-/// Ranges `a`, and `window` with `in` inside, three times each; with an argument, in two processes.
+/// Ranges `a`, and `window` with `in` inside, three times each: in two processes, in processes with a rank that one
+/// starts which only marks, or in a program which replaces that.
 const SOURCE: &str = r#"
     #include <nvtx3/nvToolsExt.h>
+    #include <stdlib.h>
+    #include <string.h>
     #include <sys/wait.h>
     #include <unistd.h>
     int main(int count, char **arguments) {
-        if (count > 1) fork();
+        const char *way = count > 1 ? arguments[1] : "";
+        if (strcmp(way, "twice") == 0) fork();
+        if (strcmp(way, "ranks") == 0) {
+            nvtxMarkA("launch");
+            const char *ranks[] = {"0", "1", "1"};
+            for (int i = 0; i < 3; i++) {
+                if (fork() == 0) setenv("RANK", ranks[i], 1), execl(arguments[0], arguments[0], NULL);
+            }
+            while (wait(NULL) > 0) continue;
+            return 0;
+        }
+        if (strcmp(way, "replaced") == 0) nvtxMarkA("replace"), usleep(100000), execl(arguments[0], arguments[0], NULL);
         for (int i = 0; i < 3; i++) {
             nvtxRangePushA("a");
             nvtxRangePop();
@@ -71,6 +85,24 @@ fn processes_are_printed_together_or_each() {
     assert_eq!(titles(&["--processes", "each"]), [one, one]);
     assert_eq!(titles(&["--report", "tree"]), ["Phase Tree of 2 Processes (merged):"]);
     assert_eq!(titles(&["--output", "none"]), [""; 0]);
+}
+
+/// Processes that only mark, and those that are replaced by `exec`, take no file of others away.
+#[test]
+fn ranks_have_files_of_their_own_and_launchers_have_none() {
+    let files = |name: &str, way: &str| {
+        let folder = Folder::new();
+        let mut command = command(&["-o", "none", "--trace", name]);
+        let output = command.arg(program()).arg(way).current_dir(&folder.0).output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        let trace = |name: &String| std::fs::read_to_string(folder.0.join(name)).expect("a trace");
+        assert!(folder.names().iter().all(|name| trace(name).contains("\"window\"")), "{name} {way}");
+        folder.names()
+    };
+    assert_eq!(files("run.trace", "replaced"), ["run.trace"]);
+    let ranks = files("run-%r.trace", "ranks");
+    let is_rank_1 = |name: &String| name.starts_with("run-1.") && name.len() > "run-1.trace".len();
+    assert!(ranks.len() == 3 && ranks[0] == "run-0.trace" && ranks[1..].iter().all(is_rank_1), "{ranks:?}");
 }
 
 /// Only of reports that were asked for, in one process and in several.

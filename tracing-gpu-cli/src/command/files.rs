@@ -29,7 +29,7 @@ pub(super) fn absolute(path: &Path) -> String {
 
 /// The files of a run.
 pub(super) struct Files {
-    /// By key: the name that was asked for, and the one that a process writes to.
+    /// By key: the name that was asked for, and the one that a process writes to, which is its own.
     by_process: BTreeMap<&'static str, (PathBuf, PathBuf)>,
     json: Option<PathBuf>,
     baseline: Option<PathBuf>,
@@ -59,7 +59,9 @@ impl Files {
             } else if key == "json" {
                 files.json = Some(path);
             } else {
-                let own = if names_process(&path) { path.clone() } else { with_process(&path, "%p") };
+                // The command does not know the variables of a process.
+                let is_own = has_placeholder(&path, &["%p", "%q"]);
+                let own = if is_own { path.clone() } else { with_process(&path, "%p") };
                 files.by_process.insert(key, (path, own));
             }
         }
@@ -74,28 +76,43 @@ impl Files {
         all.map(|(key, path)| format!("{key}={}", escaped(path))).collect::<Vec<_>>().join(",")
     }
 
-    /// Gives files the names that were asked for, and removes those of processes that did nothing. Returns the pages.
+    /// Gives files the names that were asked for, where no two have one name, and removes those of processes that did
+    /// nothing. Returns the pages.
     pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process]) -> Vec<PathBuf> {
         let mut pages = Vec::new();
         for (key, (asked, own)) in &self.by_process {
-            for process in idle {
-                let _there_may_be_none = fs::remove_file(Chosen::expand(own, process));
-            }
-            let mut written: Vec<PathBuf> = worked.iter().map(|process| Chosen::expand(own, process)).collect();
-            written.dedup(); // of programs that one process was, by `exec`, the last writes the file
-            if let ([process, ..], [only]) = (worked, &mut written[..]) {
-                let name = Chosen::expand(asked, process);
-                match move_to(only, &name) {
-                    Ok(()) => *only = name,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // that process has said why
-                    Err(error) => complain(&format!("cannot write `{}`: {error}", name.display())),
+            // Of programs that one process was, by `exec`, the last writes the file.
+            let mut written: Vec<(PathBuf, PathBuf)> = Vec::new();
+            for process in worked {
+                let file = (Chosen::expand(own, process), Chosen::expand(asked, process));
+                if !written.contains(&file) {
+                    written.push(file);
                 }
-            } else if let [first, .., last] = &written[..] {
-                let (count, first, last) = (written.len(), first.display(), last.display());
+            }
+            for file in idle.iter().map(|process| Chosen::expand(own, process)) {
+                if !written.iter().any(|(own, _)| *own == file) {
+                    let _there_may_be_none = fs::remove_file(file);
+                }
+            }
+            let mut names = Vec::new();
+            for (own, name) in &written {
+                let is_alone = written.iter().filter(|(_, other)| other == name).count() == 1;
+                match move_to(own, if is_alone { name } else { own }) {
+                    Ok(()) if is_alone => names.push(name.clone()),
+                    Ok(()) => names.push(own.clone()),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {} // that process has said why
+                    Err(error) => {
+                        complain(&format!("cannot write `{}`: {error}", name.display()));
+                        names.push(own.clone());
+                    }
+                }
+            }
+            if let [first, .., last] = &names[..] {
+                let (count, first, last) = (names.len(), first.display(), last.display());
                 complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
             }
             if *key == "html" {
-                pages = written.into_iter().filter(|page| page.exists()).collect();
+                pages = names;
             }
         }
         pages
@@ -104,7 +121,8 @@ impl Files {
     /// Writes the summaries: one to the name that was asked for, several to names of their own.
     pub(super) fn write_json(&self, summaries: &[&Summary]) {
         let Some(asked) = &self.json else { return };
-        let own = if summaries.len() > 1 && !names_process(asked) { with_process(asked, "%p") } else { asked.clone() };
+        let is_own = summaries.len() < 2 || has_placeholder(asked, &["%p", "%r", "%q"]);
+        let own = if is_own { asked.clone() } else { with_process(asked, "%p") };
         let mut before = Vec::new();
         for summary in summaries {
             let mut path = Chosen::expand(&own, &summary.process);
@@ -137,10 +155,10 @@ fn move_to(own: &Path, asked: &Path) -> io::Result<()> {
     fs::remove_file(own)
 }
 
-/// Whether names of different processes differ.
-fn names_process(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    ["%p", "%r", "%q"].iter().any(|placeholder| text.contains(placeholder))
+/// Whether any of these is replaced in the name.
+fn has_placeholder(path: &Path, any: &[&str]) -> bool {
+    let text = path.to_string_lossy().replace("%%", "");
+    any.iter().any(|placeholder| text.contains(placeholder))
 }
 
 /// `run.%p.json.gz` of `run.json.gz`.
