@@ -85,6 +85,13 @@ fn processes_are_printed_together_or_each() {
     assert_eq!(titles(&["--processes", "each"]), [one, one]);
     assert_eq!(titles(&["--report", "tree"]), ["Phase Tree of 2 Processes (merged):"]);
     assert_eq!(titles(&["--output", "none"]), [""; 0]);
+
+    let reports = Folder::new();
+    let file = reports.0.join("report-%p").display().to_string();
+    assert_eq!(titles(&["--processes", "each", "--output", &file]), [""; 0]);
+    assert_eq!(reports.names().len(), 2);
+    let ran = run(&["--processes", "each", "--csv"], |command| command.args([program(), Path::new("twice")]));
+    assert_eq!(ran.stderr.matches("\n\nTime (%),").count(), 1, "{}", ran.stderr);
 }
 
 /// Processes that only mark, and those that are replaced by `exec`, take no file of others away.

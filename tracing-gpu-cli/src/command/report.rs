@@ -55,14 +55,12 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Fi
         return pages;
     }
     let printing = Printing::new(&run.print, chosen);
-    let text = match run.processes {
-        Processes::Each => worked.iter().flat_map(|summary| printing.one(summary)).collect(),
-        Processes::First => printing.one(&worked[0]),
-        Processes::Merged => printing.all(worked),
+    let texts = match run.processes {
+        Processes::Each => worked.iter().map(|summary| printing.one(summary)).collect(),
+        Processes::First => vec![printing.one(&worked[0])],
+        Processes::Merged => vec![printing.all(worked)],
     };
-    if let Err(error) = printing.write(&text, worked_processes.first().unwrap_or(&Process::default())) {
-        complain(&error.to_string());
-    }
+    printing.write_each(texts, &worked_processes);
     pages
 }
 
@@ -251,6 +249,29 @@ impl<'a> Printing<'a> {
         };
         let columns = size.map(|(columns, _)| usize::from(columns.0)).filter(|columns| *columns > 0);
         columns.map_or(self.chosen.options, |columns| self.chosen.options.width(columns))
+    }
+
+    /// One text for each of these processes: to a file of its own, where the names differ.
+    fn write_each(&self, texts: Vec<Vec<u8>>, processes: &[Process]) {
+        let mut files: Vec<(Option<PathBuf>, Vec<u8>, &Process)> = Vec::new();
+        for (mut text, process) in texts.into_iter().zip(processes) {
+            let path = match &self.chosen.output {
+                Output::File(path) => Some(Chosen::expand(path, process)),
+                _ => None,
+            };
+            match files.iter_mut().find(|(known, ..)| *known == path) {
+                Some((_, before, _)) => {
+                    before.extend(self.print.csv.then_some(b'\n'));
+                    before.append(&mut text);
+                }
+                None => files.push((path, text, process)),
+            }
+        }
+        for (_, text, process) in files {
+            if let Err(error) = self.write(&text, process) {
+                complain(&error.to_string());
+            }
+        }
     }
 
     /// To where the reports go; to standard error where that cannot be written.
