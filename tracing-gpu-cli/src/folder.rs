@@ -3,8 +3,11 @@
 //! A process takes a name of its own, `PID`, or `PID-2` where that is taken: a process that replaces itself by `exec`
 //! keeps its id, and ids of different namespaces are the same.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use nvtx_rs::environment::variable;
@@ -17,7 +20,9 @@ pub(crate) const NEXT_CUDA: &str = "TRACING_GPU_NEXT_CUDA";
 
 /// The settings of the measured processes.
 const SETTINGS: &str = "settings";
-/// No text in an environment has this byte.
+/// The files that they write.
+const FILES: &str = "files";
+/// No text in an environment and no path has this byte.
 const SEPARATOR: char = '\0';
 
 /// Names that one process id has in a run at most.
@@ -67,8 +72,10 @@ impl std::fmt::Display for CaptureRange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) captured: CaptureRange,
-    /// Texts in the grammar of `TRACING_GPU`. Later ones win.
+    /// Texts in the grammar of `TRACING_GPU`. Later ones win. What they say of files does not count.
     pub(crate) texts: Vec<String>,
+    /// The files by their keys in that grammar.
+    pub(crate) files: BTreeMap<String, PathBuf>,
 }
 
 /// What is left of one measured process.
@@ -121,14 +128,20 @@ impl Folder {
     pub(crate) fn write_settings(&self, settings: &Settings) -> io::Result<()> {
         let mut all = vec![settings.captured.to_string()];
         all.extend_from_slice(&settings.texts);
-        fs::write(self.path.join(SETTINGS), all.join(&SEPARATOR.to_string()))
+        fs::write(self.path.join(SETTINGS), all.join(&SEPARATOR.to_string()))?;
+        let files: Vec<&[u8]> =
+            settings.files.iter().flat_map(|(key, path)| [key.as_bytes(), path.as_os_str().as_bytes()]).collect();
+        fs::write(self.path.join(FILES), files.join(&(SEPARATOR as u8)))
     }
 
     pub(crate) fn read_settings(&self) -> io::Result<Settings> {
         let text = fs::read_to_string(self.path.join(SETTINGS))?;
         let mut all = text.split(SEPARATOR).map(str::to_owned);
         let captured = all.next().and_then(|word| word.parse().ok()).unwrap_or(CaptureRange::None);
-        Ok(Settings { captured, texts: all.collect() })
+        let files = fs::read(self.path.join(FILES))?;
+        let files: Vec<&[u8]> = files.split(|byte| *byte == SEPARATOR as u8).collect();
+        let file = |pair: &[&[u8]]| (String::from_utf8_lossy(pair[0]).into_owned(), path_of(pair[1].to_vec()));
+        Ok(Settings { captured, texts: all.collect(), files: files.chunks_exact(2).map(file).collect() })
     }
 
     /// Says that this process is measured, and returns its name.
@@ -188,6 +201,16 @@ impl Folder {
     fn file(&self, name: &str, kind: &str) -> PathBuf {
         self.path.join(format!("{name}.{kind}"))
     }
+}
+
+/// A path as the name of a file in which no placeholder is replaced.
+pub(crate) fn literal(path: &Path) -> PathBuf {
+    let between: Vec<&[u8]> = path.as_os_str().as_bytes().split(|byte| *byte == b'%').collect();
+    path_of(between.join(&b"%%"[..]))
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    OsString::from_vec(bytes).into()
 }
 
 fn summary_of(file: &Path) -> Option<Summary> {

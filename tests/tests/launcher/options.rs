@@ -112,6 +112,29 @@ fn ranks_have_files_of_their_own_and_launchers_have_none() {
     assert!(ranks.len() == 3 && ranks[0] == "run-0.trace" && ranks[1..].iter().all(is_rank_1), "{ranks:?}");
 }
 
+/// Not UTF-8, with what stands for something in names of files, or with what means something in `TRACING_GPU`.
+#[test]
+fn any_name_is_the_name_of_a_file() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = Folder::new();
+    let here = folder.0.join(std::ffi::OsStr::from_bytes(b"%p %h\xff"));
+    std::fs::create_dir(&here).expect("a folder");
+    let name = |kind: &str| [&b"a,b;html=\\\xff."[..], kind.as_bytes()].concat();
+    let mut command = command(&[]);
+    for kind in ["trace", "json", "output"] {
+        command.arg(format!("--{kind}")).arg(std::ffi::OsStr::from_bytes(&name(kind)));
+    }
+    // The folder of the run has such a name, too, and is named from here.
+    command.args(["sh", "-c", "cd / && exec \"$0\""]);
+    let output = command.arg(program()).current_dir(&here).env("TMPDIR", ".").output().expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let mut names: Vec<_> =
+        std::fs::read_dir(&here).expect("a folder").map(|file| file.expect("it").file_name()).collect();
+    names.sort();
+    let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+    assert_eq!(names, [name("json"), name("output"), name("trace")]);
+}
+
 /// Only of reports that were asked for, in one process and in several.
 #[test]
 fn comma_separated_values_are_those_of_the_reports() {

@@ -2,29 +2,28 @@
 //! own; the only one gets the name that was asked for.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use tracing_gpu::summary::Process;
 use tracing_gpu::{Chosen, Output, Summary};
 
 use super::options::Run;
-use crate::{complain, system};
+use crate::{complain, folder, system};
 
 /// The files that were asked for on the command line, by their keys in `TRACING_GPU`.
-pub(super) fn asked_for(run: &Run) -> Vec<(&'static str, String)> {
+pub(super) fn asked_for(run: &Run) -> BTreeMap<String, PathBuf> {
     let all = [("trace", &run.trace), ("sqlite", &run.sqlite), ("html", &run.html), ("json", &run.json)];
-    all.into_iter().filter_map(|(key, path)| Some((key, path.as_ref()?.to_string_lossy().into_owned()))).collect()
+    all.into_iter().filter_map(|(key, path)| Some((key.to_owned(), path.clone()?))).collect()
 }
 
-/// The path wherever a process is when it writes the file; the words for standard streams stay.
-pub(super) fn absolute(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    if matches!(&*text, "stdout" | "stderr" | "none") {
-        return text.into_owned();
-    }
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
+/// The path wherever a process is when it writes the file. In the folder of now, no placeholder is replaced.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().map(|here| folder::literal(&here)).unwrap_or_default();
+    std::path::absolute(here.join(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The files of a run.
@@ -41,10 +40,10 @@ impl Files {
         let mut files = Self { by_process: BTreeMap::new(), json: None, baseline: None };
         let mut taken = BTreeMap::new();
         if let Output::File(report) = &chosen.output {
-            taken.insert(PathBuf::from(absolute(report)), "report");
+            taken.insert(absolute(report), "report");
         }
         for (&key, path) in &chosen.files {
-            let path = PathBuf::from(absolute(path));
+            let path = absolute(path);
             if key == "baseline" {
                 files.baseline = Some(path);
                 continue;
@@ -68,12 +67,11 @@ impl Files {
         files
     }
 
-    /// What the processes write, in the grammar of `TRACING_GPU`.
-    pub(super) fn settings(&self) -> String {
+    /// What the processes write, by the keys in `TRACING_GPU`.
+    pub(super) fn of_processes(&self) -> BTreeMap<String, PathBuf> {
         let own = self.by_process.iter().map(|(key, (_, own))| (*key, own));
         let all = own.chain(self.baseline.iter().map(|path| ("baseline", path)));
-        let escaped = |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(',', "\\,");
-        all.map(|(key, path)| format!("{key}={}", escaped(path))).collect::<Vec<_>>().join(",")
+        all.map(|(key, path)| (key.to_owned(), path.clone())).collect()
     }
 
     /// Gives files the names that were asked for, where no two have one name, and removes those of processes that did
@@ -163,9 +161,10 @@ fn has_placeholder(path: &Path, any: &[&str]) -> bool {
 
 /// `run.%p.json.gz` of `run.json.gz`.
 fn with_process(path: &Path, process: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let dot = name.char_indices().skip(1).find(|(_, letter)| *letter == '.').map_or(name.len(), |(at, _)| at);
-    path.with_file_name(format!("{}.{process}{}", &name[..dot], &name[dot..]))
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let dot = name.iter().skip(1).position(|byte| *byte == b'.').map_or(name.len(), |at| at + 1);
+    let parts = [&name[..dot], b".", process.as_bytes(), &name[dot..]];
+    path.with_file_name(OsStr::from_bytes(&parts.concat()))
 }
 
 /// The error that writing this file would meet, as far as it is known before.

@@ -8,6 +8,7 @@ mod program;
 mod report;
 mod wait;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::{CommandFactory as _, Parser as _};
-use tracing_gpu::{Chosen, Profiler, Report};
+use tracing_gpu::{Chosen, Output, Profiler, Report};
 
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
@@ -62,8 +63,8 @@ fn profile(run: &Run) -> ExitCode {
         complain(complaint);
         return ExitCode::from(WRONG_USE);
     }
-    let users = std::env::var("TRACING_GPU").unwrap_or_default();
-    let chosen = choose(&run.print, &files::asked_for(run), run.gpu.as_deref(), &users);
+    let users = users_settings();
+    let chosen = choose(&run.print, files::asked_for(run), run.gpu.as_deref(), &users);
     let mut files = files::Files::new(&chosen);
     let Some((name, arguments)) = run.command.split_first() else { return ExitCode::from(WRONG_USE) };
     let mut command = Command::new(name);
@@ -86,32 +87,35 @@ fn profile(run: &Run) -> ExitCode {
     end_like(ended)
 }
 
+fn users_settings() -> String {
+    std::env::var_os("TRACING_GPU").unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// The settings of the run: what was asked for on the command line, and then by the user's variable. A line for each
 /// part of that which is not understood.
-fn choose(print: &Print, asked: &[(&str, String)], gpu: Option<&str>, users: &str) -> Chosen {
-    let ours = settings(print, asked, gpu);
-    let (builder, _none) = Profiler::builder().report(REPORTS).settings(&ours);
-    let (builder, complaints) = builder.settings(users);
+fn choose(print: &Print, asked: BTreeMap<String, PathBuf>, gpu: Option<&str>, users: &str) -> Chosen {
+    let (mut builder, _none) = Profiler::builder().report(REPORTS).settings(&settings(print, gpu));
+    if let Some(path) = &print.output {
+        builder = builder.output(match path.to_str().map(str::parse) {
+            Some(Ok(Output::File(_)) | Err(_)) | None => Output::File(files::absolute(path)),
+            Some(Ok(stream)) => stream,
+        });
+    }
+    let (builder, complaints) = builder.files(asked).settings(users);
     complaints.iter().for_each(|complaint| complain(complaint));
     builder.chosen()
 }
 
-/// The options in the grammar of `TRACING_GPU`.
-fn settings(print: &Print, asked: &[(&str, String)], gpu: Option<&str>) -> String {
-    let output = print.output.as_ref().map(|path| files::absolute(path));
+/// The options in the grammar of `TRACING_GPU`, except for files.
+fn settings(print: &Print, gpu: Option<&str>) -> String {
     let given = [
-        ("report", print.report.clone()),
-        ("out", output),
-        ("hot", print.hot.clone()),
-        ("style", print.style.clone()),
-        ("gpu", gpu.map(str::to_owned)),
+        ("report", print.report.as_deref()),
+        ("hot", print.hot.as_deref()),
+        ("style", print.style.as_deref()),
+        ("gpu", gpu),
     ];
-    let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
-    let items: Vec<String> = given
-        .chain(asked.iter().cloned())
-        .map(|(key, value)| format!("{key}={}", value.replace('\\', "\\\\").replace(',', "\\,")))
-        .collect();
-    items.join(",")
+    let given = given.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
+    given.collect::<Vec<_>>().join(",")
 }
 
 /// Has the program load this file. `None` where that cannot be: a line says why, and the program runs without.
@@ -149,12 +153,13 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
 /// The folder of the run, with the settings in it.
 fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let temporary = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).unwrap_or_else(|| "/tmp".into());
-    let folder = Folder::create(&[PathBuf::from(temporary), "/tmp".into(), "/dev/shm".into()])
+    let temporary = std::path::absolute(temporary)?; // processes may be elsewhere
+    let folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
         .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
-    let ours = settings(&run.print, &[], run.gpu.as_deref());
+    let ours = settings(&run.print, run.gpu.as_deref());
     let reports = REPORTS.map(Report::name).join("+");
-    let texts = vec![format!("report={reports}"), ours, users.to_owned(), files.settings()];
-    match folder.write_settings(&Settings { captured: run.captured(), texts }) {
+    let texts = vec![format!("report={reports}"), ours, users.to_owned()];
+    match folder.write_settings(&Settings { captured: run.captured(), texts, files: files.of_processes() }) {
         Ok(()) => Ok(folder),
         Err(error) => {
             folder.remove();
@@ -203,7 +208,7 @@ fn end_like(ended: ExitStatus) -> ExitCode {
 
 /// `tracing-gpu merge FOLDER`.
 fn merge(folder: &Path, print: &Print) -> ExitCode {
-    let chosen = choose(print, &[], None, &std::env::var("TRACING_GPU").unwrap_or_default());
+    let chosen = choose(print, BTreeMap::new(), None, &users_settings());
     match report::of_folder(folder, print, &chosen) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -13,7 +13,7 @@ use nvtx_rs::tool::{Call, Tool};
 use tracing_gpu::{ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, without_file_limit_signal};
 
 use crate::complain;
-use crate::folder::{CaptureRange, Folder, Settings};
+use crate::folder::{self, CaptureRange, Folder, Settings};
 use crate::system;
 use captured::{Captured, Met};
 use snapshot::Snapshots;
@@ -124,7 +124,8 @@ impl Measured {
         for text in &self.settings.texts {
             builder = builder.settings(text).0; // the command has said what is wrong with them
         }
-        let profiler = builder.output(Output::None).json(self.folder.summary(&self.name)).build()?;
+        let summary = folder::literal(&self.folder.summary(&self.name));
+        let profiler = builder.output(Output::None).files(self.settings.files.clone()).json(summary).build()?;
         if IN_CUDA.load(Acquire) {
             profiler.collect_in_injection();
         }

@@ -422,6 +422,15 @@ impl ProfilerBuilder {
         (self, complaints)
     }
 
+    /// Writes these files and no others, by their keys in `TRACING_GPU`: for a program that tells other processes what
+    /// to write.
+    #[doc(hidden)]
+    pub fn files(mut self, files: BTreeMap<String, PathBuf>) -> Self {
+        let row = |key: &str| outputs::TABLE.iter().find(|row| row.key == key);
+        self.config.files = files.into_iter().filter_map(|(key, path)| Some((row(&key)?.key, path))).collect();
+        self
+    }
+
     /// Whether [`build`](Self::build) reads `TRACING_GPU`. It reads `TRACING_GPU_FILTER` in any case. Default: yes.
     pub fn environment(mut self, on: bool) -> Self {
         self.config.environment = on;
