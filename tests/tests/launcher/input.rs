@@ -45,6 +45,11 @@ fn what_cannot_be_started_has_the_status_that_a_shell_gives() {
     assert_says(&folder.0, 126, "`%` is a folder, not a program");
     let script = file(&folder, "script", b"#!/no/such/shell\n", 0o755);
     assert_says(&script, 127, "`%` is a script for `/no/such/shell`, which is not there");
+    let script = file(&folder, "windows", b"#!/bin/sh\r\n", 0o755);
+    assert_says(&script, 127, "`%` is a script for `/bin/sh\\r`, which is not there");
+    let source = file(&folder, "loader.c", b"int main() { return 0; }", 0o644);
+    let program = compiled(&folder.0, &source, &["-Wl,--dynamic-linker=/no/such/loader"]);
+    assert_says(&program, 127, "`%` needs a dynamic loader that is not there: it is for another system");
     let other = file(&folder, "other", b"\x7fELF\x02\x01\x01\0 for another machine", 0o755);
     assert_says(&other, 126, "`%` is no program for this machine; if it is a script, run its interpreter");
 }

@@ -187,6 +187,10 @@ fn not_started(name: &Path, error: &io::Error) -> ExitCode {
             complain(&format!("`{shown}` is a script for `{}`, which is not there", interpreter.display()));
             return ExitCode::from(NOT_FOUND);
         }
+        (Some(libc::ENOENT), None) => {
+            complain(&format!("`{shown}` needs a dynamic loader that is not there: it is for another system"));
+            return ExitCode::from(NOT_FOUND);
+        }
         (Some(libc::ENOEXEC), _) => {
             complain(&format!("`{shown}` is no program for this machine; if it is a script, run its interpreter"));
         }

@@ -1,7 +1,9 @@
 //! What the program is, as far as it decides whether it can be measured.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -45,8 +47,9 @@ pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
     let mut start = Vec::new();
     File::open(script).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let line = String::from_utf8_lossy(line).into_owned();
-    line.split_whitespace().next().map(PathBuf::from)
+    // As the system reads it: the \r of a file from Windows is a part of the name.
+    let name = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?;
+    Some(OsStr::from_bytes(name).into())
 }
 
 /// What keeps libraries from this program; from its interpreter, if it is a script.
