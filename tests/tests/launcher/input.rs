@@ -140,6 +140,8 @@ fn options_of_nvprof_are_answered_in_one_line() {
         (&["-o", "sample.nvvp"], "--html run.html"),
         (&["--profile-from-start", "off", "--gpu", "off"], "cudaProfilerStart is seen by CUPTI alone"),
         (&["--metrics=all"], "ncu"),
+        (&["--cpu-profiling-frequency", "100"], "perf"),
+        (&["--annotate-mpi", "openmpi"], "nsys profile -t mpi"),
     ] {
         let ran = run(options, |command| command.args(["sh", "-c", "exit 9"]));
         assert_eq!(ran.status.code(), Some(2), "{options:?}: {}", ran.stderr);
