@@ -246,11 +246,13 @@ fn summaries_of_several_commands_are_merged() {
     assert_eq!(folder.names(), ["run-0.json", "run-1.json"]);
     std::fs::write(folder.0.join("other\u{1b}[2J.json"), "{}").expect("a file");
     assert!(Command::new("mkfifo").arg(folder.0.join("pipe.json")).status().expect("mkfifo").success());
+    std::fs::copy(folder.0.join("run-0.json"), folder.0.join("run-2.json")).expect("a copy");
     let output = Command::new(binary()).arg("merge").arg(&folder.0).arg("--csv").output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("tracing-gpu: left out: "), "{said}");
     assert!(said.contains("other\\x1b[2J.json: ") && !said.contains('\u{1b}'), "{said:?}");
     assert!(said.contains("pipe.json: not a regular file"), "{said}");
+    assert!(said.contains("run-2.json: a copy of another file here"), "{said}");
     let row = said.lines().find(|line| line.ends_with(",window")).unwrap_or_else(|| panic!("{said}"));
     assert_eq!(row.split(',').skip(2).take(2).collect::<Vec<_>>(), ["6", "2"], "{said}");
 }

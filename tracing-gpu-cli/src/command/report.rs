@@ -85,6 +85,9 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
         }
         let file = File::open(path).map_err(|error| said(path, &error))?;
         match Summary::read_json(file) {
+            Ok(summary) if summary.process.started_unix_ns != 0 && summaries.contains(&summary) => {
+                complain(&format!("left out: {}: a copy of another file here", path.display()));
+            }
             Ok(summary) => summaries.push(summary),
             Err(error) => complain(&format!("left out: {}: {error}", path.display())),
         }
