@@ -7,7 +7,7 @@ use range_report::stats::Distribution;
 use range_report::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
 
 use crate::budget::Budget;
-use crate::sync::{AtomicU64, AtomicUsize};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex};
 
 /// Chunk `c` ends at `16 << 2c` durations; the last one at 16,384.
 const CHUNKS: usize = 6;
@@ -28,7 +28,11 @@ pub(crate) struct Samples {
 }
 
 #[derive(Debug)]
-struct Pages([OnceCell<Box<Page>>; OCTAVES]);
+struct Pages {
+    octaves: [OnceCell<Box<Page>>; OCTAVES],
+    /// Buckets of which 2^32 were counted, each time: their counters have begun again.
+    full: Mutex<Vec<(usize, usize)>>,
+}
 
 /// Counters of an octave.
 type Page = [AtomicU32; BUCKETS];
@@ -36,7 +40,24 @@ type Page = [AtomicU32; BUCKETS];
 impl Pages {
     #[inline(always)]
     fn page(&self, octave: usize) -> Option<&Page> {
-        self.0.get(octave)?.get().map(Box::as_ref)
+        self.octaves.get(octave)?.get().map(Box::as_ref)
+    }
+
+    #[inline(always)]
+    fn count(&self, page: &Page, octave: usize, bucket: usize) {
+        let counter = &page[bucket % BUCKETS];
+        match counter.load(Relaxed).checked_add(1) {
+            Some(count) => counter.store(count, Relaxed),
+            None => self.begin_again(counter, octave, bucket),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_again(&self, counter: &AtomicU32, octave: usize, bucket: usize) {
+        let mut full = self.full.lock(); // a reader finds the counter as it was, or the bucket there
+        full.push((octave, bucket));
+        counter.store(0, Relaxed);
     }
 }
 
@@ -82,11 +103,8 @@ impl Samples {
             if other != octave {
                 (octave, page) = (other, pages.and_then(|pages| pages.page(other)));
             }
-            match page {
-                Some(page) => {
-                    let counter = &page[bucket % BUCKETS];
-                    counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
-                }
+            match pages.zip(page) {
+                Some((pages, page)) => pages.count(page, octave, bucket),
                 None => {
                     self.count(duration, budget);
                     (pages, octave) = (self.pages.get(), OCTAVES); // its page may be there now
@@ -117,15 +135,16 @@ impl Samples {
     fn count(&self, duration: u64, budget: &Budget) {
         let (octave, bucket) = bucket_of(duration);
         let pages = self.pages.get_or_try_init(|| {
-            let directory = || Box::new(Pages(std::array::from_fn(|_| OnceCell::new())));
-            budget.take(size_of::<Pages>()).map(|()| directory())
+            let octaves = || std::array::from_fn(|_| OnceCell::new());
+            budget.take(size_of::<Pages>()).map(|()| Box::new(Pages { octaves: octaves(), full: Mutex::default() }))
         });
-        let Some(cell) = pages.ok().and_then(|pages| pages.0.get(octave)) else { return };
+        let Ok(pages) = pages else { return };
+        let Some(cell) = pages.octaves.get(octave) else { return };
         let page = cell.get_or_try_init(|| {
             budget.take(size_of::<Page>()).map(|()| Box::new([const { AtomicU32::new(0) }; BUCKETS]))
         });
-        if let Some(count) = page.ok().and_then(|page| page.get(bucket)) {
-            count.store(count.load(Relaxed).saturating_add(1), Relaxed);
+        if let Ok(page) = page {
+            pages.count(page, octave, bucket);
         }
     }
 
@@ -133,8 +152,10 @@ impl Samples {
     pub(crate) fn clear(&self) {
         self.chunk.store(0, Relaxed);
         self.chunk_start.store(0, Relaxed);
-        for page in self.pages.get().iter().flat_map(|pages| &pages.0).filter_map(OnceCell::get) {
-            page.iter().for_each(|count| count.store(0, Relaxed));
+        if let Some(pages) = self.pages.get() {
+            pages.full.lock().clear();
+            let all = pages.octaves.iter().filter_map(OnceCell::get).flat_map(|page| page.iter());
+            all.for_each(|count| count.store(0, Relaxed));
         }
         // A chunk position that no duration of the new window was written to must not read as kept.
         for chunk in self.chunks.iter().filter_map(OnceCell::get) {
@@ -147,7 +168,8 @@ impl Samples {
     pub(crate) fn bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().filter_map(OnceCell::get).map(|chunk| chunk.len() * 8).sum();
         let pages = self.pages.get().map_or(0, |pages| {
-            size_of::<Pages>() + pages.0.iter().filter_map(OnceCell::get).map(|page| page.len() * 4).sum::<usize>()
+            size_of::<Pages>()
+                + pages.octaves.iter().filter_map(OnceCell::get).map(|page| page.len() * 4).sum::<usize>()
         });
         chunks + pages
     }
@@ -159,7 +181,12 @@ impl Samples {
             let length = usize::try_from(count.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len());
             into.samples.extend(chunk[..length].iter().map(|sample| sample.load(Relaxed)).filter(|&d| d != EMPTY));
         }
-        for (octave, page) in self.pages.get().iter().flat_map(|pages| pages.0.iter().enumerate()) {
+        let Some(pages) = self.pages.get() else { return };
+        let full = pages.full.lock(); // no counter begins again meanwhile
+        for &bucket in full.iter() {
+            *into.buckets.entry(bucket).or_default() += 1 << 32;
+        }
+        for (octave, page) in pages.octaves.iter().enumerate() {
             for (bucket, count) in page.get().iter().flat_map(|page| page.iter().enumerate()) {
                 let count = count.load(Relaxed);
                 if count > 0 {
@@ -216,6 +243,22 @@ mod tests {
         assert_eq!(all.samples.len() as u64, KEPT);
         assert_eq!(all.buckets.values().sum::<u64>(), 1_000);
         assert!(!all.median().unwrap().exact);
+    }
+
+    /// A span of 20 ns reaches this in two minutes.
+    #[test]
+    fn more_than_2_to_the_32_of_a_bucket_are_all_counted() {
+        let (samples, budget, count) = (Samples::default(), Budget::new(1 << 20), 3 << 32);
+        samples.keep(KEPT, 5_000, &budget);
+        let (octave, bucket) = bucket_of(5_000);
+        for _ in 0..3 {
+            let page = samples.pages.get().and_then(|pages| pages.page(octave)).unwrap();
+            page[bucket].store(u32::MAX, Relaxed); // as if that many had come
+            samples.keep_all(KEPT, [5_000, 9].into_iter(), &budget);
+        }
+        assert_eq!(kept(&samples, count).buckets, [((octave, bucket), count), (bucket_of(9), 3)].into());
+        samples.clear();
+        assert!(kept(&samples, count).buckets.is_empty());
     }
 
     #[test]
