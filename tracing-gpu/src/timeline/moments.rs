@@ -5,11 +5,14 @@ use crate::clock::Ticks;
 /// Both clocks are read within some tens of nanoseconds of one another. So far apart, in nanoseconds, two readings tell
 /// how fast one clock is by the other.
 const SPACE: u64 = 20_000_000;
+/// Lines that there are at most: 2 MiB.
+const MOST: usize = 1 << 16;
 
 /// What has passed by both clocks, as lines. Each begins where the one before is at that moment: ranges that
 /// are nested stay nested, however much later the outer one is written.
 ///
-/// After the first of them there are at most two lines in [`SPACE`], however often moments are added.
+/// After the first of them there are at most two lines in [`SPACE`], however often moments are added. Where that is too
+/// many, fewer stand for the same time, and the start of a range that is still open moves by some tens of nanoseconds.
 #[derive(Debug)]
 pub(super) struct Moments {
     lines: Vec<Line>,
@@ -17,6 +20,8 @@ pub(super) struct Moments {
     covered: Ticks,
     /// The last reading that a line was made of.
     measured: (Ticks, u64),
+    /// Nanoseconds from where a line begins to where the next does, at least, when there were too many.
+    space: u64,
 }
 
 /// From this moment on, until the next begins.
@@ -46,7 +51,7 @@ impl Line {
 impl Moments {
     pub(super) fn new(origin: Ticks) -> Self {
         let lines = vec![Line { from: origin, from_ns: 0, ticks: 1, ns: 0 }]; // nothing is known yet
-        Self { lines, covered: origin, measured: (origin, 0) }
+        Self { lines, covered: origin, measured: (origin, 0), space: SPACE }
     }
 
     /// Nanoseconds since the origin.
@@ -81,6 +86,33 @@ impl Moments {
             self.measured = (ticks, ns);
         }
         self.covered = ticks;
+        if self.lines.len() > MOST {
+            self.thin();
+        }
+    }
+
+    /// Lines as they are, but fewer of them: all but the last lead to where the next one begins.
+    #[cold]
+    fn thin(&mut self) {
+        let Some(last) = self.lines.pop() else { return };
+        loop {
+            let mut next = 0;
+            self.lines.retain(|line| {
+                let stays = line.from_ns >= next;
+                next = if stays { line.from_ns + self.space } else { next };
+                stays
+            });
+            if self.lines.len() <= MOST / 2 {
+                break;
+            }
+            self.space *= 2;
+        }
+        let mut end = last;
+        for line in self.lines.iter_mut().rev() {
+            (line.ticks, line.ns) = (end.from - line.from, end.from_ns - line.from_ns);
+            end = *line;
+        }
+        self.lines.push(last);
     }
 }
 
@@ -153,6 +185,22 @@ mod tests {
             assert!(before.iter().all(|(ticks, ns)| moments.ns(*ticks) == *ns), "seed {seed}");
             assert!(moments.lines.len() < 2 * 150 + 60, "seed {seed}: {} lines", moments.lines.len());
         }
+    }
+
+    /// A counter whose rate sways by 1 ppm, read 20 times a second for eight hours.
+    #[test]
+    fn lines_are_bounded_however_long_a_program_runs() {
+        let (mut random, mut moments) = (numbers(3), Moments::new(0));
+        let ticks_at = |ns: u64| ns * 27 / 10 + (1e6 * (1.0 + (ns as f64 / 1e12).sin())) as u64 - 1_000_000;
+        let mut before = Vec::new();
+        for ns in (1..8 * 3_600 * 20).map(|reading| reading * 50_000_000) {
+            moments.add((ticks_at(ns), ns + random(41)));
+            before.push((ticks_at(ns), moments.ns(ticks_at(ns))));
+            assert!(moments.lines.len() <= MOST);
+        }
+        let off = before.iter().map(|(ticks, ns)| moments.ns(*ticks).abs_diff(*ns)).max();
+        assert!(off.is_some_and(|off| (1..=50).contains(&off)), "off by {off:?} ns");
+        assert!(before.is_sorted_by_key(|(ticks, _)| moments.ns(*ticks)));
     }
 
     #[test]
