@@ -112,8 +112,10 @@ impl FrontEnd {
         }
     }
 
-    /// Remembers the call site of a span. `tracing` tells of each more than once.
+    /// Remembers the call site of a span. `tracing` tells of each more than once, and of nothing else a layer that is
+    /// put into a dispatcher later.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>, is_enabled: bool) {
+        self.install();
         let mut met = self.met.lock();
         if !met.known.insert(site_key(metadata)) {
             return;

@@ -392,6 +392,19 @@ mod tests {
     }
 
     #[test]
+    fn a_layer_that_is_put_into_a_dispatcher_is_installed() {
+        let profiler = Profiler::builder().output(Output::None).build().expect("a profiler");
+        let (layer, handle) = reload::Layer::new(None::<crate::GpuLayer>);
+        subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let made = info_span!("made");
+            handle.reload(Some(profiler.layer())).unwrap();
+            let empty = profiler.summary().empty_because;
+            assert!(empty.as_ref().is_some_and(|why| !why.contains("never installed")), "{empty:?}");
+            drop(made);
+        });
+    }
+
+    #[test]
     fn a_scoped_default_that_ends_makes_room_for_the_next() {
         let profiler = Profiler::builder().output(Output::None).build().expect("a profiler");
         for name in ["first", "second"] {
