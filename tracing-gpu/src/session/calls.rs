@@ -382,6 +382,11 @@ impl Calls {
     pub(crate) fn over_limit(&self) -> u64 {
         self.over_limit.load(Acquire)
     }
+
+    /// A new window begins.
+    pub(crate) fn forget_losses(&self) {
+        self.over_limit.store(0, Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -464,6 +469,14 @@ mod tests {
             assert!(ids.iter().all(|&id| id != 0 && calls.end(Some(&ours), id, 2).is_some()));
         }
         assert!(calls.free.lock().unused <= 100 + 4 * BATCH as CallId, "{:?}", calls.free.lock().unused);
+    }
+
+    #[test]
+    fn a_new_window_counts_what_is_not_followed_from_0_again() {
+        let session = crate::session::Session::new_inert();
+        session.calls.over_limit.store(3, Relaxed);
+        session.forget_losses();
+        assert_eq!(session.calls.over_limit(), 0);
     }
 
     #[test]

@@ -221,6 +221,7 @@ impl Session {
             counter.store(0, Relaxed);
         }
         self.losses.misnested.forget();
+        self.calls.forget_losses();
         #[cfg(feature = "openacc")]
         self.losses.openacc_unfollowed.store(0, Relaxed);
         self.names.lock().catalog.forget_losses();
