@@ -336,13 +336,13 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 #[inline(never)]
 fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
     let session = &engine.session;
-    if session.is_of_parent() {
+    if !session.is_running() {
         return;
     }
     let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, session.clock.now()) else {
         return;
     };
-    let Some(home) = engine.thread_at(ended.thread).filter(|_| session.is_running()) else { return };
+    let Some(home) = engine.thread_at(ended.thread) else { return };
     thread.into_iter().for_each(|thread| thread.record_call(home, &ended));
     // What was created before the window, or entered once at the most as spans are that are no futures, is no call.
     if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {

@@ -79,6 +79,21 @@ fn a_call_whose_span_closed_is_free_when_its_range_ends_and_not_when_it_is_opene
     }
 }
 
+/// A finish takes time: it waits for the GPU, prints, and writes. Then it writes the calls that were open.
+#[test]
+fn a_call_that_closes_during_the_finish_is_still_one_that_was_open() {
+    for with_layer in [false, true] {
+        let (profiler, dispatch) = profiler(with_layer);
+        dispatcher::with_default(&dispatch, || {
+            let waits = info_span!("waits");
+            (0..2).for_each(|_| waits.in_scope(|| ()));
+            assert!(profiler.engine().session.gate.close());
+        });
+        let calls = &profiler.engine().session.calls;
+        assert_eq!(calls.iter().filter(|call| call.waits_since().is_some()).count(), 1, "{with_layer}");
+    }
+}
+
 #[test]
 fn every_call_is_free_again_when_its_span_is_gone() {
     for with_layer in [false, true] {
