@@ -235,9 +235,9 @@ impl Engine {
         Some(thread)
     }
 
-    /// Counts a new span that no state was found for because its thread is being torn down.
-    pub(crate) fn count_unfollowed(&self) {
-        if self.session.is_running() && HELD.try_with(|_| ()).is_err() {
+    /// Counts a span or a range, if it is measured, that no state was found for because its thread is being torn down.
+    pub(crate) fn count_unfollowed(&self, is_measured: impl FnOnce() -> bool) {
+        if self.session.is_running() && HELD.try_with(|_| ()).is_err() && is_measured() {
             self.session.drop_span();
         }
     }

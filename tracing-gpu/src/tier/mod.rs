@@ -135,7 +135,7 @@ fn new_span_general<H: Home>(
     attributes: &span::Attributes<'_>,
 ) -> Option<H::Created> {
     let Some(thread) = engine.thread() else {
-        engine.count_unfollowed();
+        engine.count_unfollowed(|| engine.session.is_enabled(attributes.metadata()));
         return None;
     };
     let has_streams = thread.session.has_streams();
@@ -256,7 +256,9 @@ fn enter_inherited<H: Home>(thread: &ThreadState, id: u64, place: Place) {
 /// Any entry, also of a span that was created on another thread, has values of its own, or is no longer remembered.
 #[inline(never)]
 fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
-    let Some(thread) = engine.thread() else { return };
+    let Some(thread) = engine.thread() else {
+        return engine.count_unfollowed(|| home.measured_site(engine, id).is_some());
+    };
     let inherited = || home.inherited_stream(engine, thread, id);
     let created = if thread.is_taped { home.created(engine, thread, id) } else { None };
     match home.find(engine, thread, id) {

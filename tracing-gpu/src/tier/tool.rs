@@ -62,7 +62,7 @@ impl NvtxTool {
 
     #[inline]
     fn push(self, domain: Option<&'static str>, event: &Event<'_>) {
-        let Some(thread) = self.engine.thread() else { return };
+        let Some(thread) = self.engine.thread() else { return self.count_unfollowed(domain) };
         let Some(range) = find(thread, domain, event) else { return };
         let start = thread.push_foreign(range.key(RangeStyle::PushPop));
         if let Some(start) = start.filter(|_| thread.session.tape_room.is_some())
@@ -70,6 +70,12 @@ impl NvtxTool {
         {
             thread.record_values(start, &values, &fields);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_unfollowed(self, domain: Option<&str>) {
+        self.engine.count_unfollowed(|| self.engine.session.is_foreign_enabled(domain));
     }
 
     #[inline]
@@ -123,7 +129,7 @@ impl NvtxTool {
     }
 
     fn start(self, domain: Option<&'static str>, event: &Event<'_>, id: u64) {
-        let Some(thread) = self.engine.thread() else { return };
+        let Some(thread) = self.engine.thread() else { return self.count_unfollowed(domain) };
         let session = thread.session;
         let Some(range) = find(thread, domain, event) else {
             let _unmeasured = session.foreign.start(id, None);
