@@ -194,6 +194,27 @@ fn each_use_of_a_span_that_is_kept_is_a_call() {
     }
 }
 
+/// By creation, a span runs in the call that it was created in, also inside of another one of that name.
+#[test]
+fn by_creation_a_range_is_of_the_request_that_made_its_span() {
+    let files = Files::new("trace.json");
+    let builder = Profiler::builder().output(Output::None).parents(tracing_gpu::Parents::Created);
+    let profiler = builder.trace(&files.trace).build().expect("a profiler");
+    with_default(profiler.subscriber(), || {
+        for _ in 0..10 {
+            let part = info_span!("request", first = true).in_scope(|| info_span!("part"));
+            info_span!("request", first = false).in_scope(|| part.in_scope(|| ()));
+        }
+    });
+    profiler.finish().expect("files are written");
+    let trace = files.trace();
+    let first =
+        |call: u64| trace.slices.iter().find(|slice| number(slice, "call") == call).map(|of| &of.args["fields"]);
+    let parts: Vec<&Event> = trace.slices.iter().filter(|slice| slice.name == "part").collect();
+    let of_first = parts.iter().filter(|part| first(number(part, "parent")).is_some_and(|of| of["first"] == true));
+    assert_eq!((of_first.count(), parts.len()), (10, 10));
+}
+
 #[test]
 fn what_is_open_at_the_end_is_a_call_that_is_cut() {
     for is_layer in [true, false] {

@@ -32,7 +32,8 @@ impl ThreadState {
         }
         if let Some(numbers) = &self.numbers {
             let created = numbers.created(span);
-            let under = if below == 0 { created.map_or(0, Created::parent) } else { numbers.innermost(below) };
+            let by_creation = below == 0 || self.session.by_creation();
+            let under = if by_creation { created.map_or(0, Created::parent) } else { numbers.innermost(below) };
             numbers.set(below, numbers.enter(created, under));
         }
         true
