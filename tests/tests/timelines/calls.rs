@@ -143,6 +143,22 @@ fn a_call_that_is_closed_on_another_thread_has_its_fields() {
     }
 }
 
+/// The next threads have their states, and a registry gives them ids for the same entries.
+#[test]
+fn spans_that_outlive_their_threads_have_their_fields_or_are_counted() {
+    for is_layer in [true, false] {
+        let (_, trace) = traced(is_layer, || {
+            let mut kept = Vec::new();
+            (0..20).for_each(|id| elsewhere(|| kept.push(info_span!("kept", id))));
+            kept.iter().for_each(|span| (0..2).for_each(|_| span.in_scope(|| ())));
+        });
+        let kept: Vec<&Event> = trace.slices.iter().filter(|slice| slice.name == "kept").collect();
+        let without = kept.iter().filter(|slice| slice.args["fields"].is_null()).count() as u64;
+        assert_eq!((kept.len(), trace.lost.unwrap_or(0)), (40, without), "{is_layer}");
+        assert!(is_layer || without == 0);
+    }
+}
+
 /// An exit below the innermost range closes and opens what is above.
 #[test]
 fn what_is_opened_again_keeps_its_numbers() {

@@ -192,12 +192,17 @@ impl Numbers {
         open.parent.store(numbers.parent, Relaxed);
     }
 
-    /// The numbers of an entry in the call `under`: of a span, if it is known.
+    /// The numbers of an entry in the call `under`: of a span, if it is known. If it is not, its fields will be missed.
     #[inline(always)]
-    pub(crate) fn enter(&self, created: Option<&Created>, under: u64) -> RangeNumbers {
+    pub(crate) fn enter(
+        &self,
+        created: Option<&Created>,
+        under: u64,
+        has_fields: impl FnOnce() -> bool,
+    ) -> RangeNumbers {
         match created {
             Some(created) => created.enter(under, || self.next()),
-            None => self.alone(under),
+            None => RangeNumbers { has_fields: has_fields(), ..self.alone(under) },
         }
     }
 
@@ -208,6 +213,7 @@ impl Numbers {
         home: Place,
         created: Option<&Created>,
         by_creation: bool,
+        has_fields: impl FnOnce() -> bool,
     ) -> RangeNumbers {
         let Some(top) = stack.depth().checked_sub(1) else { return RangeNumbers::default() };
         let created_in = || created.map_or(0, Created::parent);
@@ -221,7 +227,7 @@ impl Numbers {
         };
         let own = match home.is_stand_in() {
             true => RangeNumbers { call: under, ..RangeNumbers::default() },
-            false => self.enter(created, under),
+            false => self.enter(created, under, has_fields),
         };
         self.set(top, own);
         own
@@ -234,7 +240,7 @@ impl Numbers {
         }
     }
 
-    /// The numbers of a range that is of no span, or of one that is not known.
+    /// The numbers of a range that is of no span.
     pub(crate) fn alone(&self, parent: u64) -> RangeNumbers {
         let number = self.next();
         RangeNumbers { span: number, call: number, parent, has_fields: false }
@@ -268,7 +274,7 @@ mod tests {
         numbers.keep(7, NewSpan { span: 1_000_000, parent: 5, site: 0 });
         let created = numbers.created(7);
         assert_eq!(created.unwrap().call(), 1_000_000, "before it is entered");
-        let calls = [5, 5, 9, 9, 5].map(|under| numbers.enter(created, under));
+        let calls = [5, 5, 9, 9, 5].map(|under| numbers.enter(created, under, || false));
         assert!(calls.iter().all(|call| call.span == 1_000_000));
         assert_eq!((calls[0].call, calls[1].call), (1_000_000, 1_000_000));
         assert_eq!((calls[2].parent, calls[3].call), (9, calls[2].call));

@@ -34,7 +34,7 @@ impl ThreadState {
             let created = numbers.created(span);
             let by_creation = below == 0 || self.session.by_creation();
             let under = if by_creation { created.map_or(0, Created::parent) } else { numbers.innermost(below) };
-            numbers.set(below, numbers.enter(created, under));
+            numbers.set(below, numbers.enter(created, under, || self.has_fields(place)));
         }
         true
     }
@@ -69,7 +69,8 @@ impl ThreadState {
         let next = entered_before.is_some_and(|before| self.stack.has_just_left(call, before));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
-            let own = numbers.enter_any(&self.stack, place, created, self.session.by_creation());
+            let has_fields = || self.has_fields(place);
+            let own = numbers.enter_any(&self.stack, place, created, self.session.by_creation(), has_fields);
             self.session.calls.get(call).inspect(|call| call.enter_numbered(own.call, own.parent));
         }
         if let Some(start) = start.filter(|_| call != 0) {
@@ -97,6 +98,14 @@ impl ThreadState {
         if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
             self.record_values(start, now, &Fields::default());
         }
+    }
+
+    /// Whether the call site of a place has fields.
+    #[cold]
+    #[inline(never)]
+    fn has_fields(&self, place: Place) -> bool {
+        let metadata = self.identity(place).and_then(|identity| identity.metadata);
+        metadata.is_some_and(|metadata| !metadata.fields().is_empty())
     }
 
     /// Where an entry of this span is counted: `record` may have changed its category.
