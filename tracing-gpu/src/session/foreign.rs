@@ -110,14 +110,11 @@ impl Foreign {
         &self.started[(id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SHARDS]
     }
 
-    /// Keeps a start/end range until it ends, none for one that is not measured; false where too many are open.
-    pub(crate) fn start(&self, id: u64, range: Option<Started>) -> bool {
+    /// Keeps a start/end range until it ends, none for one that is not measured. Returns the range that is lost: an
+    /// open one of this number, or this one where too many are open.
+    pub(crate) fn start(&self, id: u64, range: Option<Started>) -> Option<Started> {
         let mut started = self.shard(id).lock();
-        let has_room = started.len() < MOST_STARTED / SHARDS;
-        if has_room {
-            started.insert(id, range);
-        }
-        has_room
+        if started.len() < MOST_STARTED / SHARDS { started.insert(id, range).flatten() } else { range }
     }
 
     /// The range of this number, if there is one, and if it is measured.
@@ -174,7 +171,8 @@ mod tests {
     fn started_ranges_find_room_whatever_the_step_of_their_numbers() {
         for step in [1, 16, 64, 4_096] {
             let foreign = Foreign::default();
-            let kept = (1..=50_000).filter(|number| foreign.start(number * step, None)).count();
+            (1..=50_000).for_each(|number| _ = foreign.start(number * step, None));
+            let kept = (1..=50_000).filter(|number| foreign.end(number * step).is_some()).count();
             assert_eq!(kept, 50_000, "steps of {step}");
         }
     }

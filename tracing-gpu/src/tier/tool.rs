@@ -131,21 +131,19 @@ impl NvtxTool {
     fn start(self, domain: Option<&'static str>, event: &Event<'_>, id: u64) {
         let Some(thread) = self.engine.thread() else { return self.count_unfollowed(domain) };
         let session = thread.session;
-        let Some(range) = find(thread, domain, event) else {
-            let _unmeasured = session.foreign.start(id, None);
-            return;
-        };
-        let key = range.key(RangeStyle::StartEnd);
-        let taped = session.tape_room.as_ref().and_then(|_| values_of(session, event, range.has_tail));
-        let (changing, fields) = taped.unwrap_or_default();
-        let start = session.clock.now();
-        let instance = thread.begin_lifetime(key.label, start);
-        let numbers = thread.number_alone();
-        let (state, id_of_thread) = (thread.index, thread.thread_id());
-        let lifetime = Lifetime { start, range: None, state, thread: id_of_thread, instance, numbers };
-        if !session.foreign.start(id, Some(Started { key, lifetime, changing, fields })) {
-            thread.end_lifetime(instance, None);
-            session.drop_span();
+        let started = find(thread, domain, event).map(|range| {
+            let key = range.key(RangeStyle::StartEnd);
+            let taped = session.tape_room.as_ref().and_then(|_| values_of(session, event, range.has_tail));
+            let (changing, fields) = taped.unwrap_or_default();
+            let start = session.clock.now();
+            let instance = thread.begin_lifetime(key.label, start);
+            let numbers = thread.number_alone();
+            let (state, id_of_thread) = (thread.index, thread.thread_id());
+            let lifetime = Lifetime { start, range: None, state, thread: id_of_thread, instance, numbers };
+            Started { key, lifetime, changing, fields }
+        });
+        if let Some(Started { key, lifetime, changing, fields }) = session.foreign.start(id, started) {
+            own_values::end_lifetime(self.engine, None, (key, None), lifetime, &changing, &fields);
         }
     }
 
@@ -380,4 +378,22 @@ fn add_extended(session: &Session, mut fields: Fields, extended: Extended<'_>) -
         }
     }
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Output, Profiler};
+
+    /// As a tool behind ours that gives all ranges the number 0 has it.
+    #[test]
+    fn a_started_range_whose_number_another_gets_is_counted_as_lost() {
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+        let tool = NvtxTool::of(profiler.engine());
+        (0..3).for_each(|_| tool.start(None, &Event::default(), 0));
+        tool.end(0, Extended::default());
+        let summary = profiler.summary();
+        let measured: u64 = summary.ranges.iter().map(|row| row.times.instances).sum();
+        assert_eq!((measured, summary.losses.spans_dropped, summary.losses.open), (1, 2, Vec::new()));
+    }
 }
