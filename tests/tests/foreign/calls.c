@@ -40,14 +40,15 @@ static void nested(void) {
   }
 }
 
-/* The range of one domain ends while one of another that began later is open. */
+/* The range of one domain ends while one of another that began later is open. Its body is long beside what a tool then
+   does before the next one behind it is told. */
 static void interleaved(void) {
   nvtxEventAttributes_t outer = event("outer"), inner = event("inner"), plain = event("plain");
   for (int i = 0; i < 20; i++) {
     nvtxDomainRangePushEx(solver, &outer);
     nvtxDomainRangePushEx(io, &inner);
     nvtxRangePushEx(&plain);
-    work(20000);
+    work(60000);
     nvtxDomainRangePop(solver);
     work(20000);
     nvtxRangePop();
