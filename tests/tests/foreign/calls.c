@@ -41,7 +41,7 @@ static void nested(void) {
 }
 
 /* The range of one domain ends while one of another that began later is open. Its body is long beside what a tool then
-   does before the next one behind it is told. */
+   does before it passes the call on. */
 static void interleaved(void) {
   nvtxEventAttributes_t outer = event("outer"), inner = event("inner"), plain = event("plain");
   for (int i = 0; i < 20; i++) {
@@ -50,9 +50,9 @@ static void interleaved(void) {
     nvtxRangePushEx(&plain);
     work(60000);
     nvtxDomainRangePop(solver);
-    work(20000);
+    work(60000);
     nvtxRangePop();
-    work(20000);
+    work(60000);
     nvtxDomainRangePop(io);
   }
 }
