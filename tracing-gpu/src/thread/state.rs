@@ -290,6 +290,12 @@ impl ThreadState {
         self.nvtx && nvtx_rs::is_tool_attached()
     }
 
+    /// Whether it is known that they go to none: nothing looks for a tool where none is to have them.
+    #[inline(always)]
+    fn lacks_tool(&self) -> bool {
+        nvtx_rs::is_tool_absent() || !self.nvtx
+    }
+
     fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {
         self.identity(place).and_then(|identity| identity.nvtx)
     }

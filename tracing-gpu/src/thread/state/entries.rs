@@ -16,14 +16,14 @@ impl ThreadState {
     /// Path `counting`. False where something is in the way, and then nothing has happened.
     #[inline(always)]
     pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
-        nvtx_rs::is_tool_absent() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc())
+        self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc())
     }
 
     /// Path `recording`. False where something is in the way, and then nothing has happened.
     #[inline(always)]
     pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
         let start = if self.statistics { read_tsc() } else { 0 };
-        if !nvtx_rs::is_tool_absent() || !self.stack.is_under_top(place) {
+        if !self.lacks_tool() || !self.stack.is_under_top(place) {
             return false;
         }
         let below = self.stack.depth();

@@ -21,7 +21,7 @@ impl ThreadState {
     /// Path `counting`.
     #[inline(always)]
     pub(crate) fn exit_counting(&self, span: u64) -> CountingExit {
-        if !nvtx_rs::is_tool_absent() {
+        if !self.lacks_tool() {
             return CountingExit::Not;
         }
         if self.stack.is_top_noted() {
@@ -74,7 +74,7 @@ impl ThreadState {
     /// Path `recording`. False where something is in the way, and then nothing has happened.
     #[inline(always)]
     pub(crate) fn exit_recording(&self, span: u64) -> bool {
-        if !nvtx_rs::is_tool_absent() || self.stack.is_top_noted() {
+        if !self.lacks_tool() || self.stack.is_top_noted() {
             return false;
         }
         if !self.statistics {
