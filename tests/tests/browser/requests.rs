@@ -448,6 +448,15 @@ fn the_address_keeps_the_view() {
     browser.wait_for("page.timeline.to === 6e7");
     browser.eval("history.back()");
     browser.wait_for("page.timeline.to === 7e7");
+    // A link is followed although the page writes the view of before to the address meanwhile.
+    browser.eval(
+        "new Promise((done) => {
+            addEventListener('hashchange', () => done(true));
+            location.hash = '#s=1';
+            history.replaceState(null, '', location.href.split('#')[0]);
+        })",
+    );
+    assert_eq!(browser.number("page.timeline.selected"), 1.0);
     drop(browser);
     let mut browser = Browser::start();
     browser.size(1_280, 800);

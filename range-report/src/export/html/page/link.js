@@ -27,9 +27,9 @@ function writeView() {
   history.replaceState(null, '', location.href.split('#')[0] + text);
 }
 
-/** Shows what the address says; what it does not say stays. */
-function readView() {
-  const parts = location.hash.slice(1).split('&');
+/** Shows what the end of an address says; what it does not say stays. */
+function readView(view) {
+  const parts = view.slice(1).split('&');
   const said = new Map(parts.map((part) => part.split('=')));
   const [from, to] = (said.get('t') ?? '').split(',').map(Number);
   const number = Number(said.get('s') ?? -1);
@@ -58,7 +58,8 @@ function linkTo(item, ...content) {
   return made;
 }
 
-addEventListener('hashchange', () => {
-  readView();
+// What was gone to: the address may have been written since, with what was seen before.
+addEventListener('hashchange', ({ newURL }) => {
+  readView(new URL(newURL).hash);
   byId('timeline').scrollIntoView();
 });

@@ -78,7 +78,7 @@ showFlame(flame.mode);
 resizeAll();
 showAll();
 link.ready = true;
-if (location.hash) readView();
+if (location.hash) readView(location.hash);
 later(() => {
   if (!anyLong) Object.assign(calls, readCalls());
   showSlowCalls();
