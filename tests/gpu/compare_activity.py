@@ -47,11 +47,11 @@ LEFT_OUT_BY_NSYS = {
     "cuCtxGetCurrent", "cuCtxGetDevice", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetCount", "cuDeviceGetName",
     "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuModuleGetFunction",
     # Absent from a recording by 2025.3.1 of this workload, whose other calls it has to the last one; all of them only
-    # ask, or set a property.
+    # ask, or set something.
     "cuCtxGetLimit", "cuDeviceGetUuid", "cuDeviceTotalMem_v2", "cuFuncGetAttribute",
     "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
     "cudaDeviceGetAttribute", "cudaFuncGetAttributes", "cudaFuncSetAttribute", "cudaGetDevice", "cudaGetLastError",
-    "cudaGetSymbolAddress",
+    "cudaGetDeviceCount", "cudaGetSymbolAddress", "cudaSetDevice",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 }
 
