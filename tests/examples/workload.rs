@@ -60,7 +60,7 @@ fn start(tier: &str, domain: &str) -> Result<Profiler, Box<dyn Error>> {
 }
 
 /// What most ranges of the generated programs last. Names that come seldom, or are long, cost Nsight's own code 0.1 to
-/// 0.25 us before it reads its clock, where the caches are cold: of shorter bodies that is more than 1 %. Short ones
+/// 0.3 us before it reads its clock, where the caches are cold: of shorter bodies that is more than 1 %. Short ones
 /// are in `bodies`.
 const BODY: Duration = Duration::from_micros(30);
 

@@ -58,7 +58,7 @@ function linkTo(item, ...content) {
   return made;
 }
 
-// What was gone to: the address may have been written since, with what was seen before.
+// `newURL` is where the link leads. The address may say something else by now: `writeView` can come first.
 addEventListener('hashchange', ({ newURL }) => {
   readView(new URL(newURL).hash);
   byId('timeline').scrollIntoView();
