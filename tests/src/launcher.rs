@@ -13,16 +13,27 @@ use tracing_gpu::Summary;
 /// If cargo cannot build it.
 pub fn binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "--locked", "--workspace", "--bin", "tracing-gpu", "--message-format=json"]);
-        let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be started");
-        assert!(output.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&output.stderr));
-        let messages = String::from_utf8_lossy(&output.stdout);
-        let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        let built = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
-        built.unwrap_or_else(|| panic!("{cargo:?} built no program"))
-    })
+    BUILT.get_or_init(|| build(&[]))
+}
+
+/// The command, built as users have it.
+///
+/// # Panics
+/// If cargo cannot build it.
+pub fn optimized() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(&["--release"]))
+}
+
+fn build(options: &[&str]) -> PathBuf {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--locked", "--workspace", "--bin", "tracing-gpu", "--message-format=json"]).args(options);
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be started");
+    assert!(output.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let built = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.unwrap_or_else(|| panic!("{cargo:?} built no program"))
 }
 
 /// A folder of its own, removed when this is dropped.
@@ -75,7 +86,11 @@ impl Drop for Folder {
 /// If it cannot be built.
 #[must_use]
 pub fn command(options: &[&str]) -> Command {
-    let mut command = Command::new(binary());
+    command_by(binary(), options)
+}
+
+fn command_by(binary: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(binary);
     command.args(options).stdin(Stdio::null());
     for variable in ["NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "ACC_PROFLIB", "NVTX_RS_NEXT_TOOL"] {
         command.env_remove(variable);
@@ -104,9 +119,17 @@ pub struct Ran {
 /// # Panics
 /// If it cannot be started, or leaves a file that is no summary.
 pub fn run(options: &[&str], make: impl FnOnce(&mut Command) -> &mut Command) -> Ran {
+    run_by(binary(), options, make)
+}
+
+/// The same by another build of the command.
+///
+/// # Panics
+/// As above.
+pub fn run_by(binary: &Path, options: &[&str], make: impl FnOnce(&mut Command) -> &mut Command) -> Ran {
     let folder = Folder::new();
     let json = folder.0.join("run-%p.json").display().to_string();
-    let mut command = command(&[options, &["--json", &json]].concat());
+    let mut command = command_by(binary, &[options, &["--json", &json]].concat());
     let output = make(&mut command).output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     Ran::new(output, &folder)
 }

@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["samples"],
     &["record"],
     &["budget", "chunked", "clock", "page"],
-    &["process", "sync"],
+    &["own_stack", "process", "sync"],
 ];
 
 /// What takes data and returns data, files apart that a caller names.
@@ -49,10 +49,13 @@ const UNSAFE: &[&str] = &[
     "cuda-activity/src/cupti/session.rs",
     "cuda-activity/src/driver.rs",
     "cuda-activity/src/forks.rs",
+    "tracing-gpu/src/chunked.rs",
     "tracing-gpu/src/clock.rs",
     "tracing-gpu/src/openacc/receive.rs",
+    "tracing-gpu/src/own_stack.rs",
     "tracing-gpu/src/process.rs",
     "tracing-gpu/src/stream/binding.rs",
+    "tracing-gpu/src/thread/state/new.rs",
     "tracing-gpu/src/tier/linked.rs",
     "tracing-gpu-cli/src/inject/entry.rs",
     "tracing-gpu-cli/src/main.rs",

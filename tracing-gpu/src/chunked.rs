@@ -1,4 +1,5 @@
 //! Storage that grows and never moves: one thread appends, any thread reads.
+#![allow(unsafe_code)]
 
 use once_cell::sync::OnceCell;
 
@@ -18,6 +19,19 @@ pub(crate) struct Chunked<T, const N: usize> {
 impl<T: Default, const N: usize> Chunked<T, N> {
     pub(crate) fn new() -> Self {
         Self { first: std::array::from_fn(|_| T::default()), rest: std::array::from_fn(|_| OnceCell::new()) }
+    }
+
+    /// Makes a new one at this place, entry by entry: a whole one may be larger than the stack of the caller.
+    ///
+    /// # Safety
+    /// There is room for one at `place`, and what is there is not read before this returns.
+    pub(crate) unsafe fn new_at(place: *mut Self) {
+        // SAFETY: the caller vouches for the room; both arrays are inside of it, and each entry is written once.
+        unsafe {
+            let (first, rest) = (&raw mut (*place).first, &raw mut (*place).rest);
+            (0..N).for_each(|index| first.cast::<T>().add(index).write(T::default()));
+            (0..CHUNKS).for_each(|chunk| rest.cast::<OnceCell<Box<[T]>>>().add(chunk).write(OnceCell::new()));
+        }
     }
 
     /// Entry `index` if it is one of the first `N`: all that the fast paths look at, so that they call nothing.
@@ -93,5 +107,17 @@ mod tests {
         }
         assert_eq!(first, std::ptr::from_ref(table.get(0).unwrap()));
         assert!(table.get_or_grow(4 << CHUNKS).is_none());
+    }
+
+    #[test]
+    fn one_that_is_made_in_place_is_new() {
+        let mut place = Box::new(std::mem::MaybeUninit::<Chunked<AtomicUsize, 4>>::uninit());
+        // SAFETY: room for one, which is made before it is taken for one.
+        let table = unsafe {
+            Chunked::new_at(place.as_mut_ptr());
+            place.assume_init()
+        };
+        assert_eq!((0..4).map(|index| table.get(index).unwrap().load(Ordering::Relaxed)).sum::<usize>(), 0);
+        assert!(table.get(4).is_none() && table.get_or_grow(4).is_some());
     }
 }

@@ -155,6 +155,7 @@ mod drain;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod outputs;
+mod own_stack;
 mod page;
 mod process;
 mod profiler;
@@ -177,6 +178,8 @@ mod timeline;
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(feature = "openacc")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
+#[doc(hidden)]
+pub use own_stack::on_own_stack;
 #[doc(hidden)]
 pub use process::without_file_limit_signal;
 #[doc(hidden)]

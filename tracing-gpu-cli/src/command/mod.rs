@@ -147,7 +147,19 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
         openacc.push(tools);
     }
     command.env("ACC_PROFLIB", openacc).env(folder::VARIABLE, folder.path());
+    command.env("TSAN_OPTIONS", tsan_options(std::env::var_os("TSAN_OPTIONS")));
     Some(folder)
+}
+
+/// ThreadSanitizer does not see how code synchronises that it was not compiled into, such as ours, and would find races
+/// there. What the user has set comes later, and wins.
+fn tsan_options(users: Option<OsString>) -> OsString {
+    let mut options = OsString::from("ignore_noninstrumented_modules=1");
+    if let Some(users) = users.filter(|users| !users.is_empty()) {
+        options.push(":");
+        options.push(users);
+    }
+    options
 }
 
 /// The folder of the run, with the settings in it.

@@ -1,4 +1,5 @@
-//! The entry points: what NVTX, the CUDA driver and the runtime of OpenACC call in a measured process.
+//! The entry points: what NVTX, the CUDA driver and the runtime of OpenACC call in a measured process. They run on a
+//! stack of our own: what calls may be a coroutine.
 
 #![allow(unsafe_code)]
 
@@ -9,7 +10,7 @@ use std::sync::atomic::Ordering::Release;
 use nvtx_rs::abi::{Entry, GetExportTable};
 use nvtx_rs::environment::variable;
 use nvtx_rs::tool::Tool;
-use tracing_gpu::OpenAccRegister;
+use tracing_gpu::{OpenAccRegister, on_own_stack};
 
 use super::{IN_CUDA, OfThisProcess, current};
 use crate::folder::{CaptureRange, NEXT_CUDA};
@@ -24,11 +25,13 @@ fn make() -> Box<dyn Tool> {
 /// # Safety
 /// `tables` is null or gives out a client's export tables.
 pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
-    if !measures() {
-        return 0;
-    }
-    // SAFETY: the caller's promise is passed on.
-    unsafe { nvtx_rs::tool::entry(tables, own, make) }
+    on_own_stack(|| {
+        if !measures() {
+            return 0;
+        }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { nvtx_rs::tool::entry(tables, own, make) }
+    })
 }
 
 /// Receives the calls of an extension.
@@ -37,11 +40,15 @@ pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
 /// `module` is what a client passes to this entry point.
 pub unsafe fn nvtx_extension(module: *mut c_void) -> c_int {
     // SAFETY: the caller's promise is passed on.
-    unsafe { nvtx_rs::tool::extension(module) }
+    on_own_stack(|| unsafe { nvtx_rs::tool::extension(module) })
 }
 
 /// Inside `cuInit`: nothing here calls CUDA.
 pub fn cuda() -> c_int {
+    on_own_stack(begin_in_cuda)
+}
+
+fn begin_in_cuda() -> c_int {
     next_cuda();
     let measured = catch_unwind(|| {
         let measured = current()?;
@@ -61,9 +68,11 @@ pub fn cuda() -> c_int {
 /// At the start of a runtime of OpenACC.
 pub fn openacc(register: OpenAccRegister) {
     let _panicked = catch_unwind(|| {
-        let Some(measured) = current() else { return };
-        let _first = measured.openacc_register.set(register);
-        measured.now().inspect(|running| running.begin(measured));
+        on_own_stack(|| {
+            let Some(measured) = current() else { return };
+            let _first = measured.openacc_register.set(register);
+            measured.now().inspect(|running| running.begin(measured));
+        });
     });
 }
 

@@ -10,7 +10,9 @@ use std::sync::{Once, OnceLock};
 
 use cuda_activity::cupti::watch_profiler;
 use nvtx_rs::tool::{Call, Tool};
-use tracing_gpu::{ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, without_file_limit_signal};
+use tracing_gpu::{
+    ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, on_own_stack, without_file_limit_signal,
+};
 
 use crate::complain;
 use crate::folder::{self, CaptureRange, Folder, Settings};
@@ -53,7 +55,7 @@ fn current() -> Option<&'static Measured> {
         name_unmeasured(forks);
         return None;
     };
-    process.get_or_init(begin).as_ref()
+    process.get_or_init(|| on_own_stack(begin)).as_ref()
 }
 
 /// A line for a process that is the child of so many others, each forked off the one before.
@@ -100,7 +102,7 @@ impl Measured {
     fn run(&'static self) -> Option<&'static Running> {
         let start = || snapshot::while_not_forking(|| system::without_signals(|| self.start()));
         let start = || start().inspect_err(|error| complain(&format!("nothing is measured: {error}"))).ok();
-        self.running.get_or_init(start).as_ref()
+        self.running.get_or_init(|| on_own_stack(start)).as_ref()
     }
 
     /// Measures from the program's `cudaProfilerStart` to its `cudaProfilerStop`. The driver calls us inside `cuInit`.

@@ -6,7 +6,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::time::{Duration, Instant};
 
-use tracing_gpu::Profiler;
+use tracing_gpu::{Profiler, on_own_stack};
 
 use crate::folder::Folder;
 use crate::system;
@@ -47,7 +47,9 @@ impl Snapshots {
     fn spawn(&'static self, profiler: &'static Profiler) {
         self.started.call_once(|| {
             let thread = std::thread::Builder::new().name("tracing-gpu".to_owned());
-            let _none_to_be_had = system::without_signals(|| thread.spawn(|| self.make(profiler)));
+            // On a stack of its own, which large thread-locals of the program leave whole.
+            let make = || on_own_stack(|| self.make(profiler));
+            let _none_to_be_had = on_own_stack(|| system::without_signals(|| thread.spawn(make)));
         });
     }
 

@@ -13,6 +13,7 @@ use super::{Inner, NVTX_OWNER, Profiler, complain};
 use crate::config::{DEFAULT_REPORTS, Output};
 use crate::drain::{Cut, End};
 use crate::outputs;
+use crate::own_stack::on_own_stack;
 use crate::process;
 use crate::stream;
 use crate::thread::engine;
@@ -90,7 +91,7 @@ impl Profiler {
     /// for the GPU; else it waits as the hook of an exit does, not for long.
     #[doc(hidden)]
     pub fn end(&self, orderly: bool) {
-        self.inner.finish_and_complain(orderly);
+        on_own_stack(|| self.inner.finish_and_complain(orderly));
     }
 
     /// Ends it without a report.
@@ -232,10 +233,10 @@ pub(super) extern "C" fn finish_all() {
     if LIVE_IN.load(Relaxed) != std::process::id() {
         return;
     }
-    let Some(live) = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone()) else { return };
-    for inner in live {
-        inner.finish_and_complain(false);
-    }
+    on_own_stack(|| {
+        let live = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone());
+        live.into_iter().flatten().for_each(|inner| inner.finish_and_complain(false));
+    });
 }
 
 /// The result of printing to a stream of the program. It is no error that nobody reads it any more (`| head`).

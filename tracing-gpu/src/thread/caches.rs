@@ -39,6 +39,8 @@ impl Child {
 }
 
 impl Children {
+    /// Zeros, as a new state has them.
+    #[cfg(test)]
     pub(super) fn new() -> Self {
         Self(std::array::from_fn(|_| Default::default()))
     }
@@ -85,6 +87,8 @@ struct Span {
 }
 
 impl Remembered {
+    /// Zeros, as a new state has them.
+    #[cfg(test)]
     pub(super) fn new() -> Self {
         Self {
             spans: std::array::from_fn(|_| Span::default()),

@@ -39,8 +39,6 @@ use crate::stream;
 const ABANDONED: usize = 256;
 /// States with open ranges of ended threads that are kept.
 const ORPHANS: usize = 64;
-/// Bytes of stack that suffice to build a state, also without optimisation.
-const ROOM_FOR_STATE: usize = 512 << 10;
 /// Names of threads that have no state yet.
 const NAMED: usize = 1024;
 /// Threads whose names are not remembered.
@@ -300,7 +298,11 @@ impl Engine {
             self.session.drop_span();
             return None;
         }
-        let thread = new_state(&self.session, index as u32);
+        let Some(thread) = ThreadState::new(&self.session, index as u32) else {
+            drop(threads);
+            self.session.drop_span();
+            return None;
+        };
         if let Some(slot) = self.states.get_or_grow(index) {
             let _ = slot.set(thread);
         }
@@ -427,15 +429,6 @@ impl Threads {
             self.abandoned.push(Abandoned { label, thread: thread.to_owned(), count: 1 });
         }
     }
-}
-
-/// A new state, which is large, and is on the stack before it is in memory of its own: where this thread's has no room
-/// for it, on that of another. Not always there, since a thread may not be waited for while a library is loaded.
-fn new_state(session: &'static Session, index: u32) -> &'static ThreadState {
-    let build = move || -> &'static ThreadState { Box::leak(Box::new(ThreadState::new(session, index))) };
-    let elsewhere = || std::thread::Builder::new().stack_size(ROOM_FOR_STATE).spawn(build).ok()?.join().ok();
-    let is_short = process::stack_left().is_some_and(|left| left < ROOM_FOR_STATE);
-    is_short.then(elsewhere).flatten().unwrap_or_else(build)
 }
 
 /// The name of this thread: Rust's, else the operating system's, else its number.

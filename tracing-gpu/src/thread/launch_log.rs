@@ -38,14 +38,14 @@ mod tests;
 #[repr(C, align(512))]
 pub(crate) struct LaunchLog {
     /// The open lifetimes that began on this state.
-    lifetimes: Mutex<Lifetimes>,
+    pub(super) lifetimes: Mutex<Lifetimes>,
     pub(super) notes: Notes,
     /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
-    next_number: AtomicU64,
+    pub(super) next_number: AtomicU64,
     /// How many of them calls are made in: changed under their lock. The thread has added those that it has to see.
-    lifetimes_with_calls: AtomicU32,
+    pub(super) lifetimes_with_calls: AtomicU32,
     /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
-    open: Chunked<OpenInstance, 64>,
+    pub(super) open: Chunked<OpenInstance, 64>,
 }
 
 /// Bytes from the first on that launches in up to five ranges touch.
@@ -74,7 +74,7 @@ impl<'a> Around<'a> {
 const NUMBERS: u64 = 1 << 12;
 
 #[derive(Debug, Default)]
-struct OpenInstance {
+pub(super) struct OpenInstance {
     /// By which an entry is told from a later one at the same height.
     start: AtomicU64,
     /// Its number, that of the instance below where the range itself is not measured; and, in the lowest bit, whether
@@ -106,16 +106,6 @@ impl OpenInstance {
 }
 
 impl LaunchLog {
-    pub(super) fn new() -> Self {
-        Self {
-            open: Chunked::new(),
-            next_number: AtomicU64::new(0),
-            notes: Notes::default(),
-            lifetimes_with_calls: AtomicU32::new(0),
-            lifetimes: Mutex::default(),
-        }
-    }
-
     #[inline]
     fn next_instance(&self) -> InstanceId {
         static NEXT: AtomicU64 = AtomicU64::new(NUMBERS);

@@ -94,17 +94,17 @@ impl Created {
 /// What a thread knows of the spans that it created, and of the ranges that are open on it.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    next: AtomicU64,
-    end: AtomicU64,
+    pub(super) next: AtomicU64,
+    pub(super) end: AtomicU64,
     /// The thread that has this, among all owners of any.
-    owner: AtomicU64,
-    created: Chunked<Created, 64>,
+    pub(super) owner: AtomicU64,
+    pub(super) created: Chunked<Created, 64>,
     /// By their place on the stack.
-    open: Chunked<Open, 64>,
+    pub(super) open: Chunked<Open, 64>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+pub(super) struct Open {
     /// In the lowest bit, whether it has fields.
     span: AtomicU64,
     call: AtomicU64,
@@ -112,6 +112,7 @@ struct Open {
 }
 
 impl Numbers {
+    #[cfg(test)]
     pub(super) fn new() -> Self {
         let word = || AtomicU64::new(0);
         Self { next: word(), end: word(), owner: word(), created: Chunked::new(), open: Chunked::new() }

@@ -16,14 +16,14 @@ use range_report::RangeStyle;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct OpenPairs {
-    count: AtomicUsize,
-    open: Chunked<OpenPair, 16>,
+    pub(super) count: AtomicUsize,
+    pub(super) open: Chunked<OpenPair, 16>,
 }
 
 /// All that the end of a range needs.
 #[derive(Debug)]
 #[repr(C)]
-struct OpenPair {
+pub(super) struct OpenPair {
     /// The place of the range, and its name and category, which the next range here is likely to have, too.
     place: AtomicU64,
     label: AtomicU32,
@@ -93,10 +93,6 @@ impl OpenPair {
 }
 
 impl OpenPairs {
-    pub(super) fn new() -> Self {
-        Self { count: AtomicUsize::new(0), open: Chunked::new() }
-    }
-
     /// Whether an exit has to look for a pair.
     #[inline(always)]
     pub(super) fn any(&self) -> bool {

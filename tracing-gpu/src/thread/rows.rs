@@ -14,11 +14,12 @@ const MOST_ROWS: u32 = 1 << 17;
 #[derive(Debug)]
 #[repr(C)] // for the place of the rows see `row::WRITTEN`
 pub(crate) struct Rows {
-    rows: Chunked<Row, 64>,
-    count: AtomicU32,
+    pub(super) rows: Chunked<Row, 64>,
+    pub(super) count: AtomicU32,
 }
 
 impl Rows {
+    #[cfg(test)]
     pub(super) fn new() -> Self {
         Self { rows: Chunked::new(), count: AtomicU32::new(0) }
     }

@@ -23,7 +23,7 @@ const LAST_GENERATION: u32 = (1 << GENERATION_BITS) - 2;
 /// Threads that an id can name.
 pub(crate) const MAX_THREADS: usize = 1 << THREAD_BITS;
 /// End of a list of slots.
-const END: u32 = u32::MAX;
+pub(super) const END: u32 = u32::MAX;
 
 /// A span id taken apart: generation, thread and slot. The generation is never 0, so neither is the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) fn untracked() -> Id {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+pub(super) struct Slot {
     /// Generation in the upper half, handles in the lower; no handles: free.
     state: AtomicU64,
     place: AtomicU64,
@@ -109,12 +109,12 @@ impl Slot {
 #[repr(C)]
 pub(crate) struct Slab {
     /// First free slot; owner only.
-    free: AtomicU32,
+    pub(super) free: AtomicU32,
     /// Slots never used begin here; owner only.
-    unused: AtomicU32,
-    slots: Chunked<Slot, 64>,
+    pub(super) unused: AtomicU32,
+    pub(super) slots: Chunked<Slot, 64>,
     /// Slots closed by other threads. A push (`Release`) pairs with the owner's swap (`Acquire`).
-    returned: AtomicU32,
+    pub(super) returned: AtomicU32,
 }
 
 /// What closing one handle of a span came to.
@@ -126,6 +126,7 @@ pub(crate) enum Closed {
 }
 
 impl Slab {
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
         Self {
             slots: Chunked::new(),

@@ -92,16 +92,17 @@ pub(crate) trait Ranges {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Stack {
-    depth: AtomicU32,
+    pub(super) depth: AtomicU32,
     /// So many ranges, the outermost, are to be noted when they end: see `launch_log`.
-    noted: AtomicU32,
-    frames: Chunked<Frame, 64>,
+    pub(super) noted: AtomicU32,
+    pub(super) frames: Chunked<Frame, 64>,
     /// The calls of the ranges whose place says that there is one. Of a number that keeps the slab where it was in its
     /// 512 bytes.
-    calls: Chunked<AtomicU32, 124>,
+    pub(super) calls: Chunked<AtomicU32, 124>,
 }
 
 impl Stack {
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
         Self { depth: AtomicU32::new(0), noted: AtomicU32::new(0), frames: Chunked::new(), calls: Chunked::new() }
     }

@@ -38,6 +38,7 @@ mod entries;
 mod exits;
 mod foreign;
 mod launches;
+mod new;
 mod spans;
 #[cfg(all(test, target_pointer_width = "64", feature = "cudarc"))]
 mod tests;
@@ -99,36 +100,6 @@ pub(crate) enum CountingExit {
 
 /// Finds the values of a span that has its own.
 pub(crate) type FindValues<'a> = &'a dyn Fn(u64) -> Option<Arc<SpanValues>>;
-
-impl ThreadState {
-    pub(crate) fn new(session: &'static Session, index: u32) -> Self {
-        Self {
-            gate: Gate::closed(),
-            index,
-            nvtx: session.nvtx,
-            statistics: session.statistics,
-            is_taped: session.tape_room.is_some(),
-            session,
-            stack: Stack::new(),
-            slab: Slab::new(),
-            children: Children::new(),
-            remembered: Remembered::new(),
-            rows: Rows::new(),
-            pairs: OpenPairs::new(),
-            window: RowsWindow::new(session.window()),
-            known: Mutex::default(),
-            told: Mutex::default(),
-            launches: LaunchLog::new(),
-            tape: Tape::new(session.tape_room.as_ref()),
-            numbers: session.tape_room.as_ref().map(|_| Box::new(Numbers::new())),
-            spare_calls: Spare::default(),
-            name: Mutex::default(),
-            left: AtomicU64::new(session.front_end.left()),
-            #[cfg(feature = "openacc")]
-            openacc: OnceCell::new(),
-        }
-    }
-}
 
 /// Beginnings and ends of threads and windows.
 impl ThreadState {

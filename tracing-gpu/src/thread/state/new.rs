@@ -1,0 +1,142 @@
+//! A new state: made in place, part by part, in memory of its own.
+//!
+//! A state is larger than the whole stack of many a coroutine, so it is never on one. Its memory is mapped: pages that
+//! nothing was written to take none.
+#![allow(unsafe_code)]
+
+use std::alloc::Layout;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+
+#[cfg(feature = "openacc")]
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use super::ThreadState;
+use crate::chunked::Chunked;
+use crate::process;
+use crate::session::Session;
+use crate::session::calls::Spare;
+use crate::thread::gate::{Gate, RowsWindow};
+use crate::thread::launch_log::LaunchLog;
+#[cfg(feature = "cudarc")]
+use crate::thread::notes::Notes;
+use crate::thread::numbers::Numbers;
+use crate::thread::open_pairs::OpenPairs;
+use crate::thread::rows::Rows;
+use crate::thread::slab::{END, Slab};
+use crate::thread::stack::Stack;
+use crate::thread::tape::Tape;
+
+/// Writes fields of a struct to its place, each on its own; those named before are written elsewhere, or stay as the
+/// memory is. The compiler names a field that is forgotten.
+macro_rules! write_fields {
+    ($place:expr, $type:ident without ($($other:ident),*), {
+        $($(#[$condition:meta])? $field:ident: $value:expr,)*
+    }) => {{
+        let place: *mut $type = $place;
+        let _all_fields = |whole: &$type| {
+            let $type { $($(#[$condition])? $field: _,)* $($other: _,)* } = whole;
+        };
+        $($(#[$condition])? (&raw mut (*place).$field).write($value);)*
+    }};
+}
+
+impl ThreadState {
+    /// A state that stays for good; `None` where there is no memory.
+    pub(crate) fn new(session: &'static Session, index: u32) -> Option<&'static Self> {
+        let place: *mut Self = process::map_zeroed(Layout::new::<Self>())?.cast();
+        // SAFETY: zeroed memory with room for one, which nobody else has, is aligned and stays. Each field is written,
+        // here or by the two functions, or may be zeros: the two caches are made of atomic numbers alone, and empty
+        // where these are 0.
+        unsafe {
+            write_tables(place);
+            write_logs(place);
+            write_fields!(place, ThreadState without (children, remembered, rows, stack, slab, pairs, launches), {
+                gate: Gate::closed(),
+                index: index,
+                nvtx: session.nvtx,
+                statistics: session.statistics,
+                is_taped: session.tape_room.is_some(),
+                session: session,
+                window: RowsWindow::new(session.window()),
+                known: Mutex::default(),
+                told: Mutex::default(),
+                tape: Tape::new(session.tape_room.as_ref()),
+                numbers: session.tape_room.as_ref().map(|_| new_numbers()),
+                spare_calls: Spare::default(),
+                name: Mutex::default(),
+                left: AtomicU64::new(session.front_end.left()),
+                #[cfg(feature = "openacc")]
+                openacc: OnceCell::new(),
+            });
+            Some(&*place)
+        }
+    }
+}
+
+/// The large parts, entry by entry.
+///
+/// # Safety
+/// There is room for a state at `place`, which nobody reads meanwhile.
+#[inline(never)]
+unsafe fn write_tables(place: *mut ThreadState) {
+    // SAFETY: the caller vouches for the room.
+    unsafe {
+        let (rows, stack, slab) = (&raw mut (*place).rows, &raw mut (*place).stack, &raw mut (*place).slab);
+        Chunked::new_at(&raw mut (*rows).rows);
+        write_fields!(rows, Rows without (rows), { count: AtomicU32::new(0), });
+        Chunked::new_at(&raw mut (*stack).frames);
+        Chunked::new_at(&raw mut (*stack).calls);
+        write_fields!(stack, Stack without (frames, calls), { depth: AtomicU32::new(0), noted: AtomicU32::new(0), });
+        Chunked::new_at(&raw mut (*slab).slots);
+        write_fields!(slab, Slab without (slots), {
+            free: AtomicU32::new(END),
+            unused: AtomicU32::new(0),
+            returned: AtomicU32::new(END),
+        });
+    }
+}
+
+/// What a thread logs of launches and of ranges that are timed.
+///
+/// # Safety
+/// As above.
+#[inline(never)]
+unsafe fn write_logs(place: *mut ThreadState) {
+    // SAFETY: the caller vouches for the room.
+    unsafe {
+        let (pairs, launches) = (&raw mut (*place).pairs, &raw mut (*place).launches);
+        Chunked::new_at(&raw mut (*pairs).open);
+        write_fields!(pairs, OpenPairs without (open), { count: AtomicUsize::new(0), });
+        #[cfg(feature = "cudarc")]
+        {
+            Chunked::new_at(&raw mut (*launches).open);
+            write_fields!(launches, LaunchLog without (open), {
+                lifetimes: Mutex::default(),
+                notes: Notes::default(),
+                next_number: AtomicU64::new(0),
+                lifetimes_with_calls: AtomicU32::new(0),
+            });
+        }
+        #[cfg(not(feature = "cudarc"))]
+        launches.write(LaunchLog::new());
+    }
+}
+
+/// What a timeline needs.
+#[inline(never)]
+fn new_numbers() -> Box<Numbers> {
+    let mut place = Box::<Numbers>::new_uninit();
+    let numbers = place.as_mut_ptr();
+    // SAFETY: room for one, all of which is written.
+    unsafe {
+        Chunked::new_at(&raw mut (*numbers).created);
+        Chunked::new_at(&raw mut (*numbers).open);
+        write_fields!(numbers, Numbers without (created, open), {
+            next: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            owner: AtomicU64::new(0),
+        });
+        place.assume_init()
+    }
+}
