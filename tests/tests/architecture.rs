@@ -18,7 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["config", "signals"],
     &["samples"],
     &["record"],
-    &["budget", "chunked", "clock", "page"],
+    &["budget", "chunked", "clock", "page", "row_file"],
     &["own_stack", "process", "sync"],
 ];
 
@@ -54,6 +54,7 @@ const UNSAFE: &[&str] = &[
     "tracing-gpu/src/openacc/receive.rs",
     "tracing-gpu/src/own_stack.rs",
     "tracing-gpu/src/process.rs",
+    "tracing-gpu/src/row_file.rs",
     "tracing-gpu/src/stream/binding.rs",
     "tracing-gpu/src/thread/state/new.rs",
     "tracing-gpu/src/tier/linked.rs",

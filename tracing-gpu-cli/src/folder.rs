@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use nvtx_rs::environment::variable;
-use tracing_gpu::Summary;
+use tracing_gpu::{Kept, Summary, read_row_file};
 
 /// Names the folder in the environment of the measured processes.
 pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";
@@ -87,8 +87,17 @@ pub(crate) struct Left {
     pub(crate) command: String,
     /// What it measured; `None` where it wrote nothing that can be read.
     pub(crate) summary: Option<Summary>,
-    /// Whether it ended without its last word, so that this is a snapshot.
-    pub(crate) is_cut: bool,
+    /// What is missing of it where it ended without its last word.
+    pub(crate) cut: Option<Cut>,
+}
+
+/// What a process left that ended without its last word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Its rows, so that counts and totals of ranges are exact.
+    Exact,
+    /// A snapshot, one second old at most.
+    Snapshot,
 }
 
 impl Folder {
@@ -167,6 +176,11 @@ impl Folder {
         self.file(name, "json")
     }
 
+    /// Where the rows of a process are, while it runs and whatever becomes of it.
+    pub(crate) fn rows(&self, name: &str) -> PathBuf {
+        self.file(name, "rows")
+    }
+
     /// Keeps what a process has measured so far, in place of what it kept before.
     pub(crate) fn write_snapshot(&self, name: &str, summary: &Summary) -> io::Result<()> {
         let new = self.file(name, "new");
@@ -191,9 +205,17 @@ impl Folder {
         let read = |(index, (_, name)): (usize, (_, String))| {
             each(index, count);
             let command = fs::read_to_string(self.file(&name, "begun")).unwrap_or_default();
-            let (last, snapshot) = (summary_of(&self.file(&name, "json")), self.file(&name, "snapshot"));
-            let is_cut = last.is_none();
-            Left { command, summary: last.or_else(|| summary_of(&snapshot)), is_cut, name }
+            if let Some(last) = summary_of(&self.file(&name, "json")) {
+                return Left { command, summary: Some(last), cut: None, name };
+            }
+            let snapshot = summary_of(&self.file(&name, "snapshot"));
+            match read_row_file(&self.rows(&name), snapshot.clone()) {
+                Ok(Kept { summary, is_whole }) => {
+                    let cut = if is_whole { Cut::Exact } else { Cut::Snapshot };
+                    Left { command, summary: Some(summary), cut: Some(cut), name }
+                }
+                Err(_) => Left { command, summary: snapshot, cut: Some(Cut::Snapshot), name },
+            }
         };
         Ok(begun.into_iter().enumerate().map(read).collect())
     }

@@ -177,20 +177,82 @@ pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether the main thread has ended (by `pthread_exit`), and so have all others but those that we started.
-pub(crate) fn has_no_thread_but_ours() -> bool {
+/// How the main thread has ended, if it has and so have all others but those that we started: the process would have
+/// this status then.
+pub(crate) fn status_without_us() -> Option<c_int> {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    // After the name, in brackets, comes the state of the main thread.
-    if !text("/proc/self/stat").rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z')) {
-        return false;
+    // After the name, in brackets, comes the state of the main thread; last comes how it ended, as for `waitpid`.
+    let main = text("/proc/self/stat");
+    let main = main.rsplit_once(") ")?.1.trim_end();
+    if !main.starts_with('Z') {
+        return None;
     }
     let is_ours = |task: std::fs::DirEntry| {
         let number = task.file_name().to_string_lossy().into_owned();
         number == std::process::id().to_string()
             || text(&format!("/proc/self/task/{number}/comm")).starts_with("tracing-gpu")
     };
-    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.flatten().all(is_ours))
+    let are_ours = std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.flatten().all(is_ours));
+    let ended = main.rsplit(' ').next().and_then(|word| word.parse().ok());
+    are_ours.then(|| libc::WEXITSTATUS(ended.unwrap_or(0)))
 }
+
+/// Ends the process without its `atexit` handlers.
+pub(crate) fn end_at_once(status: c_int) -> ! {
+    // SAFETY: the call ends the process.
+    unsafe { libc::_exit(status) }
+}
+
+/// Whether a reading of the clock was refused.
+static HAS_REFUSED_READINGS: AtomicBool = AtomicBool::new(false);
+
+/// Whether a clock was read where none may be, in seccomp's strict mode.
+pub(crate) fn has_refused_readings() -> bool {
+    HAS_REFUSED_READINGS.load(SeqCst)
+}
+
+/// A thread in seccomp's strict mode may not even read the time-stamp counter: the instruction faults. From now on it
+/// reads 0 then, unless the program handles faults itself.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn survive_strict_mode() {
+    const RDTSC: [u8; 2] = [0x0f, 0x31];
+    extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        // SAFETY: what the system passes to a handler with these flags. The program counter is that of an instruction
+        // that can be read, as it was about to run; its second byte is read only where it has one. All calls are safe
+        // in a handler.
+        unsafe {
+            let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+            let at = std::ptr::with_exposed_provenance::<u8>(registers[libc::REG_RIP as usize] as usize);
+            if (*info).si_code == libc::SI_KERNEL && *at == RDTSC[0] && *at.add(1) == RDTSC[1] {
+                HAS_REFUSED_READINGS.store(true, SeqCst);
+                registers[libc::REG_RIP as usize] += RDTSC.len() as i64;
+                registers[libc::REG_RAX as usize] = 0;
+                registers[libc::REG_RDX as usize] = 0;
+                return;
+            }
+            // The program's own: what faulted does so again, and what was sent is sent again.
+            libc::signal(signal, libc::SIG_DFL);
+            if (*info).si_code <= 0 {
+                libc::raise(signal);
+            }
+        }
+    }
+    // SAFETY: zeros are a valid `sigaction`, and the handler has the signature that goes with its flags.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGSEGV, std::ptr::null(), &raw mut now);
+        if now.sa_sigaction == libc::SIG_DFL {
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = handle as *const () as libc::sighandler_t;
+            new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigaction(libc::SIGSEGV, &raw const new, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Any thread may read the clock here.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn survive_strict_mode() {}
 
 /// Has these called before and after every fork of this process: in the parent before, in the parent after, in the
 /// child. They allocate nothing and take no lock that another thread may hold in the child.

@@ -1,6 +1,8 @@
 //! Storage that grows and never moves: one thread appends, any thread reads.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
+
 use once_cell::sync::OnceCell;
 
 /// Chunks after the first; each is twice as long as all before it together.
@@ -8,15 +10,16 @@ const CHUNKS: usize = 22;
 
 /// A growable table with stable addresses. The first `N` entries are in place; later ones come in chunks that double.
 ///
-/// Entries are shared (`&T`), so they hold atomics where they change. Reading never locks.
+/// Entries are shared (`&T`), so they hold atomics where they change. Reading never locks. Chunks are never freed: what
+/// has such a table lives as long as the process.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Chunked<T, const N: usize> {
+pub(crate) struct Chunked<T: 'static, const N: usize> {
     first: [T; N],
-    rest: [OnceCell<Box<[T]>>; CHUNKS],
+    rest: [OnceCell<&'static [T]>; CHUNKS],
 }
 
-impl<T: Default, const N: usize> Chunked<T, N> {
+impl<T: Default + 'static, const N: usize> Chunked<T, N> {
     pub(crate) fn new() -> Self {
         Self { first: std::array::from_fn(|_| T::default()), rest: std::array::from_fn(|_| OnceCell::new()) }
     }
@@ -30,7 +33,7 @@ impl<T: Default, const N: usize> Chunked<T, N> {
         unsafe {
             let (first, rest) = (&raw mut (*place).first, &raw mut (*place).rest);
             (0..N).for_each(|index| first.cast::<T>().add(index).write(T::default()));
-            (0..CHUNKS).for_each(|chunk| rest.cast::<OnceCell<Box<[T]>>>().add(chunk).write(OnceCell::new()));
+            (0..CHUNKS).for_each(|chunk| rest.cast::<OnceCell<&'static [T]>>().add(chunk).write(OnceCell::new()));
         }
     }
 
@@ -68,16 +71,30 @@ impl<T: Default, const N: usize> Chunked<T, N> {
     /// Entry `index`, allocating its chunk if need be; `None` beyond `N << 22` entries.
     #[inline]
     pub(crate) fn get_or_grow(&self, index: usize) -> Option<&T> {
+        self.get_or_grow_by(index, |_| None)
+    }
+
+    /// The same. `make` may have memory for new entries, of these numbers; else it is the process's.
+    #[inline]
+    pub(crate) fn get_or_grow_by(
+        &self,
+        index: usize,
+        make: impl FnOnce(Range<usize>) -> Option<&'static [T]>,
+    ) -> Option<&T> {
         match self.first.get(index) {
             Some(entry) => Some(entry),
-            None => self.grow(index),
+            None => self.grow(index, make),
         }
     }
 
     #[inline(never)]
-    fn grow(&self, index: usize) -> Option<&T> {
+    fn grow(&self, index: usize, make: impl FnOnce(Range<usize>) -> Option<&'static [T]>) -> Option<&T> {
         let (chunk, offset) = Self::place(index)?;
-        let entries = self.rest.get(chunk)?.get_or_init(|| (0..N << chunk).map(|_| T::default()).collect());
+        let new = || (0..N << chunk).map(|_| T::default()).collect::<Box<[T]>>();
+        let entries = self
+            .rest
+            .get(chunk)?
+            .get_or_init(|| make(N << chunk..N << (chunk + 1)).unwrap_or_else(|| Box::leak(new())));
         entries.get(offset)
     }
 

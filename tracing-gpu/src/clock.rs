@@ -131,6 +131,23 @@ impl Clock {
     }
 }
 
+/// The rate of a clock whose process has ended, by its first reading: in ticks, and by CLOCK_MONOTONIC. Of the same
+/// start of this machine.
+pub(crate) fn rate_since(is_tsc: bool, origin: Ticks, origin_ns: u64) -> Rate {
+    if !is_tsc {
+        return Rate::IDENTITY;
+    }
+    if let Some(wait) =
+        SHORTEST_CALIBRATION.checked_sub(Duration::from_nanos(process::monotonic_ns().saturating_sub(origin_ns)))
+    {
+        std::thread::sleep(wait);
+    }
+    let (before, now, after) = (tsc::read(), process::monotonic_ns(), tsc::read());
+    let ticks = u128::from((before / 2 + after / 2).saturating_sub(origin).max(1));
+    let ns = u128::from(now.saturating_sub(origin_ns));
+    Rate { ns_per_tick_q40: u64::try_from((ns << 40) / ticks).unwrap_or(1 << 40) }
+}
+
 /// The time-stamp counter: the clock's ticks where [`Clock::is_tsc`].
 #[inline(always)]
 pub(crate) fn read_tsc() -> Ticks {

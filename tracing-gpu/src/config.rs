@@ -270,6 +270,8 @@ pub(crate) struct Config {
     pub(crate) gpu: Gpu,
     /// Whether CUPTI is left alone until the driver calls us inside `cuInit`.
     pub(crate) gpu_when_injected: bool,
+    /// A file that has the rows whatever becomes of the process.
+    pub(crate) row_file: Option<PathBuf>,
     pub(crate) domain: Domain,
     pub(crate) parents: Parents,
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.
@@ -315,6 +317,7 @@ impl Default for Config {
             statistics: true,
             gpu: Gpu::Auto,
             gpu_when_injected: false,
+            row_file: None,
             domain: Domain::Default,
             parents: Parents::Entered,
             filter: None,

@@ -160,6 +160,11 @@ mod page;
 mod process;
 mod profiler;
 mod record;
+#[cfg(target_os = "linux")]
+mod row_file;
+#[cfg(not(target_os = "linux"))]
+#[path = "row_file/disabled.rs"]
+mod row_file;
 mod samples;
 mod session;
 #[cfg(all(unix, feature = "signals"))]
@@ -176,6 +181,8 @@ mod tier;
 mod timeline;
 
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
+#[doc(hidden)]
+pub use drain::{Kept, read_row_file};
 #[cfg(feature = "openacc")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]

@@ -8,6 +8,7 @@ use crate::panics;
 use crate::slots::{Slot, Slots};
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the next tool filled. It must not fill the program's slots, where it and this tool would overwrite each other.
 pub(super) static NEXT_SLOTS: Slots = Slots::empty();
@@ -44,6 +45,16 @@ pub(crate) fn is_inside() -> bool {
     THREAD.with(|thread| thread.is_inside.get())
 }
 
+/// Calls that came while a tool was being called on their thread.
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+
+/// How many NVTX calls of this process no tool received, since one was being called on their thread: the tool made
+/// them, or a signal handler that interrupted it.
+#[must_use]
+pub fn ignored_calls() -> u64 {
+    IGNORED.load(Ordering::Relaxed)
+}
+
 /// Runs `call` with this thread marked as being inside a tool, so that calls made there are not received anew; none if
 /// it is.
 #[inline]
@@ -56,6 +67,7 @@ pub(super) fn inside<R>(call: impl FnOnce(&Thread) -> R) -> Option<R> {
     }
     THREAD.with(|thread| {
         if thread.is_inside.replace(true) {
+            IGNORED.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         let _mark = Mark(&thread.is_inside);

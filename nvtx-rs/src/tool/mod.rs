@@ -19,7 +19,8 @@
 //! A child that is forked off can call at once: no lock of this module is left locked. A tool sees to its own locks.
 //! No lock is taken on the way of ranges and marks whose names the thread knows.
 //!
-//! NVTX calls that a tool makes while it is being called are ignored. A panic in a tool ends that call only.
+//! NVTX calls that a tool makes while it is being called are ignored, and so are those of a signal handler that
+//! interrupts it ([`ignored_calls`] counts both). A panic in a tool ends that call only.
 
 mod arguments;
 mod call;
@@ -34,6 +35,7 @@ mod schema;
 
 use crate::AttachError;
 pub use call::{Call, Event, NamedObject, SyncAction};
+pub use deliver::ignored_calls;
 pub(crate) use deliver::is_inside;
 pub use extended::{Extended, Field, FieldValue};
 pub use install::next_tool;

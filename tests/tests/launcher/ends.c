@@ -1,4 +1,4 @@
-/* Makes ranges and ends in the way that its argument names. What must be in a snapshot waits for one. */
+/* Makes ranges and ends in the way that its argument names. What is only in a snapshot waits for one. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -9,9 +9,13 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <linux/seccomp.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +63,25 @@ static void *in_thread(void *unused) {
     return NULL;
 }
 
+/* 1,000 names of 100 bytes, each three times. */
+static void *with_names(void *unused) {
+    for (int i = 0; i < 1000; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%0100d;", i);
+        work(name);
+    }
+    return unused;
+}
+
+static volatile long handled;
+
+static void handler(int signal) {
+    (void)signal;
+    nvtxRangePushA("handler");
+    nvtxRangePop();
+    handled++;
+}
+
 static int is(const char *way, const char *name) { return strcmp(way, name) == 0; }
 
 int main(int count, char **arguments) {
@@ -96,10 +119,37 @@ int main(int count, char **arguments) {
         pthread_create(&thread, NULL, in_thread, NULL);
         pthread_join(thread, NULL);
     }
-    if (is(way, "_exit")) kept(), _exit(5);
-    if (is(way, "abort")) kept(), abort();
-    if (is(way, "segv")) kept(), raise(SIGSEGV);
-    if (is(way, "kill")) kept(), kill(getpid(), SIGKILL);
+    if (is(way, "_exit")) _exit(5);
+    if (is(way, "exit_group")) syscall(SYS_exit_group, 5);
+    if (is(way, "last thread")) syscall(SYS_exit, 5);
+    if (is(way, "abort")) abort();
+    if (is(way, "segv")) raise(SIGSEGV);
+    if (is(way, "fault")) *(volatile int *)arguments[count] = 0;
+    if (is(way, "kill")) kill(getpid(), SIGKILL);
+    if (is(way, "strict")) { /* in which no clock can be read, and little else be done */
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+        work("strict");
+        syscall(SYS_exit, 0);
+    }
+    if (is(way, "names")) { /* more than one block of rows and of the log has room for */
+        pthread_t threads[4];
+        for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, with_names, NULL);
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+        kill(getpid(), SIGKILL);
+    }
+    if (is(way, "handler")) { /* that interrupts other calls */
+        struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+        sigaction(SIGALRM, &action, NULL);
+        setitimer(ITIMER_REAL, &(struct itimerval){{0, 200}, {0, 200}}, NULL);
+        for (int i = 0; handled < 2000; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "name %d;", i % 20000);
+            nvtxRangePushA(name);
+            nvtxRangePop();
+        }
+        setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+        printf("%ld\n", handled);
+    }
     if (is(way, "limit")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
     if (is(way, "raise")) raise(SIGTERM), work("after");
     if (is(way, "close all and raise")) { /* as daemons do */
@@ -158,7 +208,7 @@ int main(int count, char **arguments) {
         work("handled");
         return signal;
     }
-    if (is(way, "exec")) kept(), execl(arguments[0], arguments[0], "again", NULL);
+    if (is(way, "exec")) execl(arguments[0], arguments[0], "again", NULL);
     if (is(way, "again")) work("again");
     if (is(way, "fork")) {
         if (fork() == 0) {
@@ -170,7 +220,6 @@ int main(int count, char **arguments) {
     if (is(way, "fork and _exit")) {
         if (fork() == 0) {
             work("child");
-            kept();
             _exit(0);
         }
         wait(NULL);

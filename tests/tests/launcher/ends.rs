@@ -51,8 +51,11 @@ fn every_end_has_its_status_and_its_report() {
         ("raise", whole(Err(libc::SIGTERM), STEP)),
         ("close all and raise", whole(Err(libc::SIGINT), STEP)),
         ("_exit", cut(Ok(5), STEP)),
+        ("exit_group", cut(Ok(5), STEP)),
+        ("last thread", whole(Ok(5), STEP)),
         ("abort", cut(Err(libc::SIGABRT), STEP)),
         ("segv", cut(Err(libc::SIGSEGV), STEP)),
+        ("fault", cut(Err(libc::SIGSEGV), STEP)),
         ("kill", cut(Err(libc::SIGKILL), STEP)),
         ("exec", cut(Ok(0), "again 3, step 3, step 3")),
         ("fork", whole(Ok(0), "child 3, step 3")),
@@ -71,6 +74,35 @@ fn every_end_has_its_status_and_its_report() {
         assert!(ran.stderr.contains(&title), "{way}: {}", ran.stderr);
         assert_eq!(ran.said(), [""; 0], "{way}");
     }
+}
+
+/// No clock can be read there, and a thread may only read, write and end.
+#[test]
+fn seccomps_strict_mode_is_survived() {
+    let ran = run(&[], |command| command.arg(program()).arg("strict"));
+    assert_eq!((ran.status.code(), &*ran.ranges()), (Some(0), "step 3, strict 3"), "{}", ran.stderr);
+}
+
+/// Four threads have more rows and names than the first blocks of the file have room for.
+#[test]
+fn all_that_was_counted_is_left_of_a_process_that_is_killed() {
+    let ran = run(&[], |command| command.arg(program()).arg("names"));
+    let counted: Vec<u64> = ran.summaries[0].ranges.iter().map(|row| row.times.instances).collect();
+    assert_eq!((ran.status.signal(), ran.is_cut()), (Some(libc::SIGKILL), true), "{}", ran.stderr);
+    let of = |instances: u64| counted.iter().filter(|count| **count == instances).count();
+    assert_eq!((counted.len(), of(12), of(3)), (1001, 1000, 1), "{}", ran.stderr);
+}
+
+/// Those that interrupt the measuring of another call cannot be measured, and are counted.
+#[test]
+fn calls_of_signal_handlers_are_measured_or_counted() {
+    let ran = run(&[], |command| command.arg(program()).arg("handler"));
+    let handled: u64 = ran.stdout.trim().parse().expect("a number");
+    let summary = &ran.summaries[0];
+    let measured = summary.ranges.iter().find(|row| row.name == "handler").map_or(0, |row| row.times.instances);
+    let mut notes = summary.notes.iter().filter_map(|note| note.split_once(" NVTX calls of signal handlers"));
+    let lost: u64 = notes.next().map_or(0, |(number, _)| number.parse().expect("a number"));
+    assert_eq!((ran.status.code(), measured + lost / 2), (Some(0), handled), "{}", ran.stderr);
 }
 
 /// Nothing of ours can be written then, and the program ends as it would.

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
 use tests::foreign::folder;
-use tests::launcher::{Ran, run};
+use tests::launcher::{Folder, Ran, run};
 
 const WORK: &str = "
 import nvtx, os, signal, subprocess, sys, time
@@ -12,12 +12,6 @@ def work(name):
     for _ in range(3):
         with nvtx.annotate(name, domain='py'):
             pass
-def kept():
-    path, seen = os.path.join(os.environ['TRACING_GPU_RUN'], f'{os.getpid()}.snapshot'), set()
-    while len(seen) < 3:
-        try: seen.add(os.stat(path).st_mtime_ns)
-        except FileNotFoundError: pass
-        time.sleep(0.001)
 ";
 
 fn python(options: &[&str], script: &str) -> Ran {
@@ -35,7 +29,7 @@ fn every_end_of_python_has_its_status_and_its_report() {
         ("work('step'); raise ValueError('on purpose')", Ok(1), "py:step 3", false),
         ("work('step'); signal.raise_signal(signal.SIGINT)", Err(libc::SIGINT), "py:step 3", false),
         ("work('step'); signal.raise_signal(signal.SIGTERM)", Err(libc::SIGTERM), "py:step 3", false),
-        ("work('step'); kept(); os._exit(4)", Ok(4), "py:step 3", true),
+        ("work('step'); os._exit(4)", Ok(4), "py:step 3", true),
         (
             "work('step')\nif os.fork() == 0: work('child'); sys.exit(0)\nos.wait()",
             Ok(0),
@@ -43,7 +37,7 @@ fn every_end_of_python_has_its_status_and_its_report() {
             false,
         ),
         (
-            "import multiprocessing as m\ndef child(): work('child'); kept()\nwork('step')\n\
+            "import multiprocessing as m\ndef child(): work('child')\nwork('step')\n\
              p = m.get_context('fork').Process(target=child); p.start(); p.join()",
             Ok(0),
             "py:child 3, py:step 3",
@@ -64,5 +58,37 @@ fn every_end_of_python_has_its_status_and_its_report() {
         if status == Err(libc::SIGINT) {
             assert!(ran.stderr.contains("KeyboardInterrupt"), "{}", ran.stderr);
         }
+    }
+}
+
+/// Their processes end by `_exit`, as soon as their jobs are done.
+#[test]
+fn jobs_of_multiprocessing_are_all_counted() {
+    let folder = Folder::new();
+    let file = folder.0.join("jobs.py");
+    let script = "
+import nvtx, sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+def job(number):
+    with nvtx.annotate('job'): pass
+if __name__ == '__main__':
+    how = sys.argv[1]
+    if how == 'executor':
+        with ProcessPoolExecutor(4, get_context('fork')) as pool: list(pool.map(job, range(100)))
+    elif how == 'process':
+        all = [get_context('fork').Process(target=job, args=(number,)) for number in range(100)]
+        for process in all: process.start()
+        for process in all: process.join()
+    else:
+        with get_context(how).Pool(4) as pool: pool.map(job, range(100))
+";
+    std::fs::write(&file, script).expect("a file");
+    for how in ["fork", "forkserver", "spawn", "executor", "process"] {
+        let wheel = tests::foreign::folder("python");
+        let ran = run(&[], |command| command.arg("python3").arg(&file).arg(how).env("PYTHONPATH", wheel));
+        let rows = ran.summaries.iter().flat_map(|summary| &summary.ranges);
+        let jobs: u64 = rows.filter(|row| row.name == "job").map(|row| row.times.instances).sum();
+        assert_eq!((ran.status.code(), jobs), (Some(0), 100), "{how}: {}", ran.stderr);
     }
 }

@@ -135,7 +135,7 @@ fn name_silent(left: &[Left]) {
 /// The summary, with a note where the process did not come to write its last.
 fn with_note(left: Left) -> Option<Summary> {
     let mut summary = left.summary?;
-    if left.is_cut {
+    if left.cut.is_some() {
         summary.notes.insert(
             0,
             format!(

@@ -90,6 +90,7 @@ impl Measured {
             system::at_fork(snapshot::before_fork, snapshot::after_fork_in_parent, after_fork_in_child);
             system::before_quick_exit(end);
             system::after_python(end);
+            system::survive_strict_mode();
         });
         let range = match &settings.captured {
             CaptureRange::Nvtx(name) => Some(Captured::new(name)),
@@ -127,7 +128,8 @@ impl Measured {
             builder = builder.settings(text).0; // the command has said what is wrong with them
         }
         let summary = folder::literal(&self.folder.summary(&self.name));
-        let profiler = builder.output(Output::None).files(self.settings.files.clone()).json(summary).build()?;
+        let profiler = builder.output(Output::None).files(self.settings.files.clone()).json(summary);
+        let profiler = profiler.row_file(self.folder.rows(&self.name)).build()?;
         if IN_CUDA.load(Acquire) {
             profiler.collect_in_injection();
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracing_gpu::{Profiler, on_own_stack};
 
 use crate::folder::Folder;
-use crate::system;
+use crate::{complain, system};
 
 /// When the first is made, and what is between two of them at least and at most.
 const FIRST: Duration = Duration::from_millis(5);
@@ -57,8 +57,14 @@ impl Snapshots {
         let mut pause = FIRST;
         loop {
             std::thread::sleep(pause);
-            if system::has_no_thread_but_ours() {
-                std::process::exit(0); // as the C library does when the last thread ends
+            name_strict_mode();
+            match system::status_without_us() {
+                None => {}
+                Some(0) => std::process::exit(0), // as the C library does when the last thread ends
+                Some(status) => {
+                    profiler.end(false);
+                    system::end_at_once(status);
+                }
             }
             let began = Instant::now();
             if !take() {
@@ -76,6 +82,20 @@ impl Snapshots {
             let cost = began.elapsed();
             pause = (cost * SPARED).clamp(SHORTEST, LONGEST).max(cost * SPARED_AT_LEAST);
         }
+    }
+}
+
+/// A line for durations that nobody could measure.
+fn name_strict_mode() {
+    static NAMED: Once = Once::new();
+    if system::has_refused_readings() {
+        NAMED.call_once(|| {
+            complain(&format!(
+                "a thread of process {} is in seccomp's strict mode, where no clock can be read: ranges that end there \
+                 are counted with no duration",
+                std::process::id()
+            ));
+        });
     }
 }
 

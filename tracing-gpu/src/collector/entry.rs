@@ -124,6 +124,7 @@ mod tests {
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
+            row_file: None,
         }))));
         let threads = || entry.engine.all_threads().len();
         entry.entered(307, 1, true);

@@ -14,6 +14,7 @@ mod gpu;
 #[path = "gpu_disabled.rs"]
 mod gpu;
 mod guards;
+mod kept;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod recursion;
@@ -37,6 +38,7 @@ use crate::thread::engine::Engine;
 use crate::thread::lifetimes::OpenLifetimes;
 use crate::thread::row::RowCopy;
 use calls::NodeCalls;
+pub use kept::{Kept, read_row_file};
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;
@@ -151,6 +153,13 @@ pub(crate) fn summarise(
     summary.notes.extend(held.notes);
     if session.gpu {
         summary.notes.extend(stream::notes(&session.streams));
+    }
+    let ignored = nvtx_rs::tool::ignored_calls();
+    if session.foreign.is_received() && ignored > 0 {
+        summary.notes.push(format!(
+            "{ignored} NVTX calls of signal handlers came while another call of their thread was being measured. They \
+             are in no table."
+        ));
     }
     if session.calls.over_limit() > 0 {
         let spans = session.calls.over_limit();

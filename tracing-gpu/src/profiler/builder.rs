@@ -80,6 +80,14 @@ impl ProfilerBuilder {
         self
     }
 
+    /// A new file that has the counts and times of ranges whatever becomes of the process, for
+    /// [`Summary`](crate::Summary) of a process that has left none. It is removed when the profiler has finished.
+    #[doc(hidden)]
+    pub fn row_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.row_file = Some(path.into());
+        self
+    }
+
     /// NVTX domain of the ranges. Default: the default domain.
     pub fn domain(mut self, domain: Domain) -> Self {
         self.config.domain = domain;

@@ -182,6 +182,9 @@ impl Inner {
         if let Some(recorder) = self.recorder.get() {
             errors.extend(recorder.finish(&summary));
         }
+        if let Some(file) = self.engine.session.row_file.as_ref().filter(|_| errors.is_empty()) {
+            file.remove();
+        }
         let _first = self.last.set(summary);
         errors
     }

@@ -25,6 +25,7 @@ use crate::drain::{self, End};
 use crate::openacc::OpenAcc;
 use crate::outputs;
 use crate::process;
+use crate::row_file::RowFile;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::stream;
@@ -277,7 +278,10 @@ impl Inner {
             sample_budget: config.sample_budget,
             tape_bytes: (config.enabled && outputs::has_timeline(&config)).then_some(config.timeline_memory),
             limits: LIMITS,
+            // Without it, a snapshot is all that is left of a process that is killed.
+            row_file: config.row_file.as_deref().and_then(|path| RowFile::create(path).ok()),
         });
+        engine.session.log_process(&identity);
         if nvtx {
             NVTX_OWNER.store(engine.session.id, std::sync::atomic::Ordering::Release);
         }

@@ -8,6 +8,7 @@ pub(crate) mod gate;
 pub(crate) mod misnested;
 #[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
+pub(crate) mod row_log;
 pub(crate) mod tape_room;
 
 use std::collections::{HashMap, HashSet};
@@ -24,6 +25,7 @@ use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::process;
 use crate::record::RangeKey;
+use crate::row_file::RowFile;
 use crate::span::misread::MisreadValues;
 use crate::span::samples::{self, NameSamples};
 use crate::span::site::{Site, site_key};
@@ -64,6 +66,8 @@ pub(crate) struct SessionOptions {
     /// Memory for records that wait to be written into a timeline, in bytes; `None` where none is written.
     pub(crate) tape_bytes: Option<usize>,
     pub(crate) limits: Limits,
+    /// Where rows are kept beyond the end of the process.
+    pub(crate) row_file: Option<RowFile>,
 }
 
 /// Things that went otherwise than written in the program. Written on slow paths only.
@@ -110,6 +114,7 @@ pub(crate) struct Session {
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
     pub(crate) foreign: Foreign,
+    pub(crate) row_file: Option<RowFile>,
     /// Whether foreign ranges keep what their names have at their end and never repeat.
     pub(crate) whole_names: bool,
     was_reset: AtomicBool,
@@ -167,18 +172,12 @@ impl Session {
             fields: options.fields,
             front_end: FrontEnd::default(),
             foreign: Foreign::default(),
+            row_file: options.row_file,
             whole_names: options.whole_names,
             was_reset: AtomicBool::new(false),
             filter: options.filter,
             choice: options.domain,
-            names: Mutex::new(Names {
-                catalog: Catalog::new(options.limits),
-                sites: HashMap::new(),
-                with_fields: HashMap::new(),
-                domains: vec![Domain::DEFAULT],
-                foreign_domains: ForeignDomains::default(),
-                named_levels: HashSet::new(),
-            }),
+            names: Mutex::new(Names::new(options.limits)),
         }
     }
 
@@ -197,6 +196,7 @@ impl Session {
             sample_budget: 0,
             tape_bytes: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
+            row_file: None,
         })
     }
 
@@ -295,7 +295,7 @@ impl Session {
 
     /// Number of a domain that other code makes ranges in.
     pub(crate) fn foreign_domain(&self, name: Option<&str>) -> u32 {
-        self.names.lock().foreign_domains.number(name)
+        self.names.lock().foreign_domain(name)
     }
 
     /// Label of the names in this domain that do not fit the bound.
@@ -429,6 +429,22 @@ impl Session {
 }
 
 impl Names {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            catalog: Catalog::new(limits),
+            sites: HashMap::new(),
+            with_fields: HashMap::new(),
+            domains: vec![Domain::DEFAULT],
+            foreign_domains: ForeignDomains::default(),
+            named_levels: HashSet::new(),
+        }
+    }
+
+    /// Number of a domain that other code makes ranges in.
+    pub(crate) fn foreign_domain(&mut self, name: Option<&str>) -> u32 {
+        self.foreign_domains.number(name)
+    }
+
     /// Call sites whose fields a timeline shows, by their addresses.
     pub(crate) fn with_fields(&self) -> &HashMap<u64, &'static Metadata<'static>> {
         &self.with_fields

@@ -11,6 +11,7 @@ use tracing_core::Metadata;
 use super::gate::Gate;
 use super::row::RowIdentity;
 use super::rows::Rows;
+use super::state::rows_in_file;
 use crate::record::{Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -22,6 +23,7 @@ use range_report::RangeStyle;
 /// Where a thread looks up what it does not know: in its session, which may call a tool; a new row is one of its own.
 pub(crate) struct Lookup<'a> {
     pub(super) session: &'static Session,
+    pub(super) thread: u32,
     pub(super) gate: &'a Gate,
     pub(super) rows: &'a Rows,
 }
@@ -169,7 +171,11 @@ impl Known {
             let nvtx = metadata.map(|_| lookup.gate.while_closed(|| lookup.session.nvtx_range(key)));
             RowIdentity { key, domain: lookup.session.domain_of_label(key.label), nvtx, metadata }
         };
-        let Some(index) = lookup.rows.push(node, identity) else { return Place::NONE };
+        let (session, thread) = (lookup.session, lookup.thread);
+        let Some(index) = lookup.rows.push(node, identity, |rows| rows_in_file(session, thread, rows)) else {
+            return Place::NONE;
+        };
+        session.log_row(thread, index, node, key);
         self.rows.insert((node, key), index);
         Place::new(node, index)
     }
@@ -207,7 +213,8 @@ mod tests {
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
         let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // which has room for none
         let (gate, rows) = (Gate::closed(), Rows::new());
-        let (lookup, mut known) = (&Lookup { session, gate: &gate, rows: &rows }, Known::default());
+        let lookup = &Lookup { session, thread: 0, gate: &gate, rows: &rows };
+        let mut known = Known::default();
         for number in [1, 2, 1] {
             assert_eq!(known.category(lookup, Category::Number(number)), 0);
             assert_eq!(known.category(lookup, Category::Text(&number.to_string())), 0);

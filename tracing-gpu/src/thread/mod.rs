@@ -25,7 +25,7 @@ mod open_pairs;
 pub(crate) mod openacc;
 pub(crate) mod raw_fields;
 pub(crate) mod row;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;

@@ -1,5 +1,6 @@
 //! One row of one thread: counts and sums that only the owning thread writes and anyone may read.
 
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use once_cell::sync::OnceCell;
@@ -300,6 +301,40 @@ impl Row {
 }
 
 const LOWER_HALF: u64 = u32::MAX as u64;
+
+/// Words of a row.
+pub(crate) const WORDS: usize = size_of::<Row>() / 8;
+
+/// What a row comes to whose thread has ended, from its words. Durations that were not pending are not among them.
+/// Beside it, whether the thread was stopped while the sums changed: then some have what others do not have yet.
+pub(crate) fn copy_of_words(node: u32, words: &[u64]) -> (RowCopy, bool) {
+    let word = |offset: usize| words.get(offset / 8).copied().unwrap_or(0);
+    let room = usize::try_from(word(offset_of!(Row, room))).unwrap_or(0);
+    let recent = words.get(offset_of!(Row, recent) / 8..).and_then(|recent| recent.get(room.wrapping_sub(1)..RECENT));
+    let squares =
+        u128::from(word(offset_of!(Row, squares_high))) << 64 | u128::from(word(offset_of!(Row, squares_low)));
+    let mut copy = RowCopy {
+        node,
+        calls: word(offset_of!(Row, calls)),
+        first: word(offset_of!(Row, first)),
+        nested: word(offset_of!(Row, nested)),
+        times: Distribution {
+            count: word(offset_of!(Row, count)),
+            total: u128::from(word(offset_of!(Row, total))),
+            min: word(offset_of!(Row, min)),
+            max: word(offset_of!(Row, max)),
+            squares,
+            ..Distribution::default()
+        },
+    };
+    let keeps_all = copy.times.count == 0;
+    for recent in recent.unwrap_or_default().iter().rev() {
+        copy.times.add(recent & LOWER_HALF, |_| keeps_all);
+        copy.nested = copy.nested.wrapping_add(recent >> 32);
+    }
+    copy.nested = (copy.nested as i64).max(0) as u64;
+    (copy, word(offset_of!(Row, sequence)) % 2 != 0)
+}
 
 /// What a row's instances come to.
 #[derive(Clone, Copy, Default)]

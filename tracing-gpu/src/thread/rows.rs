@@ -1,5 +1,6 @@
 //! The rows of one thread: one for each node and range that it has met.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use super::row::{Row, RowIdentity};
@@ -10,11 +11,14 @@ use crate::record::{Ended, Place};
 /// Rows of a thread, of 512 bytes and more: twice as many as nodes, for those with several categories.
 const MOST_ROWS: u32 = 1 << 17;
 
+/// Rows that a state has room for from its start.
+pub(crate) const FIRST_ROWS: usize = 64;
+
 /// Only the owning thread adds rows and writes them; any thread reads them.
 #[derive(Debug)]
-#[repr(C)] // for the place of the rows see `row::WRITTEN`
+#[repr(C, align(4096))] // for the place of the rows see `row::WRITTEN`; the first ones may be pages of a file
 pub(crate) struct Rows {
-    pub(super) rows: Chunked<Row, 64>,
+    pub(super) rows: Chunked<Row, FIRST_ROWS>,
     pub(super) count: AtomicU32,
 }
 
@@ -60,10 +64,15 @@ impl Rows {
         row.add(ended.duration, ended.nested, budget);
     }
 
-    /// A new row, by its number; `None` where there is no room for more.
-    pub(super) fn push(&self, node: u32, identity: impl FnOnce() -> RowIdentity) -> Option<u32> {
+    /// A new row, by its number; `None` where there is no room for more. `make` as in [`Chunked::get_or_grow_by`].
+    pub(super) fn push(
+        &self,
+        node: u32,
+        identity: impl FnOnce() -> RowIdentity,
+        make: impl FnOnce(Range<usize>) -> Option<&'static [Row]>,
+    ) -> Option<u32> {
         let index = Some(self.count.load(Relaxed)).filter(|index| *index < MOST_ROWS)?;
-        let row = self.rows.get_or_grow(index as usize)?;
+        let row = self.rows.get_or_grow_by(index as usize, make)?;
         row.identify(node, identity());
         self.count.store(index + 1, Release); // pairs with `iter`: a reader that counts the row sees its identity
         Some(index)
@@ -95,7 +104,7 @@ mod tests {
     #[test]
     fn rows_are_numbered_as_they_come_and_count_what_ends_in_their_place() {
         let (rows, budget) = (Rows::new(), Budget::new(1 << 20));
-        let numbers: Vec<_> = (0..70).map(|label| rows.push(label + 1, || identity(label))).collect();
+        let numbers: Vec<_> = (0..70).map(|label| rows.push(label + 1, || identity(label), |_| None)).collect();
         assert!(numbers.iter().copied().eq((0..70).map(Some)));
         for (row, count) in [(3, 2), (68, 40)] {
             let ended = Ended { place: Place::new(row + 1, row), entered: 10, duration: 5, nested: 1 };
@@ -107,6 +116,6 @@ mod tests {
         assert_eq!((counts.len(), counts[3], counts[68], counts.iter().sum::<u64>()), (70, 2, 40, 42));
         assert_eq!(rows.near(3).map(|row| row.copy().first), Some(10));
         rows.count.store(MOST_ROWS, Relaxed);
-        assert_eq!(rows.push(1, || identity(1)), None, "their memory is bounded");
+        assert_eq!(rows.push(1, || identity(1), |_| None), None, "their memory is bounded");
     }
 }

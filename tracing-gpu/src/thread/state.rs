@@ -43,6 +43,8 @@ mod spans;
 #[cfg(all(test, target_pointer_width = "64", feature = "cudarc"))]
 mod tests;
 
+pub(super) use new::rows_in_file;
+
 /// How many exits on other threads are kept for a thread until it looks at them.
 const TOLD: usize = 1024;
 
@@ -214,7 +216,7 @@ impl ThreadState {
 
     /// Where it looks up what it does not know.
     pub(crate) fn lookup(&self) -> Lookup<'_> {
-        Lookup { session: self.session, gate: &self.gate, rows: &self.rows }
+        Lookup { session: self.session, thread: self.index, gate: &self.gate, rows: &self.rows }
     }
 
     /// What is known of a call site.

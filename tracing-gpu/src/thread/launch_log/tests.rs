@@ -124,6 +124,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         sample_budget: 1 << 16,
         tape_bytes: None,
         limits: Limits { nodes: 100, run_time_names: 100 },
+        row_file: None,
     })));
     engine.session.note_room.allow(ROOM);
     engine.session.set_collecting(collecting);

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 #[cfg(feature = "openacc")]
@@ -22,7 +23,8 @@ use crate::thread::launch_log::LaunchLog;
 use crate::thread::notes::Notes;
 use crate::thread::numbers::Numbers;
 use crate::thread::open_pairs::OpenPairs;
-use crate::thread::rows::Rows;
+use crate::thread::row::Row;
+use crate::thread::rows::{FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::Stack;
 use crate::thread::tape::Tape;
@@ -49,6 +51,13 @@ impl ThreadState {
         // here or by the two functions, or may be zeros: the two caches are made of atomic numbers alone, and empty
         // where these are 0.
         unsafe {
+            if let Some(file) = &session.row_file {
+                let rows = (&raw mut (*place).rows.rows).cast::<u8>();
+                match file.map_more(FIRST_ROWS * size_of::<Row>(), Some(rows)) {
+                    Some((offset, _)) => session.log_rows(index, 0, offset),
+                    None => file.count_outside(),
+                }
+            }
             write_tables(place);
             write_logs(place);
             write_fields!(place, ThreadState without (children, remembered, rows, stack, slab, pairs, launches), {
@@ -72,6 +81,23 @@ impl ThreadState {
             Some(&*place)
         }
     }
+}
+
+/// Rows with these numbers in the file that the session keeps rows in, if it has one.
+pub(in crate::thread) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
+    let file = session.row_file.as_ref()?;
+    // SAFETY: new memory, of pages, with room for these rows, each of which is written before it is read.
+    let (offset, rows_there) = unsafe {
+        let Some((offset, memory)) = file.map_more(rows.len() * size_of::<Row>(), None) else {
+            file.count_outside();
+            return None;
+        };
+        let first = memory.cast::<Row>();
+        (0..rows.len()).for_each(|row| first.add(row).write(Row::default()));
+        (offset, std::slice::from_raw_parts(first, rows.len()))
+    };
+    session.log_rows(thread, rows.start, offset);
+    Some(rows_there)
 }
 
 /// The large parts, entry by entry.

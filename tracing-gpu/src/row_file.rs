@@ -1,0 +1,304 @@
+//! A file that has the rows of this process, and their names, whatever becomes of it: `_exit`, a crash and SIGKILL leave
+//! what was written to a mapped file.
+//!
+//! Rows lie in the file as they are, in blocks that are mapped where a thread would have them in memory. So counting an
+//! instance costs what it costs in memory. What does not change of a row is logged beside them once, when the row is
+//! new.
+//!
+//! ```text
+//! file:  log block | rows of thread 0 | rows of thread 1 | log block | more rows of thread 0 | ...
+//! log:   words written, then records: kind and length, words. The first is of the process; the last of a full block
+//!        says where the next block is.
+//! ```
+//!
+//! All room is taken from the file system before it is mapped, so that a full disk ends no program. Where a file system
+//! cannot promise that, or the file cannot be opened any more, rows are in memory alone, and the file says so.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+
+use parking_lot::Mutex;
+
+/// Words of the first block of the log, and of the others.
+const FIRST_LOG: usize = (16 << 10) / 8;
+const NEXT_LOG: usize = (64 << 10) / 8;
+/// Words at the start of the first block: how many of it are written, and how many rows are in memory alone.
+const HEAD: usize = 2;
+/// Words of a record that says where the next block is.
+const LINK: usize = 2;
+/// The kind of that record. The others are the caller's.
+const NEXT: u64 = 0;
+/// Blocks of rows begin at a page.
+const PAGE: usize = 4096;
+
+/// The file, open for one process.
+#[derive(Debug)]
+pub(crate) struct RowFile {
+    path: PathBuf,
+    /// The first two words of the file.
+    head: &'static [AtomicU64],
+    log: Mutex<Log>,
+}
+
+#[derive(Debug)]
+struct Log {
+    /// The block that is written; its first word is how many of it are.
+    block: &'static [AtomicU64],
+    /// Bytes of the file.
+    length: u64,
+    /// Numbers that the caller has logged: see [`RowFile::log_once`].
+    once: Vec<bool>,
+}
+
+/// A record that is being made.
+#[derive(Debug, Default)]
+pub(crate) struct Words(Vec<u64>);
+
+impl Words {
+    pub(crate) fn number(&mut self, number: u64) -> &mut Self {
+        self.0.push(number);
+        self
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.0.push(text.len() as u64);
+        let words = text.as_bytes().chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+            u64::from_ne_bytes(word)
+        });
+        self.0.extend(words);
+        self
+    }
+}
+
+impl RowFile {
+    /// A new file of this name.
+    ///
+    /// # Errors
+    /// Where there is such a file, or the file system cannot promise room.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let kept = || {
+            may_be_mapped(&file)?;
+            take_room(&file, 0, FIRST_LOG * 8)?;
+            // SAFETY: nobody asks for a place.
+            let block = words(unsafe { map(&file, 0, FIRST_LOG * 8, None)? }, FIRST_LOG);
+            Ok(block)
+        };
+        match kept() {
+            Ok(block) => {
+                block[0].store(HEAD as u64, Relaxed);
+                let log = Log { block, length: (FIRST_LOG * 8) as u64, once: Vec::new() };
+                Ok(Self { path: path.to_owned(), head: &block[..HEAD], log: Mutex::new(log) })
+            }
+            Err(error) => {
+                let _stays_empty = std::fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes the file: what it has is elsewhere.
+    pub(crate) fn remove(&self) {
+        let _gone_already = std::fs::remove_file(&self.path);
+    }
+
+    /// Counts a row that is in memory alone.
+    pub(crate) fn count_outside(&self) {
+        self.head[1].fetch_add(1, Relaxed);
+    }
+
+    /// Maps new bytes of the file, zeros, to this place or to one of the system's choice. Returns where they are in the
+    /// file and in memory; `None` where that fails: then the place is as it was.
+    ///
+    /// # Safety
+    /// There are so many bytes at `place`, which begin and end with pages, and which nobody uses yet.
+    pub(crate) unsafe fn map_more(&self, bytes: usize, place: Option<*mut u8>) -> Option<(u64, *mut u8)> {
+        if place.is_some_and(|place| !place.addr().is_multiple_of(PAGE)) || !bytes.is_multiple_of(PAGE) {
+            return None;
+        }
+        let mut log = self.log.lock();
+        // SAFETY: the caller vouches for the place.
+        unsafe { self.map_under(&mut log, bytes, place) }.ok()
+    }
+
+    /// # Safety
+    /// As above.
+    unsafe fn map_under(&self, log: &mut Log, bytes: usize, place: Option<*mut u8>) -> io::Result<(u64, *mut u8)> {
+        // By its name: a descriptor that is kept may be closed, and its number be another file's.
+        let file = File::options().read(true).write(true).open(&self.path)?;
+        let offset = log.length;
+        take_room(&file, offset, bytes)?;
+        // SAFETY: the caller vouches for the place.
+        let memory = unsafe { map(&file, offset, bytes, place)? };
+        log.length += bytes as u64;
+        Ok((offset, memory))
+    }
+
+    /// Logs a record.
+    pub(crate) fn log(&self, kind: u64, record: &Words) {
+        self.log_under(&mut self.log.lock(), kind, record);
+    }
+
+    /// Logs a record of this number, which is made the first time only.
+    pub(crate) fn log_once(&self, kind: u64, number: u32, record: impl FnOnce() -> Words) {
+        let mut log = self.log.lock();
+        let number = number as usize;
+        if log.once.len() <= number {
+            log.once.resize(number + 1, false);
+        }
+        if !std::mem::replace(&mut log.once[number], true) {
+            self.log_under(&mut log, kind, &record());
+        }
+    }
+
+    fn log_under(&self, log: &mut Log, kind: u64, Words(record): &Words) {
+        let needed = 1 + record.len();
+        if log.block.len() < log.written() + needed + LINK && !self.next_block(log, needed) {
+            return self.count_outside();
+        }
+        log.append(kind, record);
+    }
+
+    #[cold]
+    fn next_block(&self, log: &mut Log, needed: usize) -> bool {
+        let length = NEXT_LOG.max((1 + needed + LINK).next_multiple_of(PAGE / 8));
+        // SAFETY: nobody asks for a place.
+        let Ok((offset, memory)) = (unsafe { self.map_under(log, length * 8, None) }) else { return false };
+        let block = words(memory, length);
+        block[0].store(1, Relaxed);
+        log.append(NEXT, &[offset]);
+        log.block = block;
+        true
+    }
+}
+
+impl Log {
+    fn written(&self) -> usize {
+        usize::try_from(self.block[0].load(Relaxed)).unwrap_or(usize::MAX)
+    }
+
+    /// There is room for it.
+    fn append(&self, kind: u64, record: &[u64]) {
+        let written = self.written();
+        let words = std::iter::once((record.len() as u64) << 32 | kind).chain(record.iter().copied());
+        let to = self.block.get(written..).unwrap_or_default();
+        to.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
+        self.block[0].store((written + 1 + record.len()) as u64, Release); // the record is whole
+    }
+}
+
+/// Whether room that was taken from the file system of this file can be written to for good. Where a write goes to
+/// another place of the disk, it may find none, and the program would end by SIGBUS.
+fn may_be_mapped(file: &File) -> io::Result<()> {
+    const EXT: i64 = 0xEF53;
+    const XFS: i64 = 0x5846_5342;
+    const TMPFS: i64 = 0x0102_1994;
+    const OVERLAY: i64 = 0x794C_7630;
+    let kind = rustix::fs::fstatfs(file)?.f_type as i64;
+    let pages = rustix::param::page_size();
+    match [EXT, XFS, TMPFS, OVERLAY].contains(&kind) && pages == PAGE {
+        true => Ok(()),
+        false => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+fn take_room(file: &File, offset: u64, bytes: usize) -> io::Result<()> {
+    let mode = rustix::fs::FallocateFlags::empty();
+    crate::process::without_file_limit_signal(|| Ok(rustix::fs::fallocate(file, mode, offset, bytes as u64)?))
+}
+
+/// # Safety
+/// As for [`RowFile::map_more`].
+unsafe fn map(file: &File, offset: u64, bytes: usize, place: Option<*mut u8>) -> io::Result<*mut u8> {
+    use std::os::fd::AsRawFd as _;
+    let flags = libc::MAP_SHARED | if place.is_some() { libc::MAP_FIXED } else { 0 };
+    let (place, access) = (place.unwrap_or(std::ptr::null_mut()), libc::PROT_READ | libc::PROT_WRITE);
+    let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the caller vouches for the place; without one, the memory is new.
+    let memory = unsafe { libc::mmap(place.cast(), bytes, access, flags, file.as_raw_fd(), offset) };
+    if memory == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(memory.cast()) }
+}
+
+/// Memory of a file as words.
+fn words(memory: *mut u8, length: usize) -> &'static [AtomicU64] {
+    // SAFETY: so much was mapped just now, by pages and for good, and all of it are zeros.
+    unsafe { std::slice::from_raw_parts(memory.cast::<AtomicU64>(), length) }
+}
+
+/// What such a file has, read after the end of its process.
+#[derive(Debug, Default)]
+pub(crate) struct RowFileReader {
+    words: Vec<u64>,
+}
+
+/// A record, and what was read of it.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) kind: u64,
+    words: &'a [u64],
+}
+
+impl Record<'_> {
+    /// The next number; 0 beyond the end.
+    pub(crate) fn number(&mut self) -> u64 {
+        let Some((first, rest)) = self.words.split_first() else { return 0 };
+        self.words = rest;
+        *first
+    }
+
+    /// The next text.
+    pub(crate) fn text(&mut self) -> String {
+        let length = usize::try_from(self.number()).unwrap_or(usize::MAX);
+        let (text, rest) = self.words.split_at(length.div_ceil(8).min(self.words.len()));
+        self.words = rest;
+        let bytes: Vec<u8> = text.iter().flat_map(|word| word.to_ne_bytes()).take(length).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl RowFileReader {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let bytes = std::fs::read(path)?;
+        Ok(Self {
+            words: bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or([0; 8]))).collect(),
+        })
+    }
+
+    /// Rows and records that are not in the file.
+    pub(crate) fn outside(&self) -> u64 {
+        self.words.get(1).copied().unwrap_or(0)
+    }
+
+    /// Words of the file from this byte on.
+    pub(crate) fn at(&self, offset: u64, length: usize) -> Option<&[u64]> {
+        let start = usize::try_from(offset / 8).ok()?;
+        self.words.get(start..start.checked_add(length)?)
+    }
+
+    /// All records, in the order in which they were logged.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        let (mut block, mut at, mut blocks) = (&self.words[..], HEAD, 0);
+        std::iter::from_fn(move || {
+            loop {
+                let written = usize::try_from(*block.first()?).ok()?;
+                let head = *block.get(at).filter(|_| at < written)?;
+                let (kind, length) = (head & u64::from(u32::MAX), usize::try_from(head >> 32).ok()?);
+                let words = block.get(at + 1..(at + 1).checked_add(length)?)?;
+                at += 1 + length;
+                if kind != NEXT {
+                    return Some(Record { kind, words });
+                }
+                let next = usize::try_from(words.first()? / 8).ok()?;
+                (block, at, blocks) = (self.words.get(next..)?, 1, blocks + 1);
+                if blocks > self.words.len() / NEXT_LOG {
+                    return None; // a file that somebody has made
+                }
+            }
+        })
+    }
+}
