@@ -175,6 +175,16 @@ int main(int count, char **arguments) {
         }
         wait(NULL);
     }
+    if (is(way, "many _exit")) {
+        for (int i = 0; i < 5; i++) {
+            if (fork() == 0) {
+                work("child");
+                kept();
+                _exit(0);
+            }
+        }
+        while (wait(NULL) > 0) continue;
+    }
     if (is(way, "unload")) { /* a library with ranges of its own, which goes and comes back */
         for (int i = 0; i < 2; i++) {
             void *library = dlopen(getenv("PLUGIN"), RTLD_NOW);

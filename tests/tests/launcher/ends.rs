@@ -73,6 +73,36 @@ fn every_end_has_its_status_and_its_report() {
     }
 }
 
+/// One line of many, where people look and where scripts do.
+#[test]
+fn what_is_cut_is_counted_in_one_note() {
+    let note = "5 of 6 processes ended at once (_exit, exec, a crash or a signal), or could not write their summaries: \
+                their rows may lack what they did in the last second before: ";
+    let ran = run(&[], |command| command.arg(program()).arg("many _exit"));
+    let text = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!((text.matches("ended at once").count(), text.contains(note)), (1, true), "{}", ran.stderr);
+    let ran = run(&["--csv"], |command| command.arg(program()).arg("many _exit"));
+    assert!(ran.said().len() == 1 && ran.said()[0].starts_with(note), "{}", ran.stderr);
+    assert!(ran.said()[0].ends_with(&format!(" and 2 more (`{} many _exit`).", program().display())), "{}", ran.stderr);
+    let ran = run(&["--csv"], |command| command.arg(program()).arg("kill"));
+    let one = "This process ended at once (_exit, exec, a crash or a signal), or could not write its summary: its rows \
+               may lack what it did in the last second before.";
+    assert_eq!(ran.said(), [one], "{}", ran.stderr);
+}
+
+/// SQLite finds beside it what it is to undo, and the page says that there is nothing to show.
+#[test]
+fn files_of_a_process_that_was_killed_have_the_names_that_were_asked_for() {
+    let folder = Folder::new();
+    let options = ["html", "trace", "sqlite"].map(|kind| [format!("--{kind}"), format!("run.{kind}")]).concat();
+    let mut command = command(&options.iter().map(String::as_str).collect::<Vec<_>>());
+    let output = command.arg(program()).arg("kill").current_dir(&folder.0).output().expect("it starts");
+    assert_eq!(output.status.signal(), Some(libc::SIGKILL), "{output:?}");
+    assert!(folder.names().iter().all(|name| name.starts_with("run.") && !name.bytes().any(|c| c.is_ascii_digit())));
+    let page = std::fs::read_to_string(folder.0.join("run.html")).expect("a page");
+    assert!(page.contains("was ended before this page could be written"), "{page}");
+}
+
 /// Nothing of ours can be written then, and the program ends as it would.
 #[test]
 fn a_program_that_limits_the_size_of_files_keeps_its_status() {
@@ -255,6 +285,13 @@ fn time_that_is_up_ends_the_program_with_a_report() {
     let ran = run(&["--timeout", "0.1"], |command| command.args(["sh", "-c", "sleep 20 >&- 2>&- & wait"]));
     assert_eq!(ran.status.signal(), Some(libc::SIGTERM), "{}", ran.stderr);
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+
+    // Nor after the program has ended: a line would say after two seconds who is waited for.
+    let left = r#"exec 3<&0; cat <&3 >/dev/null 2>&1 & trap "exit 3" TERM; echo ready; wait"#;
+    let (input, held) = std::io::pipe().expect("a pipe");
+    let ran = run(&["--timeout", "0.3"], |command| command.args(["sh", "-c", left]).stdin(input));
+    drop(held);
+    assert_eq!((ran.status.code(), ran.said().len()), (Some(3), 1), "{}", ran.stderr);
 
     let folder = Folder::new();
     let json = folder.0.join("run-%p.json");
