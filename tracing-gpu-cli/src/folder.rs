@@ -87,7 +87,7 @@ pub(crate) struct Left {
     pub(crate) command: String,
     /// What it measured; `None` where it wrote nothing that can be read.
     pub(crate) summary: Option<Summary>,
-    /// What is missing of it where it ended without its last word.
+    /// What is missing of it, if something is, where it ended without its last word.
     pub(crate) cut: Option<Cut>,
 }
 
@@ -210,9 +210,13 @@ impl Folder {
             }
             let snapshot = summary_of(&self.file(&name, "snapshot"));
             match read_row_file(&self.rows(&name), snapshot.clone()) {
-                Ok(Kept { summary, is_whole }) => {
-                    let cut = if is_whole { Cut::Exact } else { Cut::Snapshot };
-                    Left { command, summary: Some(summary), cut: Some(cut), name }
+                Ok(Kept { summary, is_whole, has_more }) => {
+                    let cut = match (is_whole, has_more) {
+                        (true, false) => None,
+                        (true, true) => Some(Cut::Exact),
+                        (false, _) => Some(Cut::Snapshot),
+                    };
+                    Left { command, summary: Some(summary), cut, name }
                 }
                 Err(_) => Left { command, summary: snapshot, cut: Some(Cut::Snapshot), name },
             }

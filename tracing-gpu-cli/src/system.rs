@@ -203,14 +203,6 @@ pub(crate) fn end_at_once(status: c_int) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Whether a reading of the clock was refused.
-static HAS_REFUSED_READINGS: AtomicBool = AtomicBool::new(false);
-
-/// Whether a clock was read where none may be, in seccomp's strict mode.
-pub(crate) fn has_refused_readings() -> bool {
-    HAS_REFUSED_READINGS.load(SeqCst)
-}
-
 /// A thread in seccomp's strict mode may not even read the time-stamp counter: the instruction faults. From now on it
 /// reads 0 then, unless the program handles faults itself.
 #[cfg(target_arch = "x86_64")]
@@ -224,7 +216,6 @@ pub(crate) fn survive_strict_mode() {
             let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
             let at = std::ptr::with_exposed_provenance::<u8>(registers[libc::REG_RIP as usize] as usize);
             if (*info).si_code == libc::SI_KERNEL && *at == RDTSC[0] && *at.add(1) == RDTSC[1] {
-                HAS_REFUSED_READINGS.store(true, SeqCst);
                 registers[libc::REG_RIP as usize] += RDTSC.len() as i64;
                 registers[libc::REG_RAX as usize] = 0;
                 registers[libc::REG_RDX as usize] = 0;

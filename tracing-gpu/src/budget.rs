@@ -1,14 +1,42 @@
 //! The bound on memory for durations that are kept one by one.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Memory that sample chunks and histogram pages of all threads may still take, in bytes.
+use range_report::stats::histogram::BUCKETS;
+
+use crate::sync::AtomicU64;
+
+/// Memory of another kind for durations, which lies beside the rows. The owner is the address of what has them.
+pub(crate) trait SampleMemory: std::fmt::Debug + Send + Sync {
+    /// Room for so many durations, the chunk of this number, each of them [`EMPTY`](crate::samples::EMPTY).
+    fn chunk(&self, owner: usize, number: usize, length: usize) -> Option<&'static [AtomicU64]>;
+
+    /// Counters for the durations of an octave, all 0.
+    fn page(&self, owner: usize, octave: usize) -> Option<&'static [AtomicU32; BUCKETS]>;
+}
+
+/// Memory that sample chunks and histogram pages of all threads may still take, in bytes; and where it is, if not the
+/// process's own.
 #[derive(Debug)]
-pub(crate) struct Budget(AtomicUsize);
+pub(crate) struct Budget {
+    left: AtomicUsize,
+    memory: Option<Arc<dyn SampleMemory>>,
+}
 
 impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self(AtomicUsize::new(bytes))
+        Self { left: AtomicUsize::new(bytes), memory: None }
+    }
+
+    /// The same of this memory.
+    pub(crate) fn of(self, memory: Option<Arc<dyn SampleMemory>>) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// Where else there may be memory.
+    pub(crate) fn memory(&self) -> Option<&dyn SampleMemory> {
+        self.memory.as_deref()
     }
 
     /// Whether there is memory for one more duration in a vector that holds `kept`. Takes the memory where the vector
@@ -22,16 +50,16 @@ impl Budget {
     /// Memory that is free again.
     #[cfg(feature = "cudarc")]
     pub(crate) fn give_back(&self, bytes: usize) {
-        self.0.fetch_add(bytes, Relaxed);
+        self.left.fetch_add(bytes, Relaxed);
     }
 
     pub(crate) fn take(&self, bytes: usize) -> Result<(), BudgetSpent> {
-        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).map(drop).map_err(|_| BudgetSpent)
+        self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).map(drop).map_err(|_| BudgetSpent)
     }
 
     #[cfg(test)]
     pub(crate) fn left(&self) -> usize {
-        self.0.load(Relaxed)
+        self.left.load(Relaxed)
     }
 }
 

@@ -224,3 +224,15 @@ pub(crate) struct Ended {
     /// for the time between two readings of the clock.
     pub(crate) nested: u64,
 }
+
+/// A row of a process that has ended, from the file of its rows.
+pub(crate) struct KeptRow<'a> {
+    pub(crate) thread: u32,
+    pub(crate) node: u32,
+    pub(crate) key: RangeKey,
+    pub(crate) words: &'a [u64],
+    /// Its durations one by one, as far as they were kept so: the number of the first one, and they.
+    pub(crate) chunks: Vec<(u64, &'a [u64])>,
+    /// Counters of those after them: of an octave, two in a word.
+    pub(crate) pages: Vec<(usize, &'a [u64])>,
+}

@@ -17,16 +17,19 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
 
 /// Words of the first block of the log, and of the others.
 const FIRST_LOG: usize = (16 << 10) / 8;
 const NEXT_LOG: usize = (64 << 10) / 8;
-/// Words at the start of the first block: how many of it are written, and how many rows are in memory alone.
-const HEAD: usize = 2;
+/// Words that are mapped at once for durations, at least.
+const SPARE: usize = (16 << 10) / 8;
+/// Words at the start of the first block: how many of it are written, and the losses.
+const HEAD: usize = 5;
 /// Words of a record that says where the next block is.
 const LINK: usize = 2;
 /// The kind of that record. The others are the caller's.
@@ -34,11 +37,24 @@ const NEXT: u64 = 0;
 /// Blocks of rows begin at a page.
 const PAGE: usize = 4096;
 
+/// What is counted beside the rows, by its place in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lost {
+    /// Rows and records that are not in the file.
+    Rows = 1,
+    /// Ranges that were not followed.
+    Spans = 2,
+    /// Ends of ranges that were not open.
+    Exits = 3,
+    /// What is measured beside ranges.
+    Others = 4,
+}
+
 /// The file, open for one process.
 #[derive(Debug)]
 pub(crate) struct RowFile {
     path: PathBuf,
-    /// The first two words of the file.
+    /// The first words of the file.
     head: &'static [AtomicU64],
     log: Mutex<Log>,
 }
@@ -51,6 +67,10 @@ struct Log {
     length: u64,
     /// Numbers that the caller has logged: see [`RowFile::log_once`].
     once: Vec<bool>,
+    /// Where the caller's bytes are in memory, and in the file.
+    mapped: Vec<(Range<usize>, u64)>,
+    /// Words for durations that are not taken yet, and where they are in the file.
+    spare: (&'static [AtomicU64], u64),
 }
 
 /// A record that is being made.
@@ -92,7 +112,13 @@ impl RowFile {
         match kept() {
             Ok(block) => {
                 block[0].store(HEAD as u64, Relaxed);
-                let log = Log { block, length: (FIRST_LOG * 8) as u64, once: Vec::new() };
+                let log = Log {
+                    block,
+                    length: (FIRST_LOG * 8) as u64,
+                    once: Vec::new(),
+                    mapped: Vec::new(),
+                    spare: (&[], 0),
+                };
                 Ok(Self { path: path.to_owned(), head: &block[..HEAD], log: Mutex::new(log) })
             }
             Err(error) => {
@@ -107,9 +133,9 @@ impl RowFile {
         let _gone_already = std::fs::remove_file(&self.path);
     }
 
-    /// Counts a row that is in memory alone.
-    pub(crate) fn count_outside(&self) {
-        self.head[1].fetch_add(1, Relaxed);
+    /// Counts a loss.
+    pub(crate) fn count(&self, what: Lost) {
+        self.head[what as usize].fetch_add(1, Relaxed);
     }
 
     /// Maps new bytes of the file, zeros, to this place or to one of the system's choice. Returns where they are in the
@@ -123,7 +149,27 @@ impl RowFile {
         }
         let mut log = self.log.lock();
         // SAFETY: the caller vouches for the place.
-        unsafe { self.map_under(&mut log, bytes, place) }.ok()
+        let (offset, memory) = unsafe { self.map_under(&mut log, bytes, place) }.ok()?;
+        log.mapped.push((memory.addr()..memory.addr() + bytes, offset));
+        Some((offset, memory))
+    }
+
+    /// Takes words beside the rows, for what is at this address in a row. Returns where that is in the file, where the
+    /// words are, and the words, zeros.
+    pub(crate) fn take_words(&self, owner: usize, length: usize) -> Option<(u64, u64, &'static [AtomicU64])> {
+        let mut log = self.log.lock();
+        let (range, offset) = log.mapped.iter().find(|(range, _)| range.contains(&owner))?;
+        let owner = offset + (owner - range.start) as u64;
+        if log.spare.0.len() < length {
+            let new = length.max(SPARE).next_multiple_of(PAGE / 8);
+            // SAFETY: nobody asks for a place.
+            let (offset, memory) = unsafe { self.map_under(&mut log, new * 8, None) }.ok()?;
+            log.spare = (words(memory, new), offset);
+        }
+        let (spare, offset) = log.spare;
+        let (taken, rest) = spare.split_at(length);
+        log.spare = (rest, offset + length as u64 * 8);
+        Some((owner, offset, taken))
     }
 
     /// # Safety
@@ -159,7 +205,7 @@ impl RowFile {
     fn log_under(&self, log: &mut Log, kind: u64, Words(record): &Words) {
         let needed = 1 + record.len();
         if log.block.len() < log.written() + needed + LINK && !self.next_block(log, needed) {
-            return self.count_outside();
+            return self.count(Lost::Rows);
         }
         log.append(kind, record);
     }
@@ -224,6 +270,13 @@ unsafe fn map(file: &File, offset: u64, bytes: usize, place: Option<*mut u8>) ->
     if memory == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(memory.cast()) }
 }
 
+/// The same words as twice as many counters.
+pub(crate) fn counters(words: &'static [AtomicU64]) -> &'static [AtomicU32] {
+    // SAFETY: the words are twice as many of the smaller numbers, which need no more than their alignment; nobody uses
+    // them as words any more.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<AtomicU32>(), words.len() * 2) }
+}
+
 /// Memory of a file as words.
 fn words(memory: *mut u8, length: usize) -> &'static [AtomicU64] {
     // SAFETY: so much was mapped just now, by pages and for good, and all of it are zeros.
@@ -269,9 +322,9 @@ impl RowFileReader {
         })
     }
 
-    /// Rows and records that are not in the file.
-    pub(crate) fn outside(&self) -> u64 {
-        self.words.get(1).copied().unwrap_or(0)
+    /// How much of this was lost.
+    pub(crate) fn lost(&self, what: Lost) -> u64 {
+        self.words.get(what as usize).copied().unwrap_or(0)
     }
 
     /// Words of the file from this byte on.

@@ -15,7 +15,8 @@ const FIRST_CHUNK: usize = 16;
 /// Durations a row keeps one by one on each thread.
 pub(crate) const KEPT: u64 = (FIRST_CHUNK as u64) << (2 * (CHUNKS - 1));
 
-/// Written by the thread that owns the row, read by whoever takes a summary.
+/// Written by the thread that owns the row, read by whoever takes a summary. Its memory is never freed: rows live as
+/// long as the process.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Samples {
@@ -23,13 +24,13 @@ pub(crate) struct Samples {
     /// arithmetic of `place`, and are only changed where a chunk is full.
     chunk: AtomicUsize,
     chunk_start: AtomicU64,
-    chunks: [OnceCell<Box<[AtomicU64]>>; CHUNKS],
+    chunks: [OnceCell<&'static [AtomicU64]>; CHUNKS],
     pages: OnceCell<Box<Pages>>,
 }
 
 #[derive(Debug)]
 struct Pages {
-    octaves: [OnceCell<Box<Page>>; OCTAVES],
+    octaves: [OnceCell<&'static Page>; OCTAVES],
     /// Buckets of which 2^32 were counted, each time: their counters have begun again.
     full: Mutex<Vec<(usize, usize)>>,
 }
@@ -40,7 +41,7 @@ type Page = [AtomicU32; BUCKETS];
 impl Pages {
     #[inline(always)]
     fn page(&self, octave: usize) -> Option<&Page> {
-        self.octaves.get(octave)?.get().map(Box::as_ref)
+        self.octaves.get(octave)?.get().copied()
     }
 
     #[inline(always)]
@@ -121,7 +122,10 @@ impl Samples {
             self.chunk_start.store(index - offset as u64, Relaxed);
             if let Some(cell) = self.chunks.get(chunk) {
                 let length = if chunk == 0 { FIRST_CHUNK } else { (FIRST_CHUNK * 3) << (2 * (chunk - 1)) };
-                let samples = cell.get_or_try_init(|| budget.take(length * 8).map(|()| zeroed_samples(length)));
+                let (owner, memory) = (std::ptr::from_ref(self).addr(), budget.memory());
+                let kept = || memory.and_then(|memory| memory.chunk(owner, chunk, length));
+                let new = || kept().unwrap_or_else(|| Box::leak(empty_samples(length)));
+                let samples = cell.get_or_try_init(|| budget.take(length * 8).map(|()| new()));
                 if let Some(slot) = samples.ok().and_then(|samples| samples.get(offset)) {
                     slot.store(duration, Relaxed);
                     return;
@@ -140,9 +144,10 @@ impl Samples {
         });
         let Ok(pages) = pages else { return };
         let Some(cell) = pages.octaves.get(octave) else { return };
-        let page = cell.get_or_try_init(|| {
-            budget.take(size_of::<Page>()).map(|()| Box::new([const { AtomicU32::new(0) }; BUCKETS]))
-        });
+        let (owner, memory) = (std::ptr::from_ref(self).addr(), budget.memory());
+        let kept = || memory.and_then(|memory| memory.page(owner, octave));
+        let new = || kept().unwrap_or_else(|| Box::leak(Box::new([const { AtomicU32::new(0) }; BUCKETS])));
+        let page = cell.get_or_try_init(|| budget.take(size_of::<Page>()).map(|()| new()));
         if let Ok(page) = page {
             pages.count(page, octave, bucket);
         }
@@ -177,7 +182,7 @@ impl Samples {
     /// Copies what is kept of the first `count` durations into `into`.
     pub(crate) fn copy_into(&self, count: u64, into: &mut Distribution) {
         for (number, chunk) in self.chunks.iter().enumerate().filter_map(|(i, chunk)| Some((i, chunk.get()?))) {
-            let start = if number == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (number - 1)) };
+            let start = start_of(number);
             let length = usize::try_from(count.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len());
             into.samples.extend(chunk[..length].iter().map(|sample| sample.load(Relaxed)).filter(|&d| d != EMPTY));
         }
@@ -198,17 +203,21 @@ impl Samples {
 }
 
 /// No duration: no range lasts 2^64 - 1 ticks.
-const EMPTY: u64 = u64::MAX;
+pub(crate) const EMPTY: u64 = u64::MAX;
 
-fn zeroed_samples(length: usize) -> Box<[AtomicU64]> {
+/// The number of the first duration of a chunk.
+pub(crate) fn start_of(chunk: usize) -> u64 {
+    if chunk == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (chunk - 1)) }
+}
+
+fn empty_samples(length: usize) -> Box<[AtomicU64]> {
     (0..length).map(|_| AtomicU64::new(EMPTY)).collect()
 }
 
 /// Chunk and offset of duration number `index`; the chunk does not exist from [`KEPT`] on.
 fn place(index: u64) -> (usize, usize) {
     let chunk = ((index | 15).ilog2() as usize - 2) / 2;
-    let start = if chunk == 0 { 0 } else { (FIRST_CHUNK as u64) << (2 * (chunk - 1)) };
-    (chunk, (index - start) as usize)
+    (chunk, (index - start_of(chunk)) as usize)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Calls of spans that are futures: how long each took from its creation to its end, and how much of that it waited.
 
+use super::gpu_work::NO_CALL_OF_FUTURE;
 use super::table::{Cell, Table};
 use super::{RenderOptions, TableStyle, names, section};
 use crate::text::number::{human, integer};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{CallStats, Quantile, Summary, Times};
 
-const NO_CALL: &str = "No span of a future has ended, so nothing was awaited.\n";
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
 /// What a name gets, if it needs it, before figures that can be dispensed with; and however narrow it is.
@@ -31,7 +31,7 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
         rows.truncate(options.rows);
         rows.push(rest);
     }
-    section(title, &if rows.is_empty() { NO_CALL.to_owned() } else { text(&rows, options) })
+    section(title, &if rows.is_empty() { NO_CALL_OF_FUTURE.to_owned() } else { text(&rows, options) })
 }
 
 /// The rows beyond the bound as one.

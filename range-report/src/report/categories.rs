@@ -2,13 +2,11 @@
 
 use std::cmp::Reverse;
 
+use super::gpu_work::NO_CATEGORY;
 use super::nsys::{Columns, Row, statistics_table};
 use super::table::{Cell, Layout, Table};
 use super::{RenderOptions, TableStyle, names, section};
 use crate::Summary;
-
-const NO_CATEGORY: &str =
-    "No range with a category was recorded. Give spans the field `nvtx.category`, a text or a number.\n";
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
 pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {

@@ -82,15 +82,26 @@ pub(crate) fn memory_size(summary: &Summary, options: &RenderOptions) -> String 
 }
 
 pub(super) fn make_memory_size(summary: &Summary, options: &RenderOptions) -> Made {
-    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
-    let mut rows: Vec<(String, &Sizes)> = gpu
-        .memory
+    summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
+    let rows = size_rows(summary, options);
+    if rows.is_empty() { Err(NO_MEMORY) } else { Ok(size_table(&rows, options)) }
+}
+
+/// The table of sizes, also without a row.
+pub(super) fn sizes(summary: &Summary, options: &RenderOptions) -> Table {
+    size_table(&size_rows(summary, options), options)
+}
+
+fn size_rows<'a>(summary: &'a Summary, options: &RenderOptions) -> Vec<(String, &'a Sizes)> {
+    let mut rows: Vec<(String, &Sizes)> = summary
+        .gpu
         .iter()
+        .flat_map(|gpu| &gpu.memory)
         .filter(|memory| memory.sizes.count > 0)
         .map(|memory| (gpu_work::bracketed(memory.kind, options.style), &memory.sizes))
         .collect();
     rows.sort_by(|(a, x), (b, y)| (Reverse(x.total_bytes), a).cmp(&(Reverse(y.total_bytes), b)));
-    if rows.is_empty() { Err(NO_MEMORY) } else { Ok(size_table(&rows, options)) }
+    rows
 }
 
 /// `GpuProjection`.
@@ -101,17 +112,28 @@ pub(crate) fn projection(summary: &Summary, options: &RenderOptions) -> String {
 }
 
 pub(super) fn make_projection(summary: &Summary, options: &RenderOptions) -> Made {
-    let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
-    let mut rows: Vec<(Option<String>, &ProjectionStats)> = gpu
-        .projections
+    summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
+    let rows = projection_rows(summary);
+    if rows.is_empty() { Err(NO_LAUNCH) } else { Ok(projection_table(&rows, options)) }
+}
+
+/// The table of projections, also without a row.
+pub(super) fn projections(summary: &Summary, options: &RenderOptions) -> Table {
+    projection_table(&projection_rows(summary), options)
+}
+
+fn projection_rows(summary: &Summary) -> Vec<(Option<String>, &ProjectionStats)> {
+    let mut rows: Vec<(Option<String>, &ProjectionStats)> = summary
+        .gpu
         .iter()
+        .flat_map(|gpu| &gpu.projections)
         .filter(|row| row.projected.instances > 0)
         .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
         .collect();
     rows.sort_by(|(a, x), (b, y)| {
         (Reverse(x.projected.total_ns), a, x.style).cmp(&(Reverse(y.projected.total_ns), b, y.style))
     });
-    if rows.is_empty() { Err(NO_LAUNCH) } else { Ok(projection_table(&rows, options)) }
+    rows
 }
 
 /// `RangeKernels`.

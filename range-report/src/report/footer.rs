@@ -36,6 +36,27 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
     section(title, &body)
 }
 
+impl Summary {
+    /// What was lost or changed, a sentence each, the most important one first: for values, which have no footer.
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Summary};
+    ///
+    /// let mut summary = Summary::default();
+    /// assert!(summary.losses_as_text(&RenderOptions::default()).is_empty());
+    /// summary.losses.stray_exits = 2;
+    /// assert!(summary.losses_as_text(&RenderOptions::default())[0].starts_with("2 exits"));
+    /// ```
+    #[must_use]
+    pub fn losses_as_text(&self, options: &RenderOptions) -> Vec<String> {
+        let mut lines = Vec::new();
+        open_lines(&self.losses.open, &mut lines);
+        span_lines(&self.losses, options, &mut lines);
+        activity_lines(self, &[], options, &mut lines);
+        lines
+    }
+}
+
 /// What there is to say, a sentence each, the most important one first: what is missing, then what may be wrong, then
 /// how the figures were obtained.
 pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
@@ -62,11 +83,15 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
 }
 
 /// Takes a number, and what to say of one and of several: nothing of none.
-fn counter(options: &RenderOptions, lines: &mut Vec<String>) -> impl FnMut(u64, &str, &str) {
-    |count, one, many| match count {
+fn counter<'a>(options: &'a RenderOptions, lines: &'a mut Vec<String>) -> impl FnMut(u64, &str, &str) + 'a {
+    let of_ranges = |sentence: &str| match options.of_command {
+        true => sentence.replace("span", "range"),
+        false => sentence.to_owned(),
+    };
+    move |count, one, many| match count {
         0 => {}
-        1 => lines.push(format!("1 {one}")),
-        n => lines.push(format!("{} {many}", integer(n, options.thousands))),
+        1 => lines.push(format!("1 {}", of_ranges(one))),
+        n => lines.push(format!("{} {}", integer(n, options.thousands), of_ranges(many))),
     }
 }
 
@@ -85,8 +110,14 @@ fn span_lines(losses: &Losses, options: &RenderOptions, lines: &mut Vec<String>)
     );
     counted(
         losses.names_over_limit,
-        "name exceeded the limit on distinct names: a span kept its own name, a range of other code is called (other).",
-        "names exceeded the limit on distinct names: spans kept their own names, ranges of other code are called (other).",
+        options.worded(
+            "name exceeded the limit on distinct names: a span kept its own name, a range of other code is called (other).",
+            "name exceeded the limit on distinct names: its ranges are called (other).",
+        ),
+        options.worded(
+            "names exceeded the limit on distinct names: spans kept their own names, ranges of other code are called (other).",
+            "names exceeded the limit on distinct names: their ranges are called (other).",
+        ),
     );
     counted(
         losses.categories_over_limit,

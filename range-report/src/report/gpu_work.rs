@@ -15,8 +15,8 @@ CUDA, with `gpu=auto` or `gpu=cupti`, on a machine with a GPU and NVIDIA's
 CUPTI; what stood in the way is in the notes.
 ";
 /// For a summary whose GPU ran no kernel.
-pub(crate) const NO_KERNEL: &str = "No kernel was recorded. Check that kernels are launched while the profiler is
-alive, and waited for before the report is printed.
+pub(crate) const NO_KERNEL: &str = "No kernel was recorded. Check that kernels are launched while the program is
+measured, and waited for before the report is printed.
 ";
 /// For a merged summary that has kernels.
 pub(crate) const NO_RANGE_KERNEL: &str = "Kernels by range are not merged: the summary of each process has its own.\n";
@@ -24,7 +24,7 @@ pub(crate) const NO_RANGE_KERNEL: &str = "Kernels by range are not merged: the s
 pub(crate) const NO_MEMORY: &str = "No copy and no set of GPU memory was recorded.\n";
 /// For a summary with neither.
 pub(crate) const NO_OPERATION: &str = "No kernel, copy or set was recorded. Check that the GPU is given work while the
-profiler is alive, and waited for before the report is printed.
+program is measured, and waited for before the report is printed.
 ";
 /// For a summary without API calls, which are recorded where a report of them was asked for.
 pub(crate) const NO_CALL_RECORDED: &str =
@@ -39,8 +39,31 @@ it, around the launch.
 ";
 /// For a summary without events of OpenACC.
 pub(crate) const NO_OPENACC: &str = "No event of an OpenACC runtime was recorded.\n";
-/// What more than one report may have to say instead of a table.
-pub(super) const ABSENT: &[&str] = &[NO_ACTIVITY, NO_MEMORY, NO_LAUNCH];
+/// For a summary without categories.
+pub(crate) const NO_CATEGORY: &str = "No range with a category was recorded. Give spans the field `nvtx.category`,
+a text or a number.
+";
+/// For a summary without calls of futures.
+pub(crate) const NO_CALL_OF_FUTURE: &str = "No span of a future has ended, so nothing was awaited.\n";
+/// What more than one report may have to say instead of a table, and the words of the command for it.
+pub(super) const ABSENT: &[(&str, &str)] = &[
+    (
+        NO_ACTIVITY,
+        "The GPU's work was not recorded: the program has not started CUDA, or the notes
+say what stood in the way.
+",
+    ),
+    (NO_MEMORY, NO_MEMORY),
+    (
+        NO_LAUNCH,
+        "No range launched work for the GPU. One that does is open around the launch, on
+the thread that launches.
+",
+    ),
+    (NO_CALL_RECORDED, "Calls of the CUDA API were not recorded: `-r api` of the run records them.\n"),
+    (NO_CATEGORY, "No range with a category was recorded.\n"),
+    (NO_CALL_OF_FUTURE, "No calls of futures: they are those of Rust programs that measure themselves.\n"),
+];
 
 /// All operations or calls of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ mod tests;
 use std::io;
 
 use super::names;
-use super::nsys::{known, name_cell, whole};
+use super::nsys::{Columns, Row, known, name_cell, statistics_table, whole};
 use super::table::{Cell, Table};
 use super::tree::titled as phase_tree;
-use super::{NO_RANGE, RenderOptions, TableStyle, footer, section};
-use crate::text::number::{average, integer, percent};
+use super::{NO_RANGE, RenderOptions, TableStyle, calls, cuda, footer, section};
+use crate::text::number::{average, integer, percent, rounded};
 use crate::{MergedSummary, RankTotals, Summary};
-use rows::{Rows, Unit};
+use rows::{Line, Rows, Unit};
 
 /// A table of a [`MergedSummary`], for [`write_csv`](MergedSummary::write_csv).
 ///
@@ -137,15 +137,16 @@ impl MergedSummary {
         out.write_all(merged(self, tables, options).as_bytes())
     }
 
-    /// Writes one table as comma-separated values, quoted as [`Summary::write_csv`] does. A table in which
-    /// there is nothing has its headers only.
+    /// Writes one table as comma-separated values, quoted as [`Summary::write_csv`] does. Its first columns are
+    /// those of the table of one process; behind them is what processes have of the row. A table in which there is
+    /// nothing has its headers only.
     ///
     /// ```
     /// use range_report::{MergedTable, Summary};
     ///
     /// let mut text = Vec::new();
     /// Summary::merge([]).write_csv(MergedTable::Kernels, &mut text)?;
-    /// assert!(text.starts_with(b"Time (%),Total Time (ns),Instances,Ranks,"));
+    /// assert!(text.starts_with(b"Time (%),Total Time (ns),Instances,Avg (ns),"));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -187,63 +188,90 @@ pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &R
     text + &footer::footer(&one, &[], options)
 }
 
-/// One table for programs: names as they are, all figures, without separators.
+/// One table for programs: names as they are, all figures, without separators. Its first columns are those of the
+/// table of one process; behind them is what processes have of the row.
 pub(crate) fn merged_table(merged: &MergedSummary, table: MergedTable) -> Table {
     let plain = RenderOptions::default().raw_names(true);
-    match Rows::of(merged, table, plain.style) {
-        Some(rows) => full(&rows, merged, &plain),
-        None => flat_tree(merged),
-    }
+    let one = || merged.as_one();
+    let Some(mut rows) = Rows::of(merged, table, plain.style) else { return flat_tree(merged) };
+    rows.as_of_one(table);
+    let figures = match table {
+        MergedTable::Work => work_table(&rows),
+        MergedTable::MemSize => cuda::sizes(&one(), &plain),
+        MergedTable::GpuProjection => cuda::projections(&one(), &plain),
+        MergedTable::Calls => calls::table(&one()),
+        MergedTable::Ranges | MergedTable::StreamTimes | MergedTable::Categories => {
+            time_table(&rows, &Columns::of_ranges(&rows.names), &plain)
+        }
+        _ => time_table(&rows, &Columns::of_gpu(rows.count, &rows.names), &plain),
+    };
+    let unit = match rows.unit {
+        Unit::Time => "ns",
+        Unit::Size => "B",
+    };
+    figures.beside(process_headers(unit), rows.lines.iter().map(|line| process_cells(line, merged, &plain)))
 }
 
-/// All figures, to the nanosecond or byte.
-fn full(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> Table {
-    let (share, total, unit) = match rows.unit {
-        Unit::Time => ("Time (%)", rows.total, "ns"),
-        Unit::Size => ("Size (%)", rows.total, "B"),
-    };
-    let of = |what: &str| format!("{what} ({unit})");
-    let mut headers = vec![share.to_owned(), of(total), rows.count.to_owned(), "Ranks".to_owned(), of("Avg")];
-    headers.extend(rank_headers(unit));
-    headers.extend(rows.names.iter().map(|&name| name.to_owned()));
-    let mut table = Table::new(headers);
+/// The statistics of Nsight Systems.
+fn time_table(rows: &Rows<'_>, columns: &Columns<'_>, options: &RenderOptions) -> Table {
+    let lines = rows.lines.iter().filter_map(|line| {
+        let (others, name) = line.names.split_at(line.names.len().saturating_sub(1));
+        let names = others.iter().map(Cell::text).chain(name.iter().map(|name| name_cell(Some(name), options)));
+        Some(Row { times: line.times?, below: line.says_nothing.then_some(0), names: names.collect() })
+    });
+    statistics_table(&lines.collect::<Vec<Row<'_>>>(), columns, options)
+}
+
+/// All operations of the GPUs: there is no such table of one process.
+fn work_table(rows: &Rows<'_>) -> Table {
+    let mut table = Table::new(["Time (%)", "Busy Time (ns)", "Operations", "Work"]);
     for line in &rows.lines {
-        let shown = |cell: Cell| if line.says_nothing { Cell::unknown() } else { cell };
-        let mut row = vec![
-            shown(Cell::tested(percent(line.total, rows.base).unwrap_or_else(|| "None".to_owned()))),
-            shown(whole(line.total)),
-            whole(line.count),
-            whole(line.ranks.len() as u64),
-            shown(known(line.sum.and_then(|sum| average(sum, line.count)))),
-        ];
-        let [min, mean, max, imbalance] = rank_cells(line.ranks).map(shown);
-        row.extend([min, mean, max, imbalance, shown(Cell::text(slowest(line.ranks, merged, options)))]);
-        let (name, others) = line.names.split_last().map_or(("", &[][..]), |(name, others)| (name.as_str(), others));
-        row.extend(others.iter().map(Cell::text));
-        row.push(name_cell(Some(name), options));
-        table.push(row);
+        let share = percent(line.total, rows.base).unwrap_or_else(|| "None".to_owned());
+        let name = line.names.last().map_or("", String::as_str);
+        table.push(vec![Cell::tested(share), whole(line.total), whole(line.count), Cell::text(name)]);
     }
     table
 }
 
-fn rank_headers(unit: &str) -> [String; 5] {
+/// How many processes have a row, their totals, and between which medians of theirs that of all instances lies.
+fn process_headers(unit: &str) -> [String; 8] {
     [
-        format!("Min Rank ({unit})"),
-        format!("Avg Rank ({unit})"),
-        format!("Max Rank ({unit})"),
+        "Processes".to_owned(),
+        format!("Min Process ({unit})"),
+        format!("Avg Process ({unit})"),
+        format!("Max Process ({unit})"),
         "Max/Avg".to_owned(),
         "Slowest".to_owned(),
+        format!("Lowest Med ({unit})"),
+        format!("Highest Med ({unit})"),
     ]
 }
 
-/// The least, average and greatest total of a process, and the greatest by the average.
-fn rank_cells(ranks: &RankTotals) -> [Cell; 4] {
-    [
+fn process_cells(line: &Line<'_>, merged: &MergedSummary, options: &RenderOptions) -> Vec<Cell> {
+    let median = line.each.and_then(|each| each.median);
+    let mut cells = cells_of(line.ranks, merged, options);
+    cells.extend([median.map(|(least, _)| least), median.map(|(_, most)| most)].map(|ns| known(ns.and_then(rounded))));
+    if line.says_nothing {
+        cells[1..].fill(Cell::unknown());
+    }
+    cells
+}
+
+/// How many processes there are, the least, average and greatest total, the greatest by the average, and whose it is.
+fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> Vec<Cell> {
+    vec![
+        whole(ranks.len() as u64),
         known(ranks.fastest().map(|rank| integer(rank.total, false))),
         known(average(ranks.total(), ranks.len() as u64)),
         known(ranks.slowest().map(|rank| integer(rank.total, false))),
         known(ranks.imbalance().map(|imbalance| format!("{imbalance:.2}"))),
+        Cell::text(slowest(ranks, merged, options)),
     ]
+}
+
+/// Whether the processes have ranks, as those of MPI have.
+fn are_ranks(merged: &MergedSummary) -> bool {
+    merged.processes.iter().all(|process| process.rank.is_some())
 }
 
 /// Which process has most.
@@ -269,12 +297,12 @@ fn flat_tree(merged: &MergedSummary) -> Table {
         "Stream Self (ns)",
         "GPU Busy (ns)",
         "GPU Self Busy (ns)",
-        "Ranks",
+        "Phase",
     ]
     .map(str::to_owned)
     .into();
-    headers.extend(rank_headers("ns"));
-    headers.push("Phase".to_owned());
+    let [of_processes @ .., _, _] = process_headers("ns");
+    headers.extend(of_processes);
     let mut table = Table::new(headers);
     for node in &merged.tree {
         let (all, gpu) = (&node.all, node.all.gpu.as_ref());
@@ -284,11 +312,9 @@ fn flat_tree(merged: &MergedSummary) -> Table {
         row.push(known_ns(Some(all.max_ns).filter(|&ns| ns > 0)));
         row.extend([all.awaited_ns, all.awaited_self_ns, all.stream_total_ns, all.stream_self_ns].map(known_ns));
         row.extend([gpu.map(|gpu| gpu.total.busy_ns), gpu.map(|gpu| gpu.own.busy_ns)].map(known_ns));
-        row.push(whole(node.ranks.len() as u64));
-        row.extend(rank_cells(&node.ranks));
-        row.push(Cell::text(slowest(&node.ranks, merged, &plain)));
         let label = names::label(node.key.domain.as_deref(), &node.key.name);
         row.push(Cell::text(label.unwrap_or_else(|| "None".to_owned())));
+        row.extend(cells_of(&node.ranks, merged, &plain));
         table.push(row);
     }
     table

@@ -389,7 +389,8 @@ fn ranges(summary: &Summary, options: &RenderOptions) -> String {
 fn joined(reports: impl Iterator<Item = String>, because: Option<&str>, options: &RenderOptions) -> String {
     let mut parts: Vec<(String, Option<String>)> = Vec::new();
     for text in reports {
-        let ends = [NO_RANGE].iter().chain(gpu_work::ABSENT).map(|said| format!("\n\n{said}\n"));
+        let ends = [NO_RANGE].into_iter().chain(gpu_work::ABSENT.iter().map(|(said, _)| *said));
+        let ends = ends.map(|said| format!("\n\n{said}\n"));
         let absent = ends.into_iter().find_map(|end| Some((text.strip_suffix(end.as_str())?.to_owned(), end)));
         let (text, end) = absent.map_or((text, None), |(title, end)| (title, Some(end)));
         match parts.iter_mut().find(|(_, of_another)| end.is_some() && *of_another == end) {
@@ -402,9 +403,13 @@ fn joined(reports: impl Iterator<Item = String>, because: Option<&str>, options:
         let lines = wrapped("", &sentence, options.columns());
         (format!("\n\n{NO_RANGE}\n"), format!("\n\n{}\n", lines.trim_start().replace("\n ", "\n")))
     });
+    let of_command = gpu_work::ABSENT.iter().filter(|_| options.of_command);
     let told = |end: String| match &no_range {
         Some((bare, explained)) if *bare == end => explained.clone(),
-        _ => end,
+        _ => match of_command.clone().find(|(said, _)| end.trim() == said.trim()) {
+            Some((_, words)) => format!("\n\n{words}\n"),
+            None => end,
+        },
     };
     parts.into_iter().map(|(text, end)| text + &end.map(told).unwrap_or_default()).collect()
 }

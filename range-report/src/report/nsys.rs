@@ -85,10 +85,11 @@ pub(crate) const fn style_name(style: RangeStyle) -> &'static str {
     }
 }
 
-/// The tool tests names for being numbers like any other cell, and so do we.
+/// The tool tests names for being numbers like any other cell, so that a range `1000` is `1,000` there. For people a
+/// name is as the program has it.
 pub(crate) fn name_cell(label: Option<&str>, options: &RenderOptions) -> Cell {
     let label = label.unwrap_or("None");
-    if options.raw_names { Cell::tested(label) } else { Cell::tested(names::escaped(label)) }
+    if options.raw_names { Cell::tested(label) } else { Cell::text(names::escaped(label)) }
 }
 
 fn table_section(title: &str, rows: &[Row], names: &[&str], options: &RenderOptions) -> String {

@@ -43,6 +43,9 @@ pub struct RenderOptions {
     /// How many rows of each table, and phases of the tree, are printed at most. One more row has the sum of the
     /// others. Files have all rows. Default: 30.
     pub rows: usize,
+    /// Whether the command `tracing-gpu` prints, of a program that was not built with this crate: sentences are then
+    /// about ranges and options of the command, not about spans and settings of a profiler. Default: no.
+    pub of_command: bool,
 }
 
 impl Default for RenderOptions {
@@ -55,6 +58,7 @@ impl Default for RenderOptions {
             hot_percent: HOT_PERCENT,
             notes: NOTES,
             rows: ROWS,
+            of_command: false,
         }
     }
 }
@@ -143,6 +147,22 @@ impl RenderOptions {
     pub const fn notes(mut self, most: usize) -> Self {
         self.notes = most;
         self
+    }
+
+    /// Sets whether sentences are for a user of the command `tracing-gpu`.
+    ///
+    /// ```
+    /// assert!(range_report::RenderOptions::default().of_command(true).of_command);
+    /// ```
+    #[must_use]
+    pub const fn of_command(mut self, is_of_command: bool) -> Self {
+        self.of_command = is_of_command;
+        self
+    }
+
+    /// The sentence for a program that measures itself, or that for a user of the command.
+    pub(super) const fn worded<'a>(&self, of_program: &'a str, of_command: &'a str) -> &'a str {
+        if self.of_command { of_command } else { of_program }
     }
 
     /// The width, within bounds that can be laid out.

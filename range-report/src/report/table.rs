@@ -125,6 +125,21 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// With more columns behind its own: a header and a cell of each row.
+    pub(crate) fn beside(
+        mut self,
+        headers: impl IntoIterator<Item = String>,
+        rows: impl Iterator<Item = Vec<Cell>>,
+    ) -> Self {
+        let columns = self.headers.len();
+        self.headers.extend(headers);
+        for (row, more) in self.rows.iter_mut().zip(rows) {
+            row.resize(columns, Cell::text(""));
+            row.extend(more);
+        }
+        self
+    }
+
     /// Prints as many rows as the [`Layout`] allows, and sums up the others.
     pub(crate) fn sum_up(mut self, rest: Rest) -> Self {
         self.rest = Some(rest);

@@ -288,7 +288,7 @@ fn why_there_is_nothing_fits_any_terminal() {
     let (absent, calls) = (gpu_work::ABSENT, [gpu_work::NO_CALL, gpu_work::NO_CALL_RECORDED]);
     let others =
         [NO_RANGE, gpu_work::NO_RANGE_KERNEL, gpu_work::NO_KERNEL, gpu_work::NO_OPERATION, gpu_work::NO_OPENACC];
-    for sentence in absent.iter().copied().chain(calls).chain(others) {
+    for sentence in absent.iter().flat_map(|&(said, words)| [said, words]).chain(calls).chain(others) {
         assert!(sentence.ends_with('\n') && sentence.lines().all(|line| line.len() <= 80), "{sentence}");
     }
 }

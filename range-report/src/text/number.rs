@@ -223,6 +223,29 @@ fn repr(value: f64) -> String {
     if text.contains('.') { text } else { text + ".0" }
 }
 
+/// Two times between which one lies that is not known: `1.06-3.07 ms`, and one where they look the same.
+pub(crate) fn human_between(least: u64, most: u64) -> String {
+    between(least, most, [(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s ")])
+}
+
+/// The same of sizes.
+pub(crate) fn bytes_between(least: u64, most: u64) -> String {
+    between(least, most, [(1, "B "), (1_000, "KB"), (1_000_000, "MB"), (1_000_000_000, "GB")])
+}
+
+/// In the unit of the greater one, with three of its digits.
+fn between(least: u64, most: u64, units: [(u64, &str); 4]) -> String {
+    let (size, unit) = units.into_iter().rev().find(|(size, _)| most >= *size).unwrap_or(units[0]);
+    let decimals = match most / size {
+        _ if size == 1 => 0,
+        0..10 => 2,
+        10..100 => 1,
+        _ => 0,
+    };
+    let [least, most] = [least, most].map(|value| format!("{:.decimals$}", value as f64 / size as f64));
+    if least == most { format!("{most} {unit}") } else { format!("{least}-{most} {unit}") }
+}
+
 /// A time for people: four digits and a unit, the unit two wide so that a column of times lines up.
 pub(crate) fn human(ns: u64) -> String {
     let (number, unit) = human_parts(ns);
@@ -284,6 +307,15 @@ mod tests {
 
     fn written(text: &str, thousands: bool) -> Option<String> {
         Number::parse(text).map(|number| number.to_text(thousands))
+    }
+
+    #[test]
+    fn two_bounds_are_one_figure_with_the_unit_of_the_greater() {
+        let times = [(38, 51), (800, 1_071_000), (1_085_301, 3_098_850), (10_849_999, 10_850_001), (0, 0), (7, 90)];
+        let texts = times.map(|(least, most)| human_between(least, most));
+        assert_eq!(texts, ["38-51 ns", "0.00-1.07 ms", "1.09-3.10 ms", "10.8-10.9 ms", "0 ns", "7-90 ns"]);
+        assert_eq!(human_between(120_000_000_000, 250_000_000_000), "120-250 s ");
+        assert_eq!(bytes_between(500_000, 1_500_000), "0.50-1.50 MB");
     }
 
     #[test]

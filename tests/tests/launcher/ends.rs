@@ -40,7 +40,6 @@ const STEP: &str = "step 3";
 #[test]
 fn every_end_has_its_status_and_its_report() {
     let whole = |status, ranges| expected(status, ranges, false);
-    let cut = |status, ranges| expected(status, ranges, true);
     let table: &[(&str, Expected)] = &[
         ("return", whole(Ok(0), STEP)),
         ("cleared environment", whole(Ok(0), "child 3, step 3")),
@@ -50,17 +49,17 @@ fn every_end_has_its_status_and_its_report() {
         ("pthread_exit", whole(Ok(0), "step 3, thread 3")),
         ("raise", whole(Err(libc::SIGTERM), STEP)),
         ("close all and raise", whole(Err(libc::SIGINT), STEP)),
-        ("_exit", cut(Ok(5), STEP)),
-        ("exit_group", cut(Ok(5), STEP)),
+        ("_exit", whole(Ok(5), STEP)),
+        ("exit_group", whole(Ok(5), STEP)),
         ("last thread", whole(Ok(5), STEP)),
-        ("abort", cut(Err(libc::SIGABRT), STEP)),
-        ("segv", cut(Err(libc::SIGSEGV), STEP)),
-        ("fault", cut(Err(libc::SIGSEGV), STEP)),
-        ("kill", cut(Err(libc::SIGKILL), STEP)),
-        ("exec", cut(Ok(0), "again 3, step 3, step 3")),
+        ("abort", whole(Err(libc::SIGABRT), STEP)),
+        ("segv", whole(Err(libc::SIGSEGV), STEP)),
+        ("fault", whole(Err(libc::SIGSEGV), STEP)),
+        ("kill", whole(Err(libc::SIGKILL), STEP)),
+        ("exec", whole(Ok(0), "again 3, step 3, step 3")),
         ("fork", whole(Ok(0), "child 3, step 3")),
         ("fork first", whole(Ok(0), "child 3")),
-        ("fork and _exit", cut(Ok(0), "child 3, step 3")),
+        ("fork and _exit", whole(Ok(0), "child 3, step 3")),
         ("spawn", whole(Ok(0), "again 3, step 3, step 3")),
         ("background", whole(Ok(6), "background 3, step 3")),
     ];
@@ -88,7 +87,7 @@ fn seccomps_strict_mode_is_survived() {
 fn all_that_was_counted_is_left_of_a_process_that_is_killed() {
     let ran = run(&[], |command| command.arg(program()).arg("names"));
     let counted: Vec<u64> = ran.summaries[0].ranges.iter().map(|row| row.times.instances).collect();
-    assert_eq!((ran.status.signal(), ran.is_cut()), (Some(libc::SIGKILL), true), "{}", ran.stderr);
+    assert_eq!((ran.status.signal(), ran.is_cut()), (Some(libc::SIGKILL), false), "{}", ran.stderr);
     let of = |instances: u64| counted.iter().filter(|count| **count == instances).count();
     assert_eq!((counted.len(), of(12), of(3)), (1001, 1000, 1), "{}", ran.stderr);
 }
@@ -103,6 +102,29 @@ fn calls_of_signal_handlers_are_measured_or_counted() {
     let mut notes = summary.notes.iter().filter_map(|note| note.split_once(" NVTX calls of signal handlers"));
     let lost: u64 = notes.next().map_or(0, |(number, _)| number.parse().expect("a number"));
     assert_eq!((ran.status.code(), measured + lost / 2), (Some(0), handled), "{}", ran.stderr);
+}
+
+/// A range that was open is named, and nothing else is missing.
+#[test]
+fn processes_that_end_at_once_are_whole() {
+    let ran = run(&[], |command| command.arg(program()).arg("many _exit"));
+    assert_eq!((ran.said(), ran.is_cut()), (vec![], false), "{}", ran.stderr);
+    assert_eq!(ran.summaries.len(), 6, "{}", ran.stderr);
+    let instances = |summary: &tracing_gpu::Summary| summary.ranges.iter().map(|row| row.times.instances).sum::<u64>();
+    assert!(ran.summaries.iter().all(|summary| instances(summary) == 3), "{}", ran.stderr);
+}
+
+/// SQLite finds beside it what it is to undo, and the page says that there is nothing to show.
+#[test]
+fn files_of_a_process_that_was_killed_have_the_names_that_were_asked_for() {
+    let folder = Folder::new();
+    let options = ["html", "trace", "sqlite"].map(|kind| [format!("--{kind}"), format!("run.{kind}")]).concat();
+    let mut command = command(&options.iter().map(String::as_str).collect::<Vec<_>>());
+    let output = command.arg(program()).arg("kill").current_dir(&folder.0).output().expect("it starts");
+    assert_eq!(output.status.signal(), Some(libc::SIGKILL), "{output:?}");
+    assert!(folder.names().iter().all(|name| name.starts_with("run.") && !name.bytes().any(|c| c.is_ascii_digit())));
+    let page = std::fs::read_to_string(folder.0.join("run.html")).expect("a page");
+    assert!(page.contains("was ended before this page could be written"), "{page}");
 }
 
 /// Nothing of ours can be written then, and the program ends as it would.
@@ -287,6 +309,13 @@ fn time_that_is_up_ends_the_program_with_a_report() {
     let ran = run(&["--timeout", "0.1"], |command| command.args(["sh", "-c", "sleep 20 >&- 2>&- & wait"]));
     assert_eq!(ran.status.signal(), Some(libc::SIGTERM), "{}", ran.stderr);
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+
+    // Nor after the program has ended: a line would say after two seconds who is waited for.
+    let left = r#"exec 3<&0; cat <&3 >/dev/null 2>&1 & trap "exit 3" TERM; echo ready; wait"#;
+    let (input, held) = std::io::pipe().expect("a pipe");
+    let ran = run(&["--timeout", "0.3"], |command| command.args(["sh", "-c", left]).stdin(input));
+    drop(held);
+    assert_eq!((ran.status.code(), ran.said().len()), (Some(3), 1), "{}", ran.stderr);
 
     let folder = Folder::new();
     let json = folder.0.join("run-%p.json");

@@ -33,7 +33,9 @@ fn assert_says(program: &Path, status: i32, line: &str) {
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
 
-const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC";
+const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC, or did so where that \
+                       cannot be seen (linked statically or with musl; under env -i, sudo, ssh or another tracing-gpu; \
+                       in a container)";
 
 #[test]
 fn what_cannot_be_started_has_the_status_that_a_shell_gives() {
@@ -88,6 +90,75 @@ fn programs_that_load_no_library_are_named() {
     let program = file(&folder, "32", &bytes, 0o755);
     let because = "it is a 32-bit program, and this command is for 64-bit programs";
     assert_says(&program, 0, &format!("nothing was measured: {because}"));
+}
+
+/// Nothing is claimed of what such a program starts.
+#[test]
+fn programs_that_start_others_elsewhere_are_named() {
+    const OR: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC, or";
+    let folder = Folder::new();
+    let nsys = file(&folder, "nsys", b"#!/bin/sh\nexit 3\n", 0o755);
+    let keeps = "keeps variables or files of this command from it: env ... tracing-gpu ./app";
+    for (program, status, line) in [
+        (&["env", "-i", "true"][..], 0, format!("{OR} `env` {keeps}")),
+        (
+            &[nsys.to_str().expect("text"), "profile"],
+            3,
+            format!("{OR} `nsys` has put its own library there. For both: nsys ... tracing-gpu ./app"),
+        ),
+    ] {
+        let ran = run(&[], |command| command.args(program));
+        assert_eq!((ran.status.code(), ran.said()), (Some(status), vec![&*line]), "{}", ran.stderr);
+    }
+    let ran = run(&[], |command| command.arg(binary()).args(["sh", "-c", "exit 4"]));
+    let itself = "nothing was measured: `tracing-gpu` measures the program that it starts, and reports it itself";
+    assert_eq!((ran.status.code(), ran.said()), (Some(4), vec![NOTHING, itself]), "{}", ran.stderr);
+}
+
+/// What the last run left is read by no script as that of this one.
+#[test]
+fn no_file_keeps_the_figures_of_the_last_run() {
+    let folder = Folder::new();
+    let names = ["report", "csv", "json", "html", "trace", "sqlite"];
+    let [report, csv, json, html, trace, sqlite] = names.map(|name| folder.0.join(name));
+    let stale = || names.iter().for_each(|name| std::fs::write(folder.0.join(name), "stale").expect("a file"));
+    let text = |path: &Path| std::fs::read_to_string(path).expect("a file");
+    for (program, why) in
+        [("true", &NOTHING[..60]), ("no-such-program", "nothing was measured: `no-such-program` could not be started")]
+    {
+        stale();
+        let mut all = command(&["--output"]);
+        all.arg(&report).arg("--json").arg(&json).arg("--html").arg(&html).arg("--trace").arg(&trace);
+        all.arg("--sqlite").arg(&sqlite).arg(program).output().expect("it starts");
+        command(&["--csv", "--output"]).arg(&csv).arg(program).output().expect("it starts");
+        assert!(text(&report).starts_with(&format!("tracing-gpu: {why}")), "{}", text(&report));
+        assert!(text(&csv).starts_with("Time (%),") && text(&csv).lines().count() == 1, "{}", text(&csv));
+        let summary = tracing_gpu::Summary::read_json(std::fs::File::open(&json).expect("a file")).expect("a summary");
+        assert!(summary.ranges.is_empty() && summary.notes[0].starts_with(why), "{summary:?}");
+        assert!(text(&html).starts_with("<!doctype html>") && text(&html).contains(why), "{}", text(&html));
+        let trace: serde_json::Value = serde_json::from_str(&text(&trace)).expect("JSON");
+        assert!(trace[0]["args"]["name"].as_str().is_some_and(|name| name.starts_with(why)), "{trace}");
+        assert!(!sqlite.exists());
+    }
+}
+
+/// Its own report has more than ours of its ranges: those tables are printed once.
+#[test]
+fn a_program_that_measures_itself_prints_its_tables_alone() {
+    let titles = |text: &str, title: &str| text.matches(title).count();
+    let program = tests::recorder::example("spans");
+    let ran = run(&[], |command| command.arg(&program).args(["init-guard", "layer"]));
+    let printed = (titles(&ran.stderr, "** Phase Tree"), titles(&ran.stderr, "** NVTX Push/Pop Range Summary"));
+    assert_eq!((ran.status.code(), printed), (Some(0), (1, 1)), "{}", ran.stderr);
+    assert_eq!((ran.summaries.len(), ran.said()), (1, vec![]), "{}", ran.stderr);
+    // A file of the command has all that was asked for.
+    let folder = Folder::new();
+    let report = folder.0.join("report");
+    let options = ["--output", report.to_str().expect("text")];
+    let ran = run(&options, |command| command.arg(&program).args(["init-guard", "layer"]));
+    let text = std::fs::read_to_string(report).expect("a report");
+    let title = "** NVTX Push/Pop Range Summary";
+    assert_eq!((titles(&ran.stderr, title), titles(&text, title)), (1, 1), "{}{text}", ran.stderr);
 }
 
 /// A program with the rights of another user: its own, where the tests run as root.

@@ -75,8 +75,9 @@ impl Files {
     }
 
     /// Gives files the names that were asked for, where no two have one name, and removes those of processes that did
-    /// nothing. Returns the pages.
-    pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process]) -> Vec<PathBuf> {
+    /// nothing. Where no process has written the name that was asked for, nothing of an earlier run stays there, but
+    /// `why`. Returns the pages.
+    pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process], why: &str) -> Vec<PathBuf> {
         let mut pages = Vec::new();
         for (key, (asked, own)) in &self.by_process {
             // Of programs that one process was, by `exec`, the last writes the file.
@@ -95,6 +96,11 @@ impl Files {
             let mut names = Vec::new();
             for (own, name) in &written {
                 let is_alone = written.iter().filter(|(_, other)| other == name).count() == 1;
+                if *key == "sqlite" && is_alone && own != name {
+                    // Beside a database whose process was killed, SQLite finds what is to be undone.
+                    let _there_was_none = fs::remove_file(journal(name));
+                    let _there_is_none = fs::rename(journal(own), journal(name));
+                }
                 match move_to(own, if is_alone { name } else { own }) {
                     Ok(()) if is_alone => names.push(name.clone()),
                     Ok(()) => names.push(own.clone()),
@@ -108,6 +114,9 @@ impl Files {
             if let [first, .., last] = &names[..] {
                 let (count, first, last) = (names.len(), first.display(), last.display());
                 complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
+            }
+            if let Some(name) = without_process(asked).filter(|name| !names.contains(name)) {
+                leave_nothing(key, &name, Some(why).filter(|_| names.is_empty()));
             }
             if *key == "html" {
                 pages = names;
@@ -134,6 +143,61 @@ impl Files {
                 complain(&format!("cannot write `{}`: {error}", path.display()));
             }
         }
+        if let Some(name) = without_process(asked).filter(|name| !before.contains(name)) {
+            leave_nothing("json", &name, None);
+        }
+    }
+
+    /// Writes a summary without a row in place of those of processes: it has the line.
+    pub(super) fn write_no_json(&self, process: &Process, line: &str) {
+        let Some(name) = self.json.as_deref().and_then(without_process) else { return };
+        let mut summary = Summary::default();
+        summary.process = process.clone();
+        summary.notes.push(line.to_owned());
+        let mut text = Vec::new();
+        let written = summary.write_json(&mut text).map_err(io::Error::from);
+        if let Err(error) = written.and_then(|()| Chosen::write(&name, &text)) {
+            complain(&format!("cannot write `{}`: {error}", name.display()));
+        }
+    }
+}
+
+/// The name for the whole run; `None` where each process has its own.
+fn without_process(asked: &Path) -> Option<PathBuf> {
+    (!has_placeholder(asked, &["%p"])).then(|| Chosen::expand(asked, &Chosen::process()))
+}
+
+/// The text within quotation marks of any format.
+fn quotable(text: &str) -> String {
+    text.replace(|c: char| c == '"' || c == '\\' || c.is_control(), "'")
+}
+
+/// Sees to it that nothing of an earlier run stays under this name: a page and a timeline say `why`, if there is a
+/// reason; of other formats no file is there, as no reader takes an empty one for what it is.
+fn leave_nothing(key: &str, name: &Path, why: Option<&str>) {
+    let text = match (key, why) {
+        ("html", Some(why)) => Some(format!(
+            "<!doctype html><meta charset=\"utf-8\"><title>tracing-gpu</title><p>{}</p>\n",
+            quotable(why).replace('&', "&amp;").replace('<', "&lt;")
+        )),
+        // A process of that name and no event.
+        ("trace", Some(why)) if name.extension().is_none_or(|kind| kind != "gz") => Some(format!(
+            "[{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{{\"name\":\"{}\"}}}}]\n",
+            quotable(why)
+        )),
+        _ => None,
+    };
+    if key == "sqlite" {
+        let _there_was_none = fs::remove_file(journal(name));
+    }
+    let left = match (text, fs::symlink_metadata(name)) {
+        (Some(text), _) => Chosen::write(name, text.as_bytes()),
+        (None, Ok(there)) if there.is_file() => fs::remove_file(name),
+        (None, Ok(_)) if name.is_file() => Chosen::write(name, b""), // a link stays
+        (None, _) => Ok(()),
+    };
+    if let Err(error) = left {
+        complain(&format!("`{}` is of an earlier run, and cannot be changed: {error}", name.display()));
     }
 }
 
@@ -151,6 +215,13 @@ fn move_to(own: &Path, asked: &Path) -> io::Result<()> {
     }
     Chosen::write(asked, &fs::read(own)?)?;
     fs::remove_file(own)
+}
+
+/// Where SQLite keeps what it has not finished in this file.
+fn journal(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
 }
 
 /// Whether any of these is replaced in the name.

@@ -65,7 +65,7 @@ fn profile(run: &Run) -> ExitCode {
     }
     let users = users_settings();
     let chosen = choose(&run.print, files::asked_for(run), run.gpu.as_deref(), &users);
-    let mut files = files::Files::new(&chosen);
+    let files = files::Files::new(&chosen);
     let Some((name, arguments)) = run.command.split_first() else { return ExitCode::from(WRONG_USE) };
     let mut command = Command::new(name);
     command.args(arguments);
@@ -74,15 +74,26 @@ fn profile(run: &Run) -> ExitCode {
         Ok(ended) => ended,
         Err(error) => {
             folder.into_iter().for_each(Folder::remove);
+            if chosen.enabled {
+                let line = format!("nothing was measured: `{}` could not be started", Path::new(name).display());
+                report::in_files(run, &chosen, &files, &[], &line);
+            }
             return not_started(Path::new(name), &error);
         }
     };
-    if let Some(folder) = folder {
-        let pages = report::of_run(&folder, run, &chosen, &mut files);
-        folder.remove();
-        if run.open {
-            open::page(&pages);
+    match folder {
+        Some(folder) => {
+            let pages = report::of_run(&folder, run, &chosen, &files);
+            folder.remove();
+            if run.open {
+                open::page(&pages);
+            }
         }
+        None if chosen.enabled => {
+            // A line has said why.
+            report::in_files(run, &chosen, &files, &[], "nothing was measured: the program ran without this command");
+        }
+        None => {}
     }
     end_like(ended)
 }

@@ -16,6 +16,8 @@ pub(super) enum Obstacle {
     Privileged,
     /// A library for another machine cannot be loaded into it.
     ThirtyTwoBit,
+    /// Nor one for another C library.
+    Musl,
 }
 
 impl std::fmt::Display for Obstacle {
@@ -24,6 +26,7 @@ impl std::fmt::Display for Obstacle {
             Self::Static => "it is linked statically, so that no library can be loaded into it",
             Self::Privileged => "it is a setuid, setgid or privileged program, and the system keeps libraries from it",
             Self::ThirtyTwoBit => "it is a 32-bit program, and this command is for 64-bit programs",
+            Self::Musl => "it is linked with musl, and the library of this command needs glibc",
         })
     }
 }
@@ -72,8 +75,63 @@ fn is_own(there: &std::fs::Metadata) -> bool {
     })
 }
 
+/// Programs that start others without the variables of this command, or where its files are not.
+const WRAPPERS: [&str; 18] = [
+    "apptainer",
+    "bwrap",
+    "chroot",
+    "doas",
+    "docker",
+    "env",
+    "firejail",
+    "flatpak",
+    "nsenter",
+    "podman",
+    "runuser",
+    "singularity",
+    "snap",
+    "ssh",
+    "su",
+    "sudo",
+    "systemd-run",
+    "unshare",
+];
+/// Tools that put a library of their own where this command puts its library.
+const TOOLS: [&str; 3] = ["compute-sanitizer", "ncu", "nsys"];
+
+/// Why no call of a program was seen, as far as that can be known from outside.
+pub(super) fn unseen(program: Option<&Path>) -> String {
+    const UNSEEN: &str = "the program used neither NVTX nor CUDA nor OpenACC, or";
+    let name = program.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let name = &*name;
+    if program.is_some_and(is_this_command) {
+        format!("`{name}` measures the program that it starts, and reports it itself")
+    } else if TOOLS.contains(&name) {
+        format!("{UNSEEN} `{name}` has put its own library there. For both: {name} ... tracing-gpu ./app")
+    } else if WRAPPERS.contains(&name) {
+        format!("{UNSEEN} `{name}` keeps variables or files of this command from it: {name} ... tracing-gpu ./app")
+    } else if let Some(obstacle) = program.and_then(obstacle) {
+        obstacle.to_string()
+    } else {
+        format!(
+            "{UNSEEN} did so where that cannot be seen (linked statically or with musl; under env -i, sudo, ssh or \
+             another tracing-gpu; in a container)"
+        )
+    }
+}
+
+/// Whether the program is this command, or another version of it.
+fn is_this_command(program: &Path) -> bool {
+    let is_named = program.file_name().is_some_and(|name| name == "tracing-gpu");
+    let same = || Some(program.canonicalize().ok()? == std::env::current_exe().ok()?.canonicalize().ok()?);
+    is_named || same() == Some(true)
+}
+
 fn elf_obstacle(file: &Path) -> io::Result<Option<Obstacle>> {
-    const INTERPRETER: u32 = 3;
+    const INTERPRETER: u64 = 3;
+    /// In the name of its dynamic loader.
+    const MUSL: &str = "ld-musl";
+    const LONGEST_PATH: u64 = 4_096;
     let mut file = File::open(file)?;
     let mut head = [0; 64];
     file.read_exact(&mut head)?;
@@ -83,17 +141,47 @@ fn elf_obstacle(file: &Path) -> io::Result<Option<Obstacle>> {
     if head[4] != 2 {
         return Ok(Some(Obstacle::ThirtyTwoBit));
     }
-    let number = |at: usize, bytes: usize| {
-        head[at..at + bytes].iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))
-    };
-    let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let (table, size, count) = (number(&head[32..40]), number(&head[54..56]), number(&head[56..58]));
     for entry in 0..count {
         file.seek(SeekFrom::Start(table.saturating_add(entry * size)))?;
-        let mut kind = [0; 4];
-        file.read_exact(&mut kind)?;
-        if u32::from_le_bytes(kind) == INTERPRETER {
-            return Ok(None);
+        let mut header = [0; 40];
+        file.read_exact(&mut header)?;
+        if number(&header[..4]) == INTERPRETER {
+            let (start, length) = (number(&header[8..16]), number(&header[32..40]));
+            let mut loader = Vec::new();
+            file.seek(SeekFrom::Start(start))?;
+            file.take(length.min(LONGEST_PATH)).read_to_end(&mut loader)?;
+            let is_musl = String::from_utf8_lossy(&loader).contains(MUSL);
+            return Ok(is_musl.then_some(Obstacle::Musl));
         }
     }
     Ok(Some(Obstacle::Static))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program with this dynamic loader, of a header, one entry and a name.
+    fn program(loader: &str) -> Vec<u8> {
+        let mut file = vec![0; 64 + 56];
+        file[..5].copy_from_slice(b"\x7fELF\x02");
+        (file[32], file[54], file[56]) = (64, 56, 1);
+        (file[64], file[64 + 8], file[64 + 32]) = (3, 64 + 56, loader.len() as u8);
+        file.extend(loader.bytes());
+        file
+    }
+
+    #[test]
+    fn the_dynamic_loader_tells_which_c_library_it_is() {
+        let path = std::env::temp_dir().join(format!("tracing-gpu-loader-{}", std::process::id()));
+        for (loader, expected) in
+            [("/lib/ld-musl-x86_64.so.1\0", Some(Obstacle::Musl)), ("/lib64/ld-linux-x86-64.so.2\0", None)]
+        {
+            std::fs::write(&path, program(loader)).unwrap();
+            assert_eq!(elf_obstacle(&path).unwrap(), expected, "{loader}");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
 }

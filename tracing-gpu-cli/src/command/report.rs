@@ -11,7 +11,7 @@ use super::files::Files;
 use super::options::{Print, Processes, Run};
 use super::{REPORTS, program};
 use crate::complain;
-use crate::folder::{CaptureRange, Folder, Left};
+use crate::folder::{CaptureRange, Cut, Folder, Left};
 
 /// From this number of processes on, reading them takes long enough for a line on a terminal.
 const MANY: usize = 16;
@@ -19,48 +19,79 @@ const MANY: usize = 16;
 const NAMED: usize = 3;
 
 /// Prints the reports of a run and settles its files. Returns the pages.
-pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Files) -> Vec<PathBuf> {
-    let left = match folder.read(progress) {
+pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files) -> Vec<PathBuf> {
+    let mut left = match folder.read(progress) {
         Ok(left) => left,
         Err(error) => {
-            complain(&format!("cannot read what the processes measured, in {}: {error}", folder.path().display()));
-            return Vec::new();
+            let at = folder.path().display();
+            let why = format!("cannot read what the processes measured, in {at}: {error}");
+            return nothing(run, chosen, files, &[], &why);
         }
     };
     let captured = run.captured();
-    if captured == CaptureRange::None {
-        name_silent(&left); // else a process in which that part does not begin writes nothing
+    let (all, cut) = (left.len(), Unfinished::of(&left, |left| left.cut.is_some() && left.summary.is_some()));
+    let mut silent = Unfinished::of(&left, |left| left.summary.is_none());
+    if captured != CaptureRange::None {
+        silent = Unfinished::default(); // a process in which that part does not begin writes nothing
     }
-    let begun = !left.is_empty();
-    let (mut worked, idle) = sorted_out(left.into_iter().filter_map(with_note).collect());
+    for left in &mut left {
+        if let (Some(cut), Some(summary)) = (left.cut, &mut left.summary) {
+            summary.notes.insert(0, format!("This process {AT_ONCE}{}.", missing(cut, false)));
+        }
+    }
+    let (mut worked, idle) = sorted_out(left.into_iter().filter_map(|left| left.summary).collect());
     if captured != CaptureRange::None {
         // Ranges that were open when that part began have ended in it.
         worked.iter_mut().for_each(|summary| summary.losses.stray_exits = 0);
     }
     let of = |summaries: &[Summary]| summaries.iter().map(|summary| summary.process.clone()).collect::<Vec<_>>();
-    let (worked_processes, idle_processes) = (of(&worked), of(&idle));
-    // Where no process did anything that is in a report, their marks are in timelines.
-    let (kept, removed) =
-        if worked.is_empty() { (&idle_processes, &worked_processes) } else { (&worked_processes, &idle_processes) };
-    let pages = files.settle(&kept.iter().collect::<Vec<&Process>>(), &removed.iter().collect::<Vec<&Process>>());
-    files.write_json(&worked.iter().collect::<Vec<&Summary>>());
+    let (worked_processes, idle_processes, silent_processes) = (of(&worked), of(&idle), silent.processes());
     if worked.is_empty() {
         let program = run.command.first().and_then(|name| program::find(Path::new(name)));
         let why = match captured {
-            CaptureRange::Nvtx(name) if begun => format!("no range `{name}` has begun"),
-            CaptureRange::Cuda if begun => "no call of cudaProfilerStart was seen".to_owned(),
-            _ => why_empty(program.as_deref(), begun, &idle),
+            CaptureRange::Nvtx(name) if all > 0 => format!("no range `{name}` has begun"),
+            CaptureRange::Cuda if all > 0 => "no call of cudaProfilerStart was seen".to_owned(),
+            _ if all == 0 => program::unseen(program.as_deref()),
+            _ => why_empty(&silent, &cut, all, &idle),
         };
-        complain(&format!("nothing was measured: {why}"));
-        return pages;
+        // Marks are in no report, but in timelines.
+        return nothing(run, chosen, files, &idle_processes.iter().chain(&silent_processes).collect::<Vec<_>>(), &why);
     }
+    let pages = files.settle(
+        &worked_processes.iter().chain(&silent_processes).collect::<Vec<&Process>>(),
+        &idle_processes.iter().collect::<Vec<&Process>>(),
+        "no process that measured something came to write this file",
+    );
+    files.write_json(&worked.iter().collect::<Vec<&Summary>>());
+    silent.sentence(all).iter().for_each(|sentence| complain(sentence));
     let printing = Printing::new(&run.print, chosen);
     let texts = match run.processes {
-        Processes::Each => worked.iter().map(|summary| printing.one(summary)).collect(),
-        Processes::First => vec![printing.one(&worked[0])],
-        Processes::Merged => vec![printing.all(worked)],
+        Processes::Each => worked.iter().map(|summary| printing.one(summary, Some(folder))).collect(),
+        Processes::First => vec![printing.one(&worked[0], Some(folder))],
+        Processes::Merged => vec![printing.all(worked, Some((folder, &cut, all)))],
     };
     printing.write_each(texts, &worked_processes);
+    pages
+}
+
+/// A line says why nothing was measured, and the files do. These processes may have written timelines. Returns the
+/// pages.
+fn nothing(run: &Run, chosen: &Chosen, files: &Files, processes: &[&Process], why: &str) -> Vec<PathBuf> {
+    let line = format!("nothing was measured: {why}");
+    complain(&line);
+    in_files(run, chosen, files, processes, &line)
+}
+
+/// No file keeps what an earlier run wrote: it has this line, or is gone.
+pub(super) fn in_files(run: &Run, chosen: &Chosen, files: &Files, processes: &[&Process], line: &str) -> Vec<PathBuf> {
+    let pages = files.settle(processes, &[], line);
+    let mut process = Chosen::process();
+    let command: Vec<_> = run.command.iter().map(|word| word.to_string_lossy()).collect();
+    process.command = command.join(" ");
+    files.write_no_json(&process, line);
+    if matches!(chosen.output, Output::File(_)) {
+        Printing::new(&run.print, chosen).write_nothing(&process, line);
+    }
     pages
 }
 
@@ -101,7 +132,7 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
         ));
     };
     let printing = Printing::new(print, chosen);
-    let text = printing.all(all);
+    let text = printing.all(all, None);
     printing.write(&text, &first)
 }
 
@@ -115,37 +146,88 @@ fn progress(index: usize, count: usize) {
     let _nobody_reads = io::stderr().write_all(line.as_bytes());
 }
 
-/// A line for processes that have left nothing.
-fn name_silent(left: &[Left]) {
-    let silent: Vec<String> = left
-        .iter()
-        .filter(|left| left.summary.is_none())
-        .map(|left| format!("{} (`{}`)", left.name, left.command))
-        .collect();
-    let more = match silent.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    if !silent.is_empty() {
-        let named = silent[..silent.len().min(NAMED)].join(", ");
-        complain(&format!("ended before anything was written, so that no report has it: process {named}{more}"));
+/// How a process ends that cannot write its summary; in each note on such processes.
+const AT_ONCE: &str = "ended at once (_exit, exec, a crash or a signal)";
+
+/// What is missing of the figures of such processes.
+fn missing(cut: Cut, are_many: bool) -> String {
+    let (its, it) = if are_many { ("their", "they") } else { ("its", "it") };
+    match cut {
+        Cut::Exact => {
+            format!(": {its} ranges are counted to the end, but what the GPU did in the last second may be missing")
+        }
+        Cut::Snapshot => {
+            format!(", or could not write: {its} rows may lack what {it} did in the last second before")
+        }
     }
 }
 
-/// The summary, with a note where the process did not come to write its last.
-fn with_note(left: Left) -> Option<Summary> {
-    let mut summary = left.summary?;
-    if left.cut.is_some() {
-        summary.notes.insert(
-            0,
-            format!(
-                "Process {} (`{}`) ended at once (_exit, exec, a crash or a signal), or could not write its summary: \
-                 its figures are from its last snapshot, of which it made one each second.",
-                left.name, left.command
-            ),
-        );
+/// Processes that did not come to write all that they measured.
+#[derive(Clone, Debug, Default)]
+struct Unfinished {
+    names: Vec<String>,
+    commands: Vec<String>,
+    /// Whether any left a snapshot alone.
+    has_snapshot: bool,
+}
+
+impl Unfinished {
+    fn of(left: &[Left], is: impl Fn(&Left) -> bool) -> Self {
+        let left: Vec<&Left> = left.iter().filter(|left| is(left)).collect();
+        let (names, commands) = left.iter().map(|left| (left.name.clone(), left.command.clone())).unzip();
+        Self { names, commands, has_snapshot: left.iter().any(|left| left.cut == Some(Cut::Snapshot)) }
     }
-    Some(summary)
+
+    /// As far as they are known: they may have written timelines.
+    fn processes(&self) -> Vec<Process> {
+        let ids = self.names.iter().filter_map(|name| name.split('-').next()?.parse().ok());
+        ids.map(|pid| {
+            let mut process = Chosen::process();
+            process.pid = pid;
+            process
+        })
+        .collect()
+    }
+
+    /// Such processes of `all` that were measured, and what is missing of them, as a note of a report. `None` where
+    /// there is no such process.
+    fn note(&self, all: usize) -> Option<String> {
+        let cut = if self.has_snapshot { Cut::Snapshot } else { Cut::Exact };
+        Some(match self.names.len() {
+            0 => return None,
+            1 if all == 1 => format!("This process {AT_ONCE}{}.", missing(cut, false)),
+            count => format!("{count} of {all} processes {AT_ONCE}{}: {self}.", missing(cut, count > 1)),
+        })
+    }
+
+    /// Processes that have left nothing, of `all` that began.
+    fn sentence(&self, all: usize) -> Option<String> {
+        const KEPT: &str = "or could not write: nothing of";
+        Some(match self.names.len() {
+            0 => return None,
+            1 if all == 1 => format!("process {self} {AT_ONCE}, {KEPT} it was kept"),
+            1 => format!("1 of {all} processes {AT_ONCE}, {KEPT} it was kept: {self}"),
+            count => format!("{count} of {all} processes {AT_ONCE}, {KEPT} them was kept: {self}"),
+        })
+    }
+}
+
+/// `4711, 4712, 4713 and 2 more (`./app`)`.
+impl std::fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_one_program = self.commands.windows(2).all(|pair| pair[0] == pair[1]);
+        let both = self.names.iter().zip(&self.commands);
+        let named =
+            both.map(|(name, command)| if is_one_program { name.clone() } else { format!("{name} (`{command}`)") });
+        f.write_str(&named.take(NAMED).collect::<Vec<_>>().join(", "))?;
+        if let more @ 1.. = self.names.len().saturating_sub(NAMED) {
+            write!(f, " and {more} more")?;
+        }
+        match self.commands.first().filter(|_| is_one_program) {
+            Some(command) => write!(f, " (`{command}`)"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Those that did something, and those that did nothing: the parents of `torchrun` and `mpirun` do no more than begin
@@ -164,16 +246,21 @@ fn has_calls(summary: &Summary) -> bool {
     summary.gpu.as_ref().and_then(|gpu| gpu.calls.as_ref()).is_some_and(|calls| !calls.is_empty())
 }
 
-/// Why there is no report.
-fn why_empty(program: Option<&Path>, begun: bool, idle: &[Summary]) -> String {
-    let obstacle = program.and_then(program::obstacle).filter(|_| !begun);
-    match (obstacle, idle.first().and_then(|summary| summary.notes.first())) {
-        (Some(obstacle), _) => obstacle.to_string(),
-        (None, Some(note)) => format!("no NVTX range has ended. {note}"),
-        (None, None) if begun => "it uses NVTX, CUDA or OpenACC, but no range, call or event has ended \
-                                  (marks are in timelines alone: --html, --trace)"
-            .to_owned(),
-        (None, None) => "the program used neither NVTX nor CUDA nor OpenACC".to_owned(),
+/// Why there is no report, though processes began to be measured.
+fn why_empty(silent: &Unfinished, cut: &Unfinished, all: usize, idle: &[Summary]) -> String {
+    if let Some(sentence) = silent.sentence(all) {
+        return sentence;
+    }
+    if let Some(note) = cut.note(all) {
+        return format!("no range is known to have ended. {}", note.trim_end_matches('.'));
+    }
+    match idle.first().and_then(|summary| summary.notes.first()) {
+        Some(note) => format!("no NVTX range has ended. {note}"),
+        None => {
+            "the program uses NVTX, CUDA or OpenACC, but no range, call or event has ended (marks are in timelines \
+                 alone: --html, --trace)"
+                .to_owned()
+        }
     }
 }
 
@@ -193,49 +280,84 @@ impl<'a> Printing<'a> {
         Self { print, chosen }
     }
 
-    /// The reports of one process. Where nobody chose any: those in which there is something.
-    fn one(&self, summary: &Summary) -> Vec<u8> {
-        let reports = self.reports(|report| has_rows(summary, report));
+    /// The reports of one process. Where nobody chose any: those in which there is something. What it has printed
+    /// itself, of a run, is not printed beside that once more.
+    fn one(&self, summary: &Summary, folder: Option<&Folder>) -> Vec<u8> {
+        let mut reports = self.reports(|report| has_rows(summary, report));
         let mut text = Vec::new();
         if self.print.csv {
+            self.complain_of_losses(summary);
             for report in tables(&reports) {
                 let _not_recorded = separated(&mut text, |text| summary.write_csv(report, text));
             }
-        } else {
-            let _to_memory = summary.render(&reports, &self.options(), &mut text);
+            return text;
         }
+        if matches!(self.chosen.output, Output::Stdout | Output::Stderr) {
+            let printed = folder.map_or_else(Vec::new, |folder| Chosen::printed(folder.path(), summary.process.pid));
+            reports.retain(|report| !printed.contains(report));
+            if reports.is_empty() && !printed.is_empty() {
+                return text;
+            }
+        }
+        let _to_memory = summary.render(&reports, &self.options(), &mut text);
         text
     }
 
-    /// The reports of all processes together.
-    fn all(&self, mut summaries: Vec<Summary>) -> Vec<u8> {
-        if let [only] = &mut summaries[..] {
-            return self.one(only);
+    /// The reports of all processes together; of a run with those that did not come to write all.
+    fn all(&self, mut summaries: Vec<Summary>, run: Option<(&Folder, &Unfinished, usize)>) -> Vec<u8> {
+        if let [only] = &summaries[..] {
+            return self.one(only, run.map(|(folder, ..)| folder));
         }
-        let merged = Summary::merge(summaries);
+        let together = run.and_then(|(_, cut, all)| cut.note(all));
+        if together.is_some() {
+            summaries.iter_mut().for_each(|summary| summary.notes.retain(|note| !note.contains(AT_ONCE)));
+        }
+        let mut merged = Summary::merge(summaries);
+        merged.notes.splice(0..0, together);
+        let mut one = merged.as_one();
+        let reports = self.reports(|report| has_rows(&one, report));
         let mut text = Vec::new();
         if self.print.csv {
-            let (chosen, one) = (&self.chosen.reports, merged.as_one());
-            for report in tables(if *chosen == REPORTS { Report::ALL } else { chosen }) {
-                for &table in csv_tables_of_many(report).iter().filter(|table| has_merged_rows(&merged, **table)) {
-                    let _to_memory = separated(&mut text, |text| merged.write_csv(table, text));
-                }
-                if csv_tables_of_many(report).is_empty() && *chosen != REPORTS {
-                    let _not_recorded = separated(&mut text, |text| one.write_csv(report, text));
-                }
+            self.complain_of_losses(&one);
+            for report in tables(&reports) {
+                let _not_recorded = separated(&mut text, |text| match csv_table_of_many(report) {
+                    Some(table) if has_merged_rows(&merged, table) => merged.write_csv(table, text),
+                    Some(_) => Err(io::ErrorKind::NotFound.into()),
+                    None => one.write_csv(report, text),
+                });
             }
-        } else {
-            let mut one = merged.as_one();
-            let reports = self.reports(|report| has_rows(&one, report));
-            // What was lost is printed once, below the tables of many.
-            (one.losses, one.notes) = Default::default();
-            let (many, of_one): (Vec<_>, Vec<_>) =
-                reports.into_iter().partition(|report| !tables_of_many(*report).is_empty());
-            let tables: Vec<MergedTable> = many.into_iter().flat_map(tables_of_many).copied().collect();
-            let _to_memory = one.render(&of_one, &self.options(), &mut text);
-            let _to_memory = merged.render_tables(&tables, &self.options(), &mut text);
+            return text;
         }
+        // What was lost is printed once, below the tables of many.
+        (one.losses, one.notes) = Default::default();
+        let (many, of_one): (Vec<_>, Vec<_>) =
+            reports.into_iter().partition(|report| !tables_of_many(*report).is_empty());
+        let tables: Vec<MergedTable> = many.into_iter().flat_map(tables_of_many).copied().collect();
+        let _to_memory = one.render(&of_one, &self.options(), &mut text);
+        let _to_memory = merged.render_tables(&tables, &self.options(), &mut text);
         text
+    }
+
+    /// Values have no place for notes: what is missing in them has lines on standard error.
+    fn complain_of_losses(&self, summary: &Summary) {
+        let notes = summary.notes.iter().filter(|note| summary.gpu.is_none() || note.contains(AT_ONCE));
+        let losses = summary.losses_as_text(&self.options());
+        notes.chain(&losses).for_each(|sentence| complain(sentence));
+    }
+
+    /// In place of a report: the line that says why there is none; of values, the headers alone.
+    fn write_nothing(&self, process: &Process, line: &str) {
+        let mut text = format!("tracing-gpu: {line}\n").into_bytes();
+        if self.print.csv {
+            text.clear();
+            let reports = if self.chosen.reports == REPORTS { &[Report::Ranges][..] } else { &self.chosen.reports };
+            for report in tables(reports).into_iter().filter_map(csv_table_of_many) {
+                let _to_memory = separated(&mut text, |text| Summary::merge([]).write_csv(report, text));
+            }
+        }
+        if let Err(error) = self.write(&text, process) {
+            complain(&error.to_string());
+        }
     }
 
     fn reports(&self, has_rows: impl Fn(Report) -> bool) -> Vec<Report> {
@@ -251,7 +373,8 @@ impl<'a> Printing<'a> {
             _ => None,
         };
         let columns = size.map(|(columns, _)| usize::from(columns.0)).filter(|columns| *columns > 0);
-        columns.map_or(self.chosen.options, |columns| self.chosen.options.width(columns))
+        let options = self.chosen.options.of_command(true);
+        columns.map_or(options, |columns| options.width(columns))
     }
 
     /// One text for each of these processes: to a file of its own, where the names differ.
@@ -327,14 +450,21 @@ const fn tables_of_many(report: Report) -> &'static [MergedTable] {
     }
 }
 
-/// The same for comma-separated values, which have more tables.
-const fn csv_tables_of_many(report: Report) -> &'static [MergedTable] {
-    match report {
-        Report::GpuProjection => &[MergedTable::GpuProjection],
-        Report::Api => &[MergedTable::Api],
-        Report::OpenAcc => &[MergedTable::OpenAcc],
-        other => tables_of_many(other),
-    }
+/// The same for comma-separated values: each report is one table, as that of one process.
+const fn csv_table_of_many(report: Report) -> Option<MergedTable> {
+    Some(match report {
+        Report::Ranges => MergedTable::Ranges,
+        Report::Tree => MergedTable::Tree,
+        Report::Calls => MergedTable::Calls,
+        Report::Categories => MergedTable::Categories,
+        Report::Kernels => MergedTable::Kernels,
+        Report::MemTime => MergedTable::MemTime,
+        Report::MemSize => MergedTable::MemSize,
+        Report::GpuProjection => MergedTable::GpuProjection,
+        Report::Api => MergedTable::Api,
+        Report::OpenAcc => MergedTable::OpenAcc,
+        _ => return None,
+    })
 }
 
 /// The tables that make up these reports, each once: not every report is one table.
@@ -360,4 +490,35 @@ fn separated(text: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> io::Result<
     }
     text.append(&mut table);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unfinished(commands: &[&str]) -> Unfinished {
+        let names = (1..=commands.len()).map(|pid| pid.to_string()).collect();
+        let commands = commands.iter().map(|&command| command.to_owned()).collect();
+        Unfinished { names, commands, has_snapshot: true }
+    }
+
+    #[test]
+    fn processes_that_left_nothing_are_one_sentence() {
+        let sentence = |commands: &[&str], all| unfinished(commands).sentence(all).unwrap_or_default();
+        let how = "ended at once (_exit, exec, a crash or a signal), or could not write: nothing of";
+        assert_eq!(sentence(&[], 3), "");
+        assert_eq!(sentence(&["./app"], 1), format!("process 1 (`./app`) {how} it was kept"));
+        assert_eq!(sentence(&["./app"], 3), format!("1 of 3 processes {how} it was kept: 1 (`./app`)"));
+        let several = sentence(&["./app", "./app", "./app", "./app"], 9);
+        assert_eq!(several, format!("4 of 9 processes {how} them was kept: 1, 2, 3 and 1 more (`./app`)"));
+        assert!(sentence(&["./app", "sh"], 2).ends_with(": 1 (`./app`), 2 (`sh`)"));
+    }
+
+    #[test]
+    fn nothing_is_said_of_ranges_that_may_have_ended() {
+        let cut = unfinished(&["./app"]);
+        let why = why_empty(&Unfinished::default(), &cut, 1, &[Summary::default()]);
+        assert!(why.starts_with("no range is known to have ended. This process ended at once"), "{why}");
+        assert!(why_empty(&cut, &Unfinished::default(), 1, &[]).starts_with("process 1 (`./app`) ended at once"));
+    }
 }

@@ -58,7 +58,7 @@ fn begin_in_cuda() -> c_int {
         }
         if let Some(running) = measured.now() {
             system::without_signals(|| running.profiler.collect_in_injection());
-            running.start_snapshots();
+            running.start_threads();
         }
         Some(())
     });

@@ -103,7 +103,19 @@ impl Measured {
     fn run(&'static self) -> Option<&'static Running> {
         let start = || snapshot::while_not_forking(|| system::without_signals(|| self.start()));
         let start = || start().inspect_err(|error| complain(&format!("nothing is measured: {error}"))).ok();
-        self.running.get_or_init(|| on_own_stack(start)).as_ref()
+        let mut is_new = false;
+        let running = self.running.get_or_init(|| {
+            is_new = true;
+            on_own_stack(start)
+        });
+        if let Some(running) = running.as_ref().filter(|_| is_new) {
+            if !running.profiler.keeps_rows() {
+                running.start_threads();
+            } else if !self.settings.files.is_empty() {
+                running.finish_on_signal();
+            }
+        }
+        running.as_ref()
     }
 
     /// Measures from the program's `cudaProfilerStart` to its `cudaProfilerStop`. The driver calls us inside `cuInit`.
@@ -123,7 +135,7 @@ impl Measured {
     }
 
     fn start(&self) -> Result<Running, ConfigError> {
-        let mut builder = Profiler::builder().environment(false).nvtx(false).on_signal(true).gpu_when_injected(true);
+        let mut builder = Profiler::builder().environment(false).nvtx(false).gpu_when_injected(true);
         for text in &self.settings.texts {
             builder = builder.settings(text).0; // the command has said what is wrong with them
         }
@@ -154,9 +166,6 @@ impl Measured {
     #[inline]
     fn receive(&'static self, call: &Call<'_>) {
         let Some(running) = self.now() else { return };
-        if matches!(call, Call::Push { .. } | Call::Start { .. }) {
-            running.start_snapshots(); // before the range begins, which is not to have the time that this takes
-        }
         running.tool.call(call);
     }
 
@@ -176,14 +185,24 @@ impl Measured {
 impl Running {
     /// What begins with the measuring, and was not known to be due before.
     fn begin(&'static self, measured: &Measured) {
-        if let Some(register) = measured.openacc_register.get() {
-            self.openacc.register(*register);
+        let openacc = measured.openacc_register.get();
+        openacc.inspect(|register| self.openacc.register(**register));
+        if openacc.is_some() || IN_CUDA.load(Acquire) {
+            self.start_threads();
         }
-        self.start_snapshots();
     }
 
-    fn start_snapshots(&'static self) {
+    /// Where more is measured than ranges, or their rows are in no file. Else nothing of ours runs in the process but
+    /// what it calls: it has no thread of ours.
+    fn start_threads(&'static self) {
+        self.profiler.measures_more();
         self.snapshots.start(&self.profiler);
+        self.finish_on_signal();
+    }
+
+    /// Where files are written, too.
+    fn finish_on_signal(&self) {
+        on_own_stack(|| system::without_signals(|| self.profiler.finish_on_signal()));
     }
 }
 

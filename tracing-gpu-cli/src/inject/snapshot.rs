@@ -1,5 +1,5 @@
-//! What a process has measured so far, kept in the folder of the run: all that is left of one that ends by `_exit`, a
-//! crash or SIGKILL.
+//! What a process has measured so far, kept in the folder of the run, for one that ends by `_exit`, a crash or SIGKILL:
+//! all that is then left of what the GPU did, and of ranges where no file has their rows.
 
 use std::io;
 use std::sync::Once;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracing_gpu::{Profiler, on_own_stack};
 
 use crate::folder::Folder;
-use crate::{complain, system};
+use crate::system;
 
 /// When the first is made, and what is between two of them at least and at most.
 const FIRST: Duration = Duration::from_millis(5);
@@ -57,7 +57,6 @@ impl Snapshots {
         let mut pause = FIRST;
         loop {
             std::thread::sleep(pause);
-            name_strict_mode();
             match system::status_without_us() {
                 None => {}
                 Some(0) => std::process::exit(0), // as the C library does when the last thread ends
@@ -82,20 +81,6 @@ impl Snapshots {
             let cost = began.elapsed();
             pause = (cost * SPARED).clamp(SHORTEST, LONGEST).max(cost * SPARED_AT_LEAST);
         }
-    }
-}
-
-/// A line for durations that nobody could measure.
-fn name_strict_mode() {
-    static NAMED: Once = Once::new();
-    if system::has_refused_readings() {
-        NAMED.call_once(|| {
-            complain(&format!(
-                "a thread of process {} is in seccomp's strict mode, where no clock can be read: ranges that end there \
-                 are counted with no duration",
-                std::process::id()
-            ));
-        });
     }
 }
 

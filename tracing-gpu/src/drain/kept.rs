@@ -4,24 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use range_report::{RangeStats, Summary, Times, TreeNode};
+use range_report::{OpenRange, Summary, TreeNode};
 
-use super::{Merged, categories, count, node_totals, ranges, recursive_rows, spans_in_more, tree};
+use super::{Merged, Open, categories, count, node_totals, ranges, recursive_rows, spans_in_more, tree};
 use crate::clock::rate_since;
-use crate::record::RangeKey;
+use crate::record::{Place, RangeKey};
+use crate::row_file::Lost;
 use crate::session::catalog::Limits;
 use crate::session::row_log::RowLog;
-use crate::thread::row::{RowCopy, WORDS, copy_of_words};
+use crate::thread::row::{RowCopy, SAMPLES, WORDS, copy_of_kept};
 use crate::thread::rows::FIRST_ROWS;
+use crate::thread::state::{OPEN_WORDS, open_in_file};
 
 /// A summary from the file of the rows of a process.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Kept {
-    /// All but open ranges, the GPU and quantiles, which are those of the snapshot.
+    /// All of its ranges; and the rest of the snapshot, if there is one.
     pub summary: Summary,
-    /// Whether all rows were in the file, so that counts and totals are exact.
+    /// Whether all rows were in the file, so that counts and times are exact.
     pub is_whole: bool,
+    /// Whether more was measured than ranges: the GPU, or OpenACC. Of that there is the snapshot.
+    pub has_more: bool,
 }
 
 /// What a process has measured that has ended without its summary: from the file of its rows, and the last summary that
@@ -36,13 +40,14 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
     let mut is_whole = !log.is_incomplete();
     let mut last = None;
-    for kept in log.rows(WORDS, FIRST_ROWS) {
+    for kept in log.rows(WORDS, FIRST_ROWS, SAMPLES) {
         if last.replace(kept.thread).is_some_and(|thread| thread != kept.thread) {
             ends.push(rows.len());
         }
-        let (row, is_torn) = copy_of_words(kept.node, kept.words);
+        let key = kept.key;
+        let (row, is_torn) = copy_of_kept(kept);
         is_whole &= !is_torn;
-        rows.push((kept.key, row));
+        rows.push((key, row));
     }
     ends.push(rows.len());
     let has_snapshot = snapshot.is_some();
@@ -55,32 +60,31 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     let totals = node_totals(&rows, &ends, &[], names, &BTreeSet::new(), false);
     let longest = rows.iter().map(|(_, row)| row.first.saturating_sub(log.origin) + row.times.max).max().unwrap_or(0);
     summary.elapsed_ns = summary.elapsed_ns.max(rate.ns(u128::from(longest)));
-    let before = std::mem::replace(&mut summary.ranges, ranges(&merged, names, rate, &[]));
-    summary.ranges.iter_mut().for_each(|row| take_quantiles(row, &before));
+    summary.ranges = ranges(&merged, names, rate, &[]);
     let before =
         std::mem::replace(&mut summary.tree, tree(&totals, &BTreeMap::new(), None, names, rate, log.origin, &[]));
     take_gpu(&mut summary.tree, &before);
     summary.categories = categories(&merged, rate, &[]);
+    summary.losses.open = open(&log);
+    summary.losses.spans_dropped = summary.losses.spans_dropped.max(log.lost(Lost::Spans));
+    summary.losses.stray_exits = summary.losses.stray_exits.max(log.lost(Lost::Exits));
     summary.losses.nodes_over_limit = spans_in_more(&rows, names);
     summary.losses.recursive_rows = recursive_rows(&totals, names);
     summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
-    Ok(Kept { summary, is_whole })
+    Ok(Kept { summary, is_whole, has_more: log.lost(Lost::Others) > 0 })
 }
 
-/// Where not all durations are known any more, those of the snapshot stand for them, if it has half of them.
-fn take_quantiles(row: &mut RangeStats, before: &[RangeStats]) {
-    let is_same =
-        |other: &&RangeStats| (&other.domain, &other.name, other.style) == (&row.domain, &row.name, row.style);
-    let Some(Times { median_ns: Some(median), instances, median_exact, quantiles, .. }) =
-        before.iter().find(is_same).map(|row| &row.times)
-    else {
-        return;
+/// The ranges that were open on each thread.
+fn open(log: &RowLog) -> Vec<OpenRange> {
+    let nodes = log.names.catalog.nodes();
+    let of_thread = |(thread, words): (&str, &[u64])| {
+        let named = |place: Place| {
+            let node = nodes.get(log.node(place.node()) as usize).filter(|_| !place.is_none())?;
+            Some(Open::pushed(node.label, thread.to_owned()).named(&log.names))
+        };
+        open_in_file(words).into_iter().filter_map(named).collect::<Vec<_>>()
     };
-    if row.times.median_ns.is_none() && *instances >= row.times.instances / 2 {
-        row.times.median_ns = Some(*median);
-        row.times.median_exact = *median_exact;
-        row.times.quantiles.clone_from(quantiles);
-    }
+    log.open(OPEN_WORDS).flat_map(of_thread).collect()
 }
 
 /// The work of the GPU stays below the ranges that launched it.

@@ -22,6 +22,7 @@ mod recursion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use nvtx_rs::text::MAX_BYTES;
 use range_report::stats::{Between, Distribution};
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
@@ -168,6 +169,14 @@ pub(crate) fn summarise(
     if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
         let ppm = session.clock.worst_correction_ppm();
         summary.notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
+    }
+    let cut = summary.ranges.iter().filter(|row| row.name.len() + 2 >= MAX_BYTES && row.name.ends_with('…')).count();
+    if cut > 0 {
+        let rows = if cut == 1 { "row has" } else { "rows have" };
+        summary.notes.push(format!(
+            "{cut} {rows} a name that was cut at {} KiB: ranges whose names differ only behind that are in one row.",
+            MAX_BYTES / 1_024
+        ));
     }
     let times = summary.ranges.iter().map(|row| &row.times).chain(summary.stream_ranges.iter().map(|row| &row.times));
     summary.losses.rows_without_median = count(times.filter(|times| times.median_ns.is_none()));

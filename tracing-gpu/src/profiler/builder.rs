@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use range_report::{Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
-use super::{Inner, Profiler, complain, environment};
+use super::{Inner, Profiler, complain, environment, identity};
 use crate::config::{Config, ConfigError, Domain, Gpu, Output, Parents};
 use crate::outputs;
 
@@ -35,6 +35,19 @@ impl Chosen {
         outputs::path::expand(path, process)
     }
 
+    /// This process, as its profiler would name it.
+    #[must_use]
+    pub fn process() -> Process {
+        identity::read()
+    }
+
+    /// The reports that a process of this id has printed itself, in a run of the command with this folder.
+    #[must_use]
+    pub fn printed(run: &Path, process: u32) -> Vec<Report> {
+        let names = std::fs::read_to_string(printed_in(run, process)).unwrap_or_default();
+        names.split('+').filter_map(|name| name.parse().ok()).collect()
+    }
+
     /// Writes a file whole or not at all, as those of a profiler.
     ///
     /// # Errors
@@ -42,6 +55,11 @@ impl Chosen {
     pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         outputs::write(path, text)
     }
+}
+
+/// Where a profiler leaves the names of the reports that it has printed, for the command that runs its process.
+pub(super) fn printed_in(run: &Path, process: u32) -> PathBuf {
+    run.join(format!("{process}.printed"))
 }
 
 /// Sets up a [`Profiler`].

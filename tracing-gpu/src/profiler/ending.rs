@@ -6,15 +6,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use nvtx_rs::environment::variable;
 use parking_lot::{Condvar, Mutex};
 use range_report::{RenderOptions, Report, Summary};
 
+use super::builder::printed_in;
 use super::{Inner, NVTX_OWNER, Profiler, complain};
 use crate::config::{DEFAULT_REPORTS, Output};
 use crate::drain::{Cut, End};
 use crate::outputs;
 use crate::own_stack::on_own_stack;
 use crate::process;
+use crate::row_file::Lost;
 use crate::stream;
 use crate::thread::engine;
 
@@ -92,6 +95,26 @@ impl Profiler {
     #[doc(hidden)]
     pub fn end(&self, orderly: bool) {
         on_own_stack(|| self.inner.finish_and_complain(orderly));
+    }
+
+    /// Has the profiler finish before a signal ends the process, from now on, unless the settings say no.
+    #[doc(hidden)]
+    pub fn finish_on_signal(&self) {
+        if self.inner.config.on_signal != Some(false) {
+            super::watch_signals();
+        }
+    }
+
+    /// Whether the counts and times of ranges are kept in a file whatever becomes of this process.
+    #[doc(hidden)]
+    pub fn keeps_rows(&self) -> bool {
+        self.inner.engine.session.row_file.is_some()
+    }
+
+    /// From now on the file of rows has not all that is measured.
+    #[doc(hidden)]
+    pub fn measures_more(&self) {
+        self.inner.engine.session.row_file.iter().for_each(|file| file.count(Lost::Others));
     }
 
     /// Ends it without a report.
@@ -205,8 +228,14 @@ impl Inner {
         let (process, reports) = (&summary.process, self.reports(summary));
         match &self.config.output {
             Output::None => Ok(()),
-            Output::Stderr => of_stream("standard error", summary.render(reports, &options(2), io::stderr())),
-            Output::Stdout => of_stream("standard output", summary.render(reports, &options(1), io::stdout())),
+            Output::Stderr => {
+                tell_command(reports, process.pid);
+                of_stream("standard error", summary.render(reports, &options(2), io::stderr()))
+            }
+            Output::Stdout => {
+                tell_command(reports, process.pid);
+                of_stream("standard output", summary.render(reports, &options(1), io::stdout()))
+            }
             Output::File(path) => self.print_to(&outputs::path::expand(path, process), summary, &options(-1)),
         }
     }
@@ -240,6 +269,13 @@ pub(super) extern "C" fn finish_all() {
         let live = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone());
         live.into_iter().flatten().for_each(|inner| inner.finish_and_complain(false));
     });
+}
+
+/// Under the command `tracing-gpu`, which measures this program, too: its report leaves out what this process prints.
+fn tell_command(reports: &[Report], process: u32) {
+    let Some(run) = variable("TRACING_GPU_RUN") else { return };
+    let names: Vec<&str> = reports.iter().map(|report| report.name()).collect();
+    let _prints_it_again = std::fs::write(printed_in(Path::new(&run), process), names.join("+"));
 }
 
 /// The result of printing to a stream of the program. It is no error that nobody reads it any more (`| head`).

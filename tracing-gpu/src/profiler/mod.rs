@@ -312,11 +312,8 @@ impl Inner {
                 inner.start_collector();
             }
             process::at_exit();
-            #[cfg(all(unix, feature = "signals"))]
-            if inner.config.on_signal == Some(true)
-                && let Err(error) = crate::signals::finish_on_signal(finish_all)
-            {
-                complain(&format!("cannot watch for signals: {error}"));
+            if inner.config.on_signal == Some(true) {
+                watch_signals();
             }
         }
         inner
@@ -425,4 +422,12 @@ impl Inner {
 pub fn complain(lines: &str) {
     let text: String = lines.lines().map(|line| format!("tracing-gpu: {}\n", escaped(line))).collect();
     let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+}
+
+/// Has the profilers finish before a signal ends the process.
+fn watch_signals() {
+    #[cfg(all(unix, feature = "signals"))]
+    if let Err(error) = crate::signals::finish_on_signal(finish_all) {
+        complain(&format!("cannot watch for signals: {error}"));
+    }
 }

@@ -2,6 +2,20 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// What is counted beside the rows, by its place in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lost {
+    /// Rows and records that are not in the file.
+    Rows = 1,
+    /// Ranges that were not followed.
+    Spans = 2,
+    /// Ends of ranges that were not open.
+    Exits = 3,
+    /// What is measured beside ranges.
+    Others = 4,
+}
 
 /// There is none.
 #[derive(Debug)]
@@ -28,7 +42,7 @@ impl RowFile {
 
     pub(crate) fn remove(&self) {}
 
-    pub(crate) fn count_outside(&self) {}
+    pub(crate) fn count(&self, _what: Lost) {}
 
     /// # Safety
     /// Nothing is done.
@@ -37,9 +51,17 @@ impl RowFile {
         None
     }
 
+    pub(crate) fn take_words(&self, _owner: usize, _length: usize) -> Option<(u64, u64, &'static [AtomicU64])> {
+        None
+    }
+
     pub(crate) fn log(&self, _kind: u64, _record: &Words) {}
 
     pub(crate) fn log_once(&self, _kind: u64, _number: u32, _record: impl FnOnce() -> Words) {}
+}
+
+pub(crate) fn counters(_words: &'static [AtomicU64]) -> &'static [AtomicU32] {
+    &[]
 }
 
 /// What no file has.
@@ -68,7 +90,7 @@ impl RowFileReader {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(crate) fn outside(&self) -> u64 {
+    pub(crate) fn lost(&self, _what: Lost) -> u64 {
         0
     }
 

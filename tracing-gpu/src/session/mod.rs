@@ -20,12 +20,12 @@ use parking_lot::Mutex;
 use tracing_core::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, SampleMemory};
 use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::process;
 use crate::record::RangeKey;
-use crate::row_file::RowFile;
+use crate::row_file::{Lost, RowFile};
 use crate::span::misread::MisreadValues;
 use crate::span::samples::{self, NameSamples};
 use crate::span::site::{Site, site_key};
@@ -114,7 +114,7 @@ pub(crate) struct Session {
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
     pub(crate) foreign: Foreign,
-    pub(crate) row_file: Option<RowFile>,
+    pub(crate) row_file: Option<Arc<RowFile>>,
     /// Whether foreign ranges keep what their names have at their end and never repeat.
     pub(crate) whole_names: bool,
     was_reset: AtomicBool,
@@ -147,7 +147,9 @@ impl Session {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let clock = Clock::new();
         let window = clock.origin();
-        let budget = Arc::new(Budget::new(options.sample_budget));
+        let row_file = options.row_file.map(Arc::new);
+        let memory = row_file.clone().map(|file| -> Arc<dyn SampleMemory> { file });
+        let budget = Arc::new(Budget::new(options.sample_budget).of(memory));
         Self {
             id: NEXT.fetch_add(1, Relaxed),
             process: std::process::id(),
@@ -172,7 +174,7 @@ impl Session {
             fields: options.fields,
             front_end: FrontEnd::default(),
             foreign: Foreign::default(),
-            row_file: options.row_file,
+            row_file,
             whole_names: options.whole_names,
             was_reset: AtomicBool::new(false),
             filter: options.filter,
@@ -272,10 +274,12 @@ impl Session {
     #[cold]
     pub(crate) fn count_stray_pop(&self) {
         self.losses.stray_exits.fetch_add(1, Relaxed);
+        self.row_file.iter().for_each(|file| file.count(Lost::Exits));
     }
 
     pub(crate) fn drop_span(&self) {
         self.losses.spans_dropped.fetch_add(1, Relaxed);
+        self.row_file.iter().for_each(|file| file.count(Lost::Spans));
     }
 
     /// Whether what this call site makes is measured. Asked once a call site, and for each event that a tool or a

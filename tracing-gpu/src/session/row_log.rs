@@ -1,22 +1,30 @@
 //! What is logged beside the rows that a file keeps, and read of it when the process has ended.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use range_report::stats::histogram::BUCKETS;
 use range_report::{Process, RangeStyle};
 
 use super::catalog::{CategoryName, Limits, ROOT};
 use super::{Names, Session};
+use crate::budget::SampleMemory;
 use crate::clock::Ticks;
-use crate::record::RangeKey;
-use crate::row_file::{Record, RowFileReader, Words};
+use crate::record::{KeptRow, RangeKey};
+use crate::row_file::{Lost, Record, RowFile, RowFileReader, Words, counters};
+use crate::samples::{EMPTY, start_of};
 
 /// The kinds of records.
 const PROCESS: u64 = 1;
 const ROWS: u64 = 2;
 const NODE: u64 = 3;
 const ROW: u64 = 4;
+const OPEN: u64 = 5;
+const THREAD: u64 = 6;
+const CHUNK: u64 = 7;
+const PAGE: u64 = 8;
 /// Kinds of categories.
 const NUMBER: u64 = 1;
 const TEXT: u64 = 2;
@@ -30,6 +38,22 @@ impl Session {
         record.number(process.pid.into()).number(process.rank.map_or(0, |rank| u64::from(rank) + 1));
         record.number(process.started_unix_ns).text(&process.command).text(&process.host).text(&process.run_id);
         file.log(PROCESS, &record);
+    }
+
+    /// Logs where the open ranges of a thread are in the file.
+    pub(crate) fn log_open(&self, thread: u32, offset: u64) {
+        let Some(file) = &self.row_file else { return };
+        let mut record = Words::default();
+        record.number(thread.into()).number(offset);
+        file.log(OPEN, &record);
+    }
+
+    /// Logs the name of a thread.
+    pub(crate) fn log_thread(&self, thread: u32, name: &str) {
+        let Some(file) = &self.row_file else { return };
+        let mut record = Words::default();
+        record.number(thread.into()).text(name);
+        file.log(THREAD, &record);
     }
 
     /// Logs where rows of a thread are in the file, from this one on.
@@ -70,6 +94,30 @@ impl Session {
     }
 }
 
+/// Durations lie beside the rows.
+impl SampleMemory for RowFile {
+    fn chunk(&self, owner: usize, number: usize, length: usize) -> Option<&'static [AtomicU64]> {
+        let (owner, offset, words) = self.take_words(owner, length)?;
+        words.iter().for_each(|word| word.store(EMPTY, Relaxed));
+        self.log_samples(CHUNK, owner, number, offset, length);
+        Some(words)
+    }
+
+    fn page(&self, owner: usize, octave: usize) -> Option<&'static [AtomicU32; BUCKETS]> {
+        let (owner, offset, words) = self.take_words(owner, BUCKETS / 2)?;
+        self.log_samples(PAGE, owner, octave, offset, BUCKETS / 2);
+        counters(words).try_into().ok()
+    }
+}
+
+impl RowFile {
+    fn log_samples(&self, kind: u64, owner: u64, number: usize, offset: u64, length: usize) {
+        let mut record = Words::default();
+        record.number(owner).number(number as u64).number(offset).number(length as u64);
+        self.log(kind, &record);
+    }
+}
+
 fn style_number(style: RangeStyle) -> u64 {
     u64::from(style == RangeStyle::StartEnd)
 }
@@ -93,14 +141,6 @@ impl Names {
     }
 }
 
-/// A row that was kept.
-pub(crate) struct KeptRow<'a> {
-    pub(crate) thread: u32,
-    pub(crate) node: u32,
-    pub(crate) key: RangeKey,
-    pub(crate) words: &'a [u64],
-}
-
 /// What a file of rows has, beside the rows.
 pub(crate) struct RowLog {
     file: RowFileReader,
@@ -115,6 +155,12 @@ pub(crate) struct RowLog {
     /// By thread, and the first row.
     blocks: HashMap<(u32, usize), u64>,
     rows: Vec<(u32, u32, u32, RangeKey)>,
+    /// By thread, where its open ranges are.
+    open: BTreeMap<u32, u64>,
+    threads: HashMap<u32, String>,
+    /// By where their owner is: number, place and length.
+    chunks: HashMap<u64, Vec<(usize, u64, usize)>>,
+    pages: HashMap<u64, Vec<(usize, u64, usize)>>,
 }
 
 impl RowLog {
@@ -129,6 +175,10 @@ impl RowLog {
             nodes: HashMap::from([(ROOT, ROOT)]),
             blocks: HashMap::new(),
             rows: Vec::new(),
+            open: BTreeMap::new(),
+            threads: HashMap::new(),
+            chunks: HashMap::new(),
+            pages: HashMap::new(),
             file,
         };
         let file = std::mem::take(&mut log.file);
@@ -153,11 +203,25 @@ impl RowLog {
                 let (thread, first) = (small(record.number()), record.number());
                 self.blocks.insert((thread, usize::try_from(first).unwrap_or(usize::MAX)), record.number());
             }
+            OPEN => {
+                let thread = small(record.number());
+                self.open.insert(thread, record.number());
+            }
+            THREAD => {
+                let thread = small(record.number());
+                self.threads.insert(thread, record.text());
+            }
+            CHUNK | PAGE => {
+                let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+                let all = if record.kind == CHUNK { &mut self.chunks } else { &mut self.pages };
+                let of_owner = all.entry(record.number()).or_default();
+                of_owner.push((whole(record.number()), record.number(), whole(record.number())));
+            }
             NODE => {
                 let (then, parent) = (small(record.number()), small(record.number()));
                 let style = style_of(record.number());
                 let label = self.names.read_label(&mut record);
-                let parent = self.nodes.get(&parent).copied().unwrap_or(ROOT);
+                let parent = self.node(parent);
                 let now = self.names.catalog.child(parent, RangeKey { label, category: 0, style });
                 self.nodes.insert(then, now);
             }
@@ -170,7 +234,7 @@ impl RowLog {
                     TEXT => self.names.catalog.category(CategoryName::Text(record.text().into())),
                     _ => 0,
                 };
-                let node = self.nodes.get(&node).copied().unwrap_or(ROOT);
+                let node = self.node(node);
                 self.rows.push((thread, row, node, RangeKey { label, category, style }));
             }
             _ => {}
@@ -179,7 +243,8 @@ impl RowLog {
 
     /// The rows, those of a thread one after another. `size` is that of a row in words, and `first` how many are in the
     /// first block of a thread.
-    pub(crate) fn rows(&self, size: usize, first: usize) -> Vec<KeptRow<'_>> {
+    /// `samples` is where in a row its durations have their owner, in bytes.
+    pub(crate) fn rows(&self, size: usize, first: usize, samples: usize) -> Vec<KeptRow<'_>> {
         let mut rows: Vec<KeptRow<'_>> = self
             .rows
             .iter()
@@ -188,16 +253,45 @@ impl RowLog {
                 // Each block but the first has as many rows as all before it.
                 let start = if row < first { 0 } else { first << (row / first).ilog2() };
                 let offset = self.blocks.get(&(thread, start))? + ((row - start) * size * 8) as u64;
-                Some(KeptRow { thread, node, key, words: self.file.at(offset, size)? })
+                let owner = offset + samples as u64;
+                let all = |of: &HashMap<u64, Vec<(usize, u64, usize)>>| of.get(&owner).cloned().unwrap_or_default();
+                let at = |(number, offset, length): (usize, u64, usize)| Some((number, self.file.at(offset, length)?));
+                let chunks = all(&self.chunks).into_iter().filter_map(at);
+                Some(KeptRow {
+                    thread,
+                    node,
+                    key,
+                    words: self.file.at(offset, size)?,
+                    chunks: chunks.map(|(number, words)| (start_of(number), words)).collect(),
+                    pages: all(&self.pages).into_iter().filter_map(at).collect(),
+                })
             })
             .collect();
         rows.sort_by_key(|row| row.thread);
         rows
     }
 
+    /// What the file has of the open ranges of each thread, in so many words, beside its name.
+    pub(crate) fn open(&self, words: usize) -> impl Iterator<Item = (&str, &[u64])> {
+        self.open.iter().filter_map(move |(thread, offset)| {
+            let name = self.threads.get(thread).map_or("", String::as_str);
+            Some((name, self.file.at(*offset, words)?))
+        })
+    }
+
+    /// How much of this was lost.
+    pub(crate) fn lost(&self, what: Lost) -> u64 {
+        self.file.lost(what)
+    }
+
+    /// The node of now of one of then.
+    pub(crate) fn node(&self, then: u32) -> u32 {
+        self.nodes.get(&then).copied().unwrap_or(ROOT)
+    }
+
     /// Whether there were rows that are not in the file.
     pub(crate) fn is_incomplete(&self) -> bool {
         let threads: HashSet<u32> = self.rows.iter().map(|(thread, ..)| *thread).collect();
-        self.file.outside() > 0 || threads.iter().any(|thread| !self.blocks.contains_key(&(*thread, 0)))
+        self.file.lost(Lost::Rows) > 0 || threads.iter().any(|thread| !self.blocks.contains_key(&(*thread, 0)))
     }
 }

@@ -250,6 +250,7 @@ impl Engine {
         let id = process::thread_id();
         *thread.name.lock() = self.given_name(id).unwrap_or_else(|| thread_name(thread.index));
         thread.set_thread(id);
+        self.session.log_thread(thread.index, &thread.name.lock());
         thread.record(|| Record::Thread { name: thread.name.lock().as_str().into() });
         if self.session.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&thread.name.lock());

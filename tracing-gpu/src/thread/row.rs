@@ -8,8 +8,8 @@ use tracing_core::Metadata;
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::RangeKey;
-use crate::samples::{KEPT, Samples};
+use crate::record::{KeptRow, RangeKey};
+use crate::samples::{self, KEPT, Samples};
 use crate::session::NvtxRange;
 use crate::sync::{self, AtomicU64, AtomicUsize, RECENT, fence};
 use range_report::stats::Distribution;
@@ -305,9 +305,12 @@ const LOWER_HALF: u64 = u32::MAX as u64;
 /// Words of a row.
 pub(crate) const WORDS: usize = size_of::<Row>() / 8;
 
-/// What a row comes to whose thread has ended, from its words. Durations that were not pending are not among them.
-/// Beside it, whether the thread was stopped while the sums changed: then some have what others do not have yet.
-pub(crate) fn copy_of_words(node: u32, words: &[u64]) -> (RowCopy, bool) {
+/// Where in a row its durations have their owner.
+pub(crate) const SAMPLES: usize = offset_of!(Row, samples);
+
+/// What a row comes to whose process has ended. Beside it, whether its thread was stopped while the sums changed: then
+/// some have what others do not have yet.
+pub(crate) fn copy_of_kept(KeptRow { node, words, chunks, pages, .. }: KeptRow<'_>) -> (RowCopy, bool) {
     let word = |offset: usize| words.get(offset / 8).copied().unwrap_or(0);
     let room = usize::try_from(word(offset_of!(Row, room))).unwrap_or(0);
     let recent = words.get(offset_of!(Row, recent) / 8..).and_then(|recent| recent.get(room.wrapping_sub(1)..RECENT));
@@ -327,9 +330,19 @@ pub(crate) fn copy_of_words(node: u32, words: &[u64]) -> (RowCopy, bool) {
             ..Distribution::default()
         },
     };
-    let keeps_all = copy.times.count == 0;
-    for recent in recent.unwrap_or_default().iter().rev() {
-        copy.times.add(recent & LOWER_HALF, |_| keeps_all);
+    let count = copy.times.count;
+    for (start, chunk) in chunks {
+        let length = usize::try_from(count.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len());
+        copy.times.samples.extend(chunk[..length].iter().filter(|duration| **duration != samples::EMPTY));
+    }
+    for (octave, page) in pages {
+        let counters = page.iter().flat_map(|word| [word & LOWER_HALF, word >> 32]);
+        for (bucket, count) in counters.enumerate().filter(|(_, count)| *count > 0) {
+            *copy.times.buckets.entry((octave, bucket)).or_default() += count;
+        }
+    }
+    for (index, recent) in (count..).zip(recent.unwrap_or_default().iter().rev()) {
+        copy.times.add(recent & LOWER_HALF, |_| index < KEPT);
         copy.nested = copy.nested.wrapping_add(recent >> 32);
     }
     copy.nested = (copy.nested as i64).max(0) as u64;

@@ -126,7 +126,8 @@ pub(crate) enum Closed {
 }
 
 impl Slab {
-    #[cfg(test)]
+    /// For tests and models: a state has its own made in place.
+    #[allow(dead_code)]
     pub(crate) fn new() -> Self {
         Self {
             slots: Chunked::new(),

@@ -5,6 +5,7 @@
 //! instances, so that a tool and our own table say the same. Ranges of other domains are left alone: their stacks are
 //! separate.
 
+use std::mem::offset_of;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::chunked::Chunked;
@@ -17,6 +18,9 @@ pub(crate) const NO_SPAN: u64 = 0;
 
 /// Ranges that can be open on one thread: a program that never ends its ranges takes no more memory than for these.
 const MOST_OPEN: usize = 1 << 16;
+
+/// Ranges that a state has room for from its start.
+const NEAR: usize = 64;
 
 /// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
 #[derive(Debug, Default)]
@@ -95,14 +99,15 @@ pub(crate) struct Stack {
     pub(super) depth: AtomicU32,
     /// So many ranges, the outermost, are to be noted when they end: see `launch_log`.
     pub(super) noted: AtomicU32,
-    pub(super) frames: Chunked<Frame, 64>,
+    pub(super) frames: Chunked<Frame, NEAR>,
     /// The calls of the ranges whose place says that there is one. Of a number that keeps the slab where it was in its
     /// 512 bytes.
     pub(super) calls: Chunked<AtomicU32, 124>,
 }
 
 impl Stack {
-    #[cfg(test)]
+    /// For tests and models: a state has its own made in place.
+    #[allow(dead_code)]
     pub(crate) fn new() -> Self {
         Self { depth: AtomicU32::new(0), noted: AtomicU32::new(0), frames: Chunked::new(), calls: Chunked::new() }
     }
@@ -460,6 +465,14 @@ impl Stack {
         self.set_depth(base + kept.len());
         (reopened, closes)
     }
+}
+
+/// The places of the outermost open ranges, from the words of a stack whose thread has ended.
+pub(super) fn open_of_words(words: &[u64]) -> Vec<Place> {
+    let depth = words.first().map_or(0, |word| *word as u32 as usize); // the lower half, on all that we know
+    let frames = words.get(offset_of!(Stack, frames) / 8..).unwrap_or_default().chunks_exact(size_of::<Frame>() / 8);
+    let places = frames.take(depth.min(NEAR)).filter_map(|frame| frame.get(offset_of!(Frame, place) / 8));
+    places.map(|place| Place::from_bits(*place)).collect()
 }
 
 /// What an exit below the innermost range took off the stack. Ranges go by their numbers of before, 0 being the

@@ -44,6 +44,7 @@ mod spans;
 mod tests;
 
 pub(super) use new::rows_in_file;
+pub(crate) use new::{OPEN_WORDS, open_in_file};
 
 /// How many exits on other threads are kept for a thread until it looks at them.
 const TOLD: usize = 1024;
@@ -64,10 +65,10 @@ pub(crate) struct ThreadState {
     pub(crate) is_taped: bool,
     pub(crate) session: &'static Session,
     pub(crate) stack: Stack,
+    pub(super) rows: Rows,
     pub(crate) slab: Slab,
     children: Children,
     remembered: Remembered,
-    pub(super) rows: Rows,
     pub(super) pairs: OpenPairs,
     pub(crate) window: RowsWindow,
     known: Mutex<Known>,

@@ -45,11 +45,11 @@ fn the_legacy_style_has_the_tables_of_2021() {
     let expected = "
 CUDA Kernel Statistics:
 
- Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum  Name 
- -------  ---------------  ---------  -------  -------  -------  -----
-    33.3            8,000          4  2,000.0    2,000    2,000  1,000
-    33.3            8,000          4  2,000.0    2,000    2,000  a\\t  
-    33.3            8,000          4  2,000.0    2,000    2,000  b    
+ Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum  Name
+ -------  ---------------  ---------  -------  -------  -------  ----
+    33.3            8,000          4  2,000.0    2,000    2,000  1000
+    33.3            8,000          4  2,000.0    2,000    2,000  a\\t 
+    33.3            8,000          4  2,000.0    2,000    2,000  b   
 
 
 CUDA Memory Operation Statistics (by time):
@@ -79,6 +79,10 @@ CUDA API Statistics:
     let text: String =
         [kernels, memory_time, memory_size, calls].map(|render: Render| render(&activity(), &options)).concat();
     assert_eq!(text, expected);
+    assert!(
+        kernels(&activity(), &options.raw_names(true)).contains("  1,000"),
+        "as the tool prints a name that is a number"
+    );
 }
 
 #[test]

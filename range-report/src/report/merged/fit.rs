@@ -1,12 +1,12 @@
 //! A merged table within a width: all figures where there is room, else fewer, in units for people.
 
 use super::rows::{Line, Rows, Unit};
-use super::{full, slowest};
+use super::{are_ranks, slowest};
 use crate::MergedSummary;
 use crate::report::nsys::name_cell;
 use crate::report::table::{Cell, Layout, Table};
 use crate::report::{RenderOptions, names};
-use crate::text::number::{human, human_bytes, integer, percent};
+use crate::text::number::{bytes_between, human, human_between, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
 
 /// The least width at which names can be distinguished: figures are left out before names get narrower.
@@ -19,43 +19,47 @@ const FIGURE: usize = 8;
 /// A column that gives way where room is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Optional {
-    Share,
-    Count,
-    Ranks,
+    /// The least, average and greatest total of a process.
+    Spread,
     /// What kind of row it is, without its name.
     Kind,
-    /// The least and the average total of a process.
-    Spread,
+    Mean,
+    Deviation,
+    Share,
+    Min,
+    Median,
+    Max,
+    Processes,
+    /// Which process has most, and how much more than the average.
+    Slowest,
+    Count,
 }
 
-/// From the widest to the narrowest.
-const CHOICES: [&[Optional]; 6] = [
-    &[Optional::Share, Optional::Count, Optional::Ranks, Optional::Kind, Optional::Spread],
-    &[Optional::Share, Optional::Count, Optional::Kind, Optional::Spread],
-    &[Optional::Share, Optional::Kind, Optional::Spread],
-    &[Optional::Kind, Optional::Spread],
-    &[Optional::Spread],
-    &[],
+/// In the order in which they give way. What remains is the total and the name.
+const COLUMNS: [Optional; 11] = [
+    Optional::Spread,
+    Optional::Kind,
+    Optional::Mean,
+    Optional::Deviation,
+    Optional::Share,
+    Optional::Min,
+    Optional::Median,
+    Optional::Max,
+    Optional::Slowest,
+    Optional::Processes,
+    Optional::Count,
 ];
 
 /// The table laid out; each line ends in a line feed.
 pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> String {
-    let all = |lines: &Rows<'_>| full(lines, merged, options);
-    if let Some(text) = with_names(rows, options, &all, LEAST_NAME) {
-        return text;
-    }
-    let mut text = None;
+    let with = |rows: &Rows<'_>, columns: &[Optional], least: usize| {
+        with_names(rows, options, &|lines| short(lines, columns, merged, options), least)
+    };
     let alone = rows.by_name_alone();
-    for columns in CHOICES {
-        let rows = if columns.contains(&Optional::Kind) { rows } else { &alone };
-        text = with_names(rows, options, &|lines| short(lines, columns, merged, options), LEAST_NAME);
-        if text.is_some() {
-            break;
-        }
-    }
-    let narrowest =
-        |rows: &Rows<'_>, least| with_names(rows, options, &|lines| short(lines, &[], merged, options), least);
-    text.or_else(|| narrowest(&alone, 1)).or_else(|| narrowest(&rows.bare(), 0)).unwrap_or_default()
+    let mut choices = (0..=COLUMNS.len()).map(|gone| &COLUMNS[gone..]);
+    let text = choices
+        .find_map(|columns| with(if columns.contains(&Optional::Kind) { rows } else { &alone }, columns, LEAST_NAME));
+    text.or_else(|| with(&alone, &[], 1)).or_else(|| with(&rows.bare(), &[], 0)).unwrap_or_default()
 }
 
 /// The table with names as long as there is room for; `None` where that is less than `least`, and than they are.
@@ -98,50 +102,101 @@ fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<
     Rows { lines: lines.collect(), names, ..*rows }
 }
 
-/// Totals in units for people, with these columns beside those that stay.
+/// Figures in units for people, with these columns beside those that stay.
 fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options: &RenderOptions) -> Table {
-    let has = |column: Optional| columns.contains(&column);
-    let (share, figure): (_, fn(u64) -> String) = match rows.unit {
-        Unit::Time => ("Time (%)", human),
-        Unit::Size => ("Size (%)", |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) }),
+    let has = |column: Optional| match column {
+        _ if !columns.contains(&column) => false,
+        Optional::Mean => rows.lines.iter().any(|line| line.sum.is_some()),
+        Optional::Median => rows.lines.iter().any(|line| line.each.is_some_and(|each| each.median.is_some())),
+        Optional::Min | Optional::Max | Optional::Deviation => rows.lines.iter().any(|line| line.each.is_some()),
+        _ => true,
     };
-    let (names, kinds) = rows.names.split_last().map_or(("", &[][..]), |(name, kinds)| (*name, kinds));
-    let mut headers: Vec<&str> = Vec::new();
-    headers.extend(has(Optional::Share).then_some(share));
-    headers.push(rows.total);
-    headers.extend(has(Optional::Count).then_some(rows.count));
-    headers.extend(has(Optional::Ranks).then_some("Ranks"));
-    headers.extend(["Min Rank", "Avg Rank"].iter().filter(|_| has(Optional::Spread)));
-    headers.extend(["Max Rank", "Max/Avg", "Slowest"]);
-    headers.extend(kinds.iter().filter(|_| has(Optional::Kind)));
-    headers.push(names);
+    let human_size = |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) };
+    let (share, figure, between): (_, fn(u64) -> String, Between) = match rows.unit {
+        Unit::Time => ("Time (%)", human, human_between),
+        Unit::Size => ("Size (%)", human_size, bytes_between),
+    };
+    let [processes, process] = if are_ranks(merged) { ["Ranks", "Rank"] } else { ["Processes", "Process"] };
+    let (last, kinds) = rows.names.split_last().map_or(("", &[][..]), |(name, kinds)| (*name, kinds));
+    let mut headers: Vec<String> = Vec::new();
+    headers.extend(has(Optional::Share).then(|| share.to_owned()));
+    headers.push(rows.total.to_owned());
+    let mut head = |column: Optional, header: &str| headers.extend(has(column).then(|| header.to_owned()));
+    head(Optional::Count, rows.count);
+    for (column, header) in EACH {
+        head(column, header);
+    }
+    head(Optional::Processes, processes);
+    for header in ["Min", "Avg", "Max"] {
+        head(Optional::Spread, &format!("{header} {process}"));
+    }
+    head(Optional::Slowest, "Max/Avg");
+    head(Optional::Slowest, "Slowest");
+    kinds.iter().for_each(|kind| head(Optional::Kind, kind));
+    headers.push(last.to_owned());
     let mut table = Table::new(headers);
     for line in &rows.lines {
         let known = |text: Option<String>| text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested);
         // As wide as the column, so that numbers stand to the right.
-        let size = |value: Option<u64>, width: usize| {
-            let text = value.filter(|_| !line.says_nothing).map_or_else(|| "-".to_owned(), figure);
+        let wide = |text: Option<String>, width: usize| {
+            let text = text.filter(|_| !line.says_nothing).unwrap_or_else(|| "-".to_owned());
             Cell::text(format!("{text:>width$}"))
         };
+        let size = |value: Option<u64>, width: usize| wide(value.map(figure), width);
         let ranks = line.ranks;
-        let mean = ranks.total().checked_div(ranks.len() as u64);
         let mut row = Vec::new();
         row.extend(has(Optional::Share).then(|| known(percent(line.total, rows.base))));
         row.push(size(Some(line.total), width_of(rows.total).max(FIGURE)));
         row.extend(has(Optional::Count).then(|| Cell::tested(integer(line.count, false))));
-        row.extend(has(Optional::Ranks).then(|| Cell::tested(integer(ranks.len() as u64, false))));
-        let spread = [ranks.fastest().map(|rank| rank.total), mean];
-        row.extend(spread.into_iter().filter(|_| has(Optional::Spread)).map(|value| size(value, FIGURE)));
-        row.push(size(ranks.slowest().map(|rank| rank.total), FIGURE));
-        row.push(known(ranks.imbalance().map(|imbalance| format!("{imbalance:.2}"))));
-        row.push(match line.says_nothing {
-            true => Cell::unknown(),
-            false => Cell::text(shorten(&slowest(ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)),
-        });
+        for (column, _) in EACH.into_iter().filter(|(column, _)| has(*column)) {
+            row.push(match (column, line.each) {
+                (Optional::Mean, _) => size(line.sum.and_then(|sum| sum.checked_div(line.count)), FIGURE),
+                (_, None) => wide(None, FIGURE),
+                (Optional::Median, Some(each)) => {
+                    let median = each.median.map(|(least, most)| between(least as u64, most.round() as u64));
+                    wide(median, median_width(rows, between))
+                }
+                (Optional::Min, Some(each)) => size(Some(each.min), FIGURE),
+                (Optional::Max, Some(each)) => size(Some(each.max), FIGURE),
+                (_, Some(each)) => size(Some(each.deviation.round() as u64), FIGURE),
+            });
+        }
+        row.extend(has(Optional::Processes).then(|| Cell::tested(integer(ranks.len() as u64, false))));
+        if has(Optional::Spread) {
+            let mean = ranks.total().checked_div(ranks.len() as u64);
+            let spread = [ranks.fastest().map(|rank| rank.total), mean, ranks.slowest().map(|rank| rank.total)];
+            row.extend(spread.map(|value| size(value, width_of(process) + "Min ".len())));
+        }
+        if has(Optional::Slowest) {
+            row.push(known(ranks.imbalance().map(|imbalance| format!("{imbalance:.2}"))));
+            row.push(match line.says_nothing {
+                true => Cell::unknown(),
+                false => Cell::text(shorten(&slowest(ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)),
+            });
+        }
         let (name, others) = line.names.split_last().map_or(("", &[][..]), |(name, others)| (name.as_str(), others));
         row.extend(others.iter().filter(|_| has(Optional::Kind)).map(Cell::text));
         row.push(name_cell(Some(&format!("{name}{}", line.aside)), options));
         table.push(row);
     }
     table
+}
+
+/// Writes two figures between which one lies.
+type Between = fn(u64, u64) -> String;
+
+/// The columns of one instance, as Nsight Systems orders them.
+const EACH: [(Optional, &str); 5] = [
+    (Optional::Mean, "Avg"),
+    (Optional::Median, "Med"),
+    (Optional::Min, "Min"),
+    (Optional::Max, "Max"),
+    (Optional::Deviation, "StdDev"),
+];
+
+/// Columns that medians take.
+fn median_width(rows: &Rows<'_>, between: Between) -> usize {
+    let medians = rows.lines.iter().filter_map(|line| line.each?.median);
+    let widths = medians.map(|(least, most)| width_of(&between(least as u64, most.round() as u64)));
+    widths.max().unwrap_or(0).max(FIGURE)
 }

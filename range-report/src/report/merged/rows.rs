@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::report::gpu_work::{bracketed, nsys_call};
 use crate::report::{MergedTable, TableStyle, names, nsys::style_name};
-use crate::{Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Times, WorkPart};
+use crate::{
+    MemoryKind, Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Sizes, Times, WorkPart,
+};
 
 /// What the figures are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,10 @@ pub(super) struct Line<'a> {
     pub(super) count: u64,
     /// What the average of an instance is made from; `None` where there is none.
     pub(super) sum: Option<u64>,
+    /// One instance, beside its average; `None` where instances say nothing, and where rows are summed up.
+    pub(super) each: Option<Each>,
+    /// All times, where they are times.
+    pub(super) times: Option<&'a Times>,
     pub(super) ranks: &'a RankTotals,
     /// Whether the figures say nothing: nothing was enqueued.
     pub(super) says_nothing: bool,
@@ -44,14 +50,44 @@ pub(super) struct Line<'a> {
     pub(super) aside: String,
 }
 
-impl<'a> Line<'a> {
-    fn of<K>(row: &'a Merged<K, Times>, names: Vec<String>) -> Self {
-        Self::of_times(&row.all, &row.ranks, names)
+/// What one instance is, in nanoseconds or bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Each {
+    pub(super) min: u64,
+    pub(super) max: u64,
+    /// Between which the median lies: of several processes their own medians alone are known.
+    pub(super) median: Option<(f64, f64)>,
+    pub(super) deviation: f64,
+}
+
+impl Each {
+    const fn of_times(times: &Times, median: Option<(f64, f64)>) -> Self {
+        Self { min: times.min_ns, max: times.max_ns, median, deviation: times.stddev_ns }
     }
 
-    fn of_times(times: &Times, ranks: &'a RankTotals, names: Vec<String>) -> Self {
-        let (total, count) = (times.total_ns, times.instances);
-        Self { total, count, sum: Some(total), ranks, says_nothing: false, names, aside: String::new() }
+    const fn of_sizes(row: &Merged<MemoryKind, Sizes>) -> Self {
+        let Sizes { min_bytes: min, max_bytes: max, stddev_bytes: deviation, .. } = row.all;
+        Self { min, max, median: row.median_bounds, deviation }
+    }
+}
+
+impl<'a> Line<'a> {
+    fn of<K>(row: &'a Merged<K, Times>, names: Vec<String>) -> Self {
+        Self::of_times(&row.all, row.median_bounds, &row.ranks, names)
+    }
+
+    fn of_times(times: &'a Times, median: Option<(f64, f64)>, ranks: &'a RankTotals, names: Vec<String>) -> Self {
+        Self {
+            total: times.total_ns,
+            count: times.instances,
+            sum: Some(times.total_ns),
+            each: Some(Each::of_times(times, median)),
+            times: Some(times),
+            ranks,
+            says_nothing: false,
+            names,
+            aside: String::new(),
+        }
     }
 }
 
@@ -112,12 +148,39 @@ impl<'a> Rows<'a> {
             total: sum(|line| line.total),
             count: sum(|line| line.count),
             sum: others.iter().all(|line| line.sum.is_some()).then(|| sum(|line| line.sum.unwrap_or(0))),
+            each: None,
+            times: None,
             ranks,
             says_nothing: false,
             names,
             aside: String::new(),
         });
         self
+    }
+
+    /// In the order, and with the columns for names, of the table of one process.
+    pub(super) fn as_of_one(&mut self, table: MergedTable) {
+        if table == MergedTable::StreamTimes {
+            self.names.reverse();
+            self.lines.iter_mut().for_each(|line| line.names.reverse());
+        }
+        match table {
+            MergedTable::Work => return, // no table of one process
+            MergedTable::Calls => {
+                self.lines.sort_by_key(|line| Reverse((line.total, line.times.map_or(0, |latency| latency.total_ns))));
+                return;
+            }
+            _ => {}
+        }
+        self.lines.sort_by(|a, b| {
+            let key = |line: &Line<'a>| Reverse((!line.says_nothing).then_some(line.total));
+            // Labels before styles, and ranges before streams.
+            let names = |line: &Line<'a>| match table {
+                MergedTable::StreamTimes => line.names.clone(),
+                _ => line.names.iter().rev().cloned().collect::<Vec<_>>(),
+            };
+            key(a).cmp(&key(b)).then_with(|| names(a).cmp(&names(b)))
+        });
     }
 
     /// With nothing said behind the names.
@@ -132,12 +195,13 @@ impl<'a> Rows<'a> {
         let gpu = merged.gpu.as_ref();
         Some(match table {
             MergedTable::Ranges => {
-                let rows = merged.ranges.iter().map(|row| (&row.key, &row.all, &row.ranks));
+                let rows = merged.ranges.iter().map(|row| (&row.key, &row.all, row.median_bounds, &row.ranks));
                 of_ranges(rows.collect(), "Instances")
             }
             MergedTable::GpuProjection => {
                 let rows = gpu.into_iter().flat_map(|gpu| &gpu.projections);
-                of_ranges(rows.map(|row| (&row.key, &row.all.times, &row.ranks)).collect(), "Instances")
+                let rows = rows.map(|row| (&row.key, &row.all.times, row.median_bounds, &row.ranks));
+                of_ranges(rows.collect(), "Instances")
             }
             MergedTable::StreamTimes => streams(merged),
             MergedTable::Work => work(gpu),
@@ -165,6 +229,8 @@ impl<'a> Rows<'a> {
                     total: row.all.total_bytes,
                     count: row.all.count,
                     sum: Some(row.all.total_bytes),
+                    each: Some(Each::of_sizes(row)),
+                    times: None,
                     ranks: &row.ranks,
                     says_nothing: false,
                     names: vec![bracketed(row.key, style)],
@@ -176,8 +242,10 @@ impl<'a> Rows<'a> {
                 let lines = merged.calls.iter().map(|row| Line {
                     total: row.all.awaited_self_ns,
                     sum: Some(row.all.awaited_self_ns),
+                    each: None, // it is of latencies
                     ..Line::of_times(
                         &row.all.latency,
+                        None,
                         &row.ranks,
                         vec![label(row.key.domain.as_deref(), &row.key.name)],
                     )
@@ -197,12 +265,20 @@ fn label(domain: Option<&str>, name: &str) -> String {
     names::label(domain, name).unwrap_or_else(|| "None".to_owned())
 }
 
+/// A range: which, its times, its median's bounds, and what each process has of it.
+type RangeRow<'a> = (&'a RangeLabel, &'a Times, Option<(f64, f64)>, &'a RankTotals);
+
 /// With a column for the style if any is not push/pop.
-fn of_ranges<'a>(rows: Vec<(&RangeLabel, &Times, &'a RankTotals)>, count: &'static str) -> Rows<'a> {
+fn of_ranges<'a>(rows: Vec<RangeRow<'a>>, count: &'static str) -> Rows<'a> {
     let any_start_end = rows.iter().any(|(key, ..)| key.style == RangeStyle::StartEnd);
-    let lines = rows.into_iter().map(|(key, times, ranks)| {
+    let lines = rows.into_iter().map(|(key, times, median, ranks)| {
         let style = any_start_end.then(|| style_name(key.style).to_owned());
-        Line::of_times(times, ranks, style.into_iter().chain([label(key.domain.as_deref(), &key.name)]).collect())
+        Line::of_times(
+            times,
+            median,
+            ranks,
+            style.into_iter().chain([label(key.domain.as_deref(), &key.name)]).collect(),
+        )
     });
     let names = if any_start_end { vec!["Style", "Range"] } else { vec!["Range"] };
     Rows::times(count, names, lines.collect())
@@ -212,7 +288,7 @@ fn of_ranges<'a>(rows: Vec<(&RangeLabel, &Times, &'a RankTotals)>, count: &'stat
 fn streams(merged: &MergedSummary) -> Rows<'_> {
     let lines = merged.stream_ranges.iter().map(|row| {
         let names = vec![row.key.stream.clone(), label(row.key.domain.as_deref(), &row.key.name)];
-        let line = Line::of_times(&row.all.times, &row.ranks, names);
+        let line = Line::of_times(&row.all.times, row.median_bounds, &row.ranks, names);
         Line { says_nothing: row.all.empty >= row.all.times.instances, ..line }
     });
     let mut lines: Vec<Line<'_>> = lines.collect();
@@ -227,12 +303,14 @@ fn work(gpu: Option<&MergedActivity>) -> Rows<'_> {
         total: row.all.busy_ns,
         count: row.all.operations,
         sum: None,
+        each: None,
+        times: None,
         ranks: &row.ranks,
         says_nothing: false,
         names: vec![
             match row.key {
                 WorkPart::All => "all",
-                WorkPart::Outside => "outside of spans",
+                WorkPart::Outside => "outside of ranges",
                 WorkPart::Unmatched => "launch not known",
             }
             .to_owned(),

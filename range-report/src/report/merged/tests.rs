@@ -112,10 +112,10 @@ fn a_table_names_the_slowest() {
     let expected = "
  ** Ranges of 3 Processes (merged):
 
- Time (%)  Total Time (ns)  Instances  Ranks  Avg (ns)  Min Rank (ns)  Avg Rank (ns)  Max Rank (ns)  Max/Avg  Slowest  Range
- --------  ---------------  ---------  -----  --------  -------------  -------------  -------------  -------  -------  -----
-     99.9           12,000          4      3   3,000.0          1,000        4,000.0          8,000     2.00  rank 1   step 
-      0.1               10          1      1      10.0             10           10.0             10     1.00  rank 1   a,b  
+ Time (%)  Total Time  Instances    Avg       Min       Max      StdDev   Ranks  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest  Range
+ --------  ----------  ---------  --------  --------  --------  --------  -----  --------  --------  --------  -------  -------  -----
+     99.9    12.00 us          4  3.000 us  1.000 us  4.000 us  1.414 us      3  1.000 us  4.000 us  8.000 us     2.00  rank 1   step 
+      0.1       10 ns          1     10 ns     10 ns     10 ns      0 ns      1     10 ns     10 ns     10 ns     1.00  rank 1   a,b  
 
 
  ** Notes:
@@ -123,10 +123,12 @@ fn a_table_names_the_slowest() {
  - 2 exits were on a thread that had no such range open; they ended nothing there.
 
 ";
-    assert_eq!(printed(&merged, &RenderOptions::default().width(130)), expected);
+    assert_eq!(printed(&merged, &RenderOptions::default().width(140)), expected);
     let mut out = Vec::new();
     merged.write_csv(MergedTable::Ranges, &mut out).unwrap();
-    assert!(String::from_utf8(out).unwrap().ends_with("\n0.1,10,1,1,10.0,10,10.0,10,1.00,rank 1,\"a,b\"\n"));
+    assert!(
+        String::from_utf8(out).unwrap().ends_with("\n0.1,10,1,10.0,,10,10,0.0,\"a,b\",1,10,10.0,10,1.00,rank 1,,\n")
+    );
 }
 
 #[test]
@@ -134,54 +136,54 @@ fn eighty_columns_have_what_matters() {
     let expected = "
  ** Ranges of 3 Processes (merged):
 
- Time (%)  Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest  Range
- --------  ----------  --------  --------  --------  -------  -------  -----
-    100.0    18.00 s   3.000 s   6.000 s   9.000 s      1.50  rank 1   step 
-      0.0    7.500 us  2.500 us  2.500 us  2.500 us     1.00  rank 0   load 
+ Total Time  Instances    Min       Max     Ranks  Max/Avg  Slowest  Range
+ ----------  ---------  --------  --------  -----  -------  -------  -----
+   18.00 s           6      1 ns  9.000 s       3     1.50  rank 1   step 
+   7.500 us          3  2.500 us  2.500 us      3     1.00  rank 0   load 
 
 
  ** GPU Work of 3 Processes (merged):
 
- Busy Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest        Work      
- ---------  --------  --------  --------  -------  -------  ----------------
-  12.00 ms  2.000 ms  4.000 ms  6.000 ms     1.50  rank 1   all             
-  3.000 us  1.000 us  1.000 us  1.000 us     1.00  rank 0   outside of spans
+ Time (%)  Busy Time  Operations  Ranks  Max/Avg  Slowest        Work       
+ --------  ---------  ----------  -----  -------  -------  -----------------
+    100.0   12.00 ms           9      3     1.50  rank 1   all              
+      0.0   3.000 us           9      3     1.00  rank 0   outside of ranges
 
 
  ** CUDA GPU Kernels of 3 Processes (merged):
 
- Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest         Name        
- ----------  --------  --------  --------  -------  -------  -------------------
-   7.407 ms  1.235 ms  2.469 ms  3.704 ms     1.50  rank 1   void at::nat…nst *)
+ Total Time  Instances    Max     Ranks  Max/Avg  Slowest          Name         
+ ----------  ---------  --------  -----  -------  -------  ---------------------
+   7.407 ms          3  3.704 ms      3     1.50  rank 1   void at::nati…onst *)
 
 
  ** Stream Times (CUDA events) of 3 Processes (merged):
 
- Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest  Stream   Range 
- ----------  --------  --------  --------  -------  -------  ------  -------
-   4.800 us    800 ns  1.600 us  2.400 us     1.50  rank 1   #1      step   
-          -         -         -         -        -  -        #1      nothing
+ Total Time  Instances    Min       Max     Ranks  Max/Avg  Slowest   Range 
+ ----------  ---------  --------  --------  -----  -------  -------  -------
+   4.800 us          3    800 ns  2.400 us      3     1.50  rank 1   step   
+          -          3         -         -      3        -  -        nothing
 
 
  ** CUDA GPU MemOps (by Time) of 3 Processes (merged):
 
- Total Time  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest      Operation     
- ----------  --------  --------  --------  -------  -------  ------------------
-   3.900 us    900 ns  1.300 us  1.700 us     1.31  rank 1   [CUDA memcpy HtoD]
+ Total Time  Count    Max     Ranks  Max/Avg  Slowest      Operation     
+ ----------  -----  --------  -----  -------  -------  ------------------
+   3.900 us      6  1.200 us      3     1.31  rank 1   [CUDA memcpy HtoD]
 
 
  ** CUDA GPU MemOps (by Size) of 3 Processes (merged):
 
-  Total    Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest      Operation     
- --------  --------  --------  --------  -------  -------  ------------------
- 6.000 MB  1.000 MB  2.000 MB  3.000 MB     1.50  rank 1   [CUDA memcpy HtoD]
+  Total    Count    Min       Max     Ranks  Max/Avg  Slowest      Operation    
+ --------  -----  --------  --------  -----  -------  -------  -----------------
+ 6.000 MB      6  500.0 KB  1.500 MB      3     1.50  rank 1   [CUDA memcp…HtoD]
 
 
  ** Calls and Waiting of 3 Processes (merged):
 
- Awaited Self  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest    Call  
- ------------  --------  --------  --------  -------  -------  --------
-        42 ns      7 ns     14 ns     21 ns     1.50  rank 1   db:query
+ Time (%)  Awaited Self  Calls    Avg     Ranks  Max/Avg  Slowest    Call  
+ --------  ------------  -----  --------  -----  -------  -------  --------
+    100.0         42 ns      6      7 ns      3     1.50  rank 1   db:query
 
 ";
     let text = printed(&ranks(), &RenderOptions::default().width(80));
@@ -211,64 +213,71 @@ fn lines_are_as_wide_as_there_is_room() {
 #[test]
 fn each_table_has_its_columns() {
     let merged = ranks();
+    const PROCESSES: &str =
+        "Processes,Min Process (U),Avg Process (U),Max Process (U),Max/Avg,Slowest,Lowest Med (U),Highest Med (U)";
     for (table, expected) in [
         (
+            MergedTable::Ranges,
+            "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range,PROCESSES\n\
+             100.0,18000000003,6,3000000000.5,,1,9000000000,1341640786.5,step,3,3000000001,6000000001.0,9000000001,1.50,rank 1,,\n\
+             0.0,7500,3,2500.0,,2500,2500,0.0,load,3,2500,2500.0,2500,1.00,rank 0,,\n",
+        ),
+        (
             MergedTable::Kernels,
-            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Name\n\
-             100.0,7407402,3,3,2469134.0,1234567,2469134.0,3703701,1.50,rank 1,\"void at::native::elementwise_kernel<float, 128, 4>(int, float *, float const *)\"\n",
+            "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name,PROCESSES\n\
+             100.0,7407402,3,2469134.0,,1234567,3703701,1234567.0,\"void at::native::elementwise_kernel<float, 128, 4>(int, float *, float const *)\",3,1234567,2469134.0,3703701,1.50,rank 1,,\n",
         ),
         (
             MergedTable::StreamTimes,
-            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Stream,Range\n\
-             100.0,4800,3,3,1600.0,800,1600.0,2400,1.50,rank 1,#1,step\n\
-             ,,3,3,,,,,,,#1,nothing\n",
+            "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range,Stream,PROCESSES\n\
+             100.0,4800,3,1600.0,,800,2400,800.0,step,#1,3,800,1600.0,2400,1.50,rank 1,,\n\
+             ,,3,,,,,,nothing,#1,3,,,,,,,\n",
         ),
         (
             MergedTable::Work,
-            "Time (%),Busy Time (ns),Operations,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Work\n\
-             100.0,12000000,9,3,,2000000,4000000.0,6000000,1.50,rank 1,all\n\
-             0.0,3000,9,3,,1000,1000.0,1000,1.00,rank 0,outside of spans\n",
+            "Time (%),Busy Time (ns),Operations,Work,PROCESSES\n\
+             100.0,12000000,9,all,3,2000000,4000000.0,6000000,1.50,rank 1,,\n\
+             0.0,3000,9,outside of ranges,3,1000,1000.0,1000,1.00,rank 0,,\n",
         ),
         (
             MergedTable::MemTime,
-            "Time (%),Total Time (ns),Count,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Operation\n\
-             100.0,3900,6,3,650.0,900,1300.0,1700,1.31,rank 1,[CUDA memcpy Host-to-Device]\n",
+            "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Operation,PROCESSES\n\
+             100.0,3900,6,650.0,,400,1200,178.9,[CUDA memcpy Host-to-Device],3,900,1300.0,1700,1.31,rank 1,,\n",
         ),
         (
             MergedTable::MemSize,
-            "Size (%),Total (B),Count,Ranks,Avg (B),Min Rank (B),Avg Rank (B),Max Rank (B),Max/Avg,Slowest,Operation\n\
-             100.0,6000000,6,3,1000000.0,1000000,2000000.0,3000000,1.50,rank 1,[CUDA memcpy Host-to-Device]\n",
+            "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation,PROCESSES\n\
+             6.000,6,1.000,,0.500,1.500,0.447,[CUDA memcpy Host-to-Device],3,1000000,2000000.0,3000000,1.50,rank 1,,\n",
         ),
         (
             MergedTable::GpuProjection,
-            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Style,Range\n\
-             100.0,5400,3,3,1800.0,900,1800.0,2700,1.50,rank 1,StartEnd,app:step\n",
+            "Range,Style,Total Proj Time (ns),Total Range Time (ns),Range Instances,Proj Avg (ns),Proj Med (ns),Proj Min (ns),Proj Max (ns),Proj StdDev (ns),Total GPU Ops,Avg GPU Ops,Avg Range Lvl,Avg Num Child,PROCESSES\n\
+             app:step,StartEnd,5400,3000,3,1800.0,,900,2700,900.0,9,3.0,0.0,0.0,3,900,1800.0,2700,1.50,rank 1,,\n",
         ),
         (
             MergedTable::Api,
-            "Time (%),Total Time (ns),Num Calls,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Name\n\
-             100.0,90,6,3,15.0,30,30.0,30,1.00,rank 0,cudaLaunchKernel\n",
+            "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name,PROCESSES\n\
+             100.0,90,6,15.0,,10,20,0.0,cudaLaunchKernel,3,30,30.0,30,1.00,rank 0,,\n",
         ),
         (
             MergedTable::Calls,
-            "Time (%),Awaited Self (ns),Calls,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Call\n\
-             100.0,42,6,3,7.0,7,14.0,21,1.50,rank 1,db:query\n",
+            "Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),Busy (ns),Awaited (ns),Awaited Self (ns),Call,PROCESSES\n\
+             6,3,,,,60,30,180,150,42,db:query,3,7,14.0,21,1.50,rank 1,,\n",
         ),
         (
             MergedTable::Categories,
-            "Time (%),Total Time (ns),Instances,Ranks,Avg (ns),Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Category\n\
-             100.0,15,3,3,5.0,5,5.0,5,1.00,rank 0,7\n",
-        ),
-        (
-            MergedTable::Tree,
-            "Depth,Calls,Instances,Total Time (ns),Self Time (ns),Max (ns),Awaited (ns),Awaited Self (ns),Stream Total (ns),Stream Self (ns),GPU Busy (ns),GPU Self Busy (ns),\
-             Ranks,Min Rank (ns),Avg Rank (ns),Max Rank (ns),Max/Avg,Slowest,Phase\n\
-             0,6,12,300,270,,,,24,,27,15,3,100,100.0,100,1.00,rank 0,step\n\
-             1,3,0,60,0,,,,,,,,3,10,20.0,30,1.50,rank 1,\"a,b\"\n",
+            "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Category,PROCESSES\n\
+             100.0,15,3,5.0,,5,5,0.0,7,3,5,5.0,5,1.00,rank 0,,\n",
         ),
     ] {
+        let unit = if table == MergedTable::MemSize { "(B)" } else { "(ns)" };
+        let expected = expected.replace("PROCESSES", &PROCESSES.replace("(U)", unit));
         assert_eq!(csv(&merged, table), expected, "{table:?}");
     }
+    let tree = "Depth,Calls,Instances,Total Time (ns),Self Time (ns),Max (ns),Awaited (ns),Awaited Self (ns),Stream Total (ns),Stream Self (ns),GPU Busy (ns),GPU Self Busy (ns),Phase,Processes,Min Process (ns),Avg Process (ns),Max Process (ns),Max/Avg,Slowest\n\
+         0,6,12,300,270,,,,24,,27,15,step,3,100,100.0,100,1.00,rank 0\n\
+         1,3,0,60,0,,,,,,,,\"a,b\",3,10,20.0,30,1.50,rank 1\n";
+    assert_eq!(csv(&merged, MergedTable::Tree), tree);
 }
 
 /// A run without a GPU has one table.
@@ -277,7 +286,7 @@ fn what_is_empty_is_not_printed() {
     let merged = Summary::merge([of(Some(0), &[("step", &[1_000])]), of(None, &[])]);
     for options in [RenderOptions::default(), RenderOptions::default().style(TableStyle::Legacy)] {
         let text = printed(&merged, &options);
-        assert_eq!(text.matches(" Processes").count(), 1, "{text}");
+        assert_eq!(text.matches(" of 2 Processes").count(), 1, "{text}");
     }
     for table in MergedTable::ALL.iter().filter(|table| **table != MergedTable::Ranges) {
         assert_eq!(csv(&merged, *table).lines().count(), 1, "{table:?}");
@@ -318,9 +327,12 @@ fn ranges_of_one_name_and_two_styles_are_told_apart_at_80_columns() {
             rows.len() == 2 && rows[0].contains(if has_column { "StartEnd" } else { "request (start/end)" }),
             "{text}"
         );
-        assert!(rows[1].trim_end().ends_with("request") && has_column == (width > 80), "{text}");
+        assert!(rows[1].trim_end().ends_with("request") && has_column == (width > 100), "{text}");
         assert!(!text.contains("other ("), "there is one of it: {text}");
         assert!(text.lines().all(|line| width_of(line) <= width), "{text}");
+        for column in ["Instances", "Processes", "Max"].into_iter().take(if width < 100 { 2 } else { 3 }) {
+            assert!(text.contains(&format!("{column} ")), "{column} at {width}: {text}");
+        }
     }
 }
 
@@ -400,21 +412,7 @@ fn rows_beyond_the_bound_are_summed_up() {
     let rows: Vec<&str> = text.lines().filter(|line| line.contains("rank 3")).collect();
     assert_eq!(rows.len(), 3, "{text}");
     let rest: Vec<&str> = rows[2].split_whitespace().collect();
-    let expected = [
-        "40.0",
-        "24000000",
-        "6",
-        "2",
-        "4000000.0",
-        "6000000",
-        "12000000.0",
-        "18000000",
-        "1.50",
-        "rank",
-        "3",
-        "(3",
-        "more)",
-    ];
-    assert_eq!(rest.iter().map(|cell| cell.replace(',', "")).collect::<Vec<_>>(), expected, "{text}");
+    let expected = "40.0 24.00 ms 6 4.000 ms - - - 2 6.000 ms 12.00 ms 18.00 ms 1.50 rank 3 (3 more)";
+    assert_eq!(rest.join(" "), expected, "{text}");
     assert!(!printed(&merged, &RenderOptions::default().rows(4)).contains("more)"), "one more is as short");
 }

@@ -30,6 +30,8 @@ const BLOCKED: &str = "most of this Self is a wait for children that ran on othe
 const BLOCKED_ON_PAGE: &str = "most of this Self is a wait for children that ran on other threads or were awaited";
 /// What is done about calls that took more than half of their row.
 const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out";
+/// The same under the command.
+const ONE_CALL_OF_COMMAND: &str = "Avg/Call and the order above are of the others";
 /// The same of a page, which orders phases by all of their time.
 #[cfg(feature = "html")]
 const ONE_CALL_ON_PAGE: &str = "Avg/Call is of the others; reset() after a warm-up leaves such calls out";
@@ -45,7 +47,7 @@ pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], optio
     out += &line(" >> most time of its own: ", shape, &slowest, shape.ranked(), options);
     out += &hidden(shape, entries, &slowest, options);
     out += &one_call_each(shape, options);
-    if let Some(sentence) = whole_beside_wall(summary, shape).filter(|_| !out.is_empty()) {
+    if let Some(sentence) = whole_beside_wall(summary, shape, options).filter(|_| !out.is_empty()) {
         out += &wrapped("   ", &sentence, options.columns());
     }
     let busiest = match entries.iter().any(|entry| entry.margin().contains('G')) {
@@ -101,7 +103,7 @@ fn one_call_each(shape: &Shape, options: &RenderOptions) -> String {
         if all.len() > SLOWEST {
             *last += &format!("; and {} phases more", integer((all.len() - SLOWEST) as u64, options.thousands));
         }
-        sentences.push(ONE_CALL.to_owned());
+        sentences.push(options.worded(ONE_CALL, ONE_CALL_OF_COMMAND).to_owned());
     }
     let line = |(number, sentence): (usize, String)| {
         wrapped(if number == 0 { " ! " } else { "   " }, &sentence, options.columns())
@@ -121,7 +123,7 @@ pub(super) fn mean_of_the_others(node: &TreeNode) -> Option<u64> {
 }
 
 /// What all shares are of; nothing where it is not known how long all of it took.
-fn whole_beside_wall(summary: &Summary, shape: &Shape) -> Option<String> {
+fn whole_beside_wall(summary: &Summary, shape: &Shape, options: &RenderOptions) -> Option<String> {
     let human = |ns: u128| human_inline(u64::try_from(ns).unwrap_or(u64::MAX));
     let (whole, wall) = (human(shape.ranked()), human_inline(summary.elapsed_ns));
     let mut apart = String::new();
@@ -130,7 +132,9 @@ fn whole_beside_wall(summary: &Summary, shape: &Shape) -> Option<String> {
             apart += &format!("{} {} of {what}", if apart.is_empty() { " without" } else { " and" }, human(ns));
         }
     }
-    (summary.elapsed_ns > 0).then(|| format!("100% is {whole} in spans{apart}, on all threads, in {wall} of wall time"))
+    let spans = options.worded("spans", "ranges");
+    (summary.elapsed_ns > 0)
+        .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time"))
 }
 
 /// What the marks behind figures mean, of those that are there.
@@ -187,7 +191,7 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
         marks.push(format!("* {}", beside(summary)));
     }
     marks.retain(|sentence| !sentence.is_empty());
-    let whole = whole_beside_wall(summary, shape).filter(|_| shape.whole() > 0);
+    let whole = whole_beside_wall(summary, shape, &wide).filter(|_| shape.whole() > 0);
     Explained { whole, marked, marks }
 }
 

@@ -128,7 +128,7 @@ fn events_of_openacc_are_joined_by_what_is_printed() {
     let mut text = Vec::new();
     merged.write_csv(MergedTable::OpenAcc, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("\n97.3,110,3,2,"), "{text}");
+    assert!(text.contains(",acc_enqueue_upload@a.c:5,2,40,55.0,70,"), "{text}");
 }
 
 /// Each process of a node has a device of its own; a process may have several.

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
@@ -15,6 +16,8 @@ use parking_lot::Mutex;
 use super::ThreadState;
 use crate::chunked::Chunked;
 use crate::process;
+use crate::record::Place;
+use crate::row_file::Lost;
 use crate::session::Session;
 use crate::session::calls::Spare;
 use crate::thread::gate::{Gate, RowsWindow};
@@ -26,8 +29,20 @@ use crate::thread::open_pairs::OpenPairs;
 use crate::thread::row::Row;
 use crate::thread::rows::{FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
-use crate::thread::stack::Stack;
+use crate::thread::stack::{Stack, open_of_words};
 use crate::thread::tape::Tape;
+
+/// Bytes of a state that a file has: its open ranges, and the rows that it begins with.
+const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
+const _: () = assert!(offset_of!(ThreadState, stack) < offset_of!(ThreadState, rows));
+
+/// Words of a state up to its rows: those that [`open_in_file`] takes.
+pub(crate) const OPEN_WORDS: usize = offset_of!(ThreadState, rows) / 8;
+
+/// The places of the open ranges of a thread that has ended, outermost first, from what a file has of its state.
+pub(crate) fn open_in_file(words: &[u64]) -> Vec<Place> {
+    words.get(offset_of!(ThreadState, stack) / 8..).map(open_of_words).unwrap_or_default()
+}
 
 /// Writes fields of a struct to its place, each on its own; those named before are written elsewhere, or stay as the
 /// memory is. The compiler names a field that is forgotten.
@@ -52,10 +67,12 @@ impl ThreadState {
         // where these are 0.
         unsafe {
             if let Some(file) = &session.row_file {
-                let rows = (&raw mut (*place).rows.rows).cast::<u8>();
-                match file.map_more(FIRST_ROWS * size_of::<Row>(), Some(rows)) {
-                    Some((offset, _)) => session.log_rows(index, 0, offset),
-                    None => file.count_outside(),
+                match file.map_more(IN_FILE, Some(place.cast())) {
+                    Some((offset, _)) => {
+                        session.log_open(index, offset);
+                        session.log_rows(index, 0, offset + offset_of!(Self, rows) as u64);
+                    }
+                    None => file.count(Lost::Rows),
                 }
             }
             write_tables(place);
@@ -89,7 +106,7 @@ pub(in crate::thread) fn rows_in_file(session: &Session, thread: u32, rows: Rang
     // SAFETY: new memory, of pages, with room for these rows, each of which is written before it is read.
     let (offset, rows_there) = unsafe {
         let Some((offset, memory)) = file.map_more(rows.len() * size_of::<Row>(), None) else {
-            file.count_outside();
+            file.count(Lost::Rows);
             return None;
         };
         let first = memory.cast::<Row>();
