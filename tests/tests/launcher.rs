@@ -14,3 +14,6 @@ mod options;
 #[cfg(feature = "foreign")]
 #[path = "launcher/python.rs"]
 mod python;
+#[cfg(feature = "foreign")]
+#[path = "launcher/static.rs"]
+mod statically_linked;

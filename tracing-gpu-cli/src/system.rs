@@ -177,6 +177,22 @@ pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Whether this process runs a program that is linked statically, and this library is in it all the same: then its
+/// thread-local storage is not there. Uses none of it.
+pub(crate) fn is_in_static_program() -> bool {
+    const SIZE: usize = size_of::<libc::Elf64_Phdr>();
+    // SAFETY: these entries are always there, so that not even `errno` is written.
+    let [table, count, size] =
+        [libc::AT_PHDR, libc::AT_PHNUM, libc::AT_PHENT].map(|entry| unsafe { libc::getauxval(entry) } as usize);
+    if table == 0 || size != SIZE {
+        return false;
+    }
+    // SAFETY: the system, or the dynamic loader where it was called by name, says that so many headers of the program
+    // are there. They are of this type on all 64-bit machines, and stay.
+    let headers = unsafe { std::slice::from_raw_parts(table as *const libc::Elf64_Phdr, count) };
+    headers.iter().all(|header| header.p_type != libc::PT_INTERP)
+}
+
 /// Whether the main thread has ended (by `pthread_exit`), and so have all others but those that we started.
 pub(crate) fn has_no_thread_but_ours() -> bool {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

@@ -141,6 +141,9 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
         };
         command.env(variable, &own);
     }
+    if program::find(Path::new(command.get_program())).is_some_and(|file| program::is_static_with_nvtx(&file)) {
+        command.env_remove("NVTX_INJECTION64_PATH");
+    }
     let mut openacc = OsString::from(&own);
     if let Some(tools) = before("ACC_PROFLIB") {
         openacc.push(";");

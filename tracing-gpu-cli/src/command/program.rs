@@ -7,10 +7,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nvtx_rs::abi;
+
 /// Why nothing in a program is measured, whatever it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// Nothing can be loaded into it.
+    /// A static glibc loads libraries, and does not set up their thread-local storage.
     Static,
     /// The system takes variables from its environment.
     Privileged,
@@ -21,7 +23,7 @@ pub(super) enum Obstacle {
 impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Static => "it is linked statically, so that no library can be loaded into it",
+            Self::Static => "it is linked statically, and the library that measures needs the dynamic loader",
             Self::Privileged => "it is a setuid, setgid or privileged program, and the system keeps libraries from it",
             Self::ThirtyTwoBit => "it is a 32-bit program, and this command is for 64-bit programs",
         })
@@ -52,9 +54,43 @@ pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name).into())
 }
 
+/// Whether a static program, or the static interpreter of a script, has NVTX in it and so would load a library that it
+/// does not survive. Other static programs start programs that can be measured, as `tini` and `busybox` do.
+pub(super) fn is_static_with_nvtx(program: &Path) -> bool {
+    let file = executed(program);
+    obstacle(&file) == Some(Obstacle::Static)
+        && File::open(file).and_then(|file| mentions(file, abi::INJECTION_PATH.as_bytes())).unwrap_or(false)
+}
+
+/// Whether the file has this text in it.
+fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
+    const PART: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    loop {
+        if file.by_ref().take(PART).read_to_end(&mut bytes)? == 0 {
+            return Ok(false);
+        }
+        // The text covers one of these bytes, wherever it is.
+        let is_at = |last: usize| {
+            let around = bytes.get(last + 1 - text.len()..bytes.len().min(last + text.len()));
+            text.contains(&bytes[last]) && around.is_some_and(|around| around.windows(text.len()).any(|at| at == text))
+        };
+        if (text.len() - 1..bytes.len()).step_by(text.len()).any(is_at) {
+            return Ok(true);
+        }
+        // It may begin in this part and end in the next.
+        bytes.drain(..bytes.len().saturating_sub(text.len() - 1));
+    }
+}
+
+/// The file that the system executes: the program, or its interpreter, if it is a script.
+fn executed(program: &Path) -> PathBuf {
+    interpreter(program).unwrap_or_else(|| program.to_owned())
+}
+
 /// What keeps libraries from this program; from its interpreter, if it is a script.
 pub(super) fn obstacle(program: &Path) -> Option<Obstacle> {
-    let file = interpreter(program).unwrap_or_else(|| program.to_owned());
+    let file = executed(program);
     let there = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     // SAFETY is the system's: a mode or a capability that its user does not have anyway makes it privileged.
     if there.mode() & 0o6000 != 0 && !is_own(&there) {
@@ -96,4 +132,21 @@ fn elf_obstacle(file: &Path) -> io::Result<Option<Obstacle>> {
         }
     }
     Ok(Some(Obstacle::Static))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_wherever_it_is() {
+        let text = abi::INJECTION_PATH.as_bytes();
+        let (part, almost) = (1 << 20, &text[..text.len() - 1]);
+        for before in (0..3 * text.len()).chain(part - 2 * text.len()..part + 2 * text.len()) {
+            let file = [&vec![b'_'; before][..], text].concat();
+            assert!(mentions(&file[..], text).expect("memory can be read"), "after {before} bytes");
+            assert!(!mentions(&file[..file.len() - 1], text).expect("memory can be read"), "after {before} bytes");
+        }
+        assert!(!mentions(almost, text).expect("memory can be read") && !mentions(&[][..], text).expect("memory"));
+    }
 }

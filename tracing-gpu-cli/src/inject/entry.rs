@@ -24,7 +24,7 @@ fn make() -> Box<dyn Tool> {
 /// # Safety
 /// `tables` is null or gives out a client's export tables.
 pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
-    if !measures() {
+    if system::is_in_static_program() || !measures() {
         return 0;
     }
     // SAFETY: the caller's promise is passed on.
@@ -42,6 +42,9 @@ pub unsafe fn nvtx_extension(module: *mut c_void) -> c_int {
 
 /// Inside `cuInit`: nothing here calls CUDA.
 pub fn cuda() -> c_int {
+    if system::is_in_static_program() {
+        return 0;
+    }
     next_cuda();
     let measured = catch_unwind(|| {
         let measured = current()?;
@@ -60,6 +63,9 @@ pub fn cuda() -> c_int {
 
 /// At the start of a runtime of OpenACC.
 pub fn openacc(register: OpenAccRegister) {
+    if system::is_in_static_program() {
+        return;
+    }
     let _panicked = catch_unwind(|| {
         let Some(measured) = current() else { return };
         let _first = measured.openacc_register.set(register);
