@@ -104,9 +104,11 @@ pub struct Ran {
 /// # Panics
 /// If it cannot be started, or leaves a file that is no summary.
 pub fn run(options: &[&str], make: impl FnOnce(&mut Command) -> &mut Command) -> Ran {
-    let folder = Folder::new();
+    // Nothing that other runs left is beside the folder of this one.
+    let (folder, temporary) = (Folder::new(), Folder::new());
     let json = folder.0.join("run-%p.json").display().to_string();
     let mut command = command(&[options, &["--json", &json]].concat());
+    command.env("TMPDIR", &temporary.0);
     let output = make(&mut command).output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     Ran::new(output, &folder)
 }

@@ -9,6 +9,9 @@ mod ends;
 #[path = "launcher/input.rs"]
 mod input;
 #[cfg(feature = "foreign")]
+#[path = "launcher/killed.rs"]
+mod killed;
+#[cfg(feature = "foreign")]
 #[path = "launcher/options.rs"]
 mod options;
 #[cfg(feature = "foreign")]

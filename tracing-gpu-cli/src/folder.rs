@@ -3,12 +3,15 @@
 //! A process takes a name of its own, `PID`, or `PID-2` where that is taken: a process that replaces itself by `exec`
 //! keeps its id, and ids of different namespaces are the same.
 
+mod ended;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nvtx_rs::environment::variable;
 use tracing_gpu::Summary;
@@ -18,6 +21,8 @@ pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";
 /// Names the library that `CUDA_INJECTION64_PATH` named before.
 pub(crate) const NEXT_CUDA: &str = "TRACING_GPU_NEXT_CUDA";
 
+/// The name of each folder begins so; the id of the command and a random number follow.
+const PREFIX: &str = "tracing-gpu-";
 /// The settings of the measured processes.
 const SETTINGS: &str = "settings";
 /// The files that they write.
@@ -32,6 +37,8 @@ const MOST_NAMES: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// In the command: what is locked as long as it lives, see `ended`.
+    _lock: Option<Arc<File>>,
 }
 
 /// The part of a process that is measured.
@@ -97,10 +104,10 @@ impl Folder {
         use std::os::unix::fs::DirBuilderExt as _;
         let mut first_error = None;
         for place in places {
-            let path = place.join(format!("tracing-gpu-{}-{:016x}", std::process::id(), nonce()));
+            let path = place.join(format!("{PREFIX}{}-{:016x}", std::process::id(), nonce()));
             let made = fs::DirBuilder::new().mode(0o700).create(&path);
             match made.and_then(|()| probe(&path)) {
-                Ok(()) => return Ok(Self { path }),
+                Ok(()) => return Ok(Self { _lock: ended::lock(&path).ok().map(Arc::new), path }),
                 Err(error) => {
                     let _gone = fs::remove_dir_all(&path);
                     let said = io::Error::new(error.kind(), format!("`{}`: {error}", place.display()));
@@ -113,7 +120,12 @@ impl Folder {
 
     /// The folder that the environment of this process names.
     pub(crate) fn of_environment() -> Option<Self> {
-        variable(VARIABLE).map(|path| Self { path: path.into() })
+        variable(VARIABLE).map(|path| Self { path: path.into(), _lock: None })
+    }
+
+    /// This folder, if it is that of a run.
+    pub(crate) fn of_run(path: &Path) -> Option<Self> {
+        path.join(SETTINGS).is_file().then(|| Self { path: path.to_owned(), _lock: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -182,7 +194,7 @@ impl Folder {
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             let file = entry.file_name().to_string_lossy().into_owned();
-            if let Some(name) = file.strip_suffix(".begun") {
+            if let Some(name) = file.strip_suffix(".begun").filter(|_| entry.path().is_file()) {
                 begun.push((entry.metadata()?.modified()?, name.to_owned()));
             }
         }
@@ -214,7 +226,8 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
 }
 
 fn summary_of(file: &Path) -> Option<Summary> {
-    Summary::read_json(File::open(file).ok()?).ok()
+    // A pipe would be waited for.
+    if file.is_file() { Summary::read_json(File::open(file).ok()?).ok() } else { None }
 }
 
 /// On a full disk a folder can still be made, and nothing be written into it.

@@ -11,7 +11,7 @@ use tests::foreign::headers;
 use tests::launcher::{Folder, Ran, binary, command, compiled, run};
 
 /// `ends.c`, compiled.
-fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launcher/ends.c");

@@ -79,12 +79,34 @@ fn profile(run: &Run) -> ExitCode {
     };
     if let Some(folder) = folder {
         let pages = report::of_run(&folder, run, &chosen, &mut files);
+        settle_ended_runs(&folder);
         folder.remove();
         if run.open {
             open::page(&pages);
         }
     }
     end_like(ended)
+}
+
+/// A line names what runs left whose command was killed. It is removed a day later.
+fn settle_ended_runs(own: &Folder) {
+    let mut named = Vec::new();
+    for mut ended in own.ended_runs() {
+        if ended.take_name() {
+            named.push(ended.path().display().to_string());
+        } else if ended.is_old() {
+            ended.remove();
+        }
+    }
+    let Some(first) = named.first() else { return };
+    let others = match named.len() - 1 {
+        0 => String::new(),
+        others => format!(" ({others} more such folders are beside it)"),
+    };
+    complain(&format!(
+        "an earlier run was killed before its report: `tracing-gpu merge {first}` prints it{others}. \
+         It is removed after a day"
+    ));
 }
 
 fn users_settings() -> String {

@@ -64,9 +64,35 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &mut Fi
     pages
 }
 
-/// Prints the summaries of a folder as one report.
+/// Prints the summaries of a folder as one report, or what the processes of a run left in its folder.
 pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Result<()> {
-    let said = |path: &Path, error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
+    let summaries = match Folder::of_run(folder) {
+        Some(run) => {
+            let left = run.read(progress).map_err(|error| said(folder, &error))?;
+            name_silent(&left);
+            left.into_iter().filter_map(with_note).collect()
+        }
+        None => summaries_in(folder)?,
+    };
+    let (worked, idle) = sorted_out(summaries);
+    let all = if worked.is_empty() { idle } else { worked };
+    let Some(first) = all.first().map(|summary| summary.process.clone()) else {
+        return Err(said(
+            folder,
+            &"no summary is there: `tracing-gpu --json FOLDER/run-%h-%p.json PROGRAM` writes them",
+        ));
+    };
+    let printing = Printing::new(print, chosen);
+    let text = printing.all(all);
+    printing.write(&text, &first)
+}
+
+fn said(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// The files in a folder that are summaries; a line for each that is none.
+fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
         let path = entry.map_err(|error| said(folder, &error))?.path();
@@ -92,17 +118,7 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
             Err(error) => complain(&format!("left out: {}: {error}", path.display())),
         }
     }
-    let (worked, idle) = sorted_out(summaries);
-    let all = if worked.is_empty() { idle } else { worked };
-    let Some(first) = all.first().map(|summary| summary.process.clone()) else {
-        return Err(said(
-            folder,
-            &"no summary is there: `tracing-gpu --json FOLDER/run-%h-%p.json PROGRAM` writes them",
-        ));
-    };
-    let printing = Printing::new(print, chosen);
-    let text = printing.all(all);
-    printing.write(&text, &first)
+    Ok(summaries)
 }
 
 /// On a terminal, how far the reading of many is.
