@@ -37,8 +37,8 @@ const MOST_NAMES: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// In the command: what is locked as long as it lives, see `ended`.
-    _lock: Option<Arc<File>>,
+    /// In the command: the settings, locked as long as it lives, see `ended`.
+    lock: Option<Arc<File>>,
 }
 
 /// The part of a process that is measured.
@@ -107,7 +107,7 @@ impl Folder {
             let path = place.join(format!("{PREFIX}{}-{:016x}", std::process::id(), nonce()));
             let made = fs::DirBuilder::new().mode(0o700).create(&path);
             match made.and_then(|()| probe(&path)) {
-                Ok(()) => return Ok(Self { _lock: ended::lock(&path).ok().map(Arc::new), path }),
+                Ok(()) => return Ok(Self { path, lock: None }),
                 Err(error) => {
                     let _gone = fs::remove_dir_all(&path);
                     let said = io::Error::new(error.kind(), format!("`{}`: {error}", place.display()));
@@ -120,12 +120,12 @@ impl Folder {
 
     /// The folder that the environment of this process names.
     pub(crate) fn of_environment() -> Option<Self> {
-        variable(VARIABLE).map(|path| Self { path: path.into(), _lock: None })
+        variable(VARIABLE).map(|path| Self { path: path.into(), lock: None })
     }
 
     /// This folder, if it is that of a run.
     pub(crate) fn of_run(path: &Path) -> Option<Self> {
-        path.join(SETTINGS).is_file().then(|| Self { path: path.to_owned(), _lock: None })
+        path.join(SETTINGS).is_file().then(|| Self { path: path.to_owned(), lock: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -137,10 +137,14 @@ impl Folder {
         let _stays = fs::remove_dir_all(&self.path);
     }
 
-    pub(crate) fn write_settings(&self, settings: &Settings) -> io::Result<()> {
+    /// Locks the folder as one in use, too, where that is possible.
+    pub(crate) fn write_settings(&mut self, settings: &Settings) -> io::Result<()> {
         let mut all = vec![settings.captured.to_string()];
         all.extend_from_slice(&settings.texts);
-        fs::write(self.path.join(SETTINGS), all.join(&SEPARATOR.to_string()))?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(self.path.join(SETTINGS))?;
+        let is_locked = ended::lock(&file).is_ok();
+        file.write_all(all.join(&SEPARATOR.to_string()).as_bytes())?;
+        self.lock = is_locked.then(|| Arc::new(file));
         let files: Vec<&[u8]> =
             settings.files.iter().flat_map(|(key, path)| [key.as_bytes(), path.as_os_str().as_bytes()]).collect();
         fs::write(self.path.join(FILES), files.join(&(SEPARATOR as u8)))

@@ -91,7 +91,7 @@ fn nothing_else_is_named_or_removed() {
     std::fs::set_permissions(&open_to_all, Permissions::from_mode(0o755)).expect("its mode");
     let of_another_name = killed(&temporary);
     std::fs::rename(&of_another_name, temporary.0.join("tracing-gpu-1-2")).expect("one file system");
-    std::fs::remove_file(killed(&temporary).join("lock")).expect("a file");
+    std::fs::remove_file(killed(&temporary).join("settings")).expect("a file");
     if std::fs::metadata("/proc/self").expect("itself").uid() == 0 {
         chown(killed(&temporary), Some(65_534), None).expect("root may");
     }

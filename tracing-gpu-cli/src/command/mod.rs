@@ -91,7 +91,7 @@ fn profile(run: &Run) -> ExitCode {
 /// A line names what runs left whose command was killed. It is removed a day later.
 fn settle_ended_runs(own: &Folder) {
     let mut named = Vec::new();
-    for mut ended in own.ended_runs() {
+    for ended in own.ended_runs() {
         if ended.take_name() {
             named.push(ended.path().display().to_string());
         } else if ended.is_old() {
@@ -179,7 +179,7 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
 fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let temporary = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).unwrap_or_else(|| "/tmp".into());
     let temporary = std::path::absolute(temporary)?; // processes may be elsewhere
-    let folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
+    let mut folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
         .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
     let ours = settings(&run.print, run.gpu.as_deref());
     let reports = REPORTS.map(Report::name).join("+");

@@ -58,8 +58,13 @@ pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
 /// does not survive. Other static programs start programs that can be measured, as `tini` and `busybox` do.
 pub(super) fn is_static_with_nvtx(program: &Path) -> bool {
     let file = executed(program);
-    obstacle(&file) == Some(Obstacle::Static)
-        && File::open(file).and_then(|file| mentions(file, abi::INJECTION_PATH.as_bytes())).unwrap_or(false)
+    let is_so = || {
+        let mut file = File::open(&file)?;
+        let is_static = elf_obstacle(&mut file)? == Some(Obstacle::Static);
+        file.rewind()?;
+        Ok::<_, io::Error>(is_static && mentions(file, abi::INJECTION_PATH.as_bytes())?)
+    };
+    file.is_file() && is_so().unwrap_or(false) // a pipe would be waited for
 }
 
 /// Whether the file has this text in it.
@@ -96,7 +101,7 @@ pub(super) fn obstacle(program: &Path) -> Option<Obstacle> {
     if there.mode() & 0o6000 != 0 && !is_own(&there) {
         return Some(Obstacle::Privileged);
     }
-    elf_obstacle(&file).ok().flatten()
+    elf_obstacle(&mut File::open(file).ok()?).ok().flatten()
 }
 
 /// Whether the bits give the caller nothing: then the system takes nothing from its environment.
@@ -108,9 +113,10 @@ fn is_own(there: &std::fs::Metadata) -> bool {
     })
 }
 
-fn elf_obstacle(file: &Path) -> io::Result<Option<Obstacle>> {
-    const INTERPRETER: u32 = 3;
-    let mut file = File::open(file)?;
+fn elf_obstacle(file: &mut File) -> io::Result<Option<Obstacle>> {
+    const INTERPRETER: [u8; 4] = 3_u32.to_le_bytes();
+    /// The only size of an entry that the system accepts.
+    const ENTRY: usize = 56;
     let mut head = [0; 64];
     file.read_exact(&mut head)?;
     if !head.starts_with(b"\x7fELF") {
@@ -122,16 +128,12 @@ fn elf_obstacle(file: &Path) -> io::Result<Option<Obstacle>> {
     let number = |at: usize, bytes: usize| {
         head[at..at + bytes].iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))
     };
-    let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
-    for entry in 0..count {
-        file.seek(SeekFrom::Start(table.saturating_add(entry * size)))?;
-        let mut kind = [0; 4];
-        file.read_exact(&mut kind)?;
-        if u32::from_le_bytes(kind) == INTERPRETER {
-            return Ok(None);
-        }
-    }
-    Ok(Some(Obstacle::Static))
+    let (table, count) = (number(32, 8), number(56, 2));
+    file.seek(SeekFrom::Start(table))?;
+    let mut entries = Vec::new();
+    file.take(count * ENTRY as u64).read_to_end(&mut entries)?;
+    let needs_loader = entries.chunks(ENTRY).any(|entry| entry.starts_with(&INTERPRETER));
+    Ok(if needs_loader { None } else { Some(Obstacle::Static) })
 }
 
 #[cfg(test)]

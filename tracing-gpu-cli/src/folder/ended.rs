@@ -1,37 +1,29 @@
 //! Folders of runs whose command was killed, so that nobody has read and removed them.
 //!
-//! Each command locks a file in the folder of its run, and the system unlocks it however the command ends. A process id
-//! would say less: other containers and other hosts that share the folder have the same ids.
+//! Each command locks the settings in the folder of its run, and the system unlocks them however the command ends. A
+//! process id would say less: other containers and other hosts that share the folder have the same ids.
 //!
 //! Everybody may write to `/tmp`. So a folder is looked at only if it belongs to the user of this run and nobody else
 //! can enter it; no link is followed.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use super::{Folder, PREFIX};
+use super::{Folder, PREFIX, SETTINGS};
 
-/// What is locked.
-const LOCK: &str = "lock";
-/// The same file once a run has named the folder.
+/// A file that is there once a run has named the folder.
 const NAMED: &str = "named";
 /// So long after it was named a folder is removed.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Locks a new folder. It has the file from the moment on when that is locked.
-pub(super) fn lock(folder: &Path) -> io::Result<File> {
-    let new = folder.join("new");
-    let file = OpenOptions::new().write(true).create_new(true).open(&new)?;
-    let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-    locked.map_err(io::Error::from).and_then(|()| fs::rename(&new, folder.join(LOCK))).inspect_err(|_| {
-        let _stays = fs::remove_file(&new);
-    })?;
-    Ok(file)
+/// Locks the settings, which other runs look at for a moment.
+pub(super) fn lock(settings: &File) -> io::Result<()> {
+    Ok(rustix::fs::flock(settings, FlockOperation::LockExclusive)?)
 }
 
 /// The folder of a run that has ended, which no other run looks at meanwhile.
@@ -39,19 +31,16 @@ pub(super) fn lock(folder: &Path) -> io::Result<File> {
 pub(crate) struct EndedRun {
     path: PathBuf,
     folder: File,
-    is_named: bool,
     _lock: File,
 }
 
 impl Folder {
     /// The folders beside this one, of the same user, of runs that have ended.
-    pub(crate) fn ended_runs(&self) -> Vec<EndedRun> {
-        let Some(place) = self.path.parent() else { return Vec::new() };
-        let is_ended = |entry: fs::DirEntry| {
-            let path = entry.path();
-            (is_of_run(&entry.file_name()) && path != self.path).then(|| self.ended_run(path).ok()).flatten()
-        };
-        fs::read_dir(place).into_iter().flatten().flatten().filter_map(is_ended).collect()
+    pub(crate) fn ended_runs(&self) -> impl Iterator<Item = EndedRun> {
+        let beside = self.path.parent().and_then(|place| fs::read_dir(place).ok());
+        let is_other = |entry: &fs::DirEntry| is_of_run(&entry.file_name()) && entry.path() != self.path;
+        let others = beside.into_iter().flatten().flatten().filter(is_other);
+        others.filter_map(|entry| self.ended_run(entry.path()).ok())
     }
 
     fn ended_run(&self, path: PathBuf) -> io::Result<EndedRun> {
@@ -62,13 +51,9 @@ impl Folder {
         if there.uid() != fs::metadata(&self.path)?.uid() || there.permissions().mode() & 0o077 != 0 {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let open = |name| rustix::fs::openat(&folder, name, no_link | OFlags::RDWR, Mode::empty());
-        let (lock, is_named) = match open(LOCK) {
-            Ok(lock) => (lock, false),
-            Err(_) => (open(NAMED)?, true),
-        };
+        let lock = File::from(rustix::fs::openat(&folder, SETTINGS, no_link | OFlags::RDWR, Mode::empty())?);
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(EndedRun { path, folder, is_named, _lock: lock.into() })
+        Ok(EndedRun { path, folder, _lock: lock })
     }
 }
 
@@ -77,14 +62,13 @@ impl EndedRun {
         &self.path
     }
 
-    /// Whether it is to be named: it was not before, and a process was measured. The next run does not name it.
-    pub(crate) fn take_name(&mut self) -> bool {
+    /// Whether it is to be named: it was not before, and a process was measured. The next run does not name it. The
+    /// folder changes by that, so that its time begins.
+    pub(crate) fn take_name(&self) -> bool {
         let is_begun = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("begun"));
-        let has_any = || fs::read_dir(&self.path).into_iter().flatten().flatten().any(is_begun);
-        let is_new = !self.is_named && has_any();
-        // Its time begins when it is named: the folder changes.
-        self.is_named |= is_new && rustix::fs::renameat(&self.folder, LOCK, &self.folder, NAMED).is_ok();
-        is_new && self.is_named
+        let new = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        fs::read_dir(&self.path).into_iter().flatten().flatten().any(is_begun)
+            && rustix::fs::openat(&self.folder, NAMED, new, Mode::RUSR).is_ok()
     }
 
     /// Whether nothing has changed in it for so long that it can go.
