@@ -92,10 +92,10 @@ fn profile(run: &Run) -> ExitCode {
 fn settle_ended_runs(own: &Folder) {
     let mut named = Vec::new();
     for ended in own.ended_runs() {
-        if ended.take_name() {
-            named.push(ended.path().display().to_string());
-        } else if ended.is_old() {
-            ended.remove();
+        match ended.take_name() {
+            Ok(true) => named.push(ended.path().display().to_string()),
+            Ok(false) if ended.is_old() => ended.remove(),
+            Ok(false) | Err(_) => {}
         }
     }
     let Some(first) = named.first() else { return };

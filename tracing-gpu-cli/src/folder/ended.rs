@@ -64,11 +64,17 @@ impl EndedRun {
 
     /// Whether it is to be named: it was not before, and a process was measured. The next run does not name it. The
     /// folder changes by that, so that its time begins.
-    pub(crate) fn take_name(&self) -> bool {
+    pub(crate) fn take_name(&self) -> io::Result<bool> {
         let is_begun = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("begun"));
+        if !fs::read_dir(&self.path)?.flatten().any(is_begun) {
+            return Ok(false);
+        }
         let new = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        fs::read_dir(&self.path).into_iter().flatten().flatten().any(is_begun)
-            && rustix::fs::openat(&self.folder, NAMED, new, Mode::RUSR).is_ok()
+        match rustix::fs::openat(&self.folder, NAMED, new, Mode::RUSR) {
+            Ok(_) => Ok(true),
+            Err(rustix::io::Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether nothing has changed in it for so long that it can go.
