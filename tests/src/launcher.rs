@@ -127,9 +127,11 @@ pub fn run(options: &[&str], make: impl FnOnce(&mut Command) -> &mut Command) ->
 /// # Panics
 /// As above.
 pub fn run_by(binary: &Path, options: &[&str], make: impl FnOnce(&mut Command) -> &mut Command) -> Ran {
-    let folder = Folder::new();
+    // Nothing that other runs left is beside the folder of this one.
+    let (folder, temporary) = (Folder::new(), Folder::new());
     let json = folder.0.join("run-%p.json").display().to_string();
     let mut command = command_by(binary, &[options, &["--json", &json]].concat());
+    command.env("TMPDIR", &temporary.0);
     let output = make(&mut command).output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     Ran::new(output, &folder)
 }

@@ -9,6 +9,9 @@ mod ends;
 #[path = "launcher/input.rs"]
 mod input;
 #[cfg(feature = "foreign")]
+#[path = "launcher/killed.rs"]
+mod killed;
+#[cfg(feature = "foreign")]
 #[path = "launcher/options.rs"]
 mod options;
 #[cfg(feature = "foreign")]
@@ -17,3 +20,6 @@ mod python;
 #[cfg(feature = "foreign")]
 #[path = "launcher/stacks.rs"]
 mod stacks;
+#[cfg(feature = "foreign")]
+#[path = "launcher/static.rs"]
+mod statically_linked;

@@ -3,12 +3,15 @@
 //! A process takes a name of its own, `PID`, or `PID-2` where that is taken: a process that replaces itself by `exec`
 //! keeps its id, and ids of different namespaces are the same.
 
+mod ended;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nvtx_rs::environment::variable;
 use tracing_gpu::{Kept, Summary, read_row_file};
@@ -18,8 +21,12 @@ pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";
 /// Names the library that `CUDA_INJECTION64_PATH` named before.
 pub(crate) const NEXT_CUDA: &str = "TRACING_GPU_NEXT_CUDA";
 
+/// The name of each folder begins so; the id of the command and a random number follow.
+const PREFIX: &str = "tracing-gpu-";
 /// The settings of the measured processes.
 const SETTINGS: &str = "settings";
+/// The folder of the files that have their rows, or a link to it.
+const ROWS: &str = "rows";
 /// The files that they write.
 const FILES: &str = "files";
 /// No text in an environment and no path has this byte.
@@ -32,6 +39,8 @@ const MOST_NAMES: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// In the command: the settings, locked as long as it lives, see `ended`.
+    lock: Option<Arc<File>>,
 }
 
 /// The part of a process that is measured.
@@ -106,10 +115,14 @@ impl Folder {
         use std::os::unix::fs::DirBuilderExt as _;
         let mut first_error = None;
         for place in places {
-            let path = place.join(format!("tracing-gpu-{}-{:016x}", std::process::id(), nonce()));
+            let path = place.join(format!("{PREFIX}{}-{:016x}", std::process::id(), nonce()));
             let made = fs::DirBuilder::new().mode(0o700).create(&path);
             match made.and_then(|()| probe(&path)) {
-                Ok(()) => return Ok(Self { path }),
+                Ok(()) => {
+                    let folder = Self { path, lock: None };
+                    folder.place_rows();
+                    return Ok(folder);
+                }
                 Err(error) => {
                     let _gone = fs::remove_dir_all(&path);
                     let said = io::Error::new(error.kind(), format!("`{}`: {error}", place.display()));
@@ -122,22 +135,50 @@ impl Folder {
 
     /// The folder that the environment of this process names.
     pub(crate) fn of_environment() -> Option<Self> {
-        variable(VARIABLE).map(|path| Self { path: path.into() })
+        variable(VARIABLE).map(|path| Self { path: path.into(), lock: None })
+    }
+
+    /// This folder, if it is that of a run.
+    pub(crate) fn of_run(path: &Path) -> Option<Self> {
+        path.join(SETTINGS).is_file().then(|| Self { path: path.to_owned(), lock: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Makes the folder of the files of rows: in memory, where removing such a file takes no time, else here.
+    fn place_rows(&self) {
+        use std::os::unix::fs::{DirBuilderExt as _, symlink};
+        let (rows, in_memory) = (self.path.join(ROWS), self.rows_in_memory());
+        let made = fs::DirBuilder::new().mode(0o700).create(&in_memory);
+        if made.and_then(|()| symlink(&in_memory, &rows)).is_err() {
+            let _without_files_of_rows = fs::create_dir(rows);
+        }
+    }
+
+    /// Where the files of rows are, if they are in memory.
+    fn rows_in_memory(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().as_bytes();
+        Path::new("/dev/shm").join(path_of([name, b"-rows"].concat()))
+    }
+
     /// Removes it with all in it.
     pub(crate) fn remove(self) {
+        if fs::read_link(self.path.join(ROWS)).is_ok_and(|rows| rows == self.rows_in_memory()) {
+            let _stays = fs::remove_dir_all(self.rows_in_memory());
+        }
         let _stays = fs::remove_dir_all(&self.path);
     }
 
-    pub(crate) fn write_settings(&self, settings: &Settings) -> io::Result<()> {
+    /// Locks the folder as one in use, too, where that is possible.
+    pub(crate) fn write_settings(&mut self, settings: &Settings) -> io::Result<()> {
         let mut all = vec![settings.captured.to_string()];
         all.extend_from_slice(&settings.texts);
-        fs::write(self.path.join(SETTINGS), all.join(&SEPARATOR.to_string()))?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(self.path.join(SETTINGS))?;
+        let is_locked = ended::lock(&file).is_ok();
+        file.write_all(all.join(&SEPARATOR.to_string()).as_bytes())?;
+        self.lock = is_locked.then(|| Arc::new(file));
         let files: Vec<&[u8]> =
             settings.files.iter().flat_map(|(key, path)| [key.as_bytes(), path.as_os_str().as_bytes()]).collect();
         fs::write(self.path.join(FILES), files.join(&(SEPARATOR as u8)))
@@ -178,7 +219,7 @@ impl Folder {
 
     /// Where the rows of a process are, while it runs and whatever becomes of it.
     pub(crate) fn rows(&self, name: &str) -> PathBuf {
-        self.file(name, "rows")
+        self.path.join(ROWS).join(name)
     }
 
     /// Keeps what a process has measured so far, in place of what it kept before.
@@ -196,7 +237,7 @@ impl Folder {
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             let file = entry.file_name().to_string_lossy().into_owned();
-            if let Some(name) = file.strip_suffix(".begun") {
+            if let Some(name) = file.strip_suffix(".begun").filter(|_| entry.path().is_file()) {
                 begun.push((entry.metadata()?.modified()?, name.to_owned()));
             }
         }
@@ -209,7 +250,13 @@ impl Folder {
                 return Left { command, summary: Some(last), cut: None, name };
             }
             let snapshot = summary_of(&self.file(&name, "snapshot"));
-            match read_row_file(&self.rows(&name), snapshot.clone()) {
+            let rows = self.rows(&name);
+            let kept = if rows.is_file() {
+                read_row_file(&rows, snapshot.clone())
+            } else {
+                Err(io::ErrorKind::NotFound.into())
+            };
+            match kept {
                 Ok(Kept { summary, is_whole, has_more }) => {
                     let cut = match (is_whole, has_more) {
                         (true, false) => None,
@@ -240,7 +287,8 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
 }
 
 fn summary_of(file: &Path) -> Option<Summary> {
-    Summary::read_json(File::open(file).ok()?).ok()
+    // A pipe would be waited for.
+    if file.is_file() { Summary::read_json(File::open(file).ok()?).ok() } else { None }
 }
 
 /// On a full disk a folder can still be made, and nothing be written into it.

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -16,10 +16,12 @@ static PENDING: AtomicI32 = AtomicI32::new(0);
 /// Whether a signal that asks a program to end has come while there was none to pass it on to.
 static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
-/// Signals of a terminal: its whole foreground gets them, the measured program among it.
+/// Signals that a terminal sends to its whole foreground, the measured program among it. Then the kernel is the sender.
 const OF_TERMINAL: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
-/// Signals for one process, which are meant for the program.
-const FOR_ONE: [c_int; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+/// Signals that are meant for the program.
+const OF_PROGRAM: [c_int; 6] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+/// The program has ended, and one of these comes: somebody wants the command itself to end.
+const OF_COMMAND: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
 /// What this command inherited must not end it, nor keep it from waiting: a limit on the size of files (a write then
 /// says why it failed), and children whose end nobody wants to know. A handler, for the reason below.
@@ -34,21 +36,22 @@ pub(crate) fn survive_what_is_inherited() {
     }
 }
 
-/// From now on signals of a terminal are left to the program, and others passed on to it. A handler, not "ignore": what
-/// a process handles takes its default course in a program that it starts. What is ignored already stays so, there too.
+/// From now on signals are passed on to the program, except for those of a terminal, which the program gets from it. A
+/// handler, not "ignore": what a process handles takes its default course in a program that it starts. What is ignored
+/// already stays so, there too.
 pub(crate) fn pass_signals_on() {
-    for (signals, handler) in [(&OF_TERMINAL[..], leave as extern "C" fn(c_int)), (&FOR_ONE[..], pass_on)] {
-        for &signal in signals {
-            // SAFETY: zeros are a valid `sigaction`; the handlers have the signature that goes with no flags, and make
-            // one system call and atomic accesses, which are safe in a handler.
-            unsafe {
-                let mut now: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, std::ptr::null(), &raw mut now);
-                if now.sa_sigaction != libc::SIG_IGN {
-                    let mut new: libc::sigaction = std::mem::zeroed();
-                    new.sa_sigaction = handler as *const () as libc::sighandler_t;
-                    libc::sigaction(signal, &raw const new, std::ptr::null_mut());
-                }
+    for signal in OF_PROGRAM {
+        // SAFETY: zeros are a valid `sigaction`; the handler has the signature that goes with its flag, and makes one
+        // system call and atomic accesses, which are safe in a handler.
+        unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut now);
+            if now.sa_sigaction != libc::SIG_IGN {
+                let mut new: libc::sigaction = std::mem::zeroed();
+                new.sa_sigaction = pass_on as *const () as libc::sighandler_t;
+                new.sa_flags = libc::SA_SIGINFO;
+                libc::sigfillset(&raw mut new.sa_mask); // one after another, so that their order stays
+                libc::sigaction(signal, &raw const new, std::ptr::null_mut());
             }
         }
     }
@@ -84,17 +87,18 @@ pub(crate) fn ask_to_end() {
     let _ignored = unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
 }
 
-extern "C" fn leave(_signal: c_int) {
-    if PASSED_ON_TO.load(SeqCst) < 0 {
-        ASKED_TO_END.store(true, SeqCst);
-    }
-}
-
-extern "C" fn pass_on(signal: c_int) {
-    match PASSED_ON_TO.load(SeqCst) {
-        0 => PENDING.store(signal, SeqCst),
-        ..0 if matches!(signal, libc::SIGTERM | libc::SIGHUP) => ASKED_TO_END.store(true, SeqCst),
-        _ => send(signal),
+extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
+    // SAFETY: the system calls a handler with this flag with information that is there until it returns. The number of
+    // the sender is 0 where the kernel is.
+    let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
+    let program = PASSED_ON_TO.load(SeqCst);
+    // The terminal has sent it to the program, too; the program has sent it to its whole group, or means us.
+    let is_for_us = OF_TERMINAL.contains(&signal) && code == libc::SI_KERNEL || program > 0 && sender == program;
+    match program {
+        ..0 if OF_COMMAND.contains(&signal) => ASKED_TO_END.store(true, SeqCst),
+        0 if !is_for_us => PENDING.store(signal, SeqCst),
+        1.. if !is_for_us => send(signal),
+        _ => {}
     }
 }
 
@@ -175,6 +179,22 @@ pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
     // SAFETY: the mask that was there before.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
     result
+}
+
+/// Whether this process runs a program that is linked statically, and this library is in it all the same: then its
+/// thread-local storage is not there. Uses none of it.
+pub(crate) fn is_in_static_program() -> bool {
+    const SIZE: usize = size_of::<libc::Elf64_Phdr>();
+    // SAFETY: these entries are always there, so that not even `errno` is written.
+    let [table, count, size] =
+        [libc::AT_PHDR, libc::AT_PHNUM, libc::AT_PHENT].map(|entry| unsafe { libc::getauxval(entry) } as usize);
+    if table == 0 || size != SIZE {
+        return false;
+    }
+    // SAFETY: the system, or the dynamic loader where it was called by name, says that so many headers of the program
+    // are there. They are of this type on all 64-bit machines, and stay.
+    let headers = unsafe { std::slice::from_raw_parts(table as *const libc::Elf64_Phdr, count) };
+    headers.iter().all(|header| header.p_type != libc::PT_INTERP)
 }
 
 /// How the main thread has ended, if it has and so have all others but those that we started: the process would have

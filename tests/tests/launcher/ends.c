@@ -193,6 +193,25 @@ int main(int count, char **arguments) {
         work("handled");
         return signal;
     }
+    if (is(way, "count interrupts")) { /* until SIGUSR1 comes */
+        sigset_t set;
+        int signal = 0, interrupts = -1;
+        sigemptyset(&set);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGQUIT);
+        sigaddset(&set, SIGUSR1);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        ready();
+        printf("command %d\n", getppid());
+        fflush(stdout);
+        for (; signal != SIGUSR1; interrupts++) {
+            sigwait(&set, &signal);
+            printf("signal %d\n", signal);
+            fflush(stdout);
+        }
+        printf("interrupts %d\n", interrupts);
+        return 0;
+    }
     if (is(way, "exec")) execl(arguments[0], arguments[0], "again", NULL);
     if (is(way, "again")) work("again");
     if (is(way, "fork")) {

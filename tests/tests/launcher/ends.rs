@@ -1,9 +1,9 @@
 //! Every way in which a process ends: its status is the command's, and the report has what it measured.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tests::foreign::headers;
 use tests::launcher::{Folder, Ran, binary, command, compiled, run};
 
 /// `ends.c`, compiled.
-fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launcher/ends.c");
@@ -243,8 +243,11 @@ fn waiting(folder: &Folder, options: &[&str], way: &str, input: Stdio) -> Child 
 }
 
 fn send(child: &Child, signal: i32) {
-    let process = i32::try_from(child.id()).expect("a process");
-    // SAFETY: sends a signal to a child that is not reaped.
+    send_to(i32::try_from(child.id()).expect("a process"), signal);
+}
+
+fn send_to(process: i32, signal: i32) {
+    // SAFETY: sends a signal to a process that a test has started and that is not reaped.
     #[allow(unsafe_code)]
     let sent = unsafe { libc::kill(process, signal) };
     assert_eq!(sent, 0);
@@ -254,6 +257,7 @@ fn send(child: &Child, signal: i32) {
 fn signals_for_one_process_reach_the_program() {
     for (way, signal, status, ranges) in [
         ("wait", libc::SIGTERM, Err(libc::SIGTERM), STEP),
+        ("wait", libc::SIGINT, Err(libc::SIGINT), STEP),
         ("handled", libc::SIGTERM, Ok(libc::SIGTERM), "handled 3, step 3"),
         ("handled", libc::SIGUSR1, Ok(libc::SIGUSR1), "handled 3, step 3"),
     ] {
@@ -280,23 +284,67 @@ fn a_signal_ends_the_waiting_for_what_a_program_leaves_behind() {
     assert_eq!((ran.status.code(), &*ran.ranges()), (Some(6), "daemon 3, step 3"), "{}", ran.stderr);
 }
 
-/// The terminal's foreground gets it, program and command: the program decides.
+/// The command takes signals one after another: what a program counts is all that came before the last.
 #[test]
-fn ctrl_c_on_a_terminal_ends_the_program_and_prints_the_report() {
-    let folder = Folder::new();
-    let line = format!("{} --json {}/run-%p.json {} wait", binary().display(), folder.0.display(), program().display());
+fn an_interrupt_for_the_command_alone_reaches_the_program_once() {
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        let folder = Folder::new();
+        let child = waiting(&folder, &[], "count interrupts", Stdio::null());
+        send(&child, signal);
+        send(&child, libc::SIGUSR1);
+        let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
+        assert!(ran.status.success() && ran.stdout.ends_with("interrupts 1\n"), "{ran:?}");
+    }
+}
+
+/// The command with this program on a terminal, and what it has printed once it is ready.
+fn on_a_terminal(folder: &Folder, way: &str) -> (Child, BufReader<ChildStdout>, String) {
+    let (json, program) = (folder.0.display(), program().display());
+    // The shell stays in between: `script` stops with what it started.
+    let line = format!("{} --json {json}/run-%p.json {program} '{way}'; exit $?", binary().display());
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]).env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH");
     let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script, of util-linux");
     let mut terminal = BufReader::new(child.stdout.take().expect("it is piped"));
-    let mut printed = String::new();
-    while !printed.ends_with("ready\r\n") {
-        assert_ne!(terminal.read_line(&mut printed).expect("text"), 0, "{printed}");
+    let printed = read_to(&mut terminal, "ready");
+    (child, terminal, printed)
+}
+
+/// All that is printed up to this line, or the end of a line.
+fn read_to(terminal: &mut impl BufRead, end: &str) -> String {
+    let (mut printed, end) = (String::new(), format!("{end}\r\n"));
+    while !printed.ends_with(&end) {
+        assert_ne!(terminal.read_line(&mut printed).expect("text"), 0, "no {end:?} in {printed}");
     }
+    printed
+}
+
+/// The terminal's foreground gets it, program and command: the program decides.
+#[test]
+fn ctrl_c_on_a_terminal_ends_the_program_and_prints_the_report() {
+    let folder = Folder::new();
+    let (mut child, mut terminal, mut printed) = on_a_terminal(&folder, "wait");
     child.stdin.as_mut().expect("it is piped").write_all(b"\x03").expect("a terminal");
     terminal.read_to_string(&mut printed).expect("text");
     assert_eq!(child.wait().expect("its end").code(), Some(128 + libc::SIGINT), "{printed}");
     assert!(printed.contains("Push/Pop Range Summary") && printed.contains("step"), "{printed}");
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_reaches_the_program_once() {
+    let folder = Folder::new();
+    let (mut child, mut terminal, mut printed) = on_a_terminal(&folder, "count interrupts");
+    terminal.read_line(&mut printed).expect("text");
+    let command = printed.trim_end().rsplit(' ').next().and_then(|process| process.parse().ok());
+    let command = command.expect("the id of the command");
+    // While the command is stopped, the program takes the interrupt: another one would not merge with it.
+    send_to(command, libc::SIGSTOP);
+    child.stdin.as_mut().expect("it is piped").write_all(b"\x03").expect("a terminal");
+    printed += &read_to(&mut terminal, &format!("signal {}", libc::SIGINT));
+    send_to(command, libc::SIGCONT);
+    send_to(command, libc::SIGUSR1);
+    terminal.read_to_string(&mut printed).expect("text");
+    assert!(child.wait().expect("its end").success() && printed.contains("interrupts 1\r\n"), "{printed}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn programs_that_load_no_library_are_named() {
     let folder = Folder::new();
     let source = file(&folder, "static.c", b"int main() { return 6; }", 0o644);
     let program = compiled(&folder.0, &source, &["-static"]);
-    let because = "it is linked statically, so that no library can be loaded into it";
+    let because = "it is linked statically, and the library that measures needs the dynamic loader";
     assert_says(&program, 6, &format!("nothing was measured: {because}"));
 
     // The header of a 32-bit program is enough to know it: one cannot be built everywhere. The system looks elsewhere.
@@ -238,7 +238,8 @@ fn files_that_cannot_be_written_are_named_before_the_program_runs() {
 #[test]
 fn a_run_without_a_folder_is_a_run() {
     let ran = run(&[], |command| command.env("TMPDIR", "/no/such/folder").args(["sh", "-c", "exit 8"]));
-    assert_eq!((ran.status.code(), ran.said()), (Some(8), vec![NOTHING]));
+    // What others left in `/tmp` may be named after that.
+    assert_eq!((ran.status.code(), ran.said().first()), (Some(8), Some(&NOTHING)));
 }
 
 /// Files of a run are removed.

@@ -84,6 +84,7 @@ fn profile(run: &Run) -> ExitCode {
     match folder {
         Some(folder) => {
             let pages = report::of_run(&folder, run, &chosen, &files);
+            settle_ended_runs(&folder);
             folder.remove();
             if run.open {
                 open::page(&pages);
@@ -96,6 +97,27 @@ fn profile(run: &Run) -> ExitCode {
         None => {}
     }
     end_like(ended)
+}
+
+/// A line names what runs left whose command was killed. It is removed a day later.
+fn settle_ended_runs(own: &Folder) {
+    let mut named = Vec::new();
+    for ended in own.ended_runs() {
+        match ended.take_name() {
+            Ok(true) => named.push(ended.path().display().to_string()),
+            Ok(false) if ended.is_old() => ended.remove(),
+            Ok(false) | Err(_) => {}
+        }
+    }
+    let Some(first) = named.first() else { return };
+    let others = match named.len() - 1 {
+        0 => String::new(),
+        others => format!(" ({others} more such folders are beside it)"),
+    };
+    complain(&format!(
+        "an earlier run was killed before its report: `tracing-gpu merge {first}` prints it{others}. \
+         It is removed after a day"
+    ));
 }
 
 fn users_settings() -> String {
@@ -152,6 +174,9 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
         };
         command.env(variable, &own);
     }
+    if program::find(Path::new(command.get_program())).is_some_and(|file| program::is_static_with_nvtx(&file)) {
+        command.env_remove("NVTX_INJECTION64_PATH");
+    }
     let mut openacc = OsString::from(&own);
     if let Some(tools) = before("ACC_PROFLIB") {
         openacc.push(";");
@@ -177,7 +202,7 @@ fn tsan_options(users: Option<OsString>) -> OsString {
 fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let temporary = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).unwrap_or_else(|| "/tmp".into());
     let temporary = std::path::absolute(temporary)?; // processes may be elsewhere
-    let folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
+    let mut folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
         .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
     let ours = settings(&run.print, run.gpu.as_deref());
     let reports = REPORTS.map(Report::name).join("+");

@@ -7,10 +7,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nvtx_rs::abi;
+
 /// Why nothing in a program is measured, whatever it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// Nothing can be loaded into it.
+    /// A static glibc loads libraries, and does not set up their thread-local storage.
     Static,
     /// The system takes variables from its environment.
     Privileged,
@@ -23,7 +25,7 @@ pub(super) enum Obstacle {
 impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Static => "it is linked statically, so that no library can be loaded into it",
+            Self::Static => "it is linked statically, and the library that measures needs the dynamic loader",
             Self::Privileged => "it is a setuid, setgid or privileged program, and the system keeps libraries from it",
             Self::ThirtyTwoBit => "it is a 32-bit program, and this command is for 64-bit programs",
             Self::Musl => "it is linked with musl, and the library of this command needs glibc",
@@ -55,15 +57,54 @@ pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name).into())
 }
 
+/// Whether a static program, or the static interpreter of a script, has NVTX in it and so would load a library that it
+/// does not survive. Other static programs start programs that can be measured, as `tini` and `busybox` do.
+pub(super) fn is_static_with_nvtx(program: &Path) -> bool {
+    let file = executed(program);
+    let is_so = || {
+        let mut file = File::open(&file)?;
+        let is_static = elf_obstacle(&mut file)? == Some(Obstacle::Static);
+        file.rewind()?;
+        Ok::<_, io::Error>(is_static && mentions(file, abi::INJECTION_PATH.as_bytes())?)
+    };
+    file.is_file() && is_so().unwrap_or(false) // a pipe would be waited for
+}
+
+/// Whether the file has this text in it.
+fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
+    const PART: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    loop {
+        if file.by_ref().take(PART).read_to_end(&mut bytes)? == 0 {
+            return Ok(false);
+        }
+        // The text covers one of these bytes, wherever it is.
+        let is_at = |last: usize| {
+            let around = bytes.get(last + 1 - text.len()..bytes.len().min(last + text.len()));
+            text.contains(&bytes[last]) && around.is_some_and(|around| around.windows(text.len()).any(|at| at == text))
+        };
+        if (text.len() - 1..bytes.len()).step_by(text.len()).any(is_at) {
+            return Ok(true);
+        }
+        // It may begin in this part and end in the next.
+        bytes.drain(..bytes.len().saturating_sub(text.len() - 1));
+    }
+}
+
+/// The file that the system executes: the program, or its interpreter, if it is a script.
+fn executed(program: &Path) -> PathBuf {
+    interpreter(program).unwrap_or_else(|| program.to_owned())
+}
+
 /// What keeps libraries from this program; from its interpreter, if it is a script.
 pub(super) fn obstacle(program: &Path) -> Option<Obstacle> {
-    let file = interpreter(program).unwrap_or_else(|| program.to_owned());
+    let file = executed(program);
     let there = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     // SAFETY is the system's: a mode or a capability that its user does not have anyway makes it privileged.
     if there.mode() & 0o6000 != 0 && !is_own(&there) {
         return Some(Obstacle::Privileged);
     }
-    elf_obstacle(&file).ok().flatten()
+    elf_obstacle(&mut File::open(file).ok()?).ok().flatten()
 }
 
 /// Whether the bits give the caller nothing: then the system takes nothing from its environment.
@@ -127,12 +168,11 @@ fn is_this_command(program: &Path) -> bool {
     is_named || same() == Some(true)
 }
 
-fn elf_obstacle(file: &Path) -> io::Result<Option<Obstacle>> {
+fn elf_obstacle(file: &mut File) -> io::Result<Option<Obstacle>> {
     const INTERPRETER: u64 = 3;
     /// In the name of its dynamic loader.
     const MUSL: &str = "ld-musl";
     const LONGEST_PATH: u64 = 4_096;
-    let mut file = File::open(file)?;
     let mut head = [0; 64];
     file.read_exact(&mut head)?;
     if !head.starts_with(b"\x7fELF") {
@@ -151,7 +191,7 @@ fn elf_obstacle(file: &Path) -> io::Result<Option<Obstacle>> {
             let (start, length) = (number(&header[8..16]), number(&header[32..40]));
             let mut loader = Vec::new();
             file.seek(SeekFrom::Start(start))?;
-            file.take(length.min(LONGEST_PATH)).read_to_end(&mut loader)?;
+            file.by_ref().take(length.min(LONGEST_PATH)).read_to_end(&mut loader)?;
             let is_musl = String::from_utf8_lossy(&loader).contains(MUSL);
             return Ok(is_musl.then_some(Obstacle::Musl));
         }
@@ -174,13 +214,25 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_found_wherever_it_is() {
+        let text = abi::INJECTION_PATH.as_bytes();
+        let (part, almost) = (1 << 20, &text[..text.len() - 1]);
+        for before in (0..3 * text.len()).chain(part - 2 * text.len()..part + 2 * text.len()) {
+            let file = [&vec![b'_'; before][..], text].concat();
+            assert!(mentions(&file[..], text).expect("memory can be read"), "after {before} bytes");
+            assert!(!mentions(&file[..file.len() - 1], text).expect("memory can be read"), "after {before} bytes");
+        }
+        assert!(!mentions(almost, text).expect("memory can be read") && !mentions(&[][..], text).expect("memory"));
+    }
+
+    #[test]
     fn the_dynamic_loader_tells_which_c_library_it_is() {
         let path = std::env::temp_dir().join(format!("tracing-gpu-loader-{}", std::process::id()));
         for (loader, expected) in
             [("/lib/ld-musl-x86_64.so.1\0", Some(Obstacle::Musl)), ("/lib64/ld-linux-x86-64.so.2\0", None)]
         {
             std::fs::write(&path, program(loader)).unwrap();
-            assert_eq!(elf_obstacle(&path).unwrap(), expected, "{loader}");
+            assert_eq!(elf_obstacle(&mut File::open(&path).unwrap()).unwrap(), expected, "{loader}");
         }
         std::fs::remove_file(path).unwrap();
     }

@@ -34,11 +34,7 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files)
     if captured != CaptureRange::None {
         silent = Unfinished::default(); // a process in which that part does not begin writes nothing
     }
-    for left in &mut left {
-        if let (Some(cut), Some(summary)) = (left.cut, &mut left.summary) {
-            summary.notes.insert(0, format!("This process {AT_ONCE}{}.", missing(cut, false)));
-        }
-    }
+    note_cut(&mut left);
     let (mut worked, idle) = sorted_out(left.into_iter().filter_map(|left| left.summary).collect());
     if captured != CaptureRange::None {
         // Ranges that were open when that part began have ended in it.
@@ -95,9 +91,41 @@ pub(super) fn in_files(run: &Run, chosen: &Chosen, files: &Files, processes: &[&
     pages
 }
 
-/// Prints the summaries of a folder as one report.
+/// Prints the summaries of a folder as one report, or what the processes of a run left in its folder.
 pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Result<()> {
-    let said = |path: &Path, error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
+    let run = Folder::of_run(folder);
+    let (mut cut, mut began) = (Unfinished::default(), 0);
+    let summaries = match &run {
+        Some(run) => {
+            let mut left = run.read(progress).map_err(|error| said(folder, &error))?;
+            began = left.len();
+            let silent = Unfinished::of(&left, |left| left.summary.is_none());
+            silent.sentence(began).iter().for_each(|sentence| complain(sentence));
+            cut = Unfinished::of(&left, |left| left.cut.is_some() && left.summary.is_some());
+            note_cut(&mut left);
+            left.into_iter().filter_map(|left| left.summary).collect()
+        }
+        None => summaries_in(folder)?,
+    };
+    let (worked, idle) = sorted_out(summaries);
+    let all = if worked.is_empty() { idle } else { worked };
+    let Some(first) = all.first().map(|summary| summary.process.clone()) else {
+        return Err(said(
+            folder,
+            &"no summary is there: `tracing-gpu --json FOLDER/run-%h-%p.json PROGRAM` writes them",
+        ));
+    };
+    let printing = Printing::new(print, chosen);
+    let text = printing.all(all, run.as_ref().map(|run| (run, &cut, began)));
+    printing.write(&text, &first)
+}
+
+fn said(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// The files in a folder that are summaries; a line for each that is none.
+fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
         let path = entry.map_err(|error| said(folder, &error))?.path();
@@ -123,17 +151,7 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
             Err(error) => complain(&format!("left out: {}: {error}", path.display())),
         }
     }
-    let (worked, idle) = sorted_out(summaries);
-    let all = if worked.is_empty() { idle } else { worked };
-    let Some(first) = all.first().map(|summary| summary.process.clone()) else {
-        return Err(said(
-            folder,
-            &"no summary is there: `tracing-gpu --json FOLDER/run-%h-%p.json PROGRAM` writes them",
-        ));
-    };
-    let printing = Printing::new(print, chosen);
-    let text = printing.all(all, None);
-    printing.write(&text, &first)
+    Ok(summaries)
 }
 
 /// On a terminal, how far the reading of many is.
@@ -158,6 +176,15 @@ fn missing(cut: Cut, are_many: bool) -> String {
         }
         Cut::Snapshot => {
             format!(", or could not write: {its} rows may lack what {it} did in the last second before")
+        }
+    }
+}
+
+/// The note in the summary of each such process.
+fn note_cut(left: &mut [Left]) {
+    for left in left {
+        if let (Some(cut), Some(summary)) = (left.cut, &mut left.summary) {
+            summary.notes.insert(0, format!("This process {AT_ONCE}{}.", missing(cut, false)));
         }
     }
 }

@@ -25,6 +25,9 @@ fn make() -> Box<dyn Tool> {
 /// # Safety
 /// `tables` is null or gives out a client's export tables.
 pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
+    if system::is_in_static_program() {
+        return 0;
+    }
     on_own_stack(|| {
         if !measures() {
             return 0;
@@ -45,6 +48,9 @@ pub unsafe fn nvtx_extension(module: *mut c_void) -> c_int {
 
 /// Inside `cuInit`: nothing here calls CUDA.
 pub fn cuda() -> c_int {
+    if system::is_in_static_program() {
+        return 0;
+    }
     on_own_stack(begin_in_cuda)
 }
 
@@ -67,6 +73,9 @@ fn begin_in_cuda() -> c_int {
 
 /// At the start of a runtime of OpenACC.
 pub fn openacc(register: OpenAccRegister) {
+    if system::is_in_static_program() {
+        return;
+    }
     let _panicked = catch_unwind(|| {
         on_own_stack(|| {
             let Some(measured) = current() else { return };

@@ -43,6 +43,8 @@ pub(crate) struct Known {
     rows: FxHashMap<(u32, RangeKey), u32>,
     /// Places of call sites, and of what stands for one, under their parents: for those that the cache has no room for.
     places: FxHashMap<(u32, u64), Place>,
+    /// By domain: open ranges of other code that are not on the stack. No number is 0.
+    pub(super) untracked: FxHashMap<u32, u64>,
     /// Memory for the texts of the next span.
     texts: String,
 }

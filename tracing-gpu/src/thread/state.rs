@@ -5,7 +5,7 @@
 //! the next one is tried. [`engine`](super::engine) says which path applies when.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 #[cfg(feature = "openacc")]
 use once_cell::sync::OnceCell;
@@ -63,6 +63,8 @@ pub(crate) struct ThreadState {
     pub(super) statistics: bool,
     /// Whether a timeline is written.
     pub(crate) is_taped: bool,
+    /// Whether ranges of other code are open that are not on the stack: see `foreign`.
+    has_untracked: AtomicBool,
     pub(crate) session: &'static Session,
     pub(crate) stack: Stack,
     pub(super) rows: Rows,
@@ -120,6 +122,7 @@ impl ThreadState {
     /// The same, where that was then.
     fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
         self.told.lock().clear();
+        self.forget_untracked();
         let places = self.stack.unwind(&mut Shell { thread: self, values: None, end });
         self.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
         self.pairs.end_all(&self.session.streams);
@@ -168,6 +171,7 @@ impl ThreadState {
         self.remembered.clear();
         self.left.store(self.session.front_end.left(), Relaxed);
         self.told.lock().clear();
+        self.forget_untracked();
         self.pairs.abandon(|_| true);
         let places = self.stack.unwind(&mut Nothing(self.session));
         self.launches.end_gone(&self.around(), self.now());

@@ -396,4 +396,54 @@ mod tests {
         let measured: u64 = summary.ranges.iter().map(|row| row.times.instances).sum();
         assert_eq!((measured, summary.losses.spans_dropped, summary.losses.open), (1, 2, Vec::new()));
     }
+
+    #[test]
+    fn pops_of_ranges_that_found_no_room_close_no_other_range() {
+        const MOST_OPEN: u64 = 1 << 16;
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+        let tool = NvtxTool::of(profiler.engine());
+        let push = |domain, message| {
+            let mut event = Event::default();
+            event.message = Some(message);
+            tool.push(domain, &event);
+        };
+        let pop = |domain| tool.pop(domain, Extended::default());
+        let counted = || {
+            let summary = profiler.summary();
+            let ended = summary.ranges.iter().filter(|row| row.times.instances > 0);
+            let mut ended: Vec<_> = ended.map(|row| (row.label().to_string(), row.times.instances)).collect();
+            ended.sort();
+            (ended, summary.losses.spans_dropped, summary.losses.stray_exits)
+        };
+        let rows = |rows: &[(&str, u64)]| -> Vec<(String, u64)> {
+            rows.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let (first, other) = (Some("first"), Some("other"));
+        push(first, "below");
+        push(other, "below");
+        (2..MOST_OPEN).for_each(|_| push(None, "filler"));
+        for domain in [None, first, other] {
+            push(domain, "lost");
+            push(domain, "lost too");
+            pop(domain);
+        }
+        assert_eq!(counted(), (Vec::new(), 6, 0));
+
+        // There is room again, and nothing is open in `other` but what was there before.
+        pop(other);
+        pop(other);
+        push(other, "short");
+        push(first, "lost above the lost");
+        pop(first);
+        pop(other);
+        let ended = [("other:below", 1), ("other:short", 1)];
+        assert_eq!(counted(), (rows(&ended), 7, 0));
+
+        (0..2).for_each(|_| pop(first));
+        (0..MOST_OPEN - 1).for_each(|_| pop(None));
+        let ended = [("filler", MOST_OPEN - 2), ("first:below", 1), ("other:below", 1), ("other:short", 1)];
+        assert_eq!(counted(), (rows(&ended), 7, 0));
+        pop(None);
+        assert_eq!(counted(), (rows(&ended), 7, 1), "no range is open");
+    }
 }

@@ -1,5 +1,7 @@
 //! Ranges that other code makes.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::ThreadState;
 use crate::clock::Ticks;
 use crate::record::{Place, RangeKey};
@@ -9,10 +11,18 @@ use crate::thread::stack::NO_SPAN;
 
 /// Ranges that other code makes. They are on the stack in place of a span, have the general path alone, and are neither
 /// shown to a tool nor timed on streams.
+///
+/// A range that finds no room is *untracked*, and so are further ones of its domain until it has ended: then the
+/// innermost ranges of a domain are the untracked ones, and a number for each domain says whose end the next pop is.
 impl ThreadState {
     /// Opens a range with this label and category, which may take the place of a span in caches as `site`.
     #[inline]
     pub(crate) fn push_foreign(&self, key: RangeKey) -> Option<Ticks> {
+        if self.has_untracked.load(Relaxed) { self.push_beside_untracked(key) } else { self.push_tracked(key) }
+    }
+
+    #[inline(always)] // it has two callers, and would be called: measured, 2 ns more for a push and its pop
+    fn push_tracked(&self, key: RangeKey) -> Option<Ticks> {
         // Neither the address of a call site nor what stands for a place, see `place_from`.
         let site = 1 << 62 | u64::from(key.category) << 32 | u64::from(key.label);
         let parent = self.current_node();
@@ -20,15 +30,14 @@ impl ThreadState {
             self.find_child(parent, site, || self.place(self.node(parent, key), key, None).under_if_any(parent))
         });
         let Some(row) = self.rows.get_inline(place.row()).filter(|_| !place.is_none()) else {
-            self.session.drop_span();
-            return None;
+            return self.open_untracked(key);
         };
         row.add_call(|| self.session.clock.now());
         let start = self.now();
         let numbers = self.numbers.as_ref().map(|numbers| (numbers, self.number_alone()));
         if self.stack.push(NO_SPAN, place, start).is_none() {
-            self.session.drop_span();
-            return None;
+            row.change_calls(-1); // it is no call of this row
+            return self.open_untracked(key);
         }
         numbers.inspect(|(numbers, own)| numbers.set(self.stack.depth() - 1, *own));
         Some(start)
@@ -36,6 +45,9 @@ impl ThreadState {
 
     /// Records values that the uppermost range of that domain of other code gets at its end, if a timeline is written.
     pub(crate) fn record_values_at_pop(&self, domain: u32, fields: &Fields) {
+        if self.has_untracked.load(Relaxed) && self.is_untracked(domain) {
+            return;
+        }
         let open =
             |range: usize| self.stack.frame(range).filter(|range| self.is_foreign(domain, range.span(), range.place()));
         if let Some(range) = (0..self.stack.depth()).rev().find_map(open) {
@@ -52,6 +64,11 @@ impl ThreadState {
     /// Closes the uppermost range of that domain of other code. False where none is open.
     #[inline]
     pub(crate) fn pop_foreign(&self, domain: u32) -> bool {
+        if self.has_untracked.load(Relaxed) { self.pop_beside_untracked(domain) } else { self.pop_tracked(domain) }
+    }
+
+    #[inline(always)] // as above
+    fn pop_tracked(&self, domain: u32) -> bool {
         let now = self.now();
         let is_of_domain = |span, place| self.is_foreign(domain, span, place);
         if !self.stack.top().is_some_and(|top| is_of_domain(top.span(), top.place())) {
@@ -67,5 +84,57 @@ impl ThreadState {
         }
         self.launches.end_gone(&self.around(), now);
         true
+    }
+}
+
+/// Untracked ranges. The fast paths look at one flag, and leave everything else to these functions.
+impl ThreadState {
+    #[cold]
+    #[inline(never)]
+    fn push_beside_untracked(&self, key: RangeKey) -> Option<Ticks> {
+        let is_above = self.is_untracked(self.session.domain_of_label(key.label));
+        if is_above { self.open_untracked(key) } else { self.push_tracked(key) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pop_beside_untracked(&self, domain: u32) -> bool {
+        self.close_untracked(domain) || self.pop_tracked(domain)
+    }
+
+    /// Counts a range that is lost.
+    #[cold]
+    #[inline(never)]
+    fn open_untracked(&self, key: RangeKey) -> Option<Ticks> {
+        self.session.drop_span();
+        let domain = self.session.domain_of_label(key.label);
+        *self.known.lock().untracked.entry(domain).or_default() += 1;
+        self.has_untracked.store(true, Relaxed);
+        None
+    }
+
+    /// Whether the innermost range of this domain is untracked.
+    #[cold]
+    fn is_untracked(&self, domain: u32) -> bool {
+        self.known.lock().untracked.contains_key(&domain)
+    }
+
+    /// Closes the innermost range of this domain if it is untracked; else false, and nothing has happened.
+    fn close_untracked(&self, domain: u32) -> bool {
+        let untracked = &mut self.known.lock().untracked;
+        let Some(open) = untracked.get_mut(&domain) else { return false };
+        *open -= 1;
+        if *open == 0 {
+            untracked.remove(&domain);
+            self.has_untracked.store(!untracked.is_empty(), Relaxed);
+        }
+        true
+    }
+
+    /// What is open on this thread is over.
+    pub(super) fn forget_untracked(&self) {
+        if self.has_untracked.swap(false, Relaxed) {
+            self.known.lock().untracked.clear();
+        }
     }
 }

@@ -7,7 +7,7 @@
 use std::alloc::Layout;
 use std::mem::offset_of;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
 #[cfg(feature = "openacc")]
 use once_cell::sync::OnceCell;
@@ -83,6 +83,7 @@ impl ThreadState {
                 nvtx: session.nvtx,
                 statistics: session.statistics,
                 is_taped: session.tape_room.is_some(),
+                has_untracked: AtomicBool::new(false),
                 session: session,
                 window: RowsWindow::new(session.window()),
                 known: Mutex::default(),
