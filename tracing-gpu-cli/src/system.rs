@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
 
 /// The process that signals are passed on to; 0 for none.
 static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
@@ -270,6 +270,37 @@ pub(crate) fn survive_strict_mode() {}
 pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // SAFETY: functions without arguments that live as long as this library, which is never unloaded.
     let _no_memory = unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
+}
+
+/// A number that a child finds as 0, however it was made; null before [`mark_process`].
+static MARK: AtomicPtr<u32> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Has children know themselves by [`is_unmarked`], those too that the system call `clone` makes.
+pub(crate) fn mark_process() {
+    let mark = MARK.load(Acquire);
+    if !mark.is_null() {
+        // SAFETY: the page below, which stays. A child has one thread now.
+        return unsafe { mark.write_volatile(1) };
+    }
+    // SAFETY: a new page, which stays mapped, and is written before anybody else knows of it. A system that does not
+    // know the advice leaves the mark in children, as without it.
+    unsafe {
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let page = libc::mmap(std::ptr::null_mut(), size_of::<u32>(), access, flags, -1, 0);
+        if page != libc::MAP_FAILED {
+            libc::madvise(page, size_of::<u32>(), libc::MADV_WIPEONFORK);
+            page.cast::<u32>().write(1);
+            MARK.store(page.cast(), Release);
+        }
+    }
+}
+
+/// Whether this process is the child of one that is marked, and does not know it.
+#[inline]
+pub(crate) fn is_unmarked() -> bool {
+    let mark = MARK.load(Acquire);
+    // SAFETY: null, or the page of `mark_process`, which is written by the only thread of a child.
+    !mark.is_null() && unsafe { mark.read_volatile() } == 0
 }
 
 unsafe extern "C" {

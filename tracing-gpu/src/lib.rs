@@ -188,6 +188,9 @@ pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
 pub use own_stack::on_own_stack;
 #[doc(hidden)]
+#[cfg(unix)]
+pub use process::begin_child;
+#[doc(hidden)]
 pub use process::without_file_limit_signal;
 #[doc(hidden)]
 pub use profiler::{Chosen, complain};

@@ -47,17 +47,24 @@ pub(crate) fn is_child_of(process: u32) -> bool {
 /// any lock may be held by a thread that does not exist in the child. The first call counts.
 #[cfg(unix)]
 pub(crate) fn watch_forks(hook: extern "C" fn()) {
-    extern "C" fn begin_child() {
-        CHILD.store(std::process::id(), Relaxed);
-        if let Some(hook) = HOOK.get() {
-            hook();
-        }
-    }
-    static HOOK: OnceLock<extern "C" fn()> = OnceLock::new();
-    if HOOK.set(hook).is_ok() {
+    if CHILD_HOOK.set(hook).is_ok() {
         // SAFETY: the function takes no arguments, lives as long as the program, does not unwind (a panic at the edge
         // of an `extern "C"` function aborts), and makes one system call besides its stores.
         let _no_memory = unsafe { libc::pthread_atfork(None, None, Some(begin_child)) };
+    }
+}
+
+/// What a child calls.
+#[cfg(unix)]
+static CHILD_HOOK: OnceLock<extern "C" fn()> = OnceLock::new();
+
+/// This process is a child of the one that called [`watch_forks`]. For one that was made by the system call alone,
+/// which calls nothing.
+#[cfg(unix)]
+pub extern "C" fn begin_child() {
+    CHILD.store(std::process::id(), Relaxed);
+    if let Some(hook) = CHILD_HOOK.get() {
+        hook();
     }
 }
 

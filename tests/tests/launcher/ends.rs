@@ -59,6 +59,7 @@ fn every_end_has_its_status_and_its_report() {
         ("exec", whole(Ok(0), "again 3, step 3, step 3")),
         ("fork", whole(Ok(0), "child 3, step 3")),
         ("fork first", whole(Ok(0), "child 3")),
+        ("clone", whole(Ok(0), "child 3, step 6")),
         ("fork and _exit", whole(Ok(0), "child 3, step 3")),
         ("spawn", whole(Ok(0), "again 3, step 3, step 3")),
         ("background", whole(Ok(6), "background 3, step 3")),

@@ -11,7 +11,8 @@ use std::sync::{Once, OnceLock};
 use cuda_activity::cupti::watch_profiler;
 use nvtx_rs::tool::{Call, Tool};
 use tracing_gpu::{
-    ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, on_own_stack, without_file_limit_signal,
+    ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, begin_child, on_own_stack,
+    without_file_limit_signal,
 };
 
 use crate::complain;
@@ -50,12 +51,22 @@ struct Running {
 
 /// What is measured here, and begins to be where nothing is yet, and after a fork.
 fn current() -> Option<&'static Measured> {
+    if system::is_unmarked() {
+        become_child();
+    }
     let forks = FORKS.load(Acquire);
     let Some(process) = PROCESSES.get(forks) else {
         name_unmeasured(forks);
         return None;
     };
     process.get_or_init(|| on_own_stack(begin)).as_ref()
+}
+
+/// In a process that the system call `clone` has made, which calls no handler of forks.
+#[cold]
+fn become_child() {
+    begin_child();
+    after_fork_in_child();
 }
 
 /// A line for a process that is the child of so many others, each forked off the one before.
@@ -91,6 +102,7 @@ impl Measured {
             system::before_quick_exit(end);
             system::after_python(end);
             system::survive_strict_mode();
+            system::mark_process();
         });
         let range = match &settings.captured {
             CaptureRange::Nvtx(name) => Some(Captured::new(name)),
@@ -211,6 +223,7 @@ static IN_CUDA: AtomicBool = AtomicBool::new(false);
 
 /// What was measured before is the parent's.
 extern "C" fn after_fork_in_child() {
+    system::mark_process();
     FORKS.fetch_add(1, Release);
     IN_CUDA.store(false, Release);
     snapshot::after_fork_in_child();
