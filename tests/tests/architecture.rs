@@ -41,6 +41,7 @@ const UNSAFE: &[&str] = &[
     "nvtx-rs/src/tool/install.rs",
     "nvtx-rs/src/tool/receive.rs",
     "nvtx-rs/src/transport.rs",
+    "range-report/src/export/sqlite/descriptors.rs",
     "cuda-activity/src/cupti/buffers.rs",
     "cuda-activity/src/cupti/context.rs",
     "cuda-activity/src/cupti/library.rs",
