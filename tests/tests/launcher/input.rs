@@ -62,6 +62,11 @@ fn the_command_line_is_explained() {
     let ran = run(&["--report", "wat"], |command| command.arg("true"));
     assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("invalid value 'wat' for '--report"), "{}", ran.stderr);
+    for time in ["0", "0.0", "1e-12", "nan", "soon"] {
+        let ran = run(&["-t", time], |command| command.arg("true"));
+        assert_eq!(ran.status.code(), Some(2), "{time}: {}", ran.stderr);
+        assert!(ran.stderr.contains("expected a number of seconds above 0"), "{time}: {}", ran.stderr);
+    }
 }
 
 #[test]
