@@ -1,10 +1,11 @@
 //! Descriptors: what the program does with them is its own affair, and so are its files.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use tests::foreign::headers;
-use tests::launcher::{Folder, compiled, run};
+use tests::launcher::{Folder, binary, compiled, run};
 
 /// `descriptors.c`, compiled.
 fn program() -> &'static Path {
@@ -32,4 +33,23 @@ fn files_of_the_program_stay_its_own() {
         let said = ran.said();
         assert!(said.len() == 1 && said[0].ends_with(": the program has closed its descriptor"), "{output}: {said:?}");
     }
+}
+
+/// Standard error is a file that must not grow, or a pipe that nobody reads. A line of ours is lost, and that is all.
+#[test]
+fn a_line_that_cannot_be_written_ends_no_program() {
+    for way in ["limit", "unread"] {
+        let folder = Folder::new();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"exec "$@" 2> error"#, "sh"]).arg(binary()).args(["-o", "none", "--json", "own"]);
+        let output = shell.arg(program()).arg(way).current_dir(&folder.0).output().expect("a shell");
+        assert_eq!(output.status.code(), Some(0), "{way}: {:?}", output.status);
+    }
+}
+
+/// Without its own threads the library still counts all: there is nothing to say.
+#[test]
+fn a_program_without_room_for_threads_is_measured() {
+    let ran = run(&["-o", "none"], |command| command.arg(program()).arg("no threads"));
+    assert_eq!((ran.status.code(), &*ran.ranges(), ran.said()), (Some(0), "work 1", vec![]), "{}", ran.stderr);
 }

@@ -312,11 +312,13 @@ impl Inner {
                 inner.start_collector();
             }
             process::at_exit();
+            // A row file keeps all without a report.
             #[cfg(all(unix, feature = "signals"))]
             if inner.config.on_signal == Some(true)
                 && let Err(error) = crate::signals::finish_on_signal(finish_all)
+                && inner.engine.session.row_file.is_none()
             {
-                complain(&format!("cannot watch for signals: {error}"));
+                complain(&format!("SIGINT and SIGTERM print no report: cannot start the thread for it: {error}"));
             }
         }
         inner
@@ -420,9 +422,13 @@ impl Inner {
     }
 }
 
-/// On standard error, from a place that can return no error: one line, or one for each of several errors.
+/// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of a
+/// write that fails reaches the program.
 #[doc(hidden)]
 pub fn complain(lines: &str) {
     let text: String = lines.lines().map(|line| format!("tracing-gpu: {}\n", escaped(line))).collect();
-    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+    if !text.is_empty() {
+        let write = || io::Write::write_all(&mut io::stderr(), text.as_bytes());
+        let _nowhere_left_to_say_it = process::without_write_signals(write);
+    }
 }
