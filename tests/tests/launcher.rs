@@ -1,6 +1,9 @@
 //! The command `tracing-gpu` on programs that were not built with us: its file, its options, bad input; and, with
 //! NVIDIA's headers of NVTX, every way in which processes end.
 
+#[cfg(feature = "foreign")]
+#[path = "launcher/descriptors.rs"]
+mod descriptors;
 #[path = "launcher/elf.rs"]
 mod elf;
 #[cfg(feature = "foreign")]

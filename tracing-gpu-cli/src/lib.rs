@@ -28,5 +28,6 @@ pub mod inject;
 mod system;
 
 pub use command::run;
+pub use system::note_closed_descriptors;
 
 use tracing_gpu::complain;

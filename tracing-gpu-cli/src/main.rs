@@ -20,6 +20,15 @@ const LOADER: &[u8; 28] = b"/lib64/ld-linux-x86-64.so.2\0";
 #[cfg(target_arch = "aarch64")]
 const LOADER: &[u8; 27] = b"/lib/ld-linux-aarch64.so.1\0";
 
+/// Runs before Rust's runtime.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    tracing_gpu_cli::note_closed_descriptors();
+}
+
 fn main() -> ExitCode {
     tracing_gpu_cli::run()
 }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_int, c_void};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
 
 /// The process that signals are passed on to; 0 for none.
@@ -335,5 +335,31 @@ pub(crate) fn may_write(path: &Path) -> io::Result<()> {
     match unsafe { libc::access(path.as_ptr(), libc::W_OK) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Which of standard input and output were closed when this process began.
+static CLOSED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+/// Remembers which standard descriptors are closed. Rust's runtime opens `/dev/null` in their place before `main`.
+pub fn note_closed_descriptors() {
+    for (descriptor, closed) in (0..).zip(&CLOSED) {
+        // SAFETY: reads flags of a descriptor, if there is one.
+        closed.store(unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0, SeqCst);
+    }
+}
+
+/// Has a program find them closed, too. Not standard error: a line of ours must not go to what the program opens in its
+/// place.
+pub(crate) fn close_what_was_closed(program: &mut Command) {
+    use std::os::unix::process::CommandExt as _;
+    for (descriptor, _) in (0..).zip(&CLOSED).filter(|(_, closed)| closed.load(SeqCst)) {
+        let close = move || {
+            // SAFETY: `/dev/null` of Rust's runtime, in the child.
+            unsafe { libc::close(descriptor) };
+            Ok(())
+        };
+        // SAFETY: it makes one system call, and allocates nothing.
+        unsafe { program.pre_exec(close) };
     }
 }

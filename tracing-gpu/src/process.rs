@@ -189,20 +189,37 @@ impl Bell {
 /// would end the program, is not delivered.
 #[cfg(target_os = "linux")]
 pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
-    // SAFETY: zeros are a valid set of signals; the mask of this thread is changed.
-    let (signal, before) = unsafe {
-        let (mut signal, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
-        libc::sigaddset(&raw mut signal, libc::SIGXFSZ);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signal, &raw mut before);
-        (signal, before)
+    without([libc::SIGXFSZ], run)
+}
+
+/// Runs what writes to files or to pipes. The signals by which a write that fails would end the program are not
+/// delivered: that of a limit on the size of files, and that of a pipe that nobody reads.
+#[cfg(target_os = "linux")]
+pub(crate) fn without_write_signals<R>(run: impl FnOnce() -> R) -> R {
+    without([libc::SIGXFSZ, libc::SIGPIPE], run)
+}
+
+/// Runs this with these signals blocked in the calling thread, and takes away those that came meanwhile.
+#[cfg(target_os = "linux")]
+fn without<R, const N: usize>(signals: [i32; N], run: impl FnOnce() -> R) -> R {
+    // SAFETY: zeros are a valid set of signals; the mask of this thread is changed. A signal that waits already is
+    // blocked, and is the program's.
+    let (ours, before) = unsafe {
+        let (mut ours, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        libc::sigpending(&raw mut before);
+        for signal in signals {
+            if libc::sigismember(&raw const before, signal) == 0 {
+                libc::sigaddset(&raw mut ours, signal);
+            }
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const ours, &raw mut before);
+        (ours, before)
     };
     let result = run();
     // SAFETY: takes what came meanwhile without waiting, and puts back the mask that was there.
     unsafe {
-        if libc::sigismember(&raw const before, libc::SIGXFSZ) == 0 {
-            let at_once: libc::timespec = std::mem::zeroed();
-            let _none = libc::sigtimedwait(&raw const signal, std::ptr::null_mut(), &raw const at_once);
-        }
+        let at_once: libc::timespec = std::mem::zeroed();
+        while libc::sigtimedwait(&raw const ours, std::ptr::null_mut(), &raw const at_once) > 0 {}
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
     }
     result
@@ -211,6 +228,12 @@ pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
 /// Runs this: what a limit on the size of files does is not known here.
 #[cfg(not(target_os = "linux"))]
 pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
+    run()
+}
+
+/// Runs this: the signals of writes that fail are not known here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn without_write_signals<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 

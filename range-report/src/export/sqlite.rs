@@ -22,8 +22,13 @@
 //! program that opens the file for writing mends it (`sqlite3 run.sqlite .tables`). `nsys stats` does not look at
 //! journals: it may call such a file malformed until that has been done once. Nothing waits for the disk
 //! (`synchronous=OFF`): a crash of the machine, unlike one of the process, may leave an unreadable file.
+//!
+//! **A program that closes our descriptors** loses the rest of the database, which an error says: `descriptors` keeps
+//! SQLite from files that the program opens under the same numbers.
 
 mod api_calls;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod descriptors;
 mod events;
 mod file;
 mod gpu;

@@ -25,6 +25,21 @@ fn what_the_command_inherits_changes_no_status() {
     assert!(output.status.code() == Some(5) && said.contains("File too large"), "{:?}: {said}", output.status);
 }
 
+/// A closed standard input or output is closed in the program.
+#[test]
+fn what_was_closed_stays_closed() {
+    let closed = |redirection: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec \"$@\" {redirection}"), "sh"]).arg(binary()).args(["-o", "none"]);
+        let list = "for i in 0 1 2; do [ -e /proc/$$/fd/$i ] || echo $i >> closed; done; exit 3";
+        let folder = Folder::new();
+        let output = shell.args(["sh", "-c", list]).current_dir(&folder.0).output().expect("a shell");
+        assert_eq!(output.status.code(), Some(3), "{redirection}");
+        std::fs::read_to_string(folder.0.join("closed")).unwrap_or_default()
+    };
+    assert_eq!(["", "<&-", ">&-", "<&- >&-", "2>&-"].map(closed), ["", "0\n", "1\n", "0\n1\n", ""]);
+}
+
 /// Ends with this status and says this one line, in which `%` is the program.
 fn assert_says(program: &Path, status: i32, line: &str) {
     let ran = run(&[], |command| command.arg(program));
@@ -53,7 +68,7 @@ fn what_cannot_be_started_has_the_status_that_a_shell_gives() {
     let program = compiled(&folder.0, &source, &["-Wl,--dynamic-linker=/no/such/loader"]);
     assert_says(&program, 127, "`%` needs a dynamic loader that is not there: it is for another system");
     let other = file(&folder, "other", b"\x7fELF\x02\x01\x01\0 for another machine", 0o755);
-    assert_says(&other, 126, "`%` is no program for this machine; if it is a script, run its interpreter");
+    assert_says(&other, 126, "`%` is no program for this machine");
 }
 
 #[test]
@@ -64,6 +79,11 @@ fn the_command_line_is_explained() {
     let ran = run(&["--report", "wat"], |command| command.arg("true"));
     assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("invalid value 'wat' for '--report"), "{}", ran.stderr);
+    for time in ["0", "0.0", "1e-12", "nan", "soon"] {
+        let ran = run(&["-t", time], |command| command.arg("true"));
+        assert_eq!(ran.status.code(), Some(2), "{time}: {}", ran.stderr);
+        assert!(ran.stderr.contains("expected a number of seconds above 0"), "{time}: {}", ran.stderr);
+    }
 }
 
 #[test]
@@ -71,6 +91,12 @@ fn a_program_that_does_nothing_for_us_keeps_its_status() {
     let folder = Folder::new();
     let script = file(&folder, "script", b"#!/bin/sh\nexit 5\n", 0o755);
     assert_says(&script, 5, NOTHING);
+    // As a shell starts a script that names no interpreter.
+    let script = file(&folder, "plain", b"echo \"$0 $@\"; exit 6\n", 0o755);
+    let ran = run(&[], |command| command.args([Path::new("plain"), Path::new("a b")]).env("PATH", &folder.0));
+    let printed = format!("{} a b\n", script.display());
+    assert_eq!((ran.status.code(), &*ran.stdout, ran.said()), (Some(6), &*printed, vec![NOTHING]), "{}", ran.stderr);
+    assert_says(&file(&folder, "empty", b"", 0o755), 0, NOTHING);
     // What follows the program is its own.
     let ran = run(&[], |command| command.args(["sh", "-c", "echo \"$@\"; exit 4", "sh", "--report", "-o", "--", "x"]));
     assert_eq!((ran.status.code(), &*ran.stdout), (Some(4), "--report -o -- x\n"));

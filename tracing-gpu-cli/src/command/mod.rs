@@ -70,7 +70,12 @@ fn profile(run: &Run) -> ExitCode {
     let mut command = Command::new(name);
     command.args(arguments);
     let folder = if chosen.enabled { injected(&mut command, run, &users, &files) } else { None };
-    let ended = match wait::run(&mut command, run.wait, run.timeout.map(|seconds| seconds.0)) {
+    let start = |command: &mut Command| wait::run(command, run.wait, run.timeout.map(|seconds| seconds.0));
+    let started = start(&mut command).or_else(|error| match by_shell(&command, &error) {
+        Some(mut shell) => start(&mut shell).map_err(|_| error),
+        None => Err(error),
+    });
+    let ended = match started {
         Ok(ended) => ended,
         Err(error) => {
             folder.into_iter().for_each(Folder::remove);
@@ -223,6 +228,21 @@ fn own_file() -> io::Result<PathBuf> {
     Ok(own)
 }
 
+/// The same by the shell, where the program is a script that names no interpreter: every shell starts it so.
+fn by_shell(command: &Command, error: &io::Error) -> Option<Command> {
+    let script = program::find(Path::new(command.get_program()));
+    let script = script.filter(|file| error.raw_os_error() == Some(libc::ENOEXEC) && program::is_text(file))?;
+    let mut shell = Command::new("/bin/sh");
+    shell.arg(script).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    Some(shell)
+}
+
 /// Why the program could not be started, in one line.
 fn not_started(name: &Path, error: &io::Error) -> ExitCode {
     let shown = name.display();
@@ -240,7 +260,7 @@ fn not_started(name: &Path, error: &io::Error) -> ExitCode {
             return ExitCode::from(NOT_FOUND);
         }
         (Some(libc::ENOEXEC), _) => {
-            complain(&format!("`{shown}` is no program for this machine; if it is a script, run its interpreter"));
+            complain(&format!("`{shown}` is no program for this machine"));
         }
         (Some(libc::EACCES), _) if file.is_dir() => complain(&format!("`{shown}` is a folder, not a program")),
         (Some(libc::EACCES), _) => complain(&format!("`{shown}` may not be executed: chmod +x makes it a program")),

@@ -148,7 +148,7 @@ pub(super) enum Wait {
     Primary,
 }
 
-/// A time.
+/// A time above 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seconds(pub(super) Duration);
 
@@ -157,7 +157,8 @@ impl std::str::FromStr for Seconds {
 
     fn from_str(word: &str) -> Result<Self, String> {
         let seconds = word.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        seconds.map(Self).ok_or_else(|| "expected a number of seconds".to_owned())
+        let above_0 = seconds.filter(|seconds| !seconds.is_zero());
+        above_0.map(Self).ok_or_else(|| "expected a number of seconds above 0".to_owned())
     }
 }
 

@@ -46,15 +46,26 @@ pub(super) fn find(name: &Path) -> Option<PathBuf> {
 
 /// The program that a script names in its first line, and that runs it.
 pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
-    if !script.is_file() {
+    let line = first_line(script)?;
+    // As the system reads it: the \r of a file from Windows is a part of the name.
+    let mut words = line.strip_prefix(b"#!")?.split(|byte| matches!(byte, b' ' | b'\t'));
+    Some(OsStr::from_bytes(words.find(|word| !word.is_empty())?).into())
+}
+
+/// Whether a file is text, as shells judge it: there is no zero byte in its first line.
+pub(super) fn is_text(file: &Path) -> bool {
+    first_line(file).is_some_and(|line| !line.contains(&0))
+}
+
+/// As much of it as the system reads of a script.
+fn first_line(file: &Path) -> Option<Vec<u8>> {
+    if !file.is_file() {
         return None; // a pipe would be waited for
     }
     let mut start = Vec::new();
-    File::open(script).ok()?.take(256).read_to_end(&mut start).ok()?;
-    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    // As the system reads it: the \r of a file from Windows is a part of the name.
-    let name = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?;
-    Some(OsStr::from_bytes(name).into())
+    File::open(file).ok()?.take(256).read_to_end(&mut start).ok()?;
+    start.truncate(start.iter().position(|byte| *byte == b'\n').unwrap_or(start.len()));
+    Some(start)
 }
 
 /// Whether a static program, or the static interpreter of a script, has NVTX in it and so would load a library that it

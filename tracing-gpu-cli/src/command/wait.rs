@@ -25,6 +25,7 @@ pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) 
     if wait == Wait::All {
         system::adopt_descendants();
     }
+    system::close_what_was_closed(command);
     let program = i32::try_from(command.spawn()?.id()).unwrap_or(0);
     system::pass_on_to(program);
     let (program_ended, end_of_program) = mpsc::channel();

@@ -5,6 +5,7 @@
 //! file, the messages, the opening and the writing follow the table.
 
 mod claim;
+mod lasting;
 pub(crate) mod path;
 mod replace;
 mod shared;
@@ -20,7 +21,14 @@ use range_report::{Process, Summary};
 pub(crate) use claim::{Claim, claim, unwritable};
 pub(crate) use replace::write;
 
+use lasting::LastingFile;
+
 use crate::config::{Config, Output};
+
+/// Opens a file that is written while the program runs.
+fn lasting(path: &Path) -> io::Result<LastingFile> {
+    LastingFile::new(replace::create(path)?)
+}
 
 /// Every output, in the order in which messages list them, and in which they claim their files and are opened.
 #[rustfmt::skip]
@@ -66,8 +74,8 @@ pub(crate) enum How {
 const TRACE: Option<How> = Some(How::Timeline(|path, _| {
     Ok(match is_compressed(path).map_err(io::Error::other)? {
         #[cfg(feature = "gzip")]
-        true => Box::new(Chrome::gzip(replace::create(path)?)),
-        _ => Box::new(Chrome::new(replace::create(path)?)),
+        true => Box::new(Chrome::gzip(lasting(path)?)),
+        _ => Box::new(Chrome::new(lasting(path)?)),
     })
 }));
 
@@ -80,7 +88,7 @@ const SQLITE: Option<How> = None;
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
     let baseline = baseline(opening); // before the page is made: it may be what stands there
-    let page = range_report::export::HtmlSink::new(replace::create(path)?);
+    let page = range_report::export::HtmlSink::new(lasting(path)?);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,

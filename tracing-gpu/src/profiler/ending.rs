@@ -179,7 +179,7 @@ impl Inner {
     }
 
     fn finish_now(&'static self, orderly: bool) -> Vec<io::Error> {
-        process::without_file_limit_signal(|| self.finish_with_files(orderly))
+        process::without_write_signals(|| self.finish_with_files(orderly))
     }
 
     fn finish_with_files(&'static self, orderly: bool) -> Vec<io::Error> {

@@ -417,17 +417,21 @@ impl Inner {
     }
 }
 
-/// On standard error, from a place that can return no error: one line, or one for each of several errors.
+/// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of a
+/// write that fails reaches the program.
 #[doc(hidden)]
 pub fn complain(lines: &str) {
     let text: String = lines.lines().map(|line| format!("tracing-gpu: {}\n", escaped(line))).collect();
-    let _nowhere_left_to_say_it = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+    if !text.is_empty() {
+        let write = || io::Write::write_all(&mut io::stderr(), text.as_bytes());
+        let _nowhere_left_to_say_it = process::without_write_signals(write);
+    }
 }
 
 /// Has the profilers finish before a signal ends the process.
 fn watch_signals() {
     #[cfg(all(unix, feature = "signals"))]
     if let Err(error) = crate::signals::finish_on_signal(finish_all) {
-        complain(&format!("cannot watch for signals: {error}"));
+        complain(&format!("SIGINT and SIGTERM print no report: cannot start the thread for it: {error}"));
     }
 }

@@ -39,7 +39,7 @@ use open_ranges::{OpenRanges, OpenValues};
 use span_fields::SpanFields;
 
 use crate::clock::Ticks;
-use crate::process::without_file_limit_signal;
+use crate::process::without_write_signals;
 use crate::record::RangeNumbers;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -153,7 +153,7 @@ impl Recorder {
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
         let session = &engine.session;
-        without_file_limit_signal(|| give(&mut files, &mut errors, |sink| sink.begin(process)));
+        without_write_signals(|| give(&mut files, &mut errors, |sink| sink.begin(process)));
         let said = errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
@@ -176,7 +176,7 @@ impl Recorder {
             thread: Mutex::default(),
         }));
         let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| {
-            without_file_limit_signal(|| recorder.run());
+            without_write_signals(|| recorder.run());
         });
         *recorder.thread.lock() = thread.ok(); // without a thread all is written at the end, as far as there is room
         (recorder, said)

@@ -14,6 +14,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+use super::descriptors;
 use super::rows::{Row, Rows};
 use rustc_hash::FxHashMap;
 
@@ -55,7 +57,7 @@ impl File {
             Err(error) => return Err(because(error.kind(), &error)),
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&path, flags).map_err(|error| failure(&path, &error))?;
+        let connection = connect(&path, flags).map_err(|error| failure(&path, &error))?;
         prepare(&connection).map_err(|error| failure(&path, &error))?;
         Ok(Self { path, connection, rows: Some(0), waiting: Rows::new() })
     }
@@ -117,12 +119,23 @@ impl File {
     }
 }
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags_and_vfs(path, flags, descriptors::vfs())
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, flags)
+}
+
 /// Takes the lock, throws away what the file held, and begins the first transaction. What happens between is safe from
 /// other processes that do the same: one of them gets the lock, and keeps it.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(48);
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "page_size", PAGE)?; // of the file that begins
     // Emptied by SQLite, whatever it was: nothing is read of it but its locks.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
@@ -131,7 +144,6 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     emptied?;
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "OFF")?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -i64::from(CACHE))?;
     connection.execute_batch("BEGIN EXCLUSIVE")
 }
@@ -159,6 +171,10 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
             Err(error) => because(error.kind(), &error),
             Ok(_) => because(io::ErrorKind::Other, error),
         },
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Some(ErrorCode::SystemIoFailure) if descriptors::any_was_closed() => {
+            because(io::ErrorKind::Other, "the program has closed its descriptor")
+        }
         _ => because(io::ErrorKind::Other, error),
     }
 }
