@@ -19,7 +19,8 @@ const FLOORS: &[&[&str]] = &[
     &["samples"],
     &["record"],
     &["budget", "chunked", "clock", "page", "row_file"],
-    &["own_stack", "process", "sync"],
+    &["own_stack"],
+    &["process", "sync"],
 ];
 
 /// What takes data and returns data, files apart that a caller names.

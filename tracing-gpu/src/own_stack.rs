@@ -23,6 +23,8 @@ mod switch {
     use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
     use std::thread;
 
+    use crate::process::undisturbed;
+
     /// Bytes of a stack. Pages of it that nothing reaches take no memory.
     const STACK: usize = 256 << 10;
     /// What nobody may touch, below it.
@@ -93,7 +95,7 @@ mod switch {
         // SAFETY: the work of `call_on`, which waits for the end of this call.
         let work = unsafe { &mut *work.cast::<Work<F, R>>() };
         if let Some(run) = work.run.take() {
-            work.result = Some(catch_unwind(AssertUnwindSafe(run)));
+            work.result = Some(catch_unwind(AssertUnwindSafe(|| undisturbed(run))));
         }
     }
 

@@ -249,6 +249,35 @@ pub(crate) fn thread_id() -> u32 {
     0
 }
 
+/// Runs what calls the system on the way of a call of the program: that finds `errno` as it was, and no thread is
+/// cancelled in the middle of it.
+#[cfg(target_os = "linux")]
+pub(crate) fn undisturbed<R>(run: impl FnOnce() -> R) -> R {
+    unsafe extern "C" {
+        fn pthread_setcancelstate(state: i32, old: *mut i32) -> i32;
+    }
+    const DISABLE: i32 = 1; // PTHREAD_CANCEL_DISABLE, of glibc and of musl
+    let mut state = 0;
+    // SAFETY: a state of this thread is changed and put back; its `errno` is read and written.
+    let before = unsafe {
+        pthread_setcancelstate(DISABLE, &raw mut state);
+        *libc::__errno_location()
+    };
+    let result = run();
+    // SAFETY: as above.
+    unsafe {
+        *libc::__errno_location() = before;
+        pthread_setcancelstate(state, std::ptr::null_mut());
+    }
+    result
+}
+
+/// Runs this.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn undisturbed<R>(run: impl FnOnce() -> R) -> R {
+    run()
+}
+
 /// Zeroed memory that stays for good and takes none before it is written to. `None` where there is none.
 #[cfg(unix)]
 pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {

@@ -246,8 +246,9 @@ fn may_be_mapped(file: &File) -> io::Result<()> {
     const TMPFS: i64 = 0x0102_1994;
     const OVERLAY: i64 = 0x794C_7630;
     let kind = rustix::fs::fstatfs(file)?.f_type as i64;
-    let pages = rustix::param::page_size();
-    match [EXT, XFS, TMPFS, OVERLAY].contains(&kind) && pages == PAGE {
+    // SAFETY: reads a number of the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    match [EXT, XFS, TMPFS, OVERLAY].contains(&kind) && usize::try_from(page) == Ok(PAGE) {
         true => Ok(()),
         false => Err(io::ErrorKind::Unsupported.into()),
     }

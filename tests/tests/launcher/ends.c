@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,19 @@ static void *with_names(void *unused) {
         work(name);
     }
     return unused;
+}
+
+static atomic_int new_names;
+
+static void *until_cancelled(void *unused) {
+    (void)unused;
+    for (;;) {
+        char name[128];
+        snprintf(name, sizeof name, "%0100d;", new_names++);
+        work(name);
+        pthread_testcancel();
+    }
+    return NULL;
 }
 
 static volatile long handled;
@@ -122,6 +137,24 @@ int main(int count, char **arguments) {
         for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, with_names, NULL);
         for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
         kill(getpid(), SIGKILL);
+    }
+    if (is(way, "errno")) {
+        for (int i = 0; i < 300; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "name %d;", i);
+            errno = 77;
+            work(name);
+            if (errno != 77) return 95;
+        }
+    }
+    if (is(way, "cancel")) { /* while a thread meets new names */
+        for (int i = 0; i < 100; i++) {
+            pthread_t thread;
+            pthread_create(&thread, NULL, until_cancelled, NULL);
+            while (new_names < i * 20) continue;
+            pthread_cancel(thread);
+            pthread_join(thread, NULL);
+        }
     }
     if (is(way, "handler")) { /* that interrupts other calls */
         struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};

@@ -93,6 +93,16 @@ fn all_that_was_counted_is_left_of_a_process_that_is_killed() {
     assert_eq!((counted.len(), of(12), of(3)), (1001, 1000, 1), "{}", ran.stderr);
 }
 
+/// New names and threads take calls of the system, in which a thread may be cancelled and which change `errno`.
+#[test]
+fn calls_disturb_no_thread() {
+    for way in ["errno", "cancel"] {
+        let ran = run(&[], |command| command.arg(program()).arg(way));
+        assert_eq!(ran.status.code(), Some(0), "{way}: {}", ran.stderr);
+        assert_eq!(ran.said(), [""; 0], "{way}");
+    }
+}
+
 /// Those that interrupt the measuring of another call cannot be measured, and are counted.
 #[test]
 fn calls_of_signal_handlers_are_measured_or_counted() {

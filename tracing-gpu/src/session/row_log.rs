@@ -12,6 +12,7 @@ use super::catalog::{CategoryName, Limits, ROOT};
 use super::{Names, Session};
 use crate::budget::SampleMemory;
 use crate::clock::Ticks;
+use crate::process::undisturbed;
 use crate::record::{KeptRow, RangeKey};
 use crate::row_file::{Lost, Record, RowFile, RowFileReader, Words, counters};
 use crate::samples::{EMPTY, start_of};
@@ -97,14 +98,14 @@ impl Session {
 /// Durations lie beside the rows.
 impl SampleMemory for RowFile {
     fn chunk(&self, owner: usize, number: usize, length: usize) -> Option<&'static [AtomicU64]> {
-        let (owner, offset, words) = self.take_words(owner, length)?;
+        let (owner, offset, words) = undisturbed(|| self.take_words(owner, length))?;
         words.iter().for_each(|word| word.store(EMPTY, Relaxed));
         self.log_samples(CHUNK, owner, number, offset, length);
         Some(words)
     }
 
     fn page(&self, owner: usize, octave: usize) -> Option<&'static [AtomicU32; BUCKETS]> {
-        let (owner, offset, words) = self.take_words(owner, BUCKETS / 2)?;
+        let (owner, offset, words) = undisturbed(|| self.take_words(owner, BUCKETS / 2))?;
         self.log_samples(PAGE, owner, octave, offset, BUCKETS / 2);
         counters(words).try_into().ok()
     }

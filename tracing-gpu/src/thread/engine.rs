@@ -245,6 +245,13 @@ impl Engine {
         if let Some((_, thread)) = held.iter().find(|(_, thread)| self.owns(thread)) {
             return Some(thread);
         }
+        let thread = process::undisturbed(|| self.begin_thread())?;
+        held.push((self, thread));
+        Some(thread)
+    }
+
+    /// A state for the calling thread.
+    fn begin_thread(&'static self) -> Option<&'static ThreadState> {
         let thread = self.acquire()?;
         number();
         let id = process::thread_id();
@@ -256,7 +263,6 @@ impl Engine {
             nvtx_rs::naming::name_current_thread(&thread.name.lock());
         }
         thread.gate.begin();
-        held.push((self, thread));
         Some(thread)
     }
 

@@ -12,6 +12,7 @@ use super::gate::Gate;
 use super::row::RowIdentity;
 use super::rows::Rows;
 use super::state::rows_in_file;
+use crate::process;
 use crate::record::{Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -174,10 +175,12 @@ impl Known {
             RowIdentity { key, domain: lookup.session.domain_of_label(key.label), nvtx, metadata }
         };
         let (session, thread) = (lookup.session, lookup.thread);
-        let Some(index) = lookup.rows.push(node, identity, |rows| rows_in_file(session, thread, rows)) else {
-            return Place::NONE;
+        let new_row = || {
+            let index = lookup.rows.push(node, identity, |rows| rows_in_file(session, thread, rows))?;
+            session.log_row(thread, index, node, key);
+            Some(index)
         };
-        session.log_row(thread, index, node, key);
+        let Some(index) = process::undisturbed(new_row) else { return Place::NONE };
         self.rows.insert((node, key), index);
         Place::new(node, index)
     }
