@@ -27,6 +27,8 @@ mod lineage;
 mod many;
 #[path = "spans/memory.rs"]
 mod memory;
+#[path = "spans/messages.rs"]
+mod messages;
 #[path = "spans/stage.rs"]
 mod stage;
 #[path = "spans/threads.rs"]
@@ -63,6 +65,7 @@ fn main() -> Outcome {
         ids::ALL,
         many::ALL,
         memory::ALL,
+        messages::ALL,
         threads::ALL,
         timelines::ALL,
         windows::ALL,

@@ -11,6 +11,8 @@ mod foreign;
 mod lineage;
 #[path = "semantics/many.rs"]
 mod many;
+#[path = "semantics/messages.rs"]
+mod messages;
 mod scenario;
 #[path = "semantics/threads.rs"]
 mod threads;

@@ -228,7 +228,7 @@ fn a_parent_that_is_filtered_out_leaves_no_gap() {
     // Here such a span does not exist: to `tracing` it is no parent at all, and a span made inside it on another thread
     // has none.
     let summary = recorded("parent-filtered-out", SUBSCRIBER).summary();
-    assert_eq!(tree(&summary), ["outer 1/2", "  nested 1/1", "explicit 1/2", "contextual 1/1"]);
+    assert_eq!(tree(&summary), ["outer 1/2", "  nested 1/1", "explicit 2/2", "contextual 1/1"]);
     assert_whole(&summary);
 }
 

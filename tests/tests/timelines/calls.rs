@@ -210,6 +210,24 @@ fn each_use_of_a_span_that_is_kept_is_a_call() {
     }
 }
 
+/// As an actor enters the span of a message, between two polls of its sender.
+#[test]
+fn a_span_that_is_handed_over_is_one_call() {
+    for is_layer in [true, false] {
+        let (_, trace) = traced(is_layer, || {
+            let request = info_span!("request", id = 7);
+            request.in_scope(|| ());
+            info_span!("actor").in_scope(|| request.in_scope(|| info_span!("work").in_scope(|| ())));
+            request.in_scope(|| ());
+        });
+        let slices = trace.slices.iter().filter(|slice| slice.name == "request");
+        let calls: BTreeSet<_> = slices.map(|slice| (number(slice, "call"), number(slice, "parent"))).collect();
+        let request = number(trace.slice("work"), "parent");
+        assert_eq!((calls, trace.calls.len()), (BTreeSet::from([(request, 0)]), 1), "{is_layer}");
+        assert_eq!(trace.calls[0].args["fields"]["id"], 7, "{is_layer}");
+    }
+}
+
 /// By creation, a span runs in the call that it was created in, also inside of another one of that name.
 #[test]
 fn by_creation_a_range_is_of_the_request_that_made_its_span() {

@@ -21,8 +21,10 @@ pub(super) struct NodeCalls {
     cancelled: u64,
     /// Time that a call awaited what is no call.
     awaited_self: u128,
-    /// Calls that ended as spans do that are kept and entered again and again.
+    /// Calls that ended as spans do that are kept and entered again and again; and their uses that are calls each, and
+    /// are not counted yet.
     kept: u64,
+    uncounted: u64,
 }
 
 impl NodeCalls {
@@ -47,8 +49,9 @@ impl NodeCalls {
     }
 }
 
-/// By node, without those whose spans are not futures but kept: a model's layers, an executor's systems.
-pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> BTreeMap<u32, NodeCalls> {
+/// By node, the calls of futures; and how many calls more there are of spans that are no futures but kept: a model's
+/// layers, an executor's systems.
+pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> (BTreeMap<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut nodes: BTreeMap<u32, NodeCalls> = BTreeMap::new();
     for (key, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
         let node = nodes.entry(row.node).or_default();
@@ -60,10 +63,35 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> BTreeMap<u32, NodeCalls> 
         } else {
             node.awaited_self += row.times.total;
             node.kept += row.calls;
+            node.uncounted += row.nested;
         }
     }
-    nodes.retain(|_, node| node.kept <= node.latency.count / 2);
-    nodes
+    let mut uncounted = Vec::new();
+    nodes.retain(|&id, node| {
+        let is_of_futures = node.latency.count > 0 && node.kept <= node.latency.count / 2;
+        if !is_of_futures {
+            uncounted.push((id, node.uncounted));
+        }
+        is_of_futures
+    });
+    (nodes, uncounted)
+}
+
+/// A sentence about kept spans that had entries on threads without an open range, if there are any.
+pub(super) fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
+    let node = |node: u32| names.catalog.nodes().get(node as usize).map(|node| label_shown(names, node.label));
+    let mut apart: Vec<_> = uncounted.iter().filter(|(_, more)| *more > 0).collect();
+    apart.sort_by_key(|(_, more)| std::cmp::Reverse(*more));
+    let first = apart.first().and_then(|(id, _)| node(*id))?;
+    let others = match apart.len() - 1 {
+        0 => String::new(),
+        1 => " and 1 other".to_owned(),
+        others => format!(" and {others} others"),
+    };
+    Some(format!(
+        "`{first}`{others} ran on threads without an open range, so they are no part of the range that waits for them: \
+         it has that wait in its Self."
+    ))
 }
 
 /// Names that have a sentence about calls that still wait.

@@ -129,7 +129,12 @@ pub(crate) fn summarise(
     summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
     summary.ranges = ranges(&merged, names, rate, asked);
     summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
-    let calls = calls::by_node(&calls);
+    let (calls, uncounted) = calls::by_node(&calls);
+    for &(node, more) in &uncounted {
+        if let Some(node) = totals.get_mut(node as usize) {
+            node.calls = node.calls.wrapping_add(more);
+        }
+    }
     for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, by_thread(&rows, &ends)) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.blocked = ticks;
@@ -151,6 +156,7 @@ pub(crate) fn summarise(
         summary.losses.activity = gpu::losses(all);
     }
     summary.notes.extend(calls::still_waiting(engine, window, now, names, rate));
+    summary.notes.extend(calls::at_the_root(&uncounted, names));
     summary.notes.extend(held.notes);
     if session.gpu {
         summary.notes.extend(stream::notes(&session.streams));

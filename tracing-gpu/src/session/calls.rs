@@ -8,7 +8,8 @@
 //! While a call that was created inside it is alive, it awaits that call.
 
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
 };
 
 use parking_lot::Mutex;
@@ -25,6 +26,8 @@ const CALLS: usize = 1 << 18;
 /// that they cancel looks finished.
 const PAUSE: u64 = 1 << 18;
 const LONG_PAUSE: u64 = 1 << 26;
+/// In ticks, about 12 us: the drop of a finished future follows its last poll as fast.
+const AT_ONCE: u64 = 1 << 15;
 
 /// In [`Call::state`]: the instances that are open, the calls below that are alive, and whether the span is closed.
 const OPEN: u64 = 1;
@@ -32,6 +35,13 @@ const CHILD: u64 = 1 << 24;
 const CLOSED: u64 = 1 << 63;
 const ALL_OPEN: u64 = CHILD - 1;
 const ACTIVE: u64 = CLOSED - 1;
+
+/// In [`Call::last`]: the last entry came so long after the exit before that the call was suspended; or at once after
+/// it, on the same thread, as the drop of a finished future does; or after an entry that did, by somebody else then
+/// who has the span still.
+const SUSPENDED: u8 = 1;
+const DROPPED: u8 = 2;
+const AFTERWARDS: u8 = 4;
 
 /// One call. Any thread; times of one that is entered on several threads at once are not exact.
 #[derive(Debug, Default)]
@@ -49,14 +59,20 @@ pub(crate) struct Call {
     entered: AtomicU64,
     exited: AtomicU64,
     pause: AtomicU64,
-    /// Whether that was so long that it was suspended.
-    has_waited: AtomicBool,
+    /// What the last entry looks like.
+    last: AtomicU8,
     /// Whether it was entered when none of its instances was open, after the first.
     has_paused: AtomicBool,
     /// Whether calls below were alive at its last exit: they keep the span from closing.
     outlived: AtomicBool,
     /// Whether it was entered in several ranges, and created in or below none of them.
     used_again: AtomicBool,
+    /// Whether its first entry was where it was created. Elsewhere it is then a visit, as of a span that is handed over
+    /// in a message, until there are two without coming back.
+    begins_at_home: AtomicBool,
+    /// Whether it was created as `parent: None`, as an executor's systems are. Each entry of such a span that is kept
+    /// is a call, also on a thread without an open range.
+    is_alone: AtomicBool,
     parent: AtomicU32,
     /// The state of the thread that created it.
     thread: AtomicU32,
@@ -65,6 +81,10 @@ pub(crate) struct Call {
     node: AtomicU32,
     /// Start of the range that it was last entered in, from the first entry elsewhere than it was created on.
     inside: AtomicU64,
+    /// Its first entry.
+    began: AtomicU64,
+    /// Entries on threads without an open range that are calls if the span is kept, and not counted yet.
+    uncounted: AtomicU64,
     /// While a timeline is written: its number, 0 from the second call of the span on; and that of the call that it
     /// runs in.
     number: AtomicU64,
@@ -88,6 +108,10 @@ pub(crate) struct EndedCall {
     pub(crate) is_outlived: bool,
     /// Whether it was dropped while it waited.
     pub(crate) is_cancelled: bool,
+    /// Whether its last entries look like those of a future that was polled and then dropped, and of nothing else.
+    pub(crate) has_finished: bool,
+    /// Uses that are calls if the span is kept, and not counted yet.
+    pub(crate) uncounted: u64,
     pub(crate) thread: u32,
     pub(crate) place: Place,
     pub(crate) node: u32,
@@ -103,8 +127,19 @@ impl Call {
     fn enter(&self, now: Ticks, next: bool) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
-            self.pause.store(now.saturating_sub(self.exited.load(Relaxed)), Relaxed);
-            self.has_waited.store(self.pause.load(Relaxed) > if next { LONG_PAUSE } else { PAUSE }, Relaxed);
+            let pause = now.saturating_sub(self.exited.load(Relaxed));
+            let is_after = self.last.load(Relaxed) & DROPPED != 0 && !self.outlived.load(Relaxed);
+            let is_closed = || self.state.load(Relaxed) & ALL_OPEN == 0;
+            let last = match pause {
+                0..=AT_ONCE if next && is_closed() => DROPPED,
+                _ if is_after => 0,
+                _ if pause > if next { LONG_PAUSE } else { PAUSE } => SUSPENDED,
+                _ => 0,
+            };
+            self.pause.store(pause, Relaxed);
+            self.last.store(if is_after { last | AFTERWARDS } else { last }, Relaxed);
+        } else {
+            self.began.store(now, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
         self.entered.store(now, Relaxed);
@@ -152,6 +187,10 @@ impl Call {
         self.state.fetch_sub(CHILD, Release) == CLOSED | CHILD
     }
 
+    pub(crate) fn set_alone(&self, is_alone: bool) {
+        self.is_alone.store(is_alone, Relaxed);
+    }
+
     pub(crate) fn set_numbers(&self, numbers: RangeNumbers) {
         self.number.store(numbers.call, Relaxed);
         self.under.store(numbers.parent, Relaxed);
@@ -188,7 +227,8 @@ impl Call {
     /// Since when it has waited, where it was entered before and is not now. Not what is kept and used elsewhere.
     pub(crate) fn waits_since(&self) -> Option<Ticks> {
         let is_waiting = self.state.load(Acquire) & (CLOSED | ALL_OPEN) == 0 && self.entries.load(Relaxed) > 0;
-        (is_waiting && self.inside.load(Relaxed) == 0).then(|| self.exited.load(Relaxed))
+        let is_here = self.inside.load(Relaxed) == 0 || self.is_visiting();
+        (is_waiting && is_here).then(|| self.exited.load(Relaxed))
     }
 
     /// When it was entered last.
@@ -201,27 +241,69 @@ impl Call {
         (self.thread.load(Relaxed), Place::from_bits(self.place.load(Relaxed)))
     }
 
-    /// It is about to be entered elsewhere than it was created, in a range that began then. Returns whether that is the
-    /// first entry in that range, and the first of all.
-    pub(crate) fn enter_elsewhere(&self, node: u32, range: Ticks) -> (bool, bool) {
-        self.node.store(node, Relaxed);
-        let before = self.inside.swap(range, Relaxed);
-        if ![0, range].contains(&before) {
-            self.used_again.store(true, Relaxed);
-        }
-        (before != range, self.entries.load(Relaxed) == 0)
+    /// Whether it is a future that others may enter elsewhere, as far as is known, and is now.
+    pub(crate) fn is_visiting(&self) -> bool {
+        self.inside.load(Relaxed) != 0 && self.is_visitor()
     }
 
-    /// It is about to be entered where it was created, in a range that began then. Returns whether that is a use of its
-    /// own: the first in that range, after others elsewhere.
-    pub(crate) fn enter_at_home(&self, range: Ticks) -> bool {
-        ![0, range].contains(&self.inside.load(Relaxed)) && self.inside.swap(range, Relaxed) != range
+    fn is_visitor(&self) -> bool {
+        self.begins_at_home.load(Relaxed) && !self.used_again.load(Relaxed)
+    }
+
+    /// Whether it was created after the first entry of another, or visits it: each use of that other is then one range
+    /// for it, and not each poll. Returns when that range began.
+    pub(crate) fn range_in(&self, outer: &Self) -> Option<Ticks> {
+        let began = outer.began.load(Relaxed);
+        let is_inside = began <= self.created.load(Relaxed) || self.is_visitor();
+        is_inside.then(|| Some(outer.inside.load(Relaxed)).filter(|range| *range != 0).unwrap_or(began))
+    }
+
+    /// It is about to be entered elsewhere than it was created, in a range that began then. Returns how many uses more
+    /// there are: one if it is the first entry in that range and no visit, two if it shows that the one before was no
+    /// visit either; and whether it is the first entry of all.
+    pub(crate) fn enter_elsewhere(&self, node: u32, range: Ticks) -> (i64, bool) {
+        let before = self.inside.swap(range, Relaxed);
+        let is_again = ![0, range].contains(&before);
+        let is_visitor = self.is_visitor();
+        if is_visitor && !is_again {
+            return (0, false);
+        }
+        self.node.store(node, Relaxed);
+        if is_again {
+            self.used_again.store(true, Relaxed);
+        }
+        (i64::from(before != range) + i64::from(is_visitor), self.entries.load(Relaxed) == 0)
+    }
+
+    /// It is about to be entered where it was created, in a range that began then if in any. Returns whether that is a
+    /// use of its own: the first in that range after others elsewhere; without a range, each of a span that is kept.
+    pub(crate) fn enter_at_home(&self, range: Option<impl FnOnce() -> Ticks>) -> bool {
+        if self.entries.load(Relaxed) == 0 {
+            self.begins_at_home.store(true, Relaxed);
+            return false;
+        }
+        let (before, is_alone) = (self.inside.load(Relaxed), range.is_none() && self.is_alone.load(Relaxed));
+        let is_use = if before == 0 {
+            is_alone && self.used_again.load(Relaxed)
+        } else if self.is_visitor() {
+            self.inside.store(0, Relaxed);
+            false
+        } else {
+            let range = range.map_or(0, |range| range());
+            self.inside.store(range, Relaxed);
+            range != before
+        };
+        if is_alone && !is_use {
+            self.uncounted.store(self.uncounted.load(Relaxed) + 1, Relaxed);
+        }
+        is_use
     }
 
     fn end(&self) -> EndedCall {
         let (created, exited) = (self.created.load(Relaxed), self.exited.load(Relaxed));
         let entries = self.entries.load(Relaxed);
-        let is_cancelled = entries == 1 || self.has_waited.load(Relaxed);
+        let last = self.last.load(Relaxed);
+        let is_cancelled = entries == 1 || last & SUSPENDED != 0;
         // What has finished awaits nothing until it is dropped.
         let pause = if is_cancelled { 0 } else { self.pause.load(Relaxed) };
         EndedCall {
@@ -233,6 +315,8 @@ impl Call {
             has_paused: self.has_paused.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed) && !self.used_again.load(Relaxed),
             is_cancelled,
+            has_finished: last & (DROPPED | AFTERWARDS) != 0 && !self.used_again.load(Relaxed),
+            uncounted: self.uncounted.load(Relaxed),
             thread: self.thread.load(Relaxed),
             place: Place::from_bits(self.place.load(Relaxed)),
             node: self.node.load(Relaxed),
@@ -297,6 +381,7 @@ impl Calls {
             (&call.entered, 0),
             (&call.pause, 0),
             (&call.inside, 0),
+            (&call.uncounted, 0),
             (&call.number, 0),
         ] {
             word.store(value, Relaxed);
@@ -304,11 +389,20 @@ impl Calls {
         for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
             word.store(value, Relaxed);
         }
-        for flag in [&call.outlived, &call.used_again, &call.has_waited, &call.has_paused] {
+        for flag in [&call.outlived, &call.used_again, &call.has_paused, &call.begins_at_home] {
             flag.store(false, Relaxed);
         }
+        call.last.store(0, Relaxed);
         call.state.store(0, Release);
         id
+    }
+
+    /// A call without a parent is about to be entered first, inside of another that is open: that awaits it from now.
+    pub(crate) fn adopt(&self, id: CallId, outer: CallId) {
+        let (Some(call), Some(above)) = (self.get(id), self.get(outer)) else { return };
+        if call.parent.compare_exchange(0, outer, AcqRel, Relaxed).is_ok() {
+            above.begin_child(0); // it is not idle, so the moment is not asked for
+        }
     }
 
     /// Opens an instance of a call.
@@ -414,6 +508,8 @@ mod tests {
             has_paused: true,
             is_outlived: false,
             is_cancelled: false,
+            has_finished: true,
+            uncounted: 0,
             thread: 7,
             place: place(),
             node: 3,
@@ -495,5 +591,96 @@ mod tests {
         assert_eq!([true, false].map(|next| is_cancelled(&after(2 * PAUSE), next)), [Some(false), Some(true)]);
         assert_eq!([true, false].map(|next| is_cancelled(&after(2 * LONG_PAUSE), next)), [Some(true); 2]);
         assert_eq!(is_cancelled(&[(1, 2)], true), Some(true), "it was only dropped");
+    }
+
+    /// As a server does that keeps the span of a request, and enters it to send the answer.
+    #[test]
+    fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let ended = |entries: &[(Ticks, bool)], has_child: bool| {
+            let id = calls.begin(&spare, 1, place(), 0, 0);
+            let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
+            entries.iter().for_each(|&(enter, next)| {
+                calls.enter(id, enter, next);
+                calls.exit(id, enter + 1);
+            });
+            let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
+            child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
+            (ended.is_cancelled, ended.has_finished, ended.latency)
+        };
+        let (poll, drop, answer) = (LONG_PAUSE, LONG_PAUSE + 10, 3 * LONG_PAUSE);
+        let finished = [(1, false), (poll, true), (drop, true), (answer, false)];
+        let without_the_pause = drop + 2;
+        assert_eq!(ended(&finished, false), (false, true, without_the_pause));
+        let polled_late = [(1, false), (poll, true), (drop, false), (answer, false)];
+        assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
+        assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
+        let (outside, inside) = (calls.begin(&spare, 1, place(), 0, 0), LONG_PAUSE);
+        calls.enter(outside, 1, false);
+        for enter in [inside, inside + 10] {
+            calls.enter(outside, enter, true);
+            calls.exit(outside, enter + 1);
+        }
+        calls.exit(outside, inside + 20);
+        assert!(!calls.get(outside).unwrap().end().has_finished, "it was open all the time, as no future is");
+        let polled_again = [finished.as_slice(), &[(answer + 2 * PAUSE, false)]].concat();
+        assert!(ended(&polled_again, false).0, "it goes on after a quick poll");
+    }
+
+    #[test]
+    fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_there_are_two_in_a_row() {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let id = calls.begin(&spare, 1, place(), 0, 0);
+        let call = calls.get(id).unwrap();
+        let in_range = |range| Some(move || range);
+        let enter = || calls.enter(id, 1, false);
+        assert!(!call.enter_at_home(in_range(5)));
+        enter();
+        assert_eq!(call.enter_elsewhere(9, 20), (0, false));
+        assert!(call.is_visiting());
+        enter();
+        assert_eq!(call.enter_elsewhere(9, 20), (0, false), "the same range");
+        assert!(!call.enter_at_home(in_range(5)) && !call.is_visiting());
+        assert_eq!(call.enter_elsewhere(9, 30), (0, false));
+        assert_eq!(call.end().node, 3, "it is counted at home");
+        assert_eq!(call.enter_elsewhere(8, 40), (2, false), "it is kept, and so the visit before was a use");
+        assert_eq!(call.enter_elsewhere(8, 50), (1, false));
+        assert_eq!(call.end().node, 8);
+        assert!(call.enter_at_home(in_range(60)) && !call.enter_at_home(in_range(60)));
+    }
+
+    #[test]
+    fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        for (is_alone, uncounted) in [(true, 2), (false, 0)] {
+            let id = calls.begin(&spare, 1, place(), 0, 0);
+            let call = calls.get(id).unwrap();
+            call.set_alone(is_alone);
+            for _ in 0..3 {
+                assert!(!call.enter_at_home(None::<fn() -> Ticks>));
+                calls.enter(id, 1, false);
+            }
+            assert_eq!(call.end().uncounted, uncounted);
+        }
+    }
+
+    #[test]
+    fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let [outer, other] = [1, 2].map(|now| calls.begin(&spare, 1, place(), 0, now));
+        let before = calls.begin(&spare, 1, place(), 0, 5);
+        [outer, other].into_iter().for_each(|outer| calls.enter(outer, 10, false));
+        let inner = calls.begin(&spare, 1, place(), 0, 20);
+        let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
+        assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
+        calls.adopt(inner, outer);
+        calls.adopt(inner, other);
+        calls.exit(outer, 30);
+        calls.exit(other, 30);
+        assert!(calls.end(Some(&spare), inner, 130).is_some());
+        calls.enter(outer, 140, false);
+        calls.enter(other, 140, false);
+        let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
+        assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
     }
 }

@@ -155,9 +155,9 @@ fn new_span_general<H: Home>(
             return home.keep(engine, thread, given, Place::hidden(parent), None, 0);
         }
         let above = match attributes.parent() {
-            None if attributes.is_contextual() => thread.stack.innermost_call(),
-            None => 0,
-            Some(parent) => home.call(engine, thread, parent.into_u64()),
+            None if attributes.is_contextual() => Some(thread.stack.innermost_call()),
+            None => None,
+            Some(parent) => Some(home.call(engine, thread, parent.into_u64())),
         };
         if place.has_own_values() {
             let values = own_values::create(thread, parent, (above, &new), attributes);

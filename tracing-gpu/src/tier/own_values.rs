@@ -14,13 +14,13 @@ use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record};
 use range_report::RangeStyle;
 
-/// Reads the fields of a new span and counts its creation. `parent` is the node it is under, `above` the call, 0 for
-/// none.
+/// Reads the fields of a new span and counts its creation. `parent` is the node it is under, `above` the call, as for
+/// [`begin_call`](ThreadState::begin_call).
 #[inline(never)]
 pub(super) fn create(
     thread: &ThreadState,
     parent: u32,
-    (above, new): (CallId, &NewSpan),
+    (above, new): (Option<CallId>, &NewSpan),
     attributes: &span::Attributes<'_>,
 ) -> Arc<SpanValues> {
     let (session, lookup) = (thread.session, &thread.lookup());

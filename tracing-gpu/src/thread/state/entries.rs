@@ -70,8 +70,11 @@ impl ThreadState {
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
-            let own = numbers.enter_any(&self.stack, place, created, self.session.by_creation(), has_fields);
-            self.session.calls.get(call).inspect(|call| call.enter_numbered(own.call, own.parent));
+            let followed = self.session.calls.get(call);
+            // What is handed over stays in the call that it was created in.
+            let stays = self.session.by_creation() || followed.is_some_and(Call::is_visiting);
+            let own = numbers.enter_any(&self.stack, place, created, stays, has_fields);
+            followed.inspect(|call| call.enter_numbered(own.call, own.parent));
         }
         if let Some(start) = start.filter(|_| call != 0) {
             self.stack.set_call(call);

@@ -228,19 +228,22 @@ impl ThreadState {
         else {
             return;
         };
-        let add = |key: RangeKey, duration, nested, is_marked| {
-            let place = self.place(ended.node, key, metadata);
+        let add = |node, key: RangeKey, duration, nested, is_marked| {
+            let place = self.place(node, key, metadata);
             self.rows.add(Ended { place, entered: ended.created, duration, nested }, &self.session.budget);
             if let Some(row) = self.rows.get(place.row()).filter(|_| is_marked) {
                 row.change_calls(1);
             }
         };
-        add(RangeKey::calls(label), ended.latency, ended.busy, ended.is_cancelled);
+        add(ended.node, RangeKey::calls(label), ended.latency, ended.busy, ended.is_cancelled);
         // A future pauses, and closes right after an exit, since it is entered to be dropped. A worker that holds its
         // span until later leaves it as well.
         let has_just_left = ended.has_paused && self.stack.has_just_left(call, ended.created);
-        let is_kept = !ended.is_outlived && !has_just_left;
-        add(RangeKey::waits(label), ended.idle, 0, is_kept);
+        let is_kept = !ended.is_outlived && !has_just_left && !ended.has_finished;
+        add(ended.node, RangeKey::waits(label), ended.idle, 0, is_kept);
+        if is_kept && ended.uncounted > 0 {
+            add(ended.place.node(), RangeKey::waits(label), 0, ended.uncounted, false);
+        }
     }
 
     /// Records a call that has ended, if a timeline is written and its one instance does not show it.

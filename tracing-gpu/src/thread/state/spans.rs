@@ -5,7 +5,9 @@ use tracing_core::Metadata;
 use tracing_core::field::Visit;
 
 use super::ThreadState;
+use crate::clock::Ticks;
 use crate::record::{CallId, Place, RangeKey, RangeNumbers, StreamId};
+use crate::session::calls::Call;
 use crate::session::catalog::ROOT;
 use crate::span::site::site_key;
 use crate::thread::numbers::{Created, NewSpan};
@@ -87,11 +89,22 @@ impl ThreadState {
         let top = self.stack.top();
         let elsewhere = top.filter(|top| top.place().node() != place.parent());
         let entered = elsewhere.map_or(place, |top| self.place_elsewhere(place, call, top));
-        let call = self.session.calls.get(call).filter(|_| entered.node() == place.node());
-        if call.is_some_and(|call| call.enter_at_home(top.map_or(0, Frame::start))) {
+        if entered.node() == place.node()
+            && let Some(call) = self.session.calls.get(call)
+            && call.enter_at_home(top.map(|top| || self.range_around(call, top).0))
+        {
             self.add_call(entered);
         }
         entered
+    }
+
+    /// When the range began that a call is about to be entered in, and the call of that range, 0 for none: a future
+    /// that polls others opens a range at each poll, and all are one for what was created inside.
+    #[inline]
+    fn range_around(&self, call: &Call, top: &Frame) -> (Ticks, CallId) {
+        let outer = if top.place().is_called() { self.stack.call_of(self.stack.depth().wrapping_sub(1)) } else { 0 };
+        let range = self.session.calls.get(outer).and_then(|above| call.range_in(above));
+        range.map_or((top.start(), 0), |range| (range, outer))
     }
 
     #[inline(never)]
@@ -110,13 +123,18 @@ impl ThreadState {
         if place.is_none() || place.node() == home.node() {
             return home;
         }
-        let (is_use, is_first) = match self.session.calls.get(call) {
-            Some(call) => call.enter_elsewhere(place.node(), top.start()),
-            None => (true, true),
+        let (uses, is_first) = match self.session.calls.get(call) {
+            Some(followed) => {
+                let (range, outer) = self.range_around(followed, top);
+                let (uses, is_first) = followed.enter_elsewhere(place.node(), range);
+                if is_first && outer != 0 {
+                    self.session.calls.adopt(call, outer);
+                }
+                (uses, is_first)
+            }
+            None => (1, true),
         };
-        if is_use {
-            self.add_call(place);
-        }
+        (0..uses).for_each(|_| self.add_call(place));
         if let Some(row) = self.rows.get(home.row()).filter(|_| is_first) {
             row.change_calls(-1); // it was counted where it was created
         }
@@ -143,18 +161,22 @@ impl ThreadState {
         }
     }
 
-    /// Follows a new span of this place by a call, created inside of another, 0 for none; 0 where that tells nothing.
-    pub(crate) fn begin_call(&self, place: Place, parent: CallId, new: &NewSpan) -> CallId {
+    /// Follows a new span of this place by a call, created inside of another, 0 for none, or as `parent: None`. Returns
+    /// 0 where that tells nothing.
+    pub(crate) fn begin_call(&self, place: Place, parent: Option<CallId>, new: &NewSpan) -> CallId {
         let is_followed = self.statistics && self.rows.get(place.row()).is_some_and(|row| !row.is_plain());
         if !is_followed {
             return 0;
         }
         let calls = &self.session.calls;
-        let call = calls.begin(&self.spare_calls, self.index, place, parent, self.session.clock.now());
-        if let Some(call) = calls.get(call).filter(|_| self.is_taped) {
-            call.set_numbers(new.numbers());
+        let id = calls.begin(&self.spare_calls, self.index, place, parent.unwrap_or(0), self.session.clock.now());
+        if let Some(call) = calls.get(id) {
+            call.set_alone(parent.is_none());
+            if self.is_taped {
+                call.set_numbers(new.numbers());
+            }
         }
-        call
+        id
     }
 
     /// Remembers the call of a span with this registry id, whose place says that there is one.

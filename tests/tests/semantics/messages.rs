@@ -1,0 +1,80 @@
+//! Spans that other tasks enter than the one that made them.
+
+use tracing_gpu::summary::CallStats;
+
+use super::*;
+
+/// Calls of each scenario, and what each waits at the least in each of its pauses.
+const CALLS: u64 = 10;
+const WAIT_NS: u64 = 2_000_000;
+
+fn calls<'a>(summary: &'a Summary, name: &str) -> &'a CallStats {
+    let found = summary.calls.iter().find(|row| row.name == name);
+    found.unwrap_or_else(|| panic!("no calls of {name} in {:?}", summary.calls))
+}
+
+/// Each is polled twice and dropped where it was created, and as often by the actor.
+#[test]
+fn a_span_that_is_handed_over_in_a_message_stays_the_call_of_its_sender() {
+    for tier in BOTH {
+        for scenario in ["handed-over", "handed-over-and-held"] {
+            for ran in [recorded(scenario, tier), untold(scenario, tier)] {
+                let summary = ran.summary();
+                assert_eq!(tree(&summary), ["request 10/30", "actor 1/22", "  request 0/30"], "{scenario} {tier}");
+                let request = calls(&summary, "request");
+                assert_eq!((request.latency.instances, request.cancelled), (CALLS, 0), "{scenario} {tier}");
+                assert!(request.awaited_self_ns >= CALLS * 2 * WAIT_NS, "{scenario} {tier}: {request:?}");
+                assert_eq!(summary.tree[0].awaited_ns, Some(request.awaited_ns), "{scenario} {tier}");
+                assert_whole(&summary);
+            }
+        }
+    }
+}
+
+/// Each is polled three times, by the one around it, and dropped.
+#[test]
+fn a_future_without_a_parent_is_one_call_of_the_future_that_polls_it() {
+    for tier in BOTH {
+        for ran in [recorded("roots-inside", tier), untold("roots-inside", tier)] {
+            let summary = ran.summary();
+            assert_eq!(tree(&summary), ["lifecycle 10/40", "  handle 10/40"], "{tier}");
+            let (outer, inner) = (calls(&summary, "lifecycle"), calls(&summary, "handle"));
+            assert_eq!((outer.latency.instances, inner.latency.instances), (CALLS, CALLS), "{tier}");
+            assert!(inner.awaited_self_ns >= CALLS * 2 * WAIT_NS, "{tier}: {inner:?}");
+            let in_calls = outer.awaited_ns - outer.awaited_self_ns;
+            assert!(in_calls >= CALLS * 2 * WAIT_NS, "{tier}: {outer:?}");
+            assert_whole(&summary);
+        }
+    }
+}
+
+#[test]
+fn each_run_of_a_system_is_a_call_also_on_workers() {
+    for tier in BOTH {
+        for ran in [recorded("systems-on-workers", tier), untold("systems-on-workers", tier)] {
+            let summary = ran.summary();
+            let mut shown = tree(&summary);
+            shown.sort_unstable();
+            assert_eq!(shown, ["frame 10/10", "physics 10/10", "sound 10/10"], "{tier}");
+            assert!(summary.calls.is_empty(), "{tier}: {:?}", summary.calls);
+            let [note] = &summary.notes[..] else { panic!("{tier}: {:?}", summary.notes) };
+            assert!(note.contains(" and 1 other ran on threads without an open range"), "{tier}: {note}");
+            assert_whole(&summary);
+        }
+    }
+}
+
+/// What is cancelled is told from it by how fast a finished future is dropped: `session/calls.rs` tests that.
+#[test]
+fn a_server_that_enters_a_span_after_its_future_makes_no_further_call() {
+    for tier in BOTH {
+        for ran in [recorded("kept-by-a-server", tier), untold("kept-by-a-server", tier)] {
+            let summary = ran.summary();
+            assert_eq!(tree(&summary), ["rpc 10/40", "pump 13/13", "aborted 1/4"], "{tier}");
+            let (rpc, aborted) = (calls(&summary, "rpc"), calls(&summary, "aborted"));
+            assert_eq!((rpc.latency.instances, aborted.cancelled), (CALLS, 1), "{tier}");
+            assert!(rpc.awaited_ns >= CALLS * WAIT_NS, "{tier}: {rpc:?}");
+            assert_whole(&summary);
+        }
+    }
+}
