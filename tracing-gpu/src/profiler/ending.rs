@@ -107,6 +107,7 @@ impl Profiler {
 
     /// Whether the counts and times of ranges are kept in a file whatever becomes of this process.
     #[doc(hidden)]
+    #[must_use]
     pub fn keeps_rows(&self) -> bool {
         self.inner.engine.session.row_file.is_some()
     }
