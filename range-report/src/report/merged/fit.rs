@@ -10,7 +10,7 @@ use crate::text::number::{bytes_between, human, human_between, human_bytes, inte
 use crate::text::width::{shorten, width_of};
 
 /// The least width at which names can be distinguished: figures are left out before names get narrower.
-const LEAST_NAME: usize = 16;
+const LEAST_NAME: usize = 32;
 /// Widest name of a process where room is short.
 const MAX_PROCESS: usize = 16;
 /// Room for a time or a size: `1.234 ms`.
