@@ -356,3 +356,86 @@ impl RowFileReader {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of this name in a folder of the test's own.
+    fn path(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("tracing-gpu-row-file-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(name);
+        let _there_is_none = std::fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn what_is_logged_is_read_again_however_many_blocks_it_takes() {
+        let path = path("log");
+        let file = RowFile::create(&path).unwrap();
+        assert!(RowFile::create(&path).is_err(), "a file of another process stays");
+        let texts: Vec<String> = (0..3_000).map(|number| "é1 ".repeat(number % 90)).collect();
+        for (number, text) in (0..).zip(&texts) {
+            let mut record = Words::default();
+            record.number(number).text(text).number(7);
+            file.log(2, &record);
+        }
+        (0..4).for_each(|_| {
+            file.log_once(3, 5, || {
+                let mut record = Words::default();
+                record.text("once");
+                record
+            });
+        });
+        file.count(Lost::Spans);
+        let reader = RowFileReader::open(&path).unwrap();
+        let mut records = reader.records();
+        for (number, text) in (0..).zip(&texts) {
+            let mut record = records.next().unwrap();
+            assert_eq!((record.kind, record.number(), record.text(), record.number()), (2, number, text.clone(), 7));
+            assert_eq!((record.number(), record.text()), (0, String::new()), "beyond its end");
+        }
+        let last: Vec<_> = records.map(|mut record| (record.kind, record.text())).collect();
+        assert_eq!(last, [(3, "once".to_owned())]);
+        assert_eq!((reader.lost(Lost::Spans), reader.lost(Lost::Rows)), (1, 0));
+        file.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn words_for_durations_are_found_by_what_has_them() {
+        let path = path("words");
+        let file = RowFile::create(&path).unwrap();
+        // SAFETY: no place is asked for.
+        let (offset, memory) = unsafe { file.map_more(2 * PAGE, None) }.unwrap();
+        assert!(file.take_words(memory.addr() - 1, 8).is_none(), "not in the file");
+        for (owner, length) in [(100, 16), (PAGE + 8, 3 * SPARE), (0, 256)] {
+            let (of, at, words) = file.take_words(memory.addr() + owner, length).unwrap();
+            assert_eq!((of, words.len()), (offset + owner as u64, length));
+            words.iter().for_each(|word| word.store(owner as u64 + 1, Relaxed));
+            let reader = RowFileReader::open(&path).unwrap();
+            assert_eq!(reader.at(at, length).unwrap(), vec![owner as u64 + 1; length]);
+        }
+        // SAFETY: as above.
+        assert!(unsafe { file.map_more(PAGE + 1, None) }.is_none(), "no whole page");
+        file.remove();
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_has_made_ends_no_reading() {
+        let path = path("other");
+        for words in [vec![], vec![u64::MAX; 9_000], (0..9_000).map(|word| word << 32).collect::<Vec<u64>>()] {
+            std::fs::write(&path, words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>()).unwrap();
+            let reader = RowFileReader::open(&path).unwrap();
+            assert!(reader.records().count() < 9_000 && reader.at(u64::MAX - 7, 2).is_none());
+        }
+        // A block that follows itself.
+        let mut words = vec![0; 2 * NEXT_LOG];
+        (words[0], words[HEAD], words[HEAD + 1]) = (9, 1 << 32 | NEXT, 8 * 100);
+        (words[100], words[101], words[102]) = (9, 1 << 32 | NEXT, 8 * 100);
+        std::fs::write(&path, words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>()).unwrap();
+        assert_eq!(RowFileReader::open(&path).unwrap().records().count(), 0);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -58,7 +58,8 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     let names = &log.names;
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
     let totals = node_totals(&rows, &ends, &[], names, &BTreeSet::new(), false);
-    let longest = rows.iter().map(|(_, row)| row.first.saturating_sub(log.origin) + row.times.max).max().unwrap_or(0);
+    let end = |(_, row): &(RangeKey, RowCopy)| row.first.saturating_sub(log.origin).saturating_add(row.times.max);
+    let longest = rows.iter().map(end).max().unwrap_or(0);
     summary.elapsed_ns = summary.elapsed_ns.max(rate.ns(u128::from(longest)));
     summary.ranges = ranges(&merged, names, rate, &[]);
     let before =

@@ -253,8 +253,9 @@ impl RowLog {
                 let row = row as usize;
                 // Each block but the first has as many rows as all before it.
                 let start = if row < first { 0 } else { first << (row / first).ilog2() };
-                let offset = self.blocks.get(&(thread, start))? + ((row - start) * size * 8) as u64;
-                let owner = offset + samples as u64;
+                let in_block = ((row - start) * size * 8) as u64;
+                let offset = self.blocks.get(&(thread, start))?.checked_add(in_block)?;
+                let owner = offset.checked_add(samples as u64)?;
                 let all = |of: &HashMap<u64, Vec<(usize, u64, usize)>>| of.get(&owner).cloned().unwrap_or_default();
                 let at = |(number, offset, length): (usize, u64, usize)| Some((number, self.file.at(offset, length)?));
                 let chunks = all(&self.chunks).into_iter().filter_map(at);
