@@ -58,7 +58,7 @@ pub(crate) fn watch_forks(hook: extern "C" fn()) {
 #[cfg(unix)]
 static CHILD_HOOK: OnceLock<extern "C" fn()> = OnceLock::new();
 
-/// This process is a child of the one that called [`watch_forks`]. For one that was made by the system call alone,
+/// This process is a child of one that watches forks. For one that was made by the system call alone,
 /// which calls nothing.
 #[cfg(unix)]
 pub extern "C" fn begin_child() {
