@@ -1,7 +1,8 @@
 //! Work that needs more stack than a caller may have: it runs on a stack of our own, on the caller's thread.
 //!
 //! A coroutine may have 16 KiB, and a thread whose static thread-locals are large has as little left. Another thread is
-//! no way out: its thread-locals are as large, and it may wait for the lock of the dynamic loader that the caller holds.
+//! no way out: its thread-locals are as large, and it may wait for the lock of the dynamic loader, which the caller
+//! holds.
 #![allow(unsafe_code)]
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]

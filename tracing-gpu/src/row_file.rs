@@ -1,5 +1,5 @@
-//! A file that has the rows of this process, and their names, whatever becomes of it: `_exit`, a crash and SIGKILL leave
-//! what was written to a mapped file.
+//! A file that has the rows of this process, and their names, whatever becomes of it: `_exit`, a crash and SIGKILL
+//! leave what was written to a mapped file.
 //!
 //! Rows lie in the file as they are, in blocks that are mapped where a thread would have them in memory. So counting an
 //! instance costs what it costs in memory. What does not change of a row is logged beside them once, when the row is

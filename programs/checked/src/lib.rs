@@ -394,7 +394,8 @@ fn places(summary: &Summary) -> BTreeMap<Vec<&str>, u64> {
     places
 }
 
-/// Spans of every name, some of which are futures: how many there were, how often and where they were entered, and for how long.
+/// Spans of every name, some of which are futures: how many there were, how often and where they were entered, and for
+/// how long.
 fn compare(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, futures: &[&str]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut calls: BTreeMap<&str, u64> = BTreeMap::new();

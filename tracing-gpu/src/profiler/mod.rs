@@ -417,8 +417,8 @@ impl Inner {
     }
 }
 
-/// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of a
-/// write that fails reaches the program.
+/// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of
+/// a write that fails reaches the program.
 #[doc(hidden)]
 pub fn complain(lines: &str) {
     let text: String = lines.lines().map(|line| format!("tracing-gpu: {}\n", escaped(line))).collect();
