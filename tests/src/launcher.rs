@@ -36,6 +36,11 @@ fn build(options: &[&str]) -> PathBuf {
     built.unwrap_or_else(|| panic!("{cargo:?} built no program"))
 }
 
+/// What the command says of a program that makes no call, as far as it can know.
+pub const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC, or did so where \
+                           that cannot be seen (linked statically or with musl; under env -i, sudo, ssh or another \
+                           tracing-gpu; in a container)";
+
 /// A folder of its own, removed when this is dropped.
 #[derive(Debug)]
 pub struct Folder(pub PathBuf);

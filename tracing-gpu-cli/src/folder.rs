@@ -100,13 +100,15 @@ pub(crate) struct Left {
     pub(crate) cut: Option<Cut>,
 }
 
-/// What a process left that ended without its last word.
+/// What a process left that has not written its last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Its rows, so that counts and totals of ranges are exact.
     Exact,
     /// A snapshot, one second old at most.
     Snapshot,
+    /// It has not ended.
+    Running,
 }
 
 impl Folder {
@@ -259,13 +261,18 @@ impl Folder {
             match kept {
                 Ok(Kept { summary, is_whole, has_more }) => {
                     let cut = match (is_whole, has_more) {
+                        _ if ended::is_alive(&self.file(&name, "begun")) => Some(Cut::Running),
                         (true, false) => None,
                         (true, true) => Some(Cut::Exact),
                         (false, _) => Some(Cut::Snapshot),
                     };
                     Left { command, summary: Some(summary), cut, name }
                 }
-                Err(_) => Left { command, summary: snapshot, cut: Some(Cut::Snapshot), name },
+                // It may have ended in order just now, and removed them.
+                Err(_) => match summary_of(&self.file(&name, "json")) {
+                    Some(last) => Left { command, summary: Some(last), cut: None, name },
+                    None => Left { command, summary: snapshot, cut: Some(Cut::Snapshot), name },
+                },
             }
         };
         Ok(begun.into_iter().enumerate().map(read).collect())

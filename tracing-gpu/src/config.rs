@@ -271,7 +271,8 @@ pub(crate) struct Config {
     /// Whether CUPTI is left alone until the driver calls us inside `cuInit`.
     pub(crate) gpu_when_injected: bool,
     /// A file that has the rows whatever becomes of the process.
-    pub(crate) row_file: Option<PathBuf>,
+    /// Beside it, what is called when the first row is not in it.
+    pub(crate) row_file: Option<(PathBuf, fn())>,
     pub(crate) domain: Domain,
     pub(crate) parents: Parents,
     /// `None` for the default, INFO, for which a filter of the layer's own stands in.

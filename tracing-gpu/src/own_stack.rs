@@ -27,7 +27,7 @@ mod switch {
     use crate::process::undisturbed;
 
     /// Bytes of a stack. Pages of it that nothing reaches take no memory.
-    const STACK: usize = 256 << 10;
+    const STACK: usize = 1 << 20;
     /// What nobody may touch, below it.
     const GUARD: usize = 64 << 10;
     /// Zeros above it, where whoever walks the stack finds its end.
@@ -47,7 +47,7 @@ mod switch {
         result: Option<thread::Result<R>>,
     }
 
-    /// Runs this on a stack of our own, of 256 KiB, so that it takes little of the caller's. Where this thread is on
+    /// Runs this on a stack of our own, of 1 MiB, so that it takes little of the caller's. Where this thread is on
     /// one already, or there is no memory, it runs where it is called. A panic goes on at the caller. It makes no
     /// system call where a stack is kept.
     pub fn on_own_stack<R>(run: impl FnOnce() -> R) -> R {

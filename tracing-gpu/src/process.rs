@@ -297,7 +297,7 @@ pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {
 
 /// In a program with LeakSanitizer: what this memory points to is in use. It does not look into mapped memory itself.
 #[cfg(unix)]
-fn show_to_leak_checker(memory: *const libc::c_void, bytes: usize) {
+pub(crate) fn show_to_leak_checker(memory: *const libc::c_void, bytes: usize) {
     // SAFETY: the name ends in NUL. Where the sanitizer is in the program, this is how its interface declares the
     // function.
     let register = unsafe {

@@ -54,6 +54,8 @@ pub(crate) enum Lost {
 #[derive(Debug)]
 pub(crate) struct RowFile {
     path: PathBuf,
+    /// Called when the first row is not in the file. Locks may be held.
+    missed: fn(),
     /// The first words of the file.
     head: &'static [AtomicU64],
     log: Mutex<Log>,
@@ -100,7 +102,7 @@ impl RowFile {
     ///
     /// # Errors
     /// Where there is such a file, or the file system cannot promise room.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, missed: fn()) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
         let kept = || {
             may_be_mapped(&file)?;
@@ -119,7 +121,7 @@ impl RowFile {
                     mapped: Vec::new(),
                     spare: (&[], 0),
                 };
-                Ok(Self { path: path.to_owned(), head: &block[..HEAD], log: Mutex::new(log) })
+                Ok(Self { path: path.to_owned(), missed, head: &block[..HEAD], log: Mutex::new(log) })
             }
             Err(error) => {
                 let _stays_empty = std::fs::remove_file(path);
@@ -135,7 +137,15 @@ impl RowFile {
 
     /// Counts a loss.
     pub(crate) fn count(&self, what: Lost) {
-        self.head[what as usize].fetch_add(1, Relaxed);
+        let before = self.head[what as usize].fetch_add(1, Relaxed);
+        if matches!(what, Lost::Rows) && before == 0 {
+            (self.missed)();
+        }
+    }
+
+    /// Whether all rows are in it so far.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.head[Lost::Rows as usize].load(Relaxed) == 0
     }
 
     /// Maps new bytes of the file, zeros, to this place or to one of the system's choice. Returns where they are in the
@@ -243,9 +253,8 @@ impl Log {
 fn may_be_mapped(file: &File) -> io::Result<()> {
     const EXT: i64 = 0xEF53;
     const XFS: i64 = 0x5846_5342;
-    const TMPFS: i64 = 0x0102_1994;
     const OVERLAY: i64 = 0x794C_7630;
-    let kind = rustix::fs::fstatfs(file)?.f_type as i64;
+    let kind = kind_of_system(file)?;
     // SAFETY: reads a number of the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     match [EXT, XFS, TMPFS, OVERLAY].contains(&kind) && usize::try_from(page) == Ok(PAGE) {
@@ -254,7 +263,24 @@ fn may_be_mapped(file: &File) -> io::Result<()> {
     }
 }
 
+const TMPFS: i64 = 0x0102_1994;
+
+fn kind_of_system(file: &File) -> io::Result<i64> {
+    Ok(rustix::fs::fstatfs(file)?.f_type as i64)
+}
+
+fn is_in_memory(file: &File) -> io::Result<bool> {
+    Ok(kind_of_system(file)? == TMPFS)
+}
+
+/// Half of the file system stays for others: in a container `/dev/shm` has 64 MiB, and a program that finds no room
+/// there ends by SIGBUS.
 fn take_room(file: &File, offset: u64, bytes: usize) -> io::Result<()> {
+    let system = rustix::fs::fstatvfs(file)?;
+    let left = system.f_bavail.saturating_sub((bytes as u64).div_ceil(system.f_frsize.max(1)));
+    if left < system.f_blocks / 2 && is_in_memory(file)? {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
     let mode = rustix::fs::FallocateFlags::empty();
     crate::process::without_file_limit_signal(|| Ok(rustix::fs::fallocate(file, mode, offset, bytes as u64)?))
 }
@@ -373,8 +399,8 @@ mod tests {
     #[test]
     fn what_is_logged_is_read_again_however_many_blocks_it_takes() {
         let path = path("log");
-        let file = RowFile::create(&path).unwrap();
-        assert!(RowFile::create(&path).is_err(), "a file of another process stays");
+        let file = RowFile::create(&path, || {}).unwrap();
+        assert!(RowFile::create(&path, || {}).is_err(), "a file of another process stays");
         let texts: Vec<String> = (0..3_000).map(|number| "é1 ".repeat(number % 90)).collect();
         for (number, text) in (0..).zip(&texts) {
             let mut record = Words::default();
@@ -406,7 +432,7 @@ mod tests {
     #[test]
     fn words_for_durations_are_found_by_what_has_them() {
         let path = path("words");
-        let file = RowFile::create(&path).unwrap();
+        let file = RowFile::create(&path, || {}).unwrap();
         // SAFETY: no place is asked for.
         let (offset, memory) = unsafe { file.map_more(2 * PAGE, None) }.unwrap();
         assert!(file.take_words(memory.addr() - 1, 8).is_none(), "not in the file");

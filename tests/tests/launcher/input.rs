@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tests::launcher::{Folder, Ran, binary, command, compiled, run};
+use tests::launcher::{Folder, NOTHING, Ran, binary, command, compiled, run};
 
 /// A file with this text and mode.
 fn file(folder: &Folder, name: &str, text: &[u8], mode: u32) -> PathBuf {
@@ -47,10 +47,6 @@ fn assert_says(program: &Path, status: i32, line: &str) {
     assert_eq!((ran.status.code(), ran.said()), (Some(status), vec![&*line]), "{}", ran.stderr);
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
-
-const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC, or did so where that \
-                       cannot be seen (linked statically or with musl; under env -i, sudo, ssh or another tracing-gpu; \
-                       in a container)";
 
 #[test]
 fn what_cannot_be_started_has_the_status_that_a_shell_gives() {

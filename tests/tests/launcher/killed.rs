@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-use tests::launcher::{Folder, binary, command, run};
+use tests::launcher::{Folder, NOTHING, binary, command, run};
 
 use crate::ends::program;
-
-const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC";
 
 /// What the command says of a program that does nothing, beside what is in this folder.
 fn said_beside(temporary: &Folder) -> Vec<String> {

@@ -164,27 +164,35 @@ fn progress(index: usize, count: usize) {
     let _nobody_reads = io::stderr().write_all(line.as_bytes());
 }
 
-/// How a process ends that cannot write its summary; in each note on such processes.
+/// How a process ends that cannot write its summary; in the notes on such processes.
 const AT_ONCE: &str = "ended at once (_exit, exec, a crash or a signal)";
+/// The same of one that has not ended.
+const WENT_ON: &str = "went on";
 
-/// What is missing of the figures of such processes.
-fn missing(cut: Cut, are_many: bool) -> String {
+/// What became of such processes, and what is missing of their figures.
+fn became(cut: Cut, are_many: bool) -> String {
     let (its, it) = if are_many { ("their", "they") } else { ("its", "it") };
     match cut {
-        Cut::Exact => {
-            format!(": {its} ranges are counted to the end, but what the GPU did in the last second may be missing")
-        }
+        Cut::Exact => format!(
+            "{AT_ONCE}: {its} ranges are counted to the end, but what the GPU did in the last second may be missing"
+        ),
         Cut::Snapshot => {
-            format!(", or could not write: {its} rows may lack what {it} did in the last second before")
+            format!("{AT_ONCE}, or could not write: {its} rows may lack what {it} did in the last second before")
         }
+        Cut::Running => format!("{WENT_ON}: {its} rows have what {it} did so far"),
     }
+}
+
+/// Whether a note is one on such processes.
+fn is_of_unfinished(note: &str) -> bool {
+    note.contains(AT_ONCE) || note.starts_with("This process ") && note.contains(WENT_ON)
 }
 
 /// The note in the summary of each such process.
 fn note_cut(left: &mut [Left]) {
     for left in left {
         if let (Some(cut), Some(summary)) = (left.cut, &mut left.summary) {
-            summary.notes.insert(0, format!("This process {AT_ONCE}{}.", missing(cut, false)));
+            summary.notes.insert(0, format!("This process {}.", became(cut, false)));
         }
     }
 }
@@ -194,15 +202,17 @@ fn note_cut(left: &mut [Left]) {
 struct Unfinished {
     names: Vec<String>,
     commands: Vec<String>,
-    /// Whether any left a snapshot alone.
-    has_snapshot: bool,
+    /// What is true of all of them.
+    cut: Option<Cut>,
 }
 
 impl Unfinished {
     fn of(left: &[Left], is: impl Fn(&Left) -> bool) -> Self {
         let left: Vec<&Left> = left.iter().filter(|left| is(left)).collect();
         let (names, commands) = left.iter().map(|left| (left.name.clone(), left.command.clone())).unzip();
-        Self { names, commands, has_snapshot: left.iter().any(|left| left.cut == Some(Cut::Snapshot)) }
+        let cut =
+            left.iter().filter_map(|left| left.cut).reduce(|all, cut| if all == cut { all } else { Cut::Snapshot });
+        Self { names, commands, cut }
     }
 
     /// As far as they are known: they may have written timelines.
@@ -219,11 +229,11 @@ impl Unfinished {
     /// Such processes of `all` that were measured, and what is missing of them, as a note of a report. `None` where
     /// there is no such process.
     fn note(&self, all: usize) -> Option<String> {
-        let cut = if self.has_snapshot { Cut::Snapshot } else { Cut::Exact };
+        let cut = self.cut.unwrap_or(Cut::Snapshot);
         Some(match self.names.len() {
             0 => return None,
-            1 if all == 1 => format!("This process {AT_ONCE}{}.", missing(cut, false)),
-            count => format!("{count} of {all} processes {AT_ONCE}{}: {self}.", missing(cut, count > 1)),
+            1 if all == 1 => format!("This process {}.", became(cut, false)),
+            count => format!("{count} of {all} processes {}: {self}.", became(cut, count > 1)),
         })
     }
 
@@ -337,7 +347,7 @@ impl<'a> Printing<'a> {
         }
         let together = run.and_then(|(_, cut, all)| cut.note(all));
         if together.is_some() {
-            summaries.iter_mut().for_each(|summary| summary.notes.retain(|note| !note.contains(AT_ONCE)));
+            summaries.iter_mut().for_each(|summary| summary.notes.retain(|note| !is_of_unfinished(note)));
         }
         let mut merged = Summary::merge(summaries);
         merged.notes.splice(0..0, together);
@@ -367,7 +377,7 @@ impl<'a> Printing<'a> {
 
     /// Values have no place for notes: what is missing in them has lines on standard error.
     fn complain_of_losses(&self, summary: &Summary) {
-        let notes = summary.notes.iter().filter(|note| summary.gpu.is_none() || note.contains(AT_ONCE));
+        let notes = summary.notes.iter().filter(|note| summary.gpu.is_none() || is_of_unfinished(note));
         let losses = summary.losses_as_text(&self.options());
         notes.chain(&losses).for_each(|sentence| complain(sentence));
     }
@@ -526,7 +536,7 @@ mod tests {
     fn unfinished(commands: &[&str]) -> Unfinished {
         let names = (1..=commands.len()).map(|pid| pid.to_string()).collect();
         let commands = commands.iter().map(|&command| command.to_owned()).collect();
-        Unfinished { names, commands, has_snapshot: true }
+        Unfinished { names, commands, cut: Some(Cut::Snapshot) }
     }
 
     #[test]

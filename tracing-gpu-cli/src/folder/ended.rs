@@ -79,15 +79,33 @@ impl EndedRun {
 
     /// Whether nothing has changed in it for so long that it can go.
     pub(crate) fn is_old(&self) -> bool {
+        if self.has_live_process() {
+            return false;
+        }
         let changed = self.folder.metadata().and_then(|there| there.modified());
         let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
         age.is_some_and(|age| age > KEPT)
+    }
+
+    /// Whether a process may still measure into it: it began, has not ended in order, and its id is in use.
+    fn has_live_process(&self) -> bool {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut begun = entries.map(|entry| entry.path()).filter(|path| path.extension() == Some(OsStr::new("begun")));
+        begun.any(|begun| !begun.with_extension("json").exists() && is_alive(&begun))
     }
 
     /// Removes it with all in it.
     pub(crate) fn remove(self) {
         Folder { path: self.path, lock: None }.remove();
     }
+}
+
+/// Whether the process is there whose file this is: `4711.begun`, `4711-2.begun`.
+pub(super) fn is_alive(file: &Path) -> bool {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let process = Path::new("/proc").join(name.split('-').next().unwrap_or_default());
+    // One that has ended and was not waited for has no program any more.
+    name.starts_with(|first: char| first.is_ascii_digit()) && process.join("exe").read_link().is_ok()
 }
 
 /// Whether this may be the name of a run's folder.

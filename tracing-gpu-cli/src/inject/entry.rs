@@ -51,11 +51,11 @@ pub fn cuda() -> c_int {
     if system::is_in_static_program() {
         return 0;
     }
+    next_cuda();
     on_own_stack(begin_in_cuda)
 }
 
 fn begin_in_cuda() -> c_int {
-    next_cuda();
     let measured = catch_unwind(|| {
         let measured = current()?;
         IN_CUDA.store(true, Release);

@@ -153,7 +153,7 @@ impl Measured {
         }
         let summary = folder::literal(&self.folder.summary(&self.name));
         let profiler = builder.output(Output::None).files(self.settings.files.clone()).json(summary);
-        let profiler = profiler.row_file(self.folder.rows(&self.name)).build()?;
+        let profiler = profiler.row_file(self.folder.rows(&self.name), rows_missed).build()?;
         if IN_CUDA.load(Acquire) {
             profiler.collect_in_injection();
         }
@@ -231,10 +231,21 @@ extern "C" fn after_fork_in_child() {
 
 /// For ends of a process that run no `atexit` handler.
 extern "C" fn end() {
-    let measured = PROCESSES.get(FORKS.load(Acquire)).and_then(|process| process.get()?.as_ref());
-    if let Some(running) = measured.and_then(|measured| measured.running.get()?.as_ref()) {
+    if let Some(running) = running() {
         running.profiler.end(false);
     }
+}
+
+/// Snapshots stand for rows that had no room in their file.
+fn rows_missed() {
+    if let Some(running) = running() {
+        running.start_threads();
+    }
+}
+
+/// What measures this process, if it does.
+fn running() -> Option<&'static Running> {
+    PROCESSES.get(FORKS.load(Acquire))?.get()?.as_ref()?.running.get()?.as_ref()
 }
 
 /// Hands each call to the tool of the process that makes it.

@@ -1,6 +1,7 @@
 //! What a process has measured so far, kept in the folder of the run, for one that ends by `_exit`, a crash or SIGKILL:
 //! all that is then left of what the GPU did, and of ranges where no file has their rows.
 
+use std::ffi::c_int;
 use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
@@ -48,22 +49,25 @@ impl Snapshots {
         self.started.call_once(|| {
             let thread = std::thread::Builder::new().name("tracing-gpu".to_owned());
             // On a stack of its own, which large thread-locals of the program leave whole.
-            let make = || on_own_stack(|| self.make(profiler));
-            let _none_to_be_had = on_own_stack(|| system::without_signals(|| thread.spawn(make)));
-        });
-    }
-
-    fn make(&self, profiler: &Profiler) {
-        let mut pause = FIRST;
-        loop {
-            std::thread::sleep(pause);
-            match system::status_without_us() {
+            let make = || match on_own_stack(|| self.make(profiler)) {
                 None => {}
                 Some(0) => std::process::exit(0), // as the C library does when the last thread ends
                 Some(status) => {
                     profiler.end(false);
                     system::end_at_once(status);
                 }
+            };
+            let _none_to_be_had = on_own_stack(|| system::without_signals(|| thread.spawn(make)));
+        });
+    }
+
+    /// Returns the status with which the process would have ended without this thread, when it would.
+    fn make(&self, profiler: &Profiler) -> Option<c_int> {
+        let mut pause = FIRST;
+        loop {
+            std::thread::sleep(pause);
+            if let Some(status) = system::status_without_us() {
+                return Some(status);
             }
             let began = Instant::now();
             if !take() {
@@ -72,11 +76,11 @@ impl Snapshots {
             let summary = profiler.summary();
             give_back();
             if self.folder.summary(&self.name).exists() {
-                return; // the process has ended in order
+                return None; // the process has ended in order
             }
             let written = self.folder.write_snapshot(&self.name, &summary);
             if written.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-                return; // the command has ended; a disk that is full may have room later
+                return None; // the command has ended; a disk that is full may have room later
             }
             let cost = began.elapsed();
             pause = (cost * SPARED).clamp(SHORTEST, LONGEST).max(cost * SPARED_AT_LEAST);

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use range_report::{OpenRange, Summary, TreeNode};
+use range_report::{OpenRange, RangeStyle, Summary, TreeNode};
 
 use super::{Merged, Open, categories, count, node_totals, ranges, recursive_rows, spans_in_more, tree};
 use crate::clock::rate_since;
 use crate::record::{Place, RangeKey};
 use crate::row_file::Lost;
-use crate::session::catalog::Limits;
+use crate::session::catalog::{Limits, ROOT};
 use crate::session::row_log::RowLog;
 use crate::thread::row::{RowCopy, SAMPLES, WORDS, copy_of_kept};
 use crate::thread::rows::FIRST_ROWS;
@@ -36,6 +36,9 @@ pub struct Kept {
 #[doc(hidden)]
 pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept> {
     let mut log = RowLog::read(path, Limits { nodes: usize::MAX, run_time_names: usize::MAX })?;
+    if let Some(snapshot) = snapshot.as_ref().filter(|_| log.is_incomplete()) {
+        return Ok(Kept { summary: snapshot.clone(), is_whole: false, has_more: true });
+    }
     let rate = rate_since(log.is_tsc, log.origin, log.origin_ns);
     let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
     let mut is_whole = !log.is_incomplete();
@@ -58,7 +61,14 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     let names = &log.names;
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
     let totals = node_totals(&rows, &ends, &[], names, &BTreeSet::new(), false);
-    let end = |(_, row): &(RangeKey, RowCopy)| row.first.saturating_sub(log.origin).saturating_add(row.times.max);
+    // The least that it can be: the ranges of an outermost row follow one another.
+    let end = |(key, row): &(RangeKey, RowCopy)| {
+        let nodes = names.catalog.nodes();
+        let is_outermost = nodes.get(row.node as usize).is_some_and(|node| node.parent == ROOT);
+        let follows = is_outermost && key.style == RangeStyle::PushPop;
+        let took = if follows { u64::try_from(row.times.total).unwrap_or(u64::MAX) } else { row.times.max };
+        row.first.saturating_sub(log.origin).saturating_add(took)
+    };
     let longest = rows.iter().map(end).max().unwrap_or(0);
     summary.elapsed_ns = summary.elapsed_ns.max(rate.ns(u128::from(longest)));
     summary.ranges = ranges(&merged, names, rate, &[]);
@@ -66,7 +76,8 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
         std::mem::replace(&mut summary.tree, tree(&totals, &BTreeMap::new(), None, names, rate, log.origin, &[]));
     take_gpu(&mut summary.tree, &before);
     summary.categories = categories(&merged, rate, &[]);
-    summary.losses.open = open(&log);
+    summary.losses.open.retain(|range| range.style == RangeStyle::StartEnd);
+    summary.losses.open.extend(open(&log));
     summary.losses.spans_dropped = summary.losses.spans_dropped.max(log.lost(Lost::Spans));
     summary.losses.stray_exits = summary.losses.stray_exits.max(log.lost(Lost::Exits));
     summary.losses.nodes_over_limit = spans_in_more(&rows, names);

@@ -105,11 +105,11 @@ impl Profiler {
         }
     }
 
-    /// Whether the counts and times of ranges are kept in a file whatever becomes of this process.
+    /// Whether the counts and times of ranges are kept in a file whatever becomes of this process: all so far.
     #[doc(hidden)]
     #[must_use]
     pub fn keeps_rows(&self) -> bool {
-        self.inner.engine.session.row_file.is_some()
+        self.inner.engine.session.row_file.as_ref().is_some_and(|file| file.is_whole())
     }
 
     /// From now on the file of rows has not all that is measured.

@@ -279,7 +279,7 @@ impl Inner {
             tape_bytes: (config.enabled && outputs::has_timeline(&config)).then_some(config.timeline_memory),
             limits: LIMITS,
             // Without it, a snapshot is all that is left of a process that is killed.
-            row_file: config.row_file.as_deref().and_then(|path| RowFile::create(path).ok()),
+            row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
         });
         engine.session.log_process(&identity);
         if nvtx {

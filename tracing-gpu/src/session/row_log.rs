@@ -98,16 +98,20 @@ impl Session {
 /// Durations lie beside the rows.
 impl SampleMemory for RowFile {
     fn chunk(&self, owner: usize, number: usize, length: usize) -> Option<&'static [AtomicU64]> {
-        let (owner, offset, words) = undisturbed(|| self.take_words(owner, length))?;
-        words.iter().for_each(|word| word.store(EMPTY, Relaxed));
-        self.log_samples(CHUNK, owner, number, offset, length);
-        Some(words)
+        undisturbed(|| {
+            let (owner, offset, words) = self.take_words(owner, length)?;
+            words.iter().for_each(|word| word.store(EMPTY, Relaxed));
+            self.log_samples(CHUNK, owner, number, offset, length);
+            Some(words)
+        })
     }
 
     fn page(&self, owner: usize, octave: usize) -> Option<&'static [AtomicU32; BUCKETS]> {
-        let (owner, offset, words) = undisturbed(|| self.take_words(owner, BUCKETS / 2))?;
-        self.log_samples(PAGE, owner, octave, offset, BUCKETS / 2);
-        counters(words).try_into().ok()
+        undisturbed(|| {
+            let (owner, offset, words) = self.take_words(owner, BUCKETS / 2)?;
+            self.log_samples(PAGE, owner, octave, offset, BUCKETS / 2);
+            counters(words).try_into().ok()
+        })
     }
 }
 

@@ -275,7 +275,11 @@ impl Engine {
         match found {
             Some(thread) => {
                 drop(threads);
-                name.clone_into(&mut thread.name.lock());
+                let is_new = *thread.name.lock() != name;
+                if is_new {
+                    name.clone_into(&mut thread.name.lock());
+                    process::undisturbed(|| self.session.log_thread(thread.index, name));
+                }
                 thread.record(|| Record::Thread { name: name.into() });
             }
             None => {

@@ -12,7 +12,7 @@ use super::gate::Gate;
 use super::row::RowIdentity;
 use super::rows::Rows;
 use super::state::rows_in_file;
-use crate::process;
+use crate::own_stack::on_own_stack;
 use crate::record::{Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -180,7 +180,7 @@ impl Known {
             session.log_row(thread, index, node, key);
             Some(index)
         };
-        let Some(index) = process::undisturbed(new_row) else { return Place::NONE };
+        let Some(index) = on_own_stack(new_row) else { return Place::NONE };
         self.rows.insert((node, key), index);
         Place::new(node, index)
     }

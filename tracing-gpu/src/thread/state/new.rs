@@ -110,6 +110,8 @@ pub(in crate::thread) fn rows_in_file(session: &Session, thread: u32, rows: Rang
             file.count(Lost::Rows);
             return None;
         };
+        #[cfg(unix)]
+        process::show_to_leak_checker(memory.cast(), rows.len() * size_of::<Row>());
         let first = memory.cast::<Row>();
         (0..rows.len()).for_each(|row| first.add(row).write(Row::default()));
         (offset, std::slice::from_raw_parts(first, rows.len()))
