@@ -11,7 +11,7 @@
 //! ```
 //!
 //! - [`inject`] runs in the measured processes. It has one profiler for a process, which writes its summary into the
-//!   run's folder, and once a second what it has so far.
+//!   run's folder at its end. Its rows lie in a file there, and with CUDA it writes once a second what it has so far.
 //! - `command` runs in the command's own process. It measures nothing.
 //!
 //! What both agree on, the folder of a run, is in `folder`.
