@@ -7,12 +7,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release, Ordering::SeqCst,
+};
 
 /// The process that signals are passed on to; 0 for none.
 static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
-/// The last signal that came while there was none.
-static PENDING: AtomicI32 = AtomicI32::new(0);
+/// The signals that came while there was none, a bit for each.
+static PENDING: AtomicU64 = AtomicU64::new(0);
 /// Whether a signal that asks a program to end has come while there was none to pass it on to.
 static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
@@ -73,9 +75,7 @@ pub(crate) fn pass_signals_on() {
 pub(crate) fn pass_on_to(process: i32) {
     PASSED_ON_TO.store(process, SeqCst);
     let pending = PENDING.swap(0, SeqCst);
-    if pending != 0 {
-        send(pending);
-    }
+    (0..64).filter(|signal| pending & 1 << signal != 0).for_each(send);
 }
 
 /// Sends a signal to the process that signals are passed on to.
@@ -108,7 +108,7 @@ extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
     let is_for_us = OF_TERMINAL.contains(&signal) && code == libc::SI_KERNEL || program > 0 && sender == program;
     match program {
         ..0 if OF_COMMAND.contains(&signal) => ASKED_TO_END.store(true, SeqCst),
-        0 if !is_for_us => PENDING.store(signal, SeqCst),
+        0 if !is_for_us => drop(PENDING.fetch_or(1 << signal, SeqCst)),
         1.. if !is_for_us => send(signal),
         _ => {}
     }

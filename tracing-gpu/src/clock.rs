@@ -6,6 +6,7 @@
 //! runs.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::process;
@@ -104,9 +105,7 @@ impl Clock {
         if !self.tsc {
             return Rate::IDENTITY;
         }
-        if let Some(wait) = SHORTEST_CALIBRATION.checked_sub(self.origin.elapsed()) {
-            std::thread::sleep(wait);
-        }
+        wait_until_older(|| self.origin.elapsed());
         let (now, ticks) = paired_reading();
         let ns = now.duration_since(self.origin).as_nanos();
         let elapsed = u128::from(ticks.saturating_sub(self.origin_ticks).max(1));
@@ -137,15 +136,20 @@ pub(crate) fn rate_since(is_tsc: bool, origin: Ticks, origin_ns: u64) -> Rate {
     if !is_tsc {
         return Rate::IDENTITY;
     }
-    if let Some(wait) =
-        SHORTEST_CALIBRATION.checked_sub(Duration::from_nanos(process::monotonic_ns().saturating_sub(origin_ns)))
-    {
-        std::thread::sleep(wait);
-    }
+    wait_until_older(|| Duration::from_nanos(process::monotonic_ns().saturating_sub(origin_ns)));
     let (before, now, after) = (tsc::read(), process::monotonic_ns(), tsc::read());
     let ticks = u128::from((before / 2 + after / 2).saturating_sub(origin).max(1));
     let ns = u128::from(now.saturating_sub(origin_ns));
     Rate { ns_per_tick_q40: u64::try_from((ns << 40) / ticks).unwrap_or(1 << 40) }
+}
+
+/// Waits until a clock is old enough for its rate to be measured. Not by `std::thread::sleep`: each signal that
+/// interrupts it makes it longer by the slack of the system's timers, so that many signals keep it asleep.
+fn wait_until_older(age: impl Fn() -> Duration) {
+    let (lock, nobody) = (Mutex::new(()), Condvar::new());
+    while let Some(wait) = SHORTEST_CALIBRATION.checked_sub(age()).filter(|wait| !wait.is_zero()) {
+        let _time_is_up = lock.lock().map(|held| nobody.wait_timeout(held, wait).is_ok());
+    }
 }
 
 /// The time-stamp counter: the clock's ticks where [`Clock::is_tsc`].

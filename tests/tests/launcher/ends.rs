@@ -288,7 +288,7 @@ fn a_signal_ends_the_waiting_for_what_a_program_leaves_behind() {
     let mut child = waiting(&folder, &[], "daemon", Stdio::piped());
     while child.try_wait().expect("its status").is_none() {
         send(&child, libc::SIGTERM); // the command may still be about to note that the program has ended
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
     drop(child.stdin.take()); // the daemon, which has our pipes, ends
     let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
