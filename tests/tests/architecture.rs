@@ -63,6 +63,7 @@ const UNSAFE: &[&str] = &[
     "tracing-gpu/src/tier/linked.rs",
     "tracing-gpu-cli/src/inject/entry.rs",
     "tracing-gpu-cli/src/main.rs",
+    "tracing-gpu-cli/src/memory.rs",
     "tracing-gpu-cli/src/system.rs",
 ];
 

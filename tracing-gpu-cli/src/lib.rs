@@ -25,9 +25,11 @@ compile_error!("the command `tracing-gpu` injects itself into programs for Linux
 mod command;
 mod folder;
 pub mod inject;
+mod memory;
 mod system;
 
 pub use command::run;
+pub use memory::Memory;
 pub use system::note_closed_descriptors;
 
 use tracing_gpu::complain;

@@ -10,6 +10,9 @@ use nvtx_rs::abi::GetExportTable;
 use tracing_gpu::OpenAccRegister;
 use tracing_gpu_cli::inject::entry;
 
+#[global_allocator]
+static MEMORY: tracing_gpu_cli::Memory = tracing_gpu_cli::Memory;
+
 /// The path of the dynamic loader: what a linker of libraries leaves out, and a program needs.
 #[used]
 #[unsafe(link_section = ".interp")]

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 
 /// What runs when the process exits.
@@ -41,6 +41,29 @@ static CHILD: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn is_child_of(process: u32) -> bool {
     let child = CHILD.load(Relaxed);
     child != 0 && child != process
+}
+
+/// Sleeps for so long, less than a second, or until a signal comes. Whether one came.
+pub(crate) fn sleep(time: std::time::Duration) -> bool {
+    use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
+    let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    matches!(nanosleep(&time), NanosleepRelativeResult::Interrupted(_))
+}
+
+/// Whether this process, or one that it was forked off, has given up measuring.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is measured, printed or written: there is no memory left. Safe anywhere, even in an allocator.
+#[doc(hidden)]
+pub fn give_up() {
+    GIVEN_UP.store(true, Relaxed);
+}
+
+/// Whether there was no memory left.
+#[doc(hidden)]
+#[inline]
+pub fn has_given_up() -> bool {
+    GIVEN_UP.load(Relaxed)
 }
 
 /// From now on a forked child knows that it is one, and calls `hook` before it goes on, which may do nothing but store:

@@ -170,6 +170,18 @@ int main(int count, char **arguments) {
         printf("%ld\n", handled);
     }
     if (is(way, "limit")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
+    if (is(way, "memory")) { /* no more of it than there is */
+        long pages = 0;
+        FILE *used = fopen("/proc/self/statm", "r");
+        if (!used || fscanf(used, "%ld", &pages) != 1) return 95;
+        fclose(used);
+        setrlimit(RLIMIT_AS, &(struct rlimit){pages * 4096, pages * 4096});
+        for (int i = 0; i < 60000; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "name %d", i);
+            work(name);
+        }
+    }
     if (is(way, "raise")) raise(SIGTERM), work("after");
     if (is(way, "close all and raise")) { /* as daemons do */
         for (int i = 3; i < 256; i++) close(i);

@@ -227,6 +227,16 @@ fn a_disk_that_was_full_for_a_while_ends_no_snapshots() {
 }
 
 #[test]
+fn a_program_that_uses_up_its_memory_goes_on_and_measuring_ends() {
+    let ran = run(&[], |command| command.arg(program()).arg("memory"));
+    let [summary] = &ran.summaries[..] else { panic!("{ran:?}") };
+    let step = summary.ranges.iter().find(|range| range.name == "step");
+    assert_eq!((ran.status.code(), step.map(|step| step.times.instances)), (Some(0), Some(3)), "{}", ran.stderr);
+    let measured: u64 = summary.ranges.iter().map(|range| range.times.instances).sum();
+    assert!(summary.losses.spans_dropped >= 180_003 - measured - 1, "{measured} of {}", summary.losses.spans_dropped);
+}
+
+#[test]
 fn with_wait_primary_nobody_waits_for_the_background() {
     let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));
     // What it leaves in the background begins when the report is printed, or later.

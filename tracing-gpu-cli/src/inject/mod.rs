@@ -11,7 +11,7 @@ use std::sync::{Once, OnceLock};
 use cuda_activity::cupti::watch_profiler;
 use nvtx_rs::tool::{Call, Tool};
 use tracing_gpu::{
-    ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, begin_child, on_own_stack,
+    ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, begin_child, has_given_up, on_own_stack,
     without_file_limit_signal,
 };
 
@@ -248,12 +248,23 @@ fn running() -> Option<&'static Running> {
     PROCESSES.get(FORKS.load(Acquire))?.get()?.as_ref()?.running.get()?.as_ref()
 }
 
+/// A range that begins after the memory of this process is used up.
+#[cold]
+fn drop_range(call: &Call<'_>) {
+    if let (Call::Push { .. } | Call::Start { .. }, Some(running)) = (call, running()) {
+        running.profiler.drop_range();
+    }
+}
+
 /// Hands each call to the tool of the process that makes it.
 struct OfThisProcess;
 
 impl Tool for OfThisProcess {
     #[inline]
     fn call(&self, call: &Call<'_>) {
+        if has_given_up() {
+            return drop_range(call);
+        }
         let Some(measured) = current() else { return };
         match &measured.range {
             None => measured.receive(call),

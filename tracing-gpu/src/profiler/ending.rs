@@ -118,6 +118,12 @@ impl Profiler {
         self.inner.engine.session.row_file.iter().for_each(|file| file.count(Lost::Others));
     }
 
+    /// Counts a range that is not measured.
+    #[doc(hidden)]
+    pub fn drop_range(&self) {
+        self.inner.engine.session.drop_span();
+    }
+
     /// Ends it without a report.
     pub(crate) fn cancel(self) {
         self.inner.abandon();
@@ -163,7 +169,7 @@ impl Inner {
     /// GPU; not in an exit hook. Returns what could not be written.
     fn finish(&'static self, orderly: bool) -> Vec<io::Error> {
         // A forked child has no part in what was measured: it prints nothing.
-        if std::process::id() != self.process || !self.ending.begin() {
+        if process::has_given_up() || std::process::id() != self.process || !self.ending.begin() {
             return Vec::new();
         }
         let errors = if self.engine.session.gate.close() { self.finish_now(orderly) } else { Vec::new() };
