@@ -12,7 +12,7 @@ use nvtx_rs::environment::variable;
 use nvtx_rs::tool::Tool;
 use tracing_gpu::{OpenAccRegister, on_own_stack};
 
-use super::{IN_CUDA, OfThisProcess, current};
+use super::{IN_CUDA, OfThisProcess, enter};
 use crate::folder::{CaptureRange, NEXT_CUDA};
 use crate::system;
 
@@ -57,7 +57,7 @@ pub fn cuda() -> c_int {
 
 fn begin_in_cuda() -> c_int {
     let measured = catch_unwind(|| {
-        let measured = current()?;
+        let measured = enter()?;
         IN_CUDA.store(true, Release);
         if measured.settings.captured == CaptureRange::Cuda {
             measured.wait_for_profiler_start();
@@ -78,7 +78,7 @@ pub fn openacc(register: OpenAccRegister) {
     }
     let _panicked = catch_unwind(|| {
         on_own_stack(|| {
-            let Some(measured) = current() else { return };
+            let Some(measured) = enter() else { return };
             let _first = measured.openacc_register.set(register);
             measured.now().inspect(|running| running.begin(measured));
         });
@@ -87,7 +87,7 @@ pub fn openacc(register: OpenAccRegister) {
 
 /// No panic leaves this library: there is C on the stack.
 fn measures() -> bool {
-    catch_unwind(|| current().is_some()).unwrap_or(false)
+    catch_unwind(|| enter().is_some()).unwrap_or(false)
 }
 
 /// Who was to be injected into CUDA comes first: what it takes of CUPTI it keeps.

@@ -62,6 +62,13 @@ fn current() -> Option<&'static Measured> {
     process.get_or_init(|| on_own_stack(begin)).as_ref()
 }
 
+/// What is measured here, for an entry point. A child that is forked off meanwhile would wait for ever: NVTX has it wait
+/// for the thread that enters, which is not in the child.
+fn enter() -> Option<&'static Measured> {
+    snapshot::watch_forks(after_fork_in_child);
+    snapshot::while_not_forking(current)
+}
+
 /// In a process that the system call `clone` has made, which calls no handler of forks.
 #[cold]
 fn become_child() {
@@ -98,7 +105,6 @@ impl Measured {
         let name = without_file_limit_signal(|| folder.begin()).map_err(at)?;
         static WATCHED: Once = Once::new();
         WATCHED.call_once(|| {
-            system::at_fork(snapshot::before_fork, snapshot::after_fork_in_parent, after_fork_in_child);
             system::before_quick_exit(end);
             system::after_python(end);
             system::survive_strict_mode();

@@ -88,7 +88,13 @@ impl Snapshots {
     }
 }
 
-/// Runs this while no thread forks.
+/// Has forks wait for what must not be forked through.
+pub(super) fn watch_forks(after_in_child: extern "C" fn()) {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| system::at_fork(before_fork, after_fork_in_parent, after_in_child));
+}
+
+/// Runs this while no thread forks. Not inside of itself.
 pub(super) fn while_not_forking<R>(run: impl FnOnce() -> R) -> R {
     wait();
     let result = run();
@@ -96,11 +102,11 @@ pub(super) fn while_not_forking<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
-pub(super) extern "C" fn before_fork() {
+extern "C" fn before_fork() {
     wait();
 }
 
-pub(super) extern "C" fn after_fork_in_parent() {
+extern "C" fn after_fork_in_parent() {
     give_back();
 }
 
