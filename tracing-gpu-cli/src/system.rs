@@ -21,7 +21,7 @@ static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 /// Signals that a terminal sends to its whole foreground, the measured program among it. Then the kernel is the sender.
 const OF_TERMINAL: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 /// Signals that are meant for the program.
-const OF_PROGRAM: [c_int; 11] = [
+const OF_PROGRAM: [c_int; 12] = [
     libc::SIGINT,
     libc::SIGQUIT,
     libc::SIGTERM,
@@ -33,6 +33,7 @@ const OF_PROGRAM: [c_int; 11] = [
     libc::SIGVTALRM,
     libc::SIGPROF,
     libc::SIGIO,
+    libc::SIGXCPU,
 ];
 /// The program has ended, and one of these comes: somebody wants the command itself to end.
 const OF_COMMAND: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];

@@ -229,11 +229,12 @@ int main(int count, char **arguments) {
         sigemptyset(&set);
         sigaddset(&set, SIGTERM);
         sigaddset(&set, SIGUSR1);
+        sigaddset(&set, SIGXCPU);
         sigprocmask(SIG_BLOCK, &set, NULL);
         ready();
         sigset_t pending; /* for no thread of this process: none of a tool may take it */
-        do sigpending(&pending);
-        while (!sigismember(&pending, SIGTERM) && !sigismember(&pending, SIGUSR1));
+        do sigpending(&pending), sigandset(&pending, &pending, &set);
+        while (sigisemptyset(&pending));
         sigwait(&set, &signal);
         work("handled");
         return signal;

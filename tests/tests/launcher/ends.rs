@@ -281,6 +281,7 @@ fn signals_for_one_process_reach_the_program() {
         ("wait", libc::SIGINT, Err(libc::SIGINT), STEP),
         ("handled", libc::SIGTERM, Ok(libc::SIGTERM), "handled 3, step 3"),
         ("handled", libc::SIGUSR1, Ok(libc::SIGUSR1), "handled 3, step 3"),
+        ("handled", libc::SIGXCPU, Ok(libc::SIGXCPU), "handled 3, step 3"),
     ] {
         let folder = Folder::new();
         let child = waiting(&folder, &[], way, Stdio::null());
