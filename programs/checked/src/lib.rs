@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tracing::Subscriber;
 use tracing::span::{Attributes, Id};
 use tracing_gpu::summary::{RangeStyle, TreeNode};
-use tracing_gpu::{Output, Profiler, ProfilerBuilder, Summary};
+use tracing_gpu::{Output, Profiler, ProfilerBuilder, RenderOptions, Report, Summary};
 use tracing_subscriber::filter::{FilterExt as _, Targets};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
@@ -278,7 +278,13 @@ pub struct Expected<'a> {
     pub says: &'a [&'a str],
     /// What it does not contain.
     pub never: &'a [&'a str],
+    /// What the first lines of the verdict name, in the report's file and at each width of a terminal.
+    pub culprits: &'a [&'a str],
 }
+
+/// How many lines of the verdict are its first, and the widths at which they are read.
+const FIRST_LINES: usize = 3;
+const WIDTHS: [usize; 3] = [80, 100, 200];
 
 /// One run of a program.
 #[derive(Debug)]
@@ -351,6 +357,7 @@ impl Run {
         wrong.extend(said.map(|words| format!("no line says: {words}")));
         let said = expected.never.iter().filter(|words| says(&report, words));
         wrong.extend(said.map(|words| format!("a line says: {words}")));
+        wrong.extend(unnamed(&summary, &report, expected.culprits));
         wrong.iter().for_each(|wrong| println!("WRONG {wrong}"));
         if !wrong.is_empty() {
             return ExitCode::FAILURE;
@@ -358,6 +365,31 @@ impl Run {
         println!("as it was: {} names of spans", truth.len());
         ExitCode::SUCCESS
     }
+}
+
+/// The culprits that the first lines of the verdict do not name, with these lines.
+fn unnamed(summary: &Summary, report: &str, culprits: &[&str]) -> Vec<String> {
+    let at = |width: usize| {
+        let mut text = Vec::new();
+        summary.render(&[Report::Tree], &RenderOptions::default().width(width), &mut text).expect("a report");
+        (format!("at {width} columns"), String::from_utf8(text).expect("text"))
+    };
+    let texts = WIDTHS.into_iter().map(at).chain([("in the file".to_owned(), report.to_owned())]);
+    texts
+        .flat_map(|(place, text)| {
+            let verdict = verdict(&text);
+            let missing = culprits.iter().filter(|culprit| !verdict.contains(**culprit));
+            missing
+                .map(|culprit| format!("{place} the verdict does not name {culprit}:\n{verdict}"))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The first lines below the tree, which is the first report: behind its title and its table.
+fn verdict(report: &str) -> String {
+    let below = report.trim_start().split("\n\n").nth(2).unwrap_or_default();
+    below.lines().take(FIRST_LINES).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a line has these words, in this order, with anything between them.
