@@ -17,7 +17,7 @@ use tracing::Subscriber;
 use tracing::span::{Attributes, Id};
 use tracing_gpu::summary::{RangeStyle, TreeNode};
 use tracing_gpu::{Output, Profiler, ProfilerBuilder, RenderOptions, Report, Summary};
-use tracing_subscriber::filter::{FilterExt as _, Targets};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -314,10 +314,8 @@ impl Run {
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
-        // Events are no business of the truth.
-        let spans = || self.filter.clone().and(tracing_subscriber::filter::filter_fn(|metadata| metadata.is_span()));
-        let after = self.truth.clone().with_filter(spans());
-        Before.with_filter(spans()).and_then(self.profiler.layer()).and_then(after)
+        let after = self.truth.clone().with_filter(self.filter.clone());
+        Before.with_filter(self.filter.clone()).and_then(self.profiler.layer()).and_then(after)
     }
 
     /// What was measured so far.
