@@ -9,15 +9,17 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tracing::Subscriber;
+use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing_gpu::summary::{RangeStyle, TreeNode};
-use tracing_gpu::{Output, Profiler, ProfilerBuilder, Summary};
-use tracing_subscriber::filter::{FilterExt as _, Targets};
+use tracing_gpu::{Output, Profiler, ProfilerBuilder, RenderOptions, Report, Summary};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -67,7 +69,8 @@ impl Moment {
 /// What is known of all spans of one name.
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// Uses: a span that is entered in ranges that are not above it is used once in each, others are used once.
+    /// Uses: a span that is entered in ranges that are not above it is used once in each, and once more where it comes
+    /// back from them; one without a parent, at each entry on a thread without an open range; others are used once.
     calls: u64,
     /// Sum over the entries.
     total: Bounds,
@@ -81,7 +84,10 @@ struct Totals {
 
 /// What is known of one span until it is closed.
 struct Open {
+    name: &'static str,
     created: Moment,
+    /// Whether it was made as `parent: None`.
+    is_alone: bool,
     /// Where it stands by creation.
     home: Path,
     /// The range that it was entered in last that is not above it, and in how many.
@@ -133,7 +139,41 @@ thread_local! {
 
 /// The layer that is called before the profiler's.
 #[derive(Clone, Debug, Default)]
-struct Before;
+struct Before {
+    /// The field that names a span.
+    name_from: Option<&'static str>,
+}
+
+/// The value of the field that names a span.
+struct Naming {
+    field: &'static str,
+    name: Option<String>,
+}
+
+impl Visit for Naming {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == self.field {
+            self.name = Some(format!("{value:?}"));
+        }
+    }
+}
+
+/// One copy of each name that was made at run time.
+static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+fn kept(name: String) -> &'static str {
+    let mut names = NAMES.lock().expect("no panic");
+    let known = names.get(name.as_str()).copied();
+    known.unwrap_or_else(|| {
+        let name = name.leak();
+        names.insert(name);
+        name
+    })
+}
 
 /// The layer that is called after it, with what is known of all names.
 #[derive(Clone, Debug, Default)]
@@ -142,14 +182,21 @@ struct After(Arc<Mutex<BTreeMap<&'static str, Totals>>>);
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Before {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let span = context.span(id).expect("a new span");
+        let mut naming = self.name_from.map(|field| Naming { field, name: None });
+        if let Some(naming) = &mut naming {
+            attributes.record(naming);
+        }
+        let name = naming.and_then(|naming| naming.name).map_or(span.name(), kept);
         let parent = span.parent().filter(|_| !attributes.is_contextual());
         let mut home = match parent {
             Some(parent) => parent.extensions().get::<Open>().map(|open| open.home.clone()).unwrap_or_default(),
             None if attributes.is_contextual() => innermost().map(|(_, place, _)| place).unwrap_or_default(),
             None => Path::new(),
         };
-        home.push(span.name());
+        home.push(name);
         span.extensions_mut().insert(Open {
+            name,
+            is_alone: attributes.is_root(),
             created: Moment::began(),
             home,
             inside: None,
@@ -168,9 +215,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Before {
         let mut extensions = span.extensions_mut();
         let Some(open) = extensions.get_mut::<Open>() else { return };
         // It runs in the innermost open range of its thread, unless that stands where it does itself, or above.
-        let elsewhere = innermost().filter(|(_, place, _)| !open.home.starts_with(place));
+        let around = innermost();
+        let is_idle = around.is_none();
+        let elsewhere = around.filter(|(_, place, _)| !open.home.starts_with(place));
         let place = match &elsewhere {
-            Some((_, place, _)) => [place, &[span.name()][..]].concat(),
+            Some((_, place, _)) => [place, &[open.name][..]].concat(),
             None => open.home.clone(),
         };
         match open.places.iter_mut().find(|(known, _)| *known == place) {
@@ -181,6 +230,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Before {
             let inside = Some((range, since));
             open.uses += u64::from(open.inside != inside);
             open.inside = inside;
+        } else if open.inside.take().is_some() || open.is_alone && is_idle {
+            open.uses += 1;
         }
         let entered = Moment::began();
         open.perhaps.enter(entered.before);
@@ -229,7 +280,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for After {
         let extensions = span.extensions();
         let Some(open) = extensions.get::<Open>() else { return };
         let mut all = self.0.lock().expect("no panic");
-        let totals = all.entry(span.name()).or_default();
+        let totals = all.entry(open.name).or_default();
         totals.calls += open.uses.max(1);
         totals.total.add(open.total);
         totals.busy.add(Bounds { least: open.surely.time, most: open.perhaps.time });
@@ -268,6 +319,8 @@ where
 pub struct Expected<'a> {
     /// How many spans of a name there were, by the program's own count.
     pub spans: &'a [(&'a str, u64)],
+    /// How many calls of a name there were, by the program's own count, where spans are used several times.
+    pub calls: &'a [(&'a str, u64)],
     /// The names of all futures.
     pub futures: &'a [&'a str],
     /// How many of their calls were cancelled; none of those that are not listed.
@@ -278,12 +331,19 @@ pub struct Expected<'a> {
     pub says: &'a [&'a str],
     /// What it does not contain.
     pub never: &'a [&'a str],
+    /// What the first lines of the verdict name, in the report's file and at each width of a terminal.
+    pub culprits: &'a [&'a str],
 }
+
+/// How many lines of the verdict are its first, and the widths at which they are read.
+const FIRST_LINES: usize = 3;
+const WIDTHS: [usize; 3] = [80, 100, 200];
 
 /// One run of a program.
 #[derive(Debug)]
 pub struct Run {
     filter: Targets,
+    before: Before,
     truth: After,
     profiler: Profiler,
     report: std::path::PathBuf,
@@ -300,7 +360,13 @@ impl Run {
         let filter: Targets = filter.parse().expect("a filter");
         let report = std::env::temp_dir().join(format!("checked-{}.txt", std::process::id()));
         let profiler = builder.filter(filter.clone()).output(Output::File(report.clone())).build().expect("a profiler");
-        Self { filter, truth: After::default(), profiler, report }
+        Self { filter, before: Before::default(), truth: After::default(), profiler, report }
+    }
+
+    /// The same, with spans named by a field, where they have it.
+    pub fn named_from(filter: &str, field: &'static str) -> Self {
+        let run = Self::with(filter, Profiler::builder().name_from([field]));
+        Self { before: Before { name_from: Some(field) }, ..run }
     }
 
     /// The profiler's layer between those of the truth, all under one filter.
@@ -308,10 +374,8 @@ impl Run {
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
-        // Events are no business of the truth.
-        let spans = || self.filter.clone().and(tracing_subscriber::filter::filter_fn(|metadata| metadata.is_span()));
-        let after = self.truth.clone().with_filter(spans());
-        Before.with_filter(spans()).and_then(self.profiler.layer()).and_then(after)
+        let after = self.truth.clone().with_filter(self.filter.clone());
+        self.before.clone().with_filter(self.filter.clone()).and_then(self.profiler.layer()).and_then(after)
     }
 
     /// What was measured so far.
@@ -335,6 +399,12 @@ impl Run {
                 wrong.push(format!("{name}: {counted} spans, not {spans}"));
             }
         }
+        for (name, calls) in expected.calls {
+            let counted = calls_by_name(&summary).get(name).copied().unwrap_or_default();
+            if counted != *calls {
+                wrong.push(format!("{name}: {counted} calls, not {calls}"));
+            }
+        }
         for (name, parents) in expected.parents {
             let found: BTreeSet<&str> = places(&summary)
                 .into_keys()
@@ -351,6 +421,7 @@ impl Run {
         wrong.extend(said.map(|words| format!("no line says: {words}")));
         let said = expected.never.iter().filter(|words| says(&report, words));
         wrong.extend(said.map(|words| format!("a line says: {words}")));
+        wrong.extend(unnamed(&summary, &report, expected.culprits));
         wrong.iter().for_each(|wrong| println!("WRONG {wrong}"));
         if !wrong.is_empty() {
             return ExitCode::FAILURE;
@@ -358,6 +429,31 @@ impl Run {
         println!("as it was: {} names of spans", truth.len());
         ExitCode::SUCCESS
     }
+}
+
+/// The culprits that the first lines of the verdict do not name, with these lines.
+fn unnamed(summary: &Summary, report: &str, culprits: &[&str]) -> Vec<String> {
+    let at = |width: usize| {
+        let mut text = Vec::new();
+        summary.render(&[Report::Tree], &RenderOptions::default().width(width), &mut text).expect("a report");
+        (format!("at {width} columns"), String::from_utf8(text).expect("text"))
+    };
+    let texts = WIDTHS.into_iter().map(at).chain([("in the file".to_owned(), report.to_owned())]);
+    texts
+        .flat_map(|(place, text)| {
+            let verdict = verdict(&text);
+            let missing = culprits.iter().filter(|culprit| !verdict.contains(**culprit));
+            missing
+                .map(|culprit| format!("{place} the verdict does not name {culprit}:\n{verdict}"))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The first lines below the tree, which is the first report: behind its title and its table.
+fn verdict(report: &str) -> String {
+    let below = report.trim_start().split("\n\n").nth(2).unwrap_or_default();
+    below.lines().take(FIRST_LINES).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a line has these words, in this order, with anything between them.
@@ -394,12 +490,18 @@ fn places(summary: &Summary) -> BTreeMap<Vec<&str>, u64> {
     places
 }
 
+/// Calls of each name, wherever they stand in the tree.
+fn calls_by_name(summary: &Summary) -> BTreeMap<&str, u64> {
+    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+    walk(&summary.tree, &[], &mut |_, node| *calls.entry(&node.name).or_default() += node.calls);
+    calls
+}
+
 /// Spans of every name, some of which are futures: how many there were, how often and where they were entered, and for
 /// how long.
 fn compare(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, futures: &[&str]) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
-    walk(&summary.tree, &[], &mut |_, node| *calls.entry(&node.name).or_default() += node.calls);
+    let calls = calls_by_name(summary);
     let rows: BTreeMap<&str, (u64, u64)> = summary
         .ranges
         .iter()

@@ -127,11 +127,12 @@ impl Call {
     fn enter(&self, now: Ticks, next: bool) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
-            let pause = now.saturating_sub(self.exited.load(Relaxed));
+            // While another instance is open, it does not wait.
+            let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
+            let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
             let is_after = self.last.load(Relaxed) & DROPPED != 0 && !self.outlived.load(Relaxed);
-            let is_closed = || self.state.load(Relaxed) & ALL_OPEN == 0;
             let last = match pause {
-                0..=AT_ONCE if next && is_closed() => DROPPED,
+                0..=AT_ONCE if next && !is_open => DROPPED,
                 _ if is_after => 0,
                 _ if pause > if next { LONG_PAUSE } else { PAUSE } => SUSPENDED,
                 _ => 0,
@@ -625,6 +626,20 @@ mod tests {
         assert!(!calls.get(outside).unwrap().end().has_finished, "it was open all the time, as no future is");
         let polled_again = [finished.as_slice(), &[(answer + 2 * PAUSE, false)]].concat();
         assert!(ended(&polled_again, false).0, "it goes on after a quick poll");
+    }
+
+    #[test]
+    fn an_entry_while_a_poll_is_open_cancels_nothing() {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let id = calls.begin(&spare, 1, place(), 0, 0);
+        calls.enter(id, 1, false);
+        calls.exit(id, 2);
+        calls.enter(id, LONG_PAUSE, false);
+        calls.enter(id, LONG_PAUSE + 1, false);
+        calls.exit(id, LONG_PAUSE + 2);
+        calls.exit(id, LONG_PAUSE + 3);
+        let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
+        assert_eq!((ended.is_cancelled, ended.latency), (false, LONG_PAUSE + 3));
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn main() -> ExitCode {
             ("render", &["request"]),
         ],
         says: &["most time awaited: request > load_user > wait for a connection "],
+        culprits: &["wait for a connection"],
         ..Expected::default()
     })
 }

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         cancelled: &[("aborted", EACH), ("loses", EACH), ("times_out", 0)],
         parents: &[("quick", &["race"]), ("loses", &["race"]), ("times_out", &[""]), ("aborted", &[""])],
         says: &["most time awaited: aborted "],
+        culprits: &["aborted"],
         ..Expected::default()
     })
 }

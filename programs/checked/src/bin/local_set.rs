@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         futures: &["job", "upload"],
         parents: &[("job", &[""]), ("compress", &["job"]), ("upload", &["job"])],
         says: &["most time awaited: job ", "most time of its own: compress "],
+        culprits: &["compress"],
         ..Expected::default()
     })
 }

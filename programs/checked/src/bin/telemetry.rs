@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         spans: &[("place", ORDERS), ("price", ORDERS), ("store", ORDERS)],
         parents: &[("place", &[""]), ("price", &["place"]), ("store", &["place"])],
         says: &["most time of its own: store "],
+        culprits: &["store"],
         ..Expected::default()
     })
 }

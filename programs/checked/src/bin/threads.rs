@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         ],
         says: &["most time of its own: .. half"],
         never: &["most time of its own: on_rayon"],
+        culprits: &["half"],
         ..Expected::default()
     })
 }

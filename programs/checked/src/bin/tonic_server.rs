@@ -95,6 +95,7 @@ fn main() -> ExitCode {
             ("serialise", &["check"]),
         ],
         says: &["most time awaited: request > check > wait for a connection "],
+        culprits: &["wait for a connection"],
         ..Expected::default()
     })
 }

@@ -1,0 +1,56 @@
+//! Systems of bevy on the threads of its pool, while the thread that runs the schedule waits for them. The span of a
+//! system is made once, without a parent, and entered at each run.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::MultiThreadedExecutor;
+use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
+use checked::{Expected, Run, spin};
+use tracing_subscriber::prelude::*;
+
+const FRAMES: u64 = 1000;
+
+#[derive(Resource)]
+struct Bodies(u64);
+
+#[derive(Resource)]
+struct Sounds(u64);
+
+fn physics(mut bodies: ResMut<'_, Bodies>) {
+    spin(Duration::from_micros(400));
+    bodies.0 += 1;
+}
+
+fn sound(mut sounds: ResMut<'_, Sounds>) {
+    spin(Duration::from_micros(100));
+    sounds.0 += 1;
+}
+
+fn run_all() {
+    ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(2).build());
+    let mut world = World::new();
+    world.insert_resource(Bodies(0));
+    world.insert_resource(Sounds(0));
+    let mut schedule = Schedule::default();
+    schedule.set_executor(MultiThreadedExecutor::new());
+    schedule.add_systems((physics, sound));
+    for _ in 0..FRAMES {
+        schedule.run(&mut world);
+    }
+    assert_eq!((world.resource::<Bodies>().0, world.resource::<Sounds>().0), (FRAMES, FRAMES));
+}
+
+fn main() -> ExitCode {
+    // bevy has the name of a system, or of a schedule, in a field.
+    let run = Run::named_from("info", "name");
+    tracing_subscriber::registry().with(run.layer()).init();
+    run_all();
+    run.finish(Expected {
+        spans: &[("bevy_schedule::physics", 2), ("bevy_schedule::sound", 2)],
+        // And one span of each for its commands, of which there are none.
+        calls: &[("bevy_schedule::physics", FRAMES + 1), ("bevy_schedule::sound", FRAMES + 1)],
+        ..Expected::default()
+    })
+}
