@@ -6,6 +6,7 @@ mod environment;
 mod explain;
 mod identity;
 mod init;
+mod rejected;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
