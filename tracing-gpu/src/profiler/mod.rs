@@ -95,8 +95,8 @@ struct Inner {
 
 impl Profiler {
     /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Tree`](crate::Report::Tree),
-    /// [`Calls`](crate::Report::Calls) where a future was awaited, and [`Ranges`](crate::Report::Ranges) to standard
-    /// error.
+    /// [`Calls`](crate::Report::Calls) where futures awaited at least 1 ms and 1 % of the time in spans, and
+    /// [`Ranges`](crate::Report::Ranges) to standard error.
     pub fn builder() -> ProfilerBuilder {
         ProfilerBuilder::default()
     }
