@@ -3,8 +3,15 @@
 
 use std::error::Error;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use tracing_gpu::{Comparison, Domain, Gpu, JsonError, MergedTable, Output, Profiler, RenderOptions, Report, Summary};
+use tests::recorder::TemporaryFile;
+use tracing_gpu::summary::OpenRange;
+use tracing_gpu::{
+    Comparison, Domain, Gpu, JsonError, MergedTable, Output, Profiler, RangeStyle, RenderOptions, Report, Summary,
+    TreeNode,
+};
 
 /// A reader that fails.
 struct Broken;
@@ -135,4 +142,47 @@ fn results_may_get_more_fields() {
         }
     }
     assert!(seen > 35, "{seen} structs");
+}
+
+/// What rustc says to a program that passes a stream of another binding.
+fn refusal_of_another_stream() -> String {
+    let programs = std::env::current_exe().expect("the path of this program");
+    let folder = programs.parent().expect("a folder");
+    let is_library = |name: &str| name.starts_with("libtracing_gpu-") && name.ends_with(".rlib");
+    let files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path());
+    let libraries = files.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_library));
+    let built = |path: &PathBuf| path.metadata().and_then(|metadata| metadata.modified()).expect("a time");
+    let library = libraries.max_by_key(built).expect("the library that this test is built with");
+    let source = TemporaryFile::new("stream.rs");
+    let text = "fn main() { tracing_gpu::with_stream(&std::sync::Arc::new(7), || ()); }";
+    std::fs::write(&source.0, text).expect("a file");
+    let compiled = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"))
+        .args(["--edition", "2024", "--emit", "metadata", "-o", "/dev/null", "-L"])
+        .arg(format!("dependency={}", folder.display()))
+        .args(["--extern", &format!("tracing_gpu={}", library.display())])
+        .arg(&source.0)
+        .output();
+    String::from_utf8_lossy(&compiled.expect("rustc starts").stderr).into_owned()
+}
+
+#[test]
+fn a_stream_of_another_binding_is_refused_with_the_way_to_pass_it() {
+    let said = refusal_of_another_stream();
+    for part in [
+        "`Arc<{integer}>` is no stream that tracing-gpu takes",
+        "expected an `Arc<CudaStream>` of cudarc 0.19, or a `RawStream`",
+        "`tracing_gpu::RawStream::new(context, stream)`",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn rows_of_a_summary_have_their_types_in_the_root() {
+    let mut summary = Summary::default();
+    summary.tree.push(TreeNode::new("step"));
+    summary.losses.open.push(OpenRange::new("step", "main"));
+    let nodes: Vec<&TreeNode> = summary.tree.iter().filter(|node: &&TreeNode| node.name == "step").collect();
+    let styles: Vec<RangeStyle> = summary.losses.open.iter().map(|range| range.style).collect();
+    assert_eq!((nodes.len(), &styles[..]), (1, &[RangeStyle::PushPop][..]));
 }

@@ -351,7 +351,8 @@ fn an_empty_report_states_its_cause() {
     let own = "spans"; // the target of the scenarios: the crate that they are in
     let filtered = format!(
         "Not measured, because of the filter info: 2 spans of h2, 2 spans of {own}, `request` of tower_http. \
-         TRACING_GPU_FILTER=info,h2=trace,{own}=trace,tower_http=debug measures them."
+         TRACING_GPU_FILTER=info,{own}=debug,tower_http=debug measures 2 of these 5. Spans of TRACE can be so many that \
+         they slow down what they measure."
     );
     let other_filter = "the subscriber lets only ERROR through, by a filter of its own (`EnvFilter` and RUST_LOG). Put \
                         that filter on the layer that it is for, with `with_filter`.";
@@ -401,8 +402,8 @@ fn an_empty_report_states_its_cause() {
         ("empty-idle", &unknown),
         (
             "empty-guard-at-once",
-            "no span was entered. If the guard is bound to `_`, it was dropped at once: bind it to a name, `let \
-             _profile = ...`.",
+            "no span was entered before the guard was dropped. Functions have a span with `#[tracing::instrument]`. \
+             `let _ = ...` drops a guard at once, `let _profile = ...` at the end of its block.",
         ),
         ("empty-guard-idle", "no span was entered. Functions have one with `#[tracing::instrument]`."),
     ];

@@ -199,7 +199,9 @@ pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 pub use range_report::JsonError;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
-pub use range_report::{Comparison, MergedTable, RenderOptions, Report, Summary, TableStyle, UnknownName};
+pub use range_report::{
+    Comparison, MergedTable, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName,
+};
 #[doc(inline)]
 pub use range_report::{compare, summary};
 #[cfg(feature = "cudarc")]

@@ -6,7 +6,7 @@
 //! cargo run --release -p candle_bert --features cuda    # needs a CUDA toolkit
 //! ```
 //!
-//! candle's spans have the level TRACE, so the filter names its crates.
+//! candle's spans have the level TRACE, so the filter names their crate.
 
 use std::error::Error;
 
@@ -56,7 +56,7 @@ fn run() -> candle_core::Result<Tensor> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let filter = "info,candle_nn=trace,candle_transformers=trace".parse()?;
+    let filter = "info,candle_transformers=trace".parse()?;
     let profiler = Profiler::builder().filter(filter).build()?;
     tracing::subscriber::set_global_default(profiler.subscriber())?;
     println!("mean of the embedding: {:.3e}", run()?.mean_all()?.to_scalar::<f32>()?);

@@ -65,6 +65,9 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
     open_lines(&losses.open, &mut lines);
     span_lines(losses, options, &mut lines);
     activity_lines(summary, reports, options, &mut lines);
+    if !reports.contains(&Report::Tree) || summary.tree.is_empty() {
+        lines.extend(summary.advice.iter().map(|sentence| names::escaped(sentence).into_owned()));
+    }
     lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
     counter(options, &mut lines)(
         losses.rows_without_median,

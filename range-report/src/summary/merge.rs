@@ -191,7 +191,7 @@ impl Summary {
         for (process, mut summary) in summaries.into_iter().enumerate() {
             merged.elapsed_ns = merged.elapsed_ns.max(summary.elapsed_ns);
             losses::add(&mut merged.losses, std::mem::take(&mut summary.losses));
-            for note in std::mem::take(&mut summary.notes) {
+            for note in std::mem::take(&mut summary.advice).into_iter().chain(std::mem::take(&mut summary.notes)) {
                 *notes.entry(note).or_insert(0_usize) += 1;
             }
             merged.processes.push(std::mem::take(&mut summary.process));

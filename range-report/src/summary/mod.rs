@@ -469,6 +469,9 @@ pub struct Summary {
     pub categories: Vec<CategoryStats>,
     /// What was lost or changed.
     pub losses: Losses,
+    /// What makes the rows say more, one sentence each: printed right below the tree's verdict, else among the notes.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub advice: Vec<String>,
     /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
     pub notes: Vec<String>,
     /// If no range was recorded, the cause, if known: the text after "No range was recorded: ".

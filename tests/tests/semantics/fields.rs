@@ -35,15 +35,15 @@ fn a_name_made_at_run_time_is_the_name_of_the_row() {
 }
 
 #[test]
-fn the_note_on_a_field_that_splits_a_row_says_what_to_set() {
+fn advice_on_a_field_that_splits_a_row_says_what_to_set() {
     for tier in BOTH {
         let summary = untold("routes", tier).summary();
         assert_eq!(instances(&summary), [("request".to_owned(), 2)].into());
-        let advice = summary.notes.iter().find_map(|note| note.split_once("TRACING_GPU=")).expect("a note").1;
+        let advice = summary.advice.iter().find_map(|note| note.split_once("TRACING_GPU=")).expect("advice").1;
         let setting = advice.split(", or ").next().unwrap();
         let split = outcome(command("routes", tier).env("TRACING_GPU", setting)).summary();
         assert_eq!(instances(&split), ["GET /a", "GET /b"].map(|name| (name.to_owned(), 1)).into(), "{setting}");
-        assert!(split.notes.is_empty(), "{:?}", split.notes);
+        assert!(split.notes.is_empty() && split.advice.is_empty(), "{:?}", split.notes);
     }
 }
 

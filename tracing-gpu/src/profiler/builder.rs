@@ -181,7 +181,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// What is printed at the end, in this order. Default: tree, calls where a future was awaited, and ranges.
+    /// What is printed at the end, in this order. Default: tree, calls where futures awaited at least 1 ms
+    /// and 1 % of the time in spans, and ranges.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
         self.config.reports = reports.into_iter().collect();
         self

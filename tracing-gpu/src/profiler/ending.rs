@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nvtx_rs::environment::variable;
 use parking_lot::{Condvar, Mutex};
-use range_report::{RenderOptions, Report, Summary};
+use range_report::{RenderOptions, Report, Summary, TreeNode};
 
 use super::builder::printed_in;
 use super::{Inner, NVTX_OWNER, Profiler, complain};
@@ -33,6 +33,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How long the end of the process waits for the GPU in all.
 const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// Awaiting shorter than this is in no table of its own, unless somebody asks for it.
+const LEAST_AWAITED_NS: u128 = 1_000_000;
 
 /// How far the end of one profiler has come.
 #[derive(Debug, Default)]
@@ -247,10 +250,10 @@ impl Inner {
         }
     }
 
-    /// What is printed: nothing on calls where there is none and nobody asked.
+    /// What is printed: nothing on calls where they awaited next to nothing and nobody asked.
     fn reports(&self, summary: &Summary) -> &[Report] {
         match self.config.reports.as_slice() {
-            reports if reports == DEFAULT_REPORTS && summary.calls.is_empty() => &[Report::Tree, Report::Ranges],
+            reports if reports == DEFAULT_REPORTS && !is_awaiting_worth_it(summary) => &[Report::Tree, Report::Ranges],
             reports => reports,
         }
     }
@@ -263,6 +266,16 @@ impl Inner {
             let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
         })
     }
+}
+
+/// Whether calls awaited long enough for a table of their own: at least 1 ms, and 1 % of the time in spans.
+fn is_awaiting_worth_it(summary: &Summary) -> bool {
+    let awaited: u128 = summary.calls.iter().map(|row| u128::from(row.awaited_self_ns)).sum();
+    awaited >= LEAST_AWAITED_NS && awaited * 100 >= self_time(&summary.tree)
+}
+
+fn self_time(nodes: &[TreeNode]) -> u128 {
+    nodes.iter().map(|node| u128::from(node.self_ns) + self_time(&node.children)).sum()
 }
 
 /// Finishes every profiler that has not finished. For exits that drop no guard.
@@ -299,4 +312,34 @@ fn together(errors: Vec<io::Error>) -> io::Result<()> {
     let Some(kind) = errors.first().map(io::Error::kind) else { return Ok(()) };
     let lines: Vec<String> = errors.iter().map(io::Error::to_string).collect();
     Err(io::Error::new(kind, lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use range_report::{CallStats, Times};
+
+    use super::*;
+
+    #[test]
+    fn microseconds_of_awaiting_are_no_table() {
+        for (awaited_us, own_ms, expected) in [
+            (0, 0, false),
+            (999, 0, false),
+            (1_000, 0, true),
+            (1_000, 100, true),
+            (1_000, 101, false),
+            (80_000, 7_000, true),
+            (80_000, 8_001, false),
+        ] {
+            let mut summary = Summary::default();
+            let mut call = CallStats::new("request", Times::new(1, 1));
+            call.awaited_self_ns = awaited_us * 1_000;
+            summary.calls.push(call);
+            let (mut root, mut child) = (TreeNode::new("root"), TreeNode::new("child"));
+            child.self_ns = own_ms * 1_000_000;
+            root.children.push(child);
+            summary.tree.push(root);
+            assert_eq!(is_awaiting_worth_it(&summary), expected, "{awaited_us} us of {own_ms} ms");
+        }
+    }
 }

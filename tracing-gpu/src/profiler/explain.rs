@@ -1,54 +1,22 @@
 //! Why something is not in the report: what the filter has rejected, and why there is no range at all.
 
-use std::cmp::Reverse;
-
 use range_report::Summary;
 use tracing::dispatcher;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 use tracing::subscriber::NoSubscriber;
+use tracing_subscriber::filter::Targets;
 
-use crate::session::front_end::{Rejected, Stage};
+use super::rejected;
+use crate::session::front_end::Stage;
 use crate::session::{DEFAULT_LEVEL, Session};
 
-/// Crates that are named; of more there is the number.
-const MAX_CRATES: usize = 4;
-
-/// A guard that is dropped so soon may not be bound to a name.
+/// A guard that is dropped so soon may be bound to `_`. Whether it is cannot be known.
 const AT_ONCE_NS: u64 = 20_000_000;
 
 /// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
 pub(super) fn not_measured(session: &Session) -> Option<String> {
-    let met = session.front_end.met();
-    let mut crates: Vec<(&String, &Rejected)> = met.rejected.iter().collect();
-    crates.sort_by_key(|(_, rejected)| Reverse(rejected.call_sites)); // stable: else by name
-    let most = crates.iter().map(|(_, rejected)| rejected.level).max();
-    let more = crates.len().saturating_sub(MAX_CRATES);
-    crates.truncate(MAX_CRATES);
-    let filter = session.filter().map_or_else(|| DEFAULT_LEVEL.as_str().to_ascii_lowercase(), ToString::to_string);
-    let mut named: Vec<String> = crates
-        .iter()
-        .map(|(name, rejected)| match rejected.call_sites {
-            1 => format!("`{}` of {name}", rejected.name),
-            count => format!("{count} spans of {name}"),
-        })
-        .collect();
-    match more {
-        0 => {}
-        1 => named.push("those of 1 more crate".to_owned()),
-        more => named.push(format!("those of {more} more crates")),
-    }
-    let levels =
-        crates.iter().map(|(name, rejected)| format!(",{name}={}", rejected.level.as_str().to_ascii_lowercase()));
-    let levels: String = levels.collect();
-    let (by, listed) = match filter.as_str() {
-        "" => ("a filter of nothing".to_owned(), levels.trim_start_matches(',').to_owned()),
-        filter => (format!("the filter {filter}"), format!("{filter}{levels}")),
-    };
-    // A list of some would leave out the others, in which the time may be.
-    let measures = most.filter(|_| more > 0).map_or(listed, |most| most.as_str().to_ascii_lowercase());
-    (!named.is_empty()).then(|| {
-        format!("Not measured, because of {by}: {}. TRACING_GPU_FILTER={measures} measures them.", named.join(", "))
-    })
+    let by_default = || Targets::new().with_default(DEFAULT_LEVEL);
+    rejected::not_measured(&session.filter().cloned().unwrap_or_else(by_default), &session.front_end.met())
 }
 
 /// The one cause why no range was recorded, or what it may be.
@@ -108,8 +76,8 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
             );
         }
         _ if summary.elapsed_ns < AT_ONCE_NS && session.front_end.is_alone() => {
-            "no span was entered. If the guard is bound to `_`, it was dropped at once: bind it to a name, \
-             `let _profile = ...`."
+            "no span was entered before the guard was dropped. Functions have a span with `#[tracing::instrument]`. \
+             `let _ = ...` drops a guard at once, `let _profile = ...` at the end of its block."
         }
         _ if summary.elapsed_ns < AT_ONCE_NS => {
             "no span was entered, or a filter of the subscriber hid all of them (RUST_LOG, `EnvFilter`, \

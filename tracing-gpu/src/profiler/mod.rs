@@ -6,6 +6,7 @@ mod environment;
 mod explain;
 mod identity;
 mod init;
+mod rejected;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -94,8 +95,8 @@ struct Inner {
 
 impl Profiler {
     /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Tree`](crate::Report::Tree),
-    /// [`Calls`](crate::Report::Calls) where a future was awaited, and [`Ranges`](crate::Report::Ranges) to standard
-    /// error.
+    /// [`Calls`](crate::Report::Calls) where futures awaited at least 1 ms and 1 % of the time in spans, and
+    /// [`Ranges`](crate::Report::Ranges) to standard error.
     pub fn builder() -> ProfilerBuilder {
         ProfilerBuilder::default()
     }
@@ -407,7 +408,7 @@ impl Inner {
         }
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());
-        summary.notes.extend(session.samples.notes());
+        summary.advice.extend(session.samples.advice(&summary.ranges));
         if summary.ranges.iter().all(|row| row.times.instances == 0) {
             summary.empty_because = Some(explain::why_empty(session, &summary));
         } else {

@@ -1,7 +1,7 @@
 //! What is known of the front end, a layer or a subscriber: whether there is one, and which spans it has met and the
 //! filter has rejected. Written where a front end is made, installed or dropped, and once a call site.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
@@ -40,6 +40,8 @@ pub(crate) struct Met {
     pub(crate) own_level: Option<LevelFilter>,
     /// Those that the filter lets through.
     pub(crate) measured: usize,
+    /// The crates that those are in.
+    pub(crate) measured_crates: BTreeSet<String>,
     /// Those that it does not, by crate.
     pub(crate) rejected: BTreeMap<String, Rejected>,
 }
@@ -47,11 +49,16 @@ pub(crate) struct Met {
 /// Call sites of one crate that the filter rejects.
 #[derive(Clone, Debug)]
 pub(crate) struct Rejected {
-    pub(crate) call_sites: usize,
+    /// How many of each level.
+    pub(crate) levels: BTreeMap<Level, usize>,
     /// The name of the first one.
     pub(crate) name: &'static str,
-    /// The level that lets all of them through.
-    pub(crate) level: Level,
+}
+
+impl Rejected {
+    pub(crate) fn call_sites(&self) -> usize {
+        self.levels.values().sum()
+    }
 }
 
 impl FrontEnd {
@@ -120,20 +127,23 @@ impl FrontEnd {
         if !met.known.insert(site_key(metadata)) {
             return;
         }
+        let name = crate_of(metadata.target()).to_owned();
         if is_enabled {
             met.measured += 1;
+            met.measured_crates.insert(name);
             return;
         }
-        let target = metadata.target();
-        let name = target.split_once("::").map_or(target, |(name, _)| name);
-        let level = *metadata.level();
-        let rejected = met.rejected.entry(name.to_owned());
-        let rejected = rejected.or_insert(Rejected { call_sites: 0, name: metadata.name(), level });
-        rejected.call_sites += 1;
-        rejected.level = rejected.level.max(level); // the more verbose one
+        let rejected = met.rejected.entry(name);
+        let rejected = rejected.or_insert(Rejected { levels: BTreeMap::new(), name: metadata.name() });
+        *rejected.levels.entry(*metadata.level()).or_default() += 1;
     }
 
     pub(crate) fn met(&self) -> Met {
         self.met.lock().clone()
     }
+}
+
+/// The crate of a target.
+pub(crate) fn crate_of(target: &str) -> &str {
+    target.split_once("::").map_or(target, |(name, _)| name)
 }

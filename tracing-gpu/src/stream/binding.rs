@@ -15,6 +15,12 @@ use crate::record::StreamId;
 /// It is implemented for the `Arc<CudaStream>` of cudarc 0.19, which candle hands out too, and for [`RawStream`], which
 /// stands for the stream of any other binding. A later version of cudarc can be supported beside this one, so functions
 /// that take a stream name no type of cudarc's. The trait cannot be implemented elsewhere.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no stream that tracing-gpu takes",
+    label = "expected an `Arc<CudaStream>` of cudarc 0.19, or a `RawStream`",
+    note = "a stream of another version of cudarc, or of another binding, is passed by its handles: \
+            `tracing_gpu::RawStream::new(context, stream)`"
+)]
 pub trait AsStream: Named {}
 
 impl<S: AsStream + ?Sized> AsStream for &S {}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nvtx_rs::text::sanitize;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
-use tracing_core::Metadata;
+use tracing_core::{Metadata, callsite};
 
 use super::gate::Gate;
 use super::row::RowIdentity;
@@ -17,6 +17,7 @@ use crate::record::{Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::span::misread::Misread;
+use crate::span::samples;
 use crate::span::site::{Site, site_key};
 use crate::span::values::Category;
 use range_report::RangeStyle;
@@ -39,6 +40,8 @@ pub(crate) struct Known {
     recent_categories: Recent,
     /// Call sites and fields whose values mean nothing.
     misread: FxHashSet<(u64, usize)>,
+    /// How many spans had such a field recorded that may tell them apart, by call site.
+    recorded: FxHashMap<callsite::Identifier, u64>,
     /// By parent, label and style: the catalog's rule for what is one node.
     nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
     rows: FxHashMap<(u32, RangeKey), u32>,
@@ -151,6 +154,14 @@ impl Known {
         if self.misread.insert((site_key(metadata), misread.field.as_ptr().addr())) {
             lookup.session.misread.tell(site_key(metadata), metadata, misread, value);
         }
+    }
+
+    /// Whether the field that was recorded of a span of this call site is looked at: of the first spans, and at each
+    /// power of two.
+    pub(crate) fn is_record_due(&mut self, site: callsite::Identifier) -> bool {
+        let count = self.recorded.entry(site).or_default();
+        *count += 1;
+        *count <= samples::FIRST as u64 || count.is_power_of_two()
     }
 
     /// Node of a range under a parent.

@@ -136,7 +136,9 @@ impl OpenAccLog {
 
     fn count(&self, row: Option<u32>, duration: u64, budget: &Budget) {
         match row.and_then(|row| self.rows.get(row as usize)) {
-            Some(events) => events.times.add(duration, 0, budget),
+            Some(events) => {
+                events.times.add(duration, 0, budget);
+            }
             None => add(&self.losses.over_limit, 1),
         }
     }

@@ -125,12 +125,15 @@ impl Row {
         self.node.load(Relaxed)
     }
 
-    pub(crate) fn add_call(&self, now: impl FnOnce() -> Ticks) {
+    /// Adds a call. Returns whether their number is a power of two.
+    pub(crate) fn add_call(&self, now: impl FnOnce() -> Ticks) -> bool {
         let calls = self.calls.load(Relaxed);
         if calls == 0 && self.is_unused() {
             self.first.store(now(), Relaxed);
         }
-        self.calls.store(calls.wrapping_add(1), Relaxed);
+        let calls = calls.wrapping_add(1);
+        self.calls.store(calls, Relaxed);
+        calls.is_power_of_two()
     }
 
     /// Adds calls where the moment of the first one is taken. A number of two's complement: a thread takes away those
@@ -184,20 +187,20 @@ impl Row {
         self.first.store(entered, Relaxed);
     }
 
-    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above.
-    pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) {
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns true now and then: when
+    /// the sums come to have twice as many instances as at the last time.
+    pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
         if self.is_unused() {
             self.room.store(EMPTY, Relaxed); // nothing is pending, as before
         }
-        if !self.add_near(duration, nested) {
-            self.fold(duration, nested, budget);
-        }
+        !self.add_near(duration, nested) && self.fold(duration, nested, budget)
     }
 
-    /// Adds what is pending to the sums, and one more instance.
+    /// Adds what is pending to the sums, and one more instance. Returns whether their number passes a power of two.
     #[inline(never)]
-    fn fold(&self, duration: u64, nested: u64, budget: &Budget) {
+    fn fold(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
         let mut sums = self.sums();
+        let before = sums.count.checked_ilog2();
         let recent = || self.pending().iter().rev().map(|recent| recent.load(Relaxed));
         // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for
         // it.
@@ -211,6 +214,7 @@ impl Row {
         self.samples.keep(sums.count, duration, budget);
         sums.add(duration, nested);
         self.write(&sums, EMPTY);
+        sums.count.checked_ilog2() != before
     }
 
     /// Starts over for a new window. Called by the owning thread.
@@ -458,7 +462,8 @@ mod tests {
     #[test]
     fn a_new_window_forgets_what_was_kept_for_later() {
         let (row, budget) = (Row::default(), Budget::new(1 << 20));
-        (0..RECENT as u64 * 3 / 2).for_each(|_| row.add(7, 0, &budget));
+        let doubled = |_: &u64| row.add(7, 0, &budget);
+        assert_eq!((0..RECENT as u64 * 3 / 2).filter(doubled).count(), 1);
         row.clear();
         assert_eq!(row.copy(), RowCopy::default());
         row.add(4, 1, &budget);

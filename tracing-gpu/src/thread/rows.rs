@@ -51,17 +51,17 @@ impl Rows {
         self.rows.get(place.row()).and_then(Row::identity)
     }
 
-    /// Counts an instance that has ended.
+    /// Counts an instance that has ended. Returns what [`Row::add`] returns.
     #[inline]
-    pub(super) fn add(&self, ended: Ended, budget: &Budget) {
+    pub(super) fn add(&self, ended: Ended, budget: &Budget) -> bool {
         let Some(row) = self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested))
         else {
-            return;
+            return false;
         };
         if row.is_unused() {
             row.enter_first(ended.entered);
         }
-        row.add(ended.duration, ended.nested, budget);
+        row.add(ended.duration, ended.nested, budget)
     }
 
     /// A new row, by its number; `None` where there is no room for more. `make` as in [`Chunked::get_or_grow_by`].
@@ -108,7 +108,9 @@ mod tests {
         assert!(numbers.iter().copied().eq((0..70).map(Some)));
         for (row, count) in [(3, 2), (68, 40)] {
             let ended = Ended { place: Place::new(row + 1, row), entered: 10, duration: 5, nested: 1 };
-            (0..count).for_each(|_| rows.add(ended, &budget));
+            for _ in 0..count {
+                rows.add(ended, &budget);
+            }
             assert_eq!(rows.identity(ended.place).map(|identity| identity.key.label), Some(row));
         }
         rows.add(Ended { place: Place::stand_in(1), entered: 10, duration: 5, nested: 0 }, &budget);

@@ -225,7 +225,7 @@ impl ThreadState {
     }
 
     /// What is known of a call site.
-    fn site(&self, metadata: &'static Metadata<'static>) -> Site {
+    pub(crate) fn site(&self, metadata: &'static Metadata<'static>) -> Site {
         self.known.lock().site(&self.lookup(), metadata)
     }
 

@@ -149,7 +149,8 @@ fn new_span_general<H: Home>(
             Some(parent) => home.node(engine, thread, parent.into_u64()),
         };
         let place = thread.child(parent, attributes.metadata());
-        let place = if place.is_sampled() { own_values::sample(thread, parent, attributes) } else { place };
+        let is_sampled = place.is_sampled();
+        let place = if is_sampled { own_values::sample(thread, parent, attributes) } else { place };
         if place.is_none() {
             new = NewSpan { parent: new.parent, ..NewSpan::default() };
             return home.keep(engine, thread, given, Place::hidden(parent), None, 0);
@@ -164,7 +165,9 @@ fn new_span_general<H: Home>(
             let place = Place::new(values.node, 0).under(parent).with_own_values();
             home.keep(engine, thread, given, place, Some(values), 0)
         } else {
-            thread.add_call(place);
+            if thread.add_call(place) && !is_sampled {
+                own_values::sample_again(thread, attributes);
+            }
             match thread.begin_call(place, above, &new) {
                 0 => home.keep(engine, thread, given, place, None, 0),
                 call => home.keep(engine, thread, given, place.with_call(), None, call),
@@ -360,6 +363,8 @@ fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Re
     let Some(thread) = engine.thread() else { return };
     if let Some(values) = home.values(engine, id) {
         own_values::record(thread, &values, record);
+    } else if thread.session.samples.are_taken() {
+        own_values::sample_recorded(thread, record);
     }
     if thread.is_taped
         && let Some(created) = home.created(engine, thread, id)

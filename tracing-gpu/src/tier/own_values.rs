@@ -7,6 +7,7 @@ use tracing_core::{Metadata, span};
 use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::catalog::ROOT;
 use crate::span::fields::Fields;
+use crate::span::samples;
 use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
 use crate::thread::engine::Engine;
 use crate::thread::numbers::NewSpan;
@@ -63,6 +64,26 @@ pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attri
         thread.know_sampled(parent, attributes.metadata(), place);
     }
     place
+}
+
+/// Looks at one more span, if its call site is only sampled.
+#[cold]
+#[inline(never)]
+pub(super) fn sample_again(thread: &ThreadState, attributes: &span::Attributes<'_>) {
+    if thread.site(attributes.metadata()).is_sampled {
+        thread.gate.while_closed(|| thread.session.samples.take(attributes));
+    }
+}
+
+/// Looks at a field that was recorded after the creation of its span, of the first such spans and of ever fewer later.
+#[inline(never)]
+pub(super) fn sample_recorded(thread: &ThreadState, record: &span::Record<'_>) {
+    let samples = &thread.session.samples;
+    if let Some(site) = samples::named_in(record)
+        && thread.known().is_record_due(site)
+    {
+        thread.gate.while_closed(|| samples.take_recorded(record));
+    }
 }
 
 /// Takes over the fields of a `record`.

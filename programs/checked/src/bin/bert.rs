@@ -12,7 +12,7 @@ use tracing_subscriber::prelude::*;
 const PASSES: u64 = 5;
 
 fn main() -> ExitCode {
-    let run = Run::new("info,candle_nn=trace,candle_transformers=trace");
+    let run = Run::new("info,candle_transformers=trace");
     tracing_subscriber::registry().with(run.layer()).init();
     passes().expect("no error");
     let layers: &[&str] = &["layer"];

@@ -12,7 +12,7 @@ use super::tables::{Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
 use super::tree::{Node, nodes};
 use crate::Comparison;
-use crate::report::{Explained, RenderOptions, Report, explained, notes};
+use crate::report::{Explained, RenderOptions, Report, escaped, explained, notes};
 use crate::summary::{Process, Summary};
 
 /// Everything. What is skipped goes into columns; see [`super::columns`].
@@ -308,5 +308,6 @@ fn all_notes(summary: &Summary) -> Vec<String> {
     if summary.gpu.is_some() {
         reports.extend([Report::Kernels, Report::MemTime, Report::GpuProjection, Report::RangeKernels, Report::Api]);
     }
-    notes(summary, &reports, &RenderOptions::default())
+    let advice = summary.advice.iter().map(|sentence| escaped(sentence).into_owned()); // a page has no verdict
+    advice.chain(notes(summary, &reports, &RenderOptions::default())).collect()
 }

@@ -9,7 +9,7 @@ mod verdict;
 use super::calls::{percentile, quantile_text};
 use super::{NO_RANGE, RenderOptions, TableStyle, gpu_work, names, section};
 use crate::text::number::{human, human_bytes, human_inline, integer, percent};
-use crate::text::width::width_of;
+use crate::text::width::{width_of, wrapped};
 use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
 use layout::{BUSY, COLUMNS, Known, Layout, Line};
 use shape::{Entry, Shape, Way};
@@ -47,6 +47,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
         Known { awaited: shape.awaited_whole().is_some(), busy, on_streams: known(Way::Stream), quantiles: &headers };
     let mut body = Layout::fitting(&lines, known, options.columns()).render(&lines);
     let mut below = verdict::verdict(summary, &shape, &entries, options);
+    below += &advice(summary, options);
     below += &verdict::marks(summary, &shape, &entries, options);
     below += if busy { BUSY_MEANS } else { "" };
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
@@ -89,6 +90,11 @@ pub(crate) struct Marked {
 #[cfg(feature = "html")]
 pub(crate) fn explained(summary: &Summary) -> Explained {
     verdict::explained(summary, &Shape::of(&summary.tree, usize::MAX))
+}
+
+/// What makes the rows say more.
+fn advice(summary: &Summary, options: &RenderOptions) -> String {
+    summary.advice.iter().map(|sentence| wrapped(" ->", &names::escaped(sentence), options.columns())).collect()
 }
 
 /// The GPU's time for what no span launched; what the CPU did there is not known.

@@ -3,7 +3,7 @@ mod verdict;
 mod waiting;
 
 use super::*;
-use crate::{GpuWork, MemoryKind, NodeWork};
+use crate::{GpuWork, MemoryKind, NodeWork, Report};
 
 fn node(name: &str, calls: u64, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls, instances: calls, total_ns, self_ns, children, ..TreeNode::default() }
@@ -62,6 +62,27 @@ fn at_80_columns() {
 }
 
 /// A span that is entered twice at once is in its own row twice.
+/// In front of what the marks mean; without a tree, among the notes.
+#[test]
+fn advice_stands_right_below_the_verdict() {
+    let mut advised = phases();
+    advised.advice =
+        vec!["`system`: field `name` has 16 values in one row. TRACING_GPU=name_from=name splits\nit.".into()];
+    let text = |reports: &[Report]| {
+        let mut out = Vec::new();
+        advised.render(reports, &RenderOptions::default().width(80), &mut out).expect("memory takes it");
+        String::from_utf8(out).expect("text")
+    };
+    let (with_tree, without) = (text(&[Report::Tree, Report::Ranges]), text(&[Report::Ranges]));
+    let advice =
+        "\n -> `system`: field `name` has 16 values in one row. TRACING_GPU=name_from=name\n    splits\\nit.\n";
+    let (above, below) = with_tree.split_once(advice).unwrap_or_else(|| panic!("{with_tree}"));
+    let verdict = above.lines().last().unwrap_or_default();
+    assert!(verdict.starts_with("    100% is ") || verdict.starts_with(" >> "), "{above}");
+    assert!(!below.contains("`system`"), "{below}");
+    assert!(without.contains(" ** Notes:\n\n - `system`: field `name` has 16 values in one row."), "{without}");
+}
+
 #[test]
 fn a_root_that_is_longer_than_everything_is_marked() {
     let twice = summary(vec![node("twice", 1, 190_000_000, 100_000_000, vec![])]);

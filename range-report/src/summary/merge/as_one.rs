@@ -55,6 +55,7 @@ impl MergedSummary {
                 .map(|row| CategoryStats { category: row.key.clone(), times: row.all.clone() })
                 .collect(),
             losses: self.losses.clone(),
+            advice: Vec::new(), // among the notes
             notes: self.notes.clone(),
             empty_because: None,
         }

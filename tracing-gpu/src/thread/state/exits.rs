@@ -216,7 +216,9 @@ impl ThreadState {
 
     pub(super) fn add_of_call(&self, ended: Ended, call: CallId) {
         if self.statistics {
-            self.rows.add(ended, &self.session.budget);
+            if self.rows.add(ended, &self.session.budget) {
+                self.sample_again(ended.place);
+            }
             self.session.calls.exit(call, ended.entered.saturating_add(ended.duration));
         }
     }

@@ -67,6 +67,16 @@ impl ThreadState {
         self.children.insert(parent, site_key(metadata), place);
     }
 
+    /// The next span of the call site of this place is looked at, if its call site is only sampled.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn sample_again(&self, place: Place) {
+        let metadata = self.identity(place).and_then(|identity| identity.metadata);
+        if let Some(metadata) = metadata.filter(|metadata| self.site(metadata).is_sampled) {
+            self.know_sampled(place.parent(), metadata, Place::unnamed(place.parent(), true));
+        }
+    }
+
     /// A place that another thread made, on this one.
     #[inline]
     pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
@@ -134,7 +144,9 @@ impl ThreadState {
             }
             None => (1, true),
         };
-        (0..uses).for_each(|_| self.add_call(place));
+        for _ in 0..uses {
+            self.add_call(place);
+        }
         if let Some(row) = self.rows.get(home.row()).filter(|_| is_first) {
             row.change_calls(-1); // it was counted where it was created
         }
@@ -154,11 +166,9 @@ impl ThreadState {
         place
     }
 
-    /// Counts the creation of a span.
-    pub(crate) fn add_call(&self, place: Place) {
-        if let Some(row) = self.rows.get(place.row()) {
-            row.add_call(|| self.session.clock.now());
-        }
+    /// Counts the creation of a span. Returns whether the number of them is a power of two.
+    pub(crate) fn add_call(&self, place: Place) -> bool {
+        self.rows.get(place.row()).is_some_and(|row| row.add_call(|| self.session.clock.now()))
     }
 
     /// Follows a new span of this place by a call, created inside of another, 0 for none, or as `parent: None`. Returns

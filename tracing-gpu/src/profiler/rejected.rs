@@ -1,0 +1,154 @@
+//! What the filter has rejected, and the cheapest filter that measures some of it.
+//!
+//! A call site that is rejected costs the program nothing, so nobody counts its spans. How many a more verbose level
+//! measures is therefore not known: the advice is the least verbose level of each crate. TRACE is offered only where
+//! nothing else is left, for crates of which nothing is measured yet.
+
+use std::cmp::Reverse;
+
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+
+use crate::session::front_end::{Met, Rejected};
+
+/// Crates that are named; of more there is the number.
+const MAX_CRATES: usize = 4;
+const TRACE: &str = " Spans of TRACE can be so many that they slow down what they measure.";
+
+/// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
+pub(super) fn not_measured(filter: &Targets, met: &Met) -> Option<String> {
+    let mut crates: Vec<(&str, &Rejected)> = met.rejected.iter().map(|(name, of)| (name.as_str(), of)).collect();
+    crates.sort_by_key(|(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
+    let has_trace = crates.iter().any(|(_, rejected)| rejected.levels.contains_key(&Level::TRACE));
+    let by = match written(filter).as_str() {
+        "" => "a filter of nothing".to_owned(),
+        filter => format!("the filter {filter}"),
+    };
+    let named = named(&crates);
+    let advice = advised(filter, met, &crates).map_or_else(String::new, |advised| {
+        let (all, some) = counted(&crates, &advised);
+        let of = if some == all { "them".to_owned() } else { format!("{some} of these {all}") };
+        format!(" TRACING_GPU_FILTER={} measures {of}.", written(&advised))
+    });
+    let trace = if has_trace { TRACE } else { "" };
+    (!crates.is_empty()).then(|| format!("Not measured, because of {by}: {named}.{advice}{trace}"))
+}
+
+/// `2 spans of h2, those of 3 more crates`.
+fn named(crates: &[(&str, &Rejected)]) -> String {
+    let name = |(name, rejected): &(&str, &Rejected)| match rejected.call_sites() {
+        1 => format!("`{}` of {name}", rejected.name),
+        count => format!("{count} spans of {name}"),
+    };
+    let mut named: Vec<String> = crates.iter().take(MAX_CRATES).map(name).collect();
+    match crates.len().saturating_sub(MAX_CRATES) {
+        0 => {}
+        1 => named.push("those of 1 more crate".to_owned()),
+        more => named.push(format!("those of {more} more crates")),
+    }
+    named.join(", ")
+}
+
+/// The filter with the least verbose level of each crate that measures more of it. A level for all where there are more
+/// crates than are named: a list of some would leave out the others, in which the time may be.
+fn advised(filter: &Targets, met: &Met, crates: &[(&str, &Rejected)]) -> Option<Targets> {
+    let levels = crates.iter().filter_map(|&(name, rejected)| Some((name, *rejected.levels.keys().next()?)));
+    let (cheap, trace): (Vec<_>, Vec<_>) = levels.partition(|&(_, level)| level < Level::TRACE);
+    if let Some(most) = cheap.iter().map(|&(_, level)| level).max().filter(|_| crates.len() > MAX_CRATES) {
+        return Some(raised(filter, None, most));
+    }
+    let unknown = trace.into_iter().filter(|(name, _)| !met.measured_crates.contains(*name)).take(MAX_CRATES);
+    let offered = if cheap.is_empty() { unknown.collect() } else { cheap };
+    let raise = |filter: Targets, (name, level)| raised(&filter, Some(name), level);
+    (!offered.is_empty()).then(|| offered.into_iter().fold(filter.clone(), raise))
+}
+
+/// The filter with at least this level for a crate, or for all: one directive for each target, and none left that lets
+/// less through.
+fn raised(filter: &Targets, name: Option<&str>, level: Level) -> Targets {
+    let level = LevelFilter::from_level(level);
+    let is_inside = |target: &str| {
+        let inside = name.map_or(Some(""), |name| target.strip_prefix(name));
+        name.is_none() || inside.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    let kept = filter.iter().filter(|&(target, of)| of >= level || !is_inside(target));
+    let raised: Targets = kept.map(|(target, level)| (target.to_owned(), level)).collect();
+    match (name, filter.default_level()) {
+        (Some(name), None) => raised.with_target(name, level),
+        (Some(name), Some(default)) => raised.with_default(default).with_target(name, level),
+        (None, default) => raised.with_default(default.map_or(level, |default| default.max(level))),
+    }
+}
+
+/// Of so many rejected call sites, how many this filter lets through, by their crates.
+fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (usize, usize) {
+    let sites = crates.iter().flat_map(|(name, rejected)| rejected.levels.iter().map(move |of| (*name, of)));
+    sites.fold((0, 0), |(all, some), (name, (level, count))| {
+        (all + count, some + if filter.would_enable(name, level) { *count } else { 0 })
+    })
+}
+
+/// The default level, then the targets by their names.
+fn written(filter: &Targets) -> String {
+    let level = |level: LevelFilter| level.to_string().to_ascii_lowercase();
+    let mut targets: Vec<(&str, LevelFilter)> = filter.iter().collect();
+    targets.sort_unstable_by_key(|&(target, _)| target);
+    let targets = targets.into_iter().map(|(target, of)| format!("{target}={}", level(of)));
+    filter.default_level().map(level).into_iter().chain(targets).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of each crate its name and the levels of what is rejected.
+    fn note(filter: &str, measured: &[&str], rejected: &[(&str, &[Level])]) -> String {
+        let mut met = Met::default();
+        met.measured_crates.extend(measured.iter().map(|&name| name.to_owned()));
+        for &(name, levels) in rejected {
+            let counts = levels.iter().fold(std::collections::BTreeMap::new(), |mut counts, level| {
+                *counts.entry(*level).or_default() += 1;
+                counts
+            });
+            met.rejected.insert(name.to_owned(), Rejected { levels: counts, name: "span" });
+        }
+        let filter = if filter.is_empty() { Targets::new() } else { filter.parse().expect("a filter") };
+        let note = not_measured(&filter, &met).expect("a note");
+        note.split_once(". ").map_or(note.clone(), |(_, advice)| advice.replace("TRACING_GPU_FILTER=", ""))
+    }
+
+    const TRACED: &str = "Spans of TRACE can be so many that they slow down what they measure.";
+
+    #[test]
+    fn the_cheapest_level_that_measures_more_is_advised() {
+        const A: Level = Level::DEBUG;
+        const B: Level = Level::TRACE;
+        for (filter, measured, rejected, expected) in [
+            ("info", &["app"][..], &[("db", &[A, A][..])][..], "info,db=debug measures them.".to_owned()),
+            ("info", &["db"], &[("db", &[A, B, B])], format!("info,db=debug measures 1 of these 3. {TRACED}")),
+            ("info", &[], &[("db", &[A]), ("nn", &[B])], format!("info,db=debug measures 1 of these 2. {TRACED}")),
+            ("warn", &[], &[("db", &[Level::INFO, A])], "warn,db=info measures 1 of these 2.".to_owned()),
+            // TRACE alone is left: of a crate without a measured span, nothing cheaper can be known.
+            ("info", &["app"], &[("nn", &[B, B])], format!("info,nn=trace measures them. {TRACED}")),
+            ("info,db=debug", &["db"], &[("db", &[B])], TRACED.to_owned()),
+            ("", &[], &[("db", &[Level::INFO])], "db=info measures them.".to_owned()),
+        ] {
+            assert_eq!(note(filter, measured, rejected), expected, "{filter} {rejected:?}");
+        }
+    }
+
+    #[test]
+    fn the_filter_that_is_advised_has_one_directive_for_each_target() {
+        let debug: (_, &[Level]) = ("a", &[Level::DEBUG]);
+        for (filter, expected) in [
+            ("a=warn,info", "info,a=debug"),
+            ("info,a::quiet=off,a::loud=trace,ab=off", "info,a=debug,a::loud=trace,ab=off"),
+            ("b=error,c=trace", "a=debug,b=error,c=trace"),
+        ] {
+            assert_eq!(note(filter, &[], &[debug]), format!("{expected} measures them."), "{filter}");
+        }
+        let five: Vec<(&str, &[Level])> = ["a", "b", "c", "d", "e"].map(|name| (name, debug.1)).to_vec();
+        assert_eq!(note("a=info,b=trace,warn", &[], &five), "debug,b=trace measures them.");
+    }
+}
