@@ -9,14 +9,13 @@ use super::{Explained, Marked};
 use super::{label, share};
 use crate::report::{RenderOptions, names};
 use crate::text::number::{human_inline, integer};
-use crate::text::width::{shorten, width_of, wrapped};
+use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
 /// Phases named in a line.
 const SLOWEST: usize = 3;
-/// Widest name there, and what the figures around one take: the first always fits.
+/// Widest name there.
 const MAX_NAME: usize = 40;
-const AROUND_NAME: usize = 24;
 /// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
 /// What the `*` behind a share means.
@@ -65,34 +64,41 @@ pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], optio
     out
 }
 
-/// What waited longest, where more time was waited than run: the way to each, and its share of all that was waited.
+/// What waited longest, where more time was waited than run: the way to each, and its share of all that was waited. A
+/// line each, aligned below the first.
 fn awaited(shape: &Shape, options: &RenderOptions) -> String {
     const WHAT: &str = " ~~ most time awaited: ";
+    let room = options.columns().saturating_sub(width_of(WHAT));
+    one_each(WHAT, &most_awaited(shape, room, options))
+}
+
+fn most_awaited(shape: &Shape, room: usize, options: &RenderOptions) -> Vec<String> {
     let whole = shape.awaited_whole().unwrap_or(0);
     let phases = shape.most_awaited(SLOWEST).into_iter().map(|(index, ns)| {
         let figures = format!(" {} ({})", human_inline(ns), share(ns, whole));
-        let room = options.columns().saturating_sub(width_of(WHAT) + width_of(&figures));
+        let room = room.saturating_sub(width_of(&figures)).max(LEAST_PLACE);
         way(shape, index, room, options) + &figures
     });
-    listed(WHAT, phases, options)
+    phases.collect()
 }
 
 /// The names from the root down to a phase, as many as fit, the last ones.
 fn way(shape: &Shape, index: usize, room: usize, options: &RenderOptions) -> String {
     const MORE: &str = "… > ";
     let name = |index| label(shape.node(index), options.raw_names);
-    let mut text = shorten(&name(index), room, room / 2);
+    let mut text = name(index);
     let mut at = shape.parent(index);
     while let Some(ancestor) = at {
         let longer = format!("{} > {text}", name(ancestor));
         at = shape.parent(ancestor);
         let more = if at.is_some() { width_of(MORE) } else { 0 };
         if width_of(&longer) + more > room {
-            return if width_of(&text) + width_of(MORE) > room { text } else { format!("{MORE}{text}") };
+            let room = room.saturating_sub(width_of(MORE));
+            return MORE.to_owned() + &shorten(&text, room, room / 2);
         }
         text = longer;
     }
-    text
+    shorten(&text, room, room / 2)
 }
 
 /// Which phases one call took more than half of: the longest such calls, a line each.
@@ -181,7 +187,8 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
         marks.extend(awaits.into_iter().chain(kept).chain([longest.trim().to_owned()]));
     }
     let wide = RenderOptions::default().width(1_000);
-    marks.insert(0, awaited(shape, &wide).trim().to_owned());
+    let waits = most_awaited(shape, wide.columns(), &wide).join(", ");
+    marks.insert(0, if waits.is_empty() { waits } else { format!("~~ most time awaited: {waits}") });
     let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);
     marks.extend(each.lines().map(|line| line.trim().to_owned()));
     if marked.iter().any(|node| node.blocked) {
@@ -199,29 +206,40 @@ fn is_polled(node: &TreeNode) -> bool {
     node.instances > node.calls
 }
 
-/// `what`, and as many of these phases as fit on the line, at least one; nothing where there is none.
+/// `what` and these phases; nothing where there is none.
 fn line(what: &str, shape: &Shape, phases: &[(usize, u64)], whole: u128, options: &RenderOptions) -> String {
-    let room = options.columns().saturating_sub(width_of(what) + AROUND_NAME).min(MAX_NAME);
-    let phases = phases.iter().map(|&(index, own_ns)| {
-        let name = name(shape, index, phases, room, options);
-        format!("{name} {} ({})", human_inline(own_ns), share(own_ns, whole))
+    let parts = phases.iter().map(|&(index, own_ns)| {
+        let figures = format!(" {} ({})", human_inline(own_ns), share(own_ns, whole));
+        name(shape, index, phases, room_before(&figures, what, options), options) + &figures
     });
-    listed(what, phases, options)
+    listed(what, parts, options)
 }
 
-/// Those that fit on the line that `what` begins, and at least one.
+/// What a name has on a line between `what` and its figures, which a comma may follow.
+fn room_before(figures: &str, what: &str, options: &RenderOptions) -> usize {
+    options.columns().saturating_sub(width_of(what) + width_of(figures) + 1).min(MAX_NAME)
+}
+
+/// All of these behind `what`; those that do not fit on its line stand below the first.
 fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptions) -> String {
-    let mut line = String::new();
-    for part in parts {
-        if line.is_empty() {
-            line = format!("{what}{part}");
-        } else if width_of(&line) + width_of(&part) + 2 <= options.columns() {
-            line = format!("{line}, {part}");
-        } else {
-            break;
+    let mut lines: Vec<String> = Vec::new();
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let part = if parts.peek().is_some() { part + "," } else { part };
+        match lines.last_mut() {
+            Some(line) if width_of(what) + width_of(line) + 1 + width_of(&part) <= options.columns() => {
+                *line += &format!(" {part}");
+            }
+            _ => lines.push(part),
         }
     }
-    if line.is_empty() { line } else { line + "\n" }
+    one_each(what, &lines)
+}
+
+/// A line each: `what` begins the first, the others are aligned below it. Nothing where there is none.
+fn one_each(what: &str, lines: &[String]) -> String {
+    let lead = std::iter::once(what.to_owned()).chain(std::iter::repeat(blanks("", width_of(what))));
+    lead.zip(lines).map(|(lead, line)| lead + line + "\n").collect()
 }
 
 /// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that tells it
@@ -295,7 +313,7 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         let name = if options.raw_names { name } else { names::escaped(&name).into_owned() };
         let figures =
             format!(" {} (mean of {})", human_inline(*mean), integer(range.times.instances, options.thousands));
-        let room = options.columns().saturating_sub(width_of(WHAT) + width_of(&figures)).min(MAX_NAME);
+        let room = room_before(&figures, WHAT, options);
         shorten(&name, room, room / 2) + &figures
     });
     listed(WHAT, rows, options)
