@@ -18,6 +18,8 @@ const SLOWEST: usize = 3;
 const MAX_NAME: usize = 40;
 /// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
+/// Time outside of spans is worth a word from this part of the wall time on: 10 %.
+const OUTSIDE_PART: u128 = 10;
 /// What the `*` behind a share means.
 const BESIDE: &str = "these phases together took longer than their parent: they ran on other threads, after it, or in \
                       each other";
@@ -139,8 +141,19 @@ fn whole_beside_wall(summary: &Summary, shape: &Shape, options: &RenderOptions) 
         }
     }
     let spans = options.worded("spans", "ranges");
+    let outside = outside(summary, shape, options).unwrap_or_default();
     (summary.elapsed_ns > 0)
-        .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time"))
+        .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time{outside}"))
+}
+
+/// Which share of the wall time was in no span, where it matters. It is a bound where several threads or calls may have
+/// been in spans at once.
+fn outside(summary: &Summary, shape: &Shape, options: &RenderOptions) -> Option<String> {
+    let wall = u128::from(summary.elapsed_ns);
+    let ns = summary.outside_ns.filter(|&ns| u128::from(ns) * OUTSIDE_PART >= wall)?;
+    let is_exact = summary.threads.len() == 1 && shape.awaited_whole().is_none();
+    let (least, span) = (if is_exact { "" } else { "at least " }, options.worded("span", "range"));
+    Some(format!(", {least}{} of which is in no {span}", share(ns, wall)))
 }
 
 /// What the marks behind figures mean, of those that are there.

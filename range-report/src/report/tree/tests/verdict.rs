@@ -1,6 +1,7 @@
 //! The sentences below the tree.
 
 use super::*;
+use crate::summary::ThreadStats;
 use crate::{Losses, OpenRange, RangeStats, RangeStyle, Times};
 
 /// What is below the table.
@@ -81,6 +82,27 @@ fn shares_are_put_beside_the_wall_time() {
     // Nothing is a part of no time.
     (tiny.tree[0].total_ns, tiny.tree[0].self_ns) = (0, 0);
     assert!(!tree(&tiny, &RenderOptions::default()).contains("wall time"));
+}
+
+#[test]
+fn time_in_no_span_is_said_where_it_matters() {
+    let mut phases = summary(vec![node("load", 1, 330_000_000, 330_000_000, vec![])]);
+    phases.elapsed_ns = 1_000_000_000;
+    phases.threads = vec![ThreadStats::new(330_000_000)];
+    let wall = |summary: &Summary| said(summary, 200).lines().nth(1).unwrap().trim().to_owned();
+    let known = "100% is 330.0 ms in spans, on all threads, in 1.000 s of wall time";
+    assert_eq!(wall(&phases), known, "a span is open still, or the summary is one of an older version");
+    phases.outside_ns = Some(670_000_000);
+    assert_eq!(wall(&phases), format!("{known}, 67.0% of which is in no span"));
+    let command = RenderOptions::default().width(200).of_command(true);
+    assert!(tree(&phases, &command).contains("67.0% of which is in no range\n"));
+    // With several threads it is a bound.
+    phases.threads.push(ThreadStats::new(0));
+    assert_eq!(wall(&phases), format!("{known}, at least 67.0% of which is in no span"));
+    phases.outside_ns = Some(100_000_000);
+    assert_eq!(wall(&phases), format!("{known}, at least 10.0% of which is in no span"));
+    phases.outside_ns = Some(99_999_999);
+    assert_eq!(wall(&phases), known, "too little to matter");
 }
 
 /// As of spans that have a number in their names.
