@@ -18,6 +18,8 @@ const SLOWEST: usize = 3;
 const MAX_NAME: usize = 40;
 /// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
+/// A thread that is busy for this part of the wall time has next to none for another task.
+const BUSY_PERCENT: u128 = 80;
 /// Time outside of spans is worth a word from this part of the wall time on: 10 %.
 const OUTSIDE_PART: u128 = 10;
 /// What the `*` behind a share means.
@@ -43,14 +45,19 @@ const KEPT: &str = "entered several times: these spans are not futures, or have 
 
 /// Where the time goes, on the CPU and on the GPU.
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
-    let mut out = awaited(shape, options);
+    let awaited = awaited(shape, options);
     let slowest = shape.slowest(SLOWEST);
-    out += &line(" >> most time of its own: ", shape, &slowest, shape.ranked(), options);
-    out += &hidden(shape, entries, &slowest, options);
-    out += &one_call_each(shape, options);
-    if let Some(sentence) = whole_beside_wall(summary, shape, options).filter(|_| !out.is_empty()) {
-        out += &wrapped("   ", &sentence, options.columns());
+    let mut own = line(" >> most time of its own: ", shape, &slowest, shape.ranked(), options);
+    own += &hidden(shape, entries, &slowest, options);
+    own += &one_call_each(shape, options);
+    if let Some(sentence) = whole_beside_wall(summary, shape, options).filter(|_| awaited.len() + own.len() > 0) {
+        own += &wrapped("   ", &sentence, options.columns());
     }
+    // What keeps the threads busy may be what is awaited.
+    let mut out = match busy_threads(summary).filter(|_| !awaited.is_empty()) {
+        Some(sentence) => own + &awaited + &wrapped("   ", &sentence, options.columns()),
+        None => awaited + &own,
+    };
     let busiest = match entries.iter().any(|entry| entry.margin().contains('G')) {
         true => " G  most busy time of its own: ",
         false => " GPU: most busy time of its own: ",
@@ -101,6 +108,25 @@ fn way(shape: &Shape, index: usize, room: usize, options: &RenderOptions) -> Str
         text = longer;
     }
     shorten(&text, room, room / 2)
+}
+
+/// That threads were busy for nearly all of the time, of at least half of those that poll futures.
+fn busy_threads(summary: &Summary) -> Option<String> {
+    let wall = u128::from(summary.elapsed_ns);
+    let polling: Vec<u64> = summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
+    let is_busy = |&&ns: &&u64| wall > 0 && u128::from(ns) * 100 >= wall * BUSY_PERCENT;
+    let busy: Vec<u64> = polling.iter().filter(is_busy).copied().collect();
+    let who = match (busy.len(), polling.len()) {
+        (0, _) => return None,
+        (1, 1) => "the thread that polls futures was".to_owned(),
+        (1, 2) => "1 of 2 threads that poll futures was".to_owned(),
+        (some, all) if some == all => format!("all {all} threads that poll futures were"),
+        (some, all) if some * 2 >= all => format!("{some} of {all} threads that poll futures were"),
+        _ => return None,
+    };
+    let mean = busy.iter().map(|&ns| u128::from(ns)).sum::<u128>() / busy.len() as u128;
+    let share = share(u64::try_from(mean).unwrap_or(u64::MAX), wall);
+    Some(format!("{who} busy for {share} of the time: some of this may be waiting for a free thread"))
 }
 
 /// Which phases one call took more than half of: the longest such calls, a line each.
@@ -201,7 +227,10 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
     }
     let wide = RenderOptions::default().width(1_000);
     let waits = most_awaited(shape, wide.columns(), &wide).join(", ");
-    marks.insert(0, if waits.is_empty() { waits } else { format!("~~ most time awaited: {waits}") });
+    if !waits.is_empty() {
+        marks.insert(0, format!("~~ most time awaited: {waits}"));
+        marks.extend(busy_threads(summary));
+    }
     let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);
     marks.extend(each.lines().map(|line| line.trim().to_owned()));
     if marked.iter().any(|node| node.blocked) {

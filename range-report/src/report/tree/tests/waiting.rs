@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Quantile;
+use crate::summary::ThreadStats;
 
 const MS: u64 = 1_000_000;
 
@@ -109,6 +110,39 @@ fn a_culprit_with_a_long_name_is_cut_in_the_middle() {
         tree(&summary(vec![future("request", 1, 1, [60_000, 0], vec![below])]), &RenderOptions::default().width(80));
     let line = " ~~ most time awaited: … > a wait whose name…n its whole length 60.00 s (100.0%)";
     assert!(text.contains(&format!("\n{line}\n")), "{text}");
+}
+
+/// A query that was ready soon, and a thread that was rendering.
+#[test]
+fn busy_threads_come_before_what_is_awaited() {
+    let query = future("query", 10, 0, [1_240, 1_240], vec![]);
+    let render = node("render", 10, 199 * MS, 199 * MS, vec![]);
+    let mut summary = summary(vec![future("request", 10, 1, [1_245, 5], vec![query, render])]);
+    summary.elapsed_ns = 204 * MS;
+    let awaited = " ~~ most time awaited: request > query 1.240 s (99.6%)\n";
+    let own = " >> most time of its own: render 199.0 ms (99.5%)\n    100% is 200.0 ms in spans, on all threads, in 204.0 ms of wall time\n";
+    let polls = " +  one instance per poll: Awaited is the time between polls\n\n";
+    let said = |threads: &[Option<u64>]| {
+        let thread = |polled_ms: &Option<u64>| {
+            let mut thread = ThreadStats::new(204 * MS);
+            thread.in_polls_ns = polled_ms.map(|ms| ms * MS);
+            thread
+        };
+        let summary = Summary { threads: threads.iter().map(thread).collect(), ..summary.clone() };
+        let text = tree(&summary, &RenderOptions::default().width(200));
+        text[text.find("\n\n ").unwrap() + 2..].split_once("\n\n").unwrap().1.to_owned()
+    };
+    let first = |sentence: &str| {
+        format!("{own}{awaited}    {sentence} of the time: some of this may be waiting for a free thread\n{polls}")
+    };
+    let last = format!("{awaited}{own}{polls}");
+    assert_eq!(said(&[]), last, "a summary of an older version");
+    assert_eq!(said(&[Some(200)]), first("the thread that polls futures was busy for 98.0%"));
+    assert_eq!(said(&[Some(163)]), last);
+    assert_eq!(said(&[Some(200), Some(180), None]), first("all 2 threads that poll futures were busy for 93.1%"));
+    assert_eq!(said(&[Some(200), Some(1)]), first("1 of 2 threads that poll futures was busy for 98.0%"));
+    assert_eq!(said(&[Some(200), Some(1), Some(1)]), last, "others were free");
+    assert_eq!(said(&[None, None]), last, "threads that compute");
 }
 
 /// It says nothing of what waits where more is run; the column stays.
