@@ -62,7 +62,8 @@
 //! >> 2.599 ms  2.599 ms      63.1%      3  866.4 us          3  Module running   63.1% #########
 //!
 //!  >> most time of its own: Module running 2.599 ms (63.1%), Load Module 1.519 ms (36.9%)
-//!     100% is 4.119 ms in spans, on all threads, in 5.386 ms of wall time
+//!     100% is 4.119 ms in spans, on all threads, in 5.386 ms of wall time, 23.5% of which is in no
+//!     span
 //! ```
 //!
 //! Under `nsys profile -t nvtx`, Nsight Systems shows the same ranges in its timeline.

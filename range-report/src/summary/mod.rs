@@ -396,6 +396,27 @@ pub struct Losses {
     pub spans_dropped: u64,
 }
 
+/// What spans took of one thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ThreadStats {
+    /// Time in which a span was open on the thread.
+    pub in_spans_ns: u64,
+    /// The part of it that kept the thread from other tasks: polls of futures with all that they call, and spans that
+    /// no future is below. `None` where the thread polled no future.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub in_polls_ns: Option<u64>,
+}
+
+impl ThreadStats {
+    /// A thread that polled no future.
+    #[must_use]
+    pub const fn new(in_spans_ns: u64) -> Self {
+        Self { in_spans_ns, in_polls_ns: None }
+    }
+}
+
 /// The process a summary was taken in, and the run it is a part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -448,6 +469,14 @@ pub struct Summary {
     /// Length of the window: since the profiler was built, or since the last reset. The last window ends before the
     /// files are written.
     pub elapsed_ns: u64,
+    /// Time of the window in which no span was open, at the least: exact where spans ran on one thread and none was
+    /// awaited. `None` where it is not known, as where a span is still open.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub outside_ns: Option<u64>,
+    /// The threads that spans ran on, by `in_spans_ns` descending. One that ended and one that began later may be one
+    /// here.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub threads: Vec<ThreadStats>,
     /// Range statistics, by total time descending, then by label.
     pub ranges: Vec<RangeStats>,
     /// Stream times, by total time descending, then by name and stream.

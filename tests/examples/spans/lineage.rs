@@ -21,6 +21,9 @@ pub(crate) const ALL: &[Scenario] = &[
     ("schedules", schedules),
     ("futures", futures),
     ("waits-for-children", waits_for_children),
+    ("outside-of-spans", outside_of_spans),
+    ("awaited-all-the-time", awaited_all_the_time),
+    ("busy-worker", busy_worker),
     ("held-by-a-worker", held_by_a_worker),
     ("parent-with-values", parent_with_values),
     ("parent-filtered-out", parent_filtered_out),
@@ -229,6 +232,47 @@ fn waits_for_children(tier: Tier) -> Outcome {
         let hands_over = info_span!("hands over");
         hands_over.in_scope(|| std::thread::sleep(WORK / 2));
         on_thread("later", move || work(&hands_over, "later"));
+        Ok(())
+    })
+}
+
+/// More time than any of the spans takes.
+const OUTSIDE: Duration = Duration::from_millis(60);
+
+fn outside_of_spans(tier: Tier) -> Outcome {
+    measure(tier, || {
+        std::thread::sleep(OUTSIDE);
+        info_span!("load").in_scope(|| info_span!("read").in_scope(|| std::thread::sleep(OUTSIDE / 3)));
+    })
+}
+
+fn awaited_all_the_time(tier: Tier) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    measure_with(tier, silent(), |_| {
+        runtime.block_on(async { tokio::time::sleep(OUTSIDE).await }.instrument(info_span!("request")));
+        Ok(())
+    })
+}
+
+/// Requests whose queries are ready soon, and a thread that has no time to poll them; and a thread without futures.
+fn busy_worker(tier: Tier) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let request = || async {
+        tokio::time::sleep(OUTSIDE / 30).instrument(info_span!("query")).await;
+        info_span!("render").in_scope(|| std::thread::sleep(OUTSIDE / 3));
+    };
+    measure_with(tier, silent(), |_| {
+        let serve = info_span!("serve").entered();
+        on_thread("compute", || info_span!("compute").in_scope(|| std::thread::sleep(OUTSIDE)));
+        runtime.block_on(async {
+            tokio::time::sleep(OUTSIDE).await;
+            let tasks: Vec<_> = (0..5).map(|_| tokio::spawn(request().instrument(info_span!("request")))).collect();
+            for task in tasks {
+                task.await?;
+            }
+            Ok::<_, tokio::task::JoinError>(())
+        })?;
+        drop(serve);
         Ok(())
     })
 }

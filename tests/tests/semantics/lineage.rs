@@ -193,6 +193,37 @@ fn waiting_for_children_is_told_from_work() {
 }
 
 #[test]
+fn time_outside_of_spans_is_what_they_leave() {
+    const OUTSIDE: u64 = 60_000_000;
+    for tier in BOTH {
+        let summary = recorded("outside-of-spans", tier).summary();
+        let outside = summary.outside_ns.expect("nothing is open");
+        let [thread] = &summary.threads[..] else { panic!("{tier}: {:?}", summary.threads) };
+        assert!(outside >= OUTSIDE && thread.in_polls_ns.is_none(), "{tier}: {summary:?}");
+        assert!((outside + thread.in_spans_ns).abs_diff(summary.elapsed_ns) <= 1, "{tier}: {summary:?}");
+        // A future that is awaited is a span that is open.
+        let summary = recorded("awaited-all-the-time", tier).summary();
+        let outside = summary.outside_ns.expect("nothing is open");
+        assert!(outside + OUTSIDE <= summary.elapsed_ns, "{tier}: {summary:?}");
+        // Two calls have not ended.
+        assert_eq!(recorded("futures", tier).summary().outside_ns, None, "{tier}");
+    }
+}
+
+/// What a thread is busy with is not the wait of a span around `block_on`.
+#[test]
+fn a_thread_is_busy_in_its_polls() {
+    for tier in BOTH {
+        let summary = recorded("busy-worker", tier).summary();
+        let polling: Vec<u64> = summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
+        let serve = summary.tree.iter().find(|node| node.name == "serve").expect("it was entered");
+        let requests: u64 = serve.children.iter().map(|node| node.total_ns).sum();
+        assert_eq!((summary.threads.len(), polling.len()), (2, 1), "{tier}: {summary:?}");
+        assert!(polling[0].abs_diff(requests) <= 4 && requests >= 100_000_000, "{tier}: {summary:?}");
+    }
+}
+
+#[test]
 fn a_future_whose_span_a_worker_drops_last_is_a_future() {
     for tier in BOTH {
         let summary = recorded("held-by-a-worker", tier).summary();

@@ -86,6 +86,7 @@ fn after_the_finish_nothing_is_told() {
 fn a_reset_forgets() {
     for tier in BOTH {
         let [empty, after] = <[Summary; 2]>::try_from(untold("reset", tier).summaries()).unwrap();
+        assert_eq!(after.outside_ns, None, "{tier}: a span of before may have been open");
         assert_eq!((empty.ranges, empty.tree, empty.categories), (vec![], vec![], vec![]), "{tier}");
         assert_eq!(instances(&after), rows([("both", 3), ("child", 3)]), "{tier}");
         assert_eq!(tree(&after), ["both 3/3", "  child 3/3"]);

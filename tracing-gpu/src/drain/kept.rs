@@ -71,6 +71,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     };
     let longest = rows.iter().map(end).max().unwrap_or(0);
     summary.elapsed_ns = summary.elapsed_ns.max(rate.ns(u128::from(longest)));
+    (summary.outside_ns, summary.threads) = (None, Vec::new()); // how long calls awaited is not in the file
     summary.ranges = ranges(&merged, names, rate, &[]);
     let before =
         std::mem::replace(&mut summary.tree, tree(&totals, &BTreeMap::new(), None, names, rate, log.origin, &[]));

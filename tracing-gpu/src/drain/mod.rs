@@ -18,6 +18,7 @@ mod kept;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod recursion;
+mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -78,14 +79,14 @@ pub(crate) fn summarise(
     // A thread that begins a window clears its rows one after another.
     let _same_window = session.gate.hold();
     let window = session.window();
-    let threads = engine.all_threads();
+    let all_threads = engine.all_threads();
     let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, _) = (Vec::new(), Vec::new());
     let mut ends = Vec::new(); // of each thread's rows
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<Open> =
         abandoned.map(|range| Open { count: range.count, ..Open::pushed(range.label, range.thread) }).collect();
     let mut lifetimes = Vec::new();
-    for thread in &threads {
+    for thread in &all_threads {
         // Rows of a thread that has not called since the window began are of an older one.
         if thread.window.is(window) {
             for (key, row) in thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))) {
@@ -110,7 +111,7 @@ pub(crate) fn summarise(
     // After the rows: none of their durations is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
     let mut stream_rows = session.streams.rows();
-    let held = guards::Held::find(session, &threads);
+    let held = guards::Held::find(session, &all_threads);
     // A copy: a thread that gives a range its first name waits no longer than this takes.
     let names = &mut session.copy_of_names();
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
@@ -141,15 +142,18 @@ pub(crate) fn summarise(
         }
     }
     summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
+    summary.threads = threads::threads(names.catalog.nodes(), &calls, by_thread(&rows, &ends), rate);
     summary.calls = calls::stats(&calls, names, rate, asked);
     summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
     #[cfg(feature = "openacc")]
     {
-        summary.openacc = openacc::stats(&threads, window, rate, asked);
-        summary.notes.extend(openacc::notes(&threads, window, session));
+        summary.openacc = openacc::stats(&all_threads, window, rate, asked);
+        summary.notes.extend(openacc::notes(&all_threads, window, session));
     }
     summary.categories = categories(&merged, rate, asked);
     summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
+    summary.outside_ns = threads::all_is_known(session, &totals, &calls, &summary.losses)
+        .then(|| rate.ns(threads::outside(now.saturating_sub(window), &rows, &calls)));
     summary.losses.nodes_over_limit = spans_in_more(&rows, names);
     summary.losses.recursive_rows = recursive_rows(&totals, names);
     if let Some(all) = &activity {

@@ -8,6 +8,8 @@ use crate::{GpuWork, TreeNode};
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
+/// A phase with less than one in this many parts of the first one's time is not named beside it.
+const NAME_FROM: u64 = 16;
 /// Less time than this passes between two polls without any waiting.
 const WORTH_TELLING_NS: u128 = 1_000_000;
 /// A shorter call is no warm-up, nor is one that took less than one in this many parts of the whole: an interruption.
@@ -351,7 +353,7 @@ impl<'a> Shape<'a> {
         (0..self.nodes.len()).any(|other| other != index && self.same_name(index, other))
     }
 
-    /// Up to `count` nodes with the most self time, none below the bound for folding.
+    /// Up to `count` nodes with the most self time, none below the bound for folding, none small beside the first.
     pub(super) fn slowest(&self, count: usize) -> Vec<(usize, u64)> {
         self.most(count, self.ranked(), |flat| flat.own_ns)
     }
@@ -371,6 +373,8 @@ impl<'a> Shape<'a> {
             .filter(|(_, ns)| *ns > 0 && !is_below_bound(*ns, whole))
             .collect();
         nodes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let first = nodes.first().map_or(0, |(_, ns)| *ns);
+        nodes.retain(|(_, ns)| *ns >= first / NAME_FROM);
         nodes.truncate(count);
         nodes
     }

@@ -9,16 +9,19 @@ use super::{Explained, Marked};
 use super::{label, share};
 use crate::report::{RenderOptions, names};
 use crate::text::number::{human_inline, integer};
-use crate::text::width::{shorten, width_of, wrapped};
+use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
 /// Phases named in a line.
 const SLOWEST: usize = 3;
-/// Widest name there, and what the figures around one take: the first always fits.
+/// Widest name there.
 const MAX_NAME: usize = 40;
-const AROUND_NAME: usize = 24;
 /// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
+/// A thread that is busy for this part of the wall time has next to none for another task.
+const BUSY_PERCENT: u128 = 80;
+/// Time outside of spans is worth a word from this part of the wall time on: 10 %.
+const OUTSIDE_PART: u128 = 10;
 /// What the `*` behind a share means.
 const BESIDE: &str = "these phases together took longer than their parent: they ran on other threads, after it, or in \
                       each other";
@@ -42,14 +45,19 @@ const KEPT: &str = "entered several times: these spans are not futures, or have 
 
 /// Where the time goes, on the CPU and on the GPU.
 pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
-    let mut out = awaited(shape, options);
+    let awaited = awaited(shape, options);
     let slowest = shape.slowest(SLOWEST);
-    out += &line(" >> most time of its own: ", shape, &slowest, shape.ranked(), options);
-    out += &hidden(shape, entries, &slowest, options);
-    out += &one_call_each(shape, options);
-    if let Some(sentence) = whole_beside_wall(summary, shape, options).filter(|_| !out.is_empty()) {
-        out += &wrapped("   ", &sentence, options.columns());
+    let mut own = line(" >> most time of its own: ", shape, &slowest, shape.ranked(), options);
+    own += &hidden(shape, entries, &slowest, options);
+    own += &one_call_each(shape, options);
+    if let Some(sentence) = whole_beside_wall(summary, shape, options).filter(|_| awaited.len() + own.len() > 0) {
+        own += &wrapped("   ", &sentence, options.columns());
     }
+    // What keeps the threads busy may be what is awaited.
+    let mut out = match busy_threads(summary).filter(|_| !awaited.is_empty()) {
+        Some(sentence) => own + &awaited + &wrapped("   ", &sentence, options.columns()),
+        None => awaited + &own,
+    };
     let busiest = match entries.iter().any(|entry| entry.margin().contains('G')) {
         true => " G  most busy time of its own: ",
         false => " GPU: most busy time of its own: ",
@@ -65,34 +73,60 @@ pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], optio
     out
 }
 
-/// What waited longest, where more time was waited than run: the way to each, and its share of all that was waited.
+/// What waited longest, where more time was waited than run: the way to each, and its share of all that was waited. A
+/// line each, aligned below the first.
 fn awaited(shape: &Shape, options: &RenderOptions) -> String {
     const WHAT: &str = " ~~ most time awaited: ";
+    let room = options.columns().saturating_sub(width_of(WHAT));
+    one_each(WHAT, &most_awaited(shape, room, options))
+}
+
+fn most_awaited(shape: &Shape, room: usize, options: &RenderOptions) -> Vec<String> {
     let whole = shape.awaited_whole().unwrap_or(0);
     let phases = shape.most_awaited(SLOWEST).into_iter().map(|(index, ns)| {
         let figures = format!(" {} ({})", human_inline(ns), share(ns, whole));
-        let room = options.columns().saturating_sub(width_of(WHAT) + width_of(&figures));
+        let room = room.saturating_sub(width_of(&figures)).max(LEAST_PLACE);
         way(shape, index, room, options) + &figures
     });
-    listed(WHAT, phases, options)
+    phases.collect()
 }
 
 /// The names from the root down to a phase, as many as fit, the last ones.
 fn way(shape: &Shape, index: usize, room: usize, options: &RenderOptions) -> String {
     const MORE: &str = "… > ";
     let name = |index| label(shape.node(index), options.raw_names);
-    let mut text = shorten(&name(index), room, room / 2);
+    let mut text = name(index);
     let mut at = shape.parent(index);
     while let Some(ancestor) = at {
         let longer = format!("{} > {text}", name(ancestor));
         at = shape.parent(ancestor);
         let more = if at.is_some() { width_of(MORE) } else { 0 };
         if width_of(&longer) + more > room {
-            return if width_of(&text) + width_of(MORE) > room { text } else { format!("{MORE}{text}") };
+            let room = room.saturating_sub(width_of(MORE));
+            return MORE.to_owned() + &shorten(&text, room, room / 2);
         }
         text = longer;
     }
-    text
+    shorten(&text, room, room / 2)
+}
+
+/// That threads were busy for nearly all of the time, of at least half of those that poll futures.
+fn busy_threads(summary: &Summary) -> Option<String> {
+    let wall = u128::from(summary.elapsed_ns);
+    let polling: Vec<u64> = summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
+    let is_busy = |&&ns: &&u64| wall > 0 && u128::from(ns) * 100 >= wall * BUSY_PERCENT;
+    let busy: Vec<u64> = polling.iter().filter(is_busy).copied().collect();
+    let who = match (busy.len(), polling.len()) {
+        (0, _) => return None,
+        (1, 1) => "the thread that polls futures was".to_owned(),
+        (1, 2) => "1 of 2 threads that poll futures was".to_owned(),
+        (some, all) if some == all => format!("all {all} threads that poll futures were"),
+        (some, all) if some * 2 >= all => format!("{some} of {all} threads that poll futures were"),
+        _ => return None,
+    };
+    let mean = busy.iter().map(|&ns| u128::from(ns)).sum::<u128>() / busy.len() as u128;
+    let share = share(u64::try_from(mean).unwrap_or(u64::MAX), wall);
+    Some(format!("{who} busy for {share} of the time: some of this may be waiting for a free thread"))
 }
 
 /// Which phases one call took more than half of: the longest such calls, a line each.
@@ -133,8 +167,19 @@ fn whole_beside_wall(summary: &Summary, shape: &Shape, options: &RenderOptions) 
         }
     }
     let spans = options.worded("spans", "ranges");
+    let outside = outside(summary, shape, options).unwrap_or_default();
     (summary.elapsed_ns > 0)
-        .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time"))
+        .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time{outside}"))
+}
+
+/// Which share of the wall time was in no span, where it matters. It is a bound where several threads or calls may have
+/// been in spans at once.
+fn outside(summary: &Summary, shape: &Shape, options: &RenderOptions) -> Option<String> {
+    let wall = u128::from(summary.elapsed_ns);
+    let ns = summary.outside_ns.filter(|&ns| u128::from(ns) * OUTSIDE_PART >= wall)?;
+    let is_exact = summary.threads.len() == 1 && shape.awaited_whole().is_none();
+    let (least, span) = (if is_exact { "" } else { "at least " }, options.worded("span", "range"));
+    Some(format!(", {least}{} of which is in no {span}", share(ns, wall)))
 }
 
 /// What the marks behind figures mean, of those that are there.
@@ -181,7 +226,11 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
         marks.extend(awaits.into_iter().chain(kept).chain([longest.trim().to_owned()]));
     }
     let wide = RenderOptions::default().width(1_000);
-    marks.insert(0, awaited(shape, &wide).trim().to_owned());
+    let waits = most_awaited(shape, wide.columns(), &wide).join(", ");
+    if !waits.is_empty() {
+        marks.insert(0, format!("~~ most time awaited: {waits}"));
+        marks.extend(busy_threads(summary));
+    }
     let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);
     marks.extend(each.lines().map(|line| line.trim().to_owned()));
     if marked.iter().any(|node| node.blocked) {
@@ -199,29 +248,40 @@ fn is_polled(node: &TreeNode) -> bool {
     node.instances > node.calls
 }
 
-/// `what`, and as many of these phases as fit on the line, at least one; nothing where there is none.
+/// `what` and these phases; nothing where there is none.
 fn line(what: &str, shape: &Shape, phases: &[(usize, u64)], whole: u128, options: &RenderOptions) -> String {
-    let room = options.columns().saturating_sub(width_of(what) + AROUND_NAME).min(MAX_NAME);
-    let phases = phases.iter().map(|&(index, own_ns)| {
-        let name = name(shape, index, phases, room, options);
-        format!("{name} {} ({})", human_inline(own_ns), share(own_ns, whole))
+    let parts = phases.iter().map(|&(index, own_ns)| {
+        let figures = format!(" {} ({})", human_inline(own_ns), share(own_ns, whole));
+        name(shape, index, phases, room_before(&figures, what, options), options) + &figures
     });
-    listed(what, phases, options)
+    listed(what, parts, options)
 }
 
-/// Those that fit on the line that `what` begins, and at least one.
+/// What a name has on a line between `what` and its figures, which a comma may follow.
+fn room_before(figures: &str, what: &str, options: &RenderOptions) -> usize {
+    options.columns().saturating_sub(width_of(what) + width_of(figures) + 1).min(MAX_NAME)
+}
+
+/// All of these behind `what`; those that do not fit on its line stand below the first.
 fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptions) -> String {
-    let mut line = String::new();
-    for part in parts {
-        if line.is_empty() {
-            line = format!("{what}{part}");
-        } else if width_of(&line) + width_of(&part) + 2 <= options.columns() {
-            line = format!("{line}, {part}");
-        } else {
-            break;
+    let mut lines: Vec<String> = Vec::new();
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let part = if parts.peek().is_some() { part + "," } else { part };
+        match lines.last_mut() {
+            Some(line) if width_of(what) + width_of(line) + 1 + width_of(&part) <= options.columns() => {
+                *line += &format!(" {part}");
+            }
+            _ => lines.push(part),
         }
     }
-    if line.is_empty() { line } else { line + "\n" }
+    one_each(what, &lines)
+}
+
+/// A line each: `what` begins the first, the others are aligned below it. Nothing where there is none.
+fn one_each(what: &str, lines: &[String]) -> String {
+    let lead = std::iter::once(what.to_owned()).chain(std::iter::repeat(blanks("", width_of(what))));
+    lead.zip(lines).map(|(lead, line)| lead + line + "\n").collect()
 }
 
 /// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that tells it
@@ -295,7 +355,7 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         let name = if options.raw_names { name } else { names::escaped(&name).into_owned() };
         let figures =
             format!(" {} (mean of {})", human_inline(*mean), integer(range.times.instances, options.thousands));
-        let room = options.columns().saturating_sub(width_of(WHAT) + width_of(&figures)).min(MAX_NAME);
+        let room = room_before(&figures, WHAT, options);
         shorten(&name, room, room / 2) + &figures
     });
     listed(WHAT, rows, options)

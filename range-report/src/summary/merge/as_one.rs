@@ -43,6 +43,8 @@ impl MergedSummary {
         Summary {
             process,
             elapsed_ns: self.elapsed_ns,
+            outside_ns: None,
+            threads: Vec::new(),
             ranges: ranges(self),
             stream_ranges: streams.collect(),
             tree: nested(self),

@@ -1,6 +1,7 @@
 //! The sentences below the tree.
 
 use super::*;
+use crate::summary::ThreadStats;
 use crate::{Losses, OpenRange, RangeStats, RangeStyle, Times};
 
 /// What is below the table.
@@ -47,12 +48,12 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     never_entered.ranges.push(lifetime("whole", &[600_000_000]));
     let answer = "\n    longest lifetimes: whole 600.0 ms (mean of 1), request 134.0 ms (mean of 2)";
     assert!(said(&never_entered, 80).contains(answer), "{}", said(&never_entered, 80));
-    // The longest first, as many as fit.
+    // The longest first.
     for (name, ns) in [("a", 7_000_000), ("b", 700_000_000), ("c", 70_000_000)] {
         summary.tree.push(polled(name, 1, 1_000));
         summary.ranges.push(lifetime(name, &[ns]));
     }
-    let longest = "\n    longest lifetimes: b 700.0 ms (mean of 1), request 134.0 ms (mean of 2)";
+    let longest = "\n    longest lifetimes: b 700.0 ms (mean of 1), request 134.0 ms (mean of 2),\n                       c 70.00 ms (mean of 1)";
     assert!(said(&summary, 80).ends_with(longest), "{}", said(&summary, 80));
     assert!(said(&summary, 200).ends_with("(mean of 2), c 70.00 ms (mean of 1)"), "{}", said(&summary, 200));
 }
@@ -81,6 +82,27 @@ fn shares_are_put_beside_the_wall_time() {
     // Nothing is a part of no time.
     (tiny.tree[0].total_ns, tiny.tree[0].self_ns) = (0, 0);
     assert!(!tree(&tiny, &RenderOptions::default()).contains("wall time"));
+}
+
+#[test]
+fn time_in_no_span_is_said_where_it_matters() {
+    let mut phases = summary(vec![node("load", 1, 330_000_000, 330_000_000, vec![])]);
+    phases.elapsed_ns = 1_000_000_000;
+    phases.threads = vec![ThreadStats::new(330_000_000)];
+    let wall = |summary: &Summary| said(summary, 200).lines().nth(1).unwrap().trim().to_owned();
+    let known = "100% is 330.0 ms in spans, on all threads, in 1.000 s of wall time";
+    assert_eq!(wall(&phases), known, "a span is open still, or the summary is one of an older version");
+    phases.outside_ns = Some(670_000_000);
+    assert_eq!(wall(&phases), format!("{known}, 67.0% of which is in no span"));
+    let command = RenderOptions::default().width(200).of_command(true);
+    assert!(tree(&phases, &command).contains("67.0% of which is in no range\n"));
+    // With several threads it is a bound.
+    phases.threads.push(ThreadStats::new(0));
+    assert_eq!(wall(&phases), format!("{known}, at least 67.0% of which is in no span"));
+    phases.outside_ns = Some(100_000_000);
+    assert_eq!(wall(&phases), format!("{known}, at least 10.0% of which is in no span"));
+    phases.outside_ns = Some(99_999_999);
+    assert_eq!(wall(&phases), known, "too little to matter");
 }
 
 /// As of spans that have a number in their names.
@@ -120,10 +142,10 @@ fn equal_names_are_told_apart_by_where_they_are() {
     let stages = vec![stage("stage1", 500), stage("stage2", 300), node("head", 1, 200, 200, vec![])];
     let network = summary(vec![node("run", 1, 1_000, 0, stages)]);
     let expected = " >> most time of its own: stage1 > block 500 ns (50.0%), stage2 > block 300 ns (30.0%)";
-    assert_eq!(said(&network, 90), expected);
-    assert_eq!(said(&network, 80), " >> most time of its own: stage1 > block 500 ns (50.0%)");
-    let expected = format!("{expected}, head 200 ns (20.0%)");
-    assert_eq!(said(&network, 200), expected);
+    assert_eq!(said(&network, 90), format!("{expected},\n                          head 200 ns (20.0%)"));
+    let expected_at_80 = expected.replace(", ", ",\n                          ") + ", head 200 ns (20.0%)";
+    assert_eq!(said(&network, 80), expected_at_80);
+    assert_eq!(said(&network, 200), format!("{expected}, head 200 ns (20.0%)"));
     // The nearest that differs from those of all others; a name that is not in the line counts, too.
     let within = |name: &str, ns: u64| node(name, 1, ns, 0, vec![stage("stage", ns)]);
     let twice = summary(vec![within("warm up", 500), within("run", 300), stage("head", 200)]);
@@ -141,7 +163,10 @@ fn equal_names_are_told_apart_by_where_they_are() {
     let long = "a name that is too long for the line";
     let long = |name: &str, ns: u64| node(&format!("{name} {long}"), 1, ns, 0, vec![node(long, 1, ns, ns, vec![])]);
     let long = summary(vec![long("a", 700), long("b", 300)]);
-    assert_eq!(said(&long, 80), " >> most time of its own: a a … line > a name t…the line 700 ns (70.0%)");
+    let expected = "
+ >> most time of its own: a a n…e line > a name that…or the line 700 ns (70.0%),
+                          b a n…e line > a name that…or the line 300 ns (30.0%)";
+    assert_eq!(said(&long, 80), expected[1..]);
 }
 
 /// As after a signal: what runs has not ended, and so has no time.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Quantile;
+use crate::summary::ThreadStats;
 
 const MS: u64 = 1_000_000;
 
@@ -34,6 +35,7 @@ fn what_waits_comes_first_at_80_columns() {
 >> 3.000 s   3.000 s       -      93.4%  1,000     render
 
  ~~ most time awaited: … > load_user > wait for a connection 60.00 s (85.1%)
+                       request > load_user 9.000 s (12.8%)
  >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%)
  +  one instance per poll: Awaited is the time between polls
 
@@ -53,8 +55,9 @@ fn what_waits_comes_first_at_200_columns() {
 ~~     0 ns      0 ns  60.00 s        0.0%  1,000+      0 ns      3,000      wait for a connection
 >> 3.000 s   3.000 s       -         93.4%  1,000   3.000 ms      1,000    render                    93.4% ############################
 
- ~~ most time awaited: request > load_user > wait for a connection 60.00 s (85.1%), request > load_user 9.000 s (12.8%), request 1.500 s (2.1%)
- >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%), load_user 12.00 ms (0.4%)
+ ~~ most time awaited: request > load_user > wait for a connection 60.00 s (85.1%)
+                       request > load_user 9.000 s (12.8%)
+ >> most time of its own: render 3.000 s (93.4%), request 200.0 ms (6.2%)
  +  one instance per poll: Awaited is the time between polls
 
 ";
@@ -72,6 +75,74 @@ fn a_long_way_is_cut_at_its_beginning() {
         text.contains("\n ~~ most time awaited: … > load_user > wait for a connection 60.00 s (100.0%)\n"),
         "{text}"
     );
+}
+
+/// Clients, and the server that they call.
+fn clients_and_server() -> Summary {
+    let mut summary = service();
+    summary.tree.insert(0, future("client call", 1_000, 4, [87_700, 87_700], vec![]));
+    summary
+}
+
+#[test]
+fn no_culprit_is_cut_off() {
+    let awaited = |width| {
+        let text = tree(&clients_and_server(), &RenderOptions::default().width(width));
+        let lines =
+            text.lines().skip_while(|line| !line.starts_with(" ~~")).take_while(|line| !line.starts_with(" >>"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let narrow = "
+ ~~ most time awaited: client call 87.70 s (55.4%)
+                       … > load_user > wait for a connection 60.00 s (37.9%)
+                       request > load_user 9.000 s (5.7%)";
+    assert_eq!(awaited(80), narrow[1..]);
+    let wide = narrow.replace('…', "request");
+    assert_eq!([awaited(100), awaited(200)], [&wide[1..]; 2]);
+}
+
+/// Neither the figures nor the end of a name.
+#[test]
+fn a_culprit_with_a_long_name_is_cut_in_the_middle() {
+    let long = "a wait whose name is by far too long for any line of 80 columns in its whole length";
+    let below = future(long, 1, 0, [60_000, 60_000], vec![]);
+    let text =
+        tree(&summary(vec![future("request", 1, 1, [60_000, 0], vec![below])]), &RenderOptions::default().width(80));
+    let line = " ~~ most time awaited: … > a wait whose name…n its whole length 60.00 s (100.0%)";
+    assert!(text.contains(&format!("\n{line}\n")), "{text}");
+}
+
+/// A query that was ready soon, and a thread that was rendering.
+#[test]
+fn busy_threads_come_before_what_is_awaited() {
+    let query = future("query", 10, 0, [1_240, 1_240], vec![]);
+    let render = node("render", 10, 199 * MS, 199 * MS, vec![]);
+    let mut summary = summary(vec![future("request", 10, 1, [1_245, 5], vec![query, render])]);
+    summary.elapsed_ns = 204 * MS;
+    let awaited = " ~~ most time awaited: request > query 1.240 s (99.6%)\n";
+    let own = " >> most time of its own: render 199.0 ms (99.5%)\n    100% is 200.0 ms in spans, on all threads, in 204.0 ms of wall time\n";
+    let polls = " +  one instance per poll: Awaited is the time between polls\n\n";
+    let said = |threads: &[Option<u64>]| {
+        let thread = |polled_ms: &Option<u64>| {
+            let mut thread = ThreadStats::new(204 * MS);
+            thread.in_polls_ns = polled_ms.map(|ms| ms * MS);
+            thread
+        };
+        let summary = Summary { threads: threads.iter().map(thread).collect(), ..summary.clone() };
+        let text = tree(&summary, &RenderOptions::default().width(200));
+        text[text.find("\n\n ").unwrap() + 2..].split_once("\n\n").unwrap().1.to_owned()
+    };
+    let first = |sentence: &str| {
+        format!("{own}{awaited}    {sentence} of the time: some of this may be waiting for a free thread\n{polls}")
+    };
+    let last = format!("{awaited}{own}{polls}");
+    assert_eq!(said(&[]), last, "a summary of an older version");
+    assert_eq!(said(&[Some(200)]), first("the thread that polls futures was busy for 98.0%"));
+    assert_eq!(said(&[Some(163)]), last);
+    assert_eq!(said(&[Some(200), Some(180), None]), first("all 2 threads that poll futures were busy for 93.1%"));
+    assert_eq!(said(&[Some(200), Some(1)]), first("1 of 2 threads that poll futures was busy for 98.0%"));
+    assert_eq!(said(&[Some(200), Some(1), Some(1)]), last, "others were free");
+    assert_eq!(said(&[None, None]), last, "threads that compute");
 }
 
 /// It says nothing of what waits where more is run; the column stays.

@@ -1,0 +1,87 @@
+//! What threads spent in spans, and how long no span was open at all.
+
+use std::collections::BTreeMap;
+
+use range_report::summary::ThreadStats;
+use range_report::{Losses, RangeStyle};
+
+use super::NodeTotals;
+use super::calls::NodeCalls;
+use crate::clock::Rate;
+use crate::record::RangeKey;
+use crate::session::Session;
+use crate::session::catalog::{Node, ROOT};
+use crate::thread::row::RowCopy;
+
+/// The threads on which spans ran, those that spent most in them first. `threads` are the rows of each, `calls` those
+/// of futures.
+pub(super) fn threads<'a>(
+    nodes: &[Node],
+    calls: &BTreeMap<u32, NodeCalls>,
+    threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
+    rate: Rate,
+) -> Vec<ThreadStats> {
+    let polled = polled(nodes, calls);
+    let of_thread = |rows: &[(RangeKey, RowCopy)]| {
+        let (mut in_spans, mut in_polls, mut has_polled) = (0, 0, false);
+        for (_, row) in rows.iter().filter(|(key, row)| key.is_of_ranges() && row.times.count > 0) {
+            let own = row.times.total.saturating_sub(u128::from(row.nested));
+            in_spans += own;
+            in_polls += if polled.get(row.node as usize) == Some(&true) { own } else { 0 };
+            has_polled |= calls.contains_key(&row.node);
+        }
+        (in_spans > 0).then(|| {
+            let mut stats = ThreadStats::new(rate.ns(in_spans));
+            stats.in_polls_ns = has_polled.then(|| rate.ns(in_polls));
+            stats
+        })
+    };
+    let mut threads: Vec<ThreadStats> = threads.filter_map(of_thread).collect();
+    threads.sort_by_key(|thread| std::cmp::Reverse((thread.in_spans_ns, thread.in_polls_ns)));
+    threads
+}
+
+/// By node, whether its own time keeps a thread from other tasks. That of a span around `block_on` does not, which
+/// waits for its futures.
+fn polled(nodes: &[Node], calls: &BTreeMap<u32, NodeCalls>) -> Vec<bool> {
+    // A parent has a lower number than its children.
+    let of_future = |id: usize| u32::try_from(id).is_ok_and(|id| calls.contains_key(&id));
+    let (mut within, mut holds) = (vec![false; nodes.len()], vec![false; nodes.len()]);
+    for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1) {
+        within[id] = of_future(id) || within.get(node.parent as usize) == Some(&true);
+    }
+    for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
+        let is_held = of_future(id) || holds[id];
+        if let Some(parent) = holds.get_mut(node.parent as usize).filter(|_| is_held) {
+            *parent = true;
+        }
+    }
+    within.into_iter().zip(holds).map(|(within, holds)| within || !holds).collect()
+}
+
+/// Whether each span of the window has ended, is in a row, and was followed if it was entered more than once. A span
+/// may have begun before a reset.
+pub(super) fn all_is_known(
+    session: &Session,
+    totals: &[NodeTotals],
+    calls: &BTreeMap<u32, NodeCalls>,
+    losses: &Losses,
+) -> bool {
+    let is_unfollowed = |(id, node): (u32, &NodeTotals)| node.instances > node.calls() && !calls.contains_key(&id);
+    let waits = session.calls.iter().any(|call| call.waits_since().is_some());
+    let is_lost = losses.spans_dropped + session.calls.over_limit() > 0 || session.was_reset();
+    let is_open = waits || losses.open.iter().any(|range| !range.cut);
+    let has_rows = totals.iter().any(|node| node.instances > 0);
+    has_rows && !is_lost && !is_open && !(0..).zip(totals).any(is_unfollowed)
+}
+
+/// Ticks of the window in which no span was open, at the least: without what ranges took on all threads, what calls
+/// awaited, and lifetimes.
+pub(super) fn outside(window: u64, rows: &[(RangeKey, RowCopy)], calls: &BTreeMap<u32, NodeCalls>) -> u128 {
+    let took = |(key, row): &(RangeKey, RowCopy)| match key.style {
+        RangeStyle::PushPop => row.times.total.saturating_sub(u128::from(row.nested)),
+        _ => row.times.total,
+    };
+    let inside = rows.iter().map(took).chain(calls.values().map(NodeCalls::awaited_self));
+    u128::from(window).saturating_sub(inside.fold(0, u128::saturating_add))
+}
