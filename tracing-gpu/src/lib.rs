@@ -46,23 +46,23 @@
 //! prints to standard error
 //!
 //! ```text
-//!  ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
-//!
-//!  Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)      Range
-//!  --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  --------------
-//!      63.1        2,599,337          3    866,445.7    865,534.0    851,604    882,199     15,318.0  Module running
-//!      36.9        1,519,305          1  1,519,305.0  1,519,305.0  1,519,305  1,519,305          0.0  Load Module
-//!
-//!
 //!  ** Phase Tree (tree):
 //!
 //!       Total      Self  Of parent  Calls  Avg/Call  Instances  Phase           Self, of all
 //!    --------  --------  ---------  -----  --------  ---------  --------------  ----------------------
-//!    1.519 ms  1.519 ms      36.9%      1  1.519 ms          1  Load Module      36.9% ######
-//! >> 2.599 ms  2.599 ms      63.1%      3  866.4 us          3  Module running   63.1% #########
+//!    7.577 ms  7.577 ms      16.4%      1  7.577 ms          1  Load Module      16.4% ##
+//! >> 38.69 ms  38.69 ms      83.6%      3  12.90 ms          3  Module running   83.6% #############
 //!
-//!  >> most time of its own: Module running 2.599 ms (63.1%), Load Module 1.519 ms (36.9%)
-//!     100% is 4.119 ms in spans, on all threads, in 5.386 ms of wall time
+//!  >> most time of its own: Module running 38.69 ms (83.6%), Load Module 7.577 ms (16.4%)
+//!     100% is 46.26 ms in spans, on all threads, in 46.70 ms of wall time
+//!
+//!
+//!  ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
+//!
+//!  Time (%)  Total Time (ns)  Instances    Avg (ns)      Med (ns)    Min (ns)    Max (ns)   StdDev (ns)      Range
+//!  --------  ---------------  ---------  ------------  ------------  ---------  ----------  -----------  --------------
+//!      83.6       38,686,282          3  12,895,427.3  10,949,900.0  7,883,425  19,852,956  6,217,413.0  Module running
+//!      16.4        7,576,765          1   7,576,765.0   7,576,765.0  7,576,765   7,576,765          0.0  Load Module
 //! ```
 //!
 //! Under `nsys profile -t nvtx`, Nsight Systems shows the same ranges in its timeline.
