@@ -50,19 +50,19 @@
 //!
 //!       Total      Self  Of parent  Calls  Avg/Call  Instances  Phase           Self, of all
 //!    --------  --------  ---------  -----  --------  ---------  --------------  ----------------------
-//!    7.577 ms  7.577 ms      16.4%      1  7.577 ms          1  Load Module      16.4% ##
-//! >> 38.69 ms  38.69 ms      83.6%      3  12.90 ms          3  Module running   83.6% #############
+//!    3.311 ms  3.311 ms      10.1%      1  3.311 ms          1  Load Module      10.1% ##
+//! >> 29.47 ms  29.47 ms      89.9%      3  9.822 ms          3  Module running   89.9% #############
 //!
-//!  >> most time of its own: Module running 38.69 ms (83.6%), Load Module 7.577 ms (16.4%)
-//!     100% is 46.26 ms in spans, on all threads, in 46.70 ms of wall time
+//!  >> most time of its own: Module running 29.47 ms (89.9%), Load Module 3.311 ms (10.1%)
+//!     100% is 32.78 ms in spans, on all threads, in 33.32 ms of wall time
 //!
 //!
 //!  ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
 //!
-//!  Time (%)  Total Time (ns)  Instances    Avg (ns)      Med (ns)    Min (ns)    Max (ns)   StdDev (ns)      Range
-//!  --------  ---------------  ---------  ------------  ------------  ---------  ----------  -----------  --------------
-//!      83.6       38,686,282          3  12,895,427.3  10,949,900.0  7,883,425  19,852,956  6,217,413.0  Module running
-//!      16.4        7,576,765          1   7,576,765.0   7,576,765.0  7,576,765   7,576,765          0.0  Load Module
+//!  Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)    Max (ns)   StdDev (ns)      Range
+//!  --------  ---------------  ---------  -----------  -----------  ---------  ----------  -----------  --------------
+//!      89.9       29,466,496          3  9,822,165.3  7,819,491.0  3,873,444  17,773,561  7,163,193.7  Module running
+//!      10.1        3,310,795          1  3,310,795.0  3,310,795.0  3,310,795   3,310,795          0.0  Load Module
 //! ```
 //!
 //! Under `nsys profile -t nvtx`, Nsight Systems shows the same ranges in its timeline.
