@@ -300,7 +300,8 @@ pub(crate) struct Config {
     pub(crate) rows: usize,
 }
 
-/// The reports that are printed by default; `Calls` only if they awaited long enough. What names the slow part comes first.
+/// The reports that are printed by default; `Calls` only if they awaited long enough. What names the slow part comes
+/// first.
 pub(crate) const DEFAULT_REPORTS: [Report; 3] = [Report::Tree, Report::Calls, Report::Ranges];
 
 /// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.

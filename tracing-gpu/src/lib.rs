@@ -46,24 +46,23 @@
 //! prints to standard error
 //!
 //! ```text
-//!  ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
-//!
-//!  Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)      Range
-//!  --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  --------------
-//!      63.1        2,599,337          3    866,445.7    865,534.0    851,604    882,199     15,318.0  Module running
-//!      36.9        1,519,305          1  1,519,305.0  1,519,305.0  1,519,305  1,519,305          0.0  Load Module
-//!
-//!
 //!  ** Phase Tree (tree):
 //!
 //!       Total      Self  Of parent  Calls  Avg/Call  Instances  Phase           Self, of all
 //!    --------  --------  ---------  -----  --------  ---------  --------------  ----------------------
-//!    1.519 ms  1.519 ms      36.9%      1  1.519 ms          1  Load Module      36.9% ######
-//! >> 2.599 ms  2.599 ms      63.1%      3  866.4 us          3  Module running   63.1% #########
+//!    3.311 ms  3.311 ms      10.1%      1  3.311 ms          1  Load Module      10.1% ##
+//! >> 29.47 ms  29.47 ms      89.9%      3  9.822 ms          3  Module running   89.9% #############
 //!
-//!  >> most time of its own: Module running 2.599 ms (63.1%), Load Module 1.519 ms (36.9%)
-//!     100% is 4.119 ms in spans, on all threads, in 5.386 ms of wall time, 23.5% of which is in no
-//!     span
+//!  >> most time of its own: Module running 29.47 ms (89.9%), Load Module 3.311 ms (10.1%)
+//!     100% is 32.78 ms in spans, on all threads, in 33.32 ms of wall time
+//!
+//!
+//!  ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):
+//!
+//!  Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)    Max (ns)   StdDev (ns)      Range
+//!  --------  ---------------  ---------  -----------  -----------  ---------  ----------  -----------  --------------
+//!      89.9       29,466,496          3  9,822,165.3  7,819,491.0  3,873,444  17,773,561  7,163,193.7  Module running
+//!      10.1        3,310,795          1  3,310,795.0  3,310,795.0  3,310,795   3,310,795          0.0  Load Module
 //! ```
 //!
 //! Under `nsys profile -t nvtx`, Nsight Systems shows the same ranges in its timeline.
@@ -192,7 +191,7 @@ pub use own_stack::on_own_stack;
 #[cfg(unix)]
 pub use process::begin_child;
 #[doc(hidden)]
-pub use process::{give_up, has_given_up, without_file_limit_signal};
+pub use process::without_file_limit_signal;
 #[doc(hidden)]
 pub use profiler::{Chosen, complain};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};

@@ -187,8 +187,8 @@ impl Row {
         self.first.store(entered, Relaxed);
     }
 
-    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns true now and then: when
-    /// the sums come to have twice as many instances as at the last time.
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns true now and then:
+    /// when the sums come to have twice as many instances as at the last time.
     pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
         if self.is_unused() {
             self.room.store(EMPTY, Relaxed); // nothing is pending, as before
