@@ -102,7 +102,7 @@ fn life(node: &TreeNode) -> u128 {
 /// Whether its calls live nearly as long as the run, and mostly wait for nothing below them.
 fn lives_as_long(node: &TreeNode, run_ns: u64) -> bool {
     let (life, all) = (life(node), u128::from(node.calls) * u128::from(run_ns));
-    all > 0 && life * 100 >= all * LONG_PERCENT && u128::from(own_wait(node)) * 2 >= life
+    all > 0 && life * 100 >= all.saturating_mul(LONG_PERCENT) && u128::from(own_wait(node)) * 2 >= life
 }
 
 /// The child that ran for at least half of the wait of this node, and outside of its polls, as on a blocking thread.
@@ -116,9 +116,9 @@ fn child_elsewhere(nodes: &[Flat], index: usize) -> Option<usize> {
     children().filter(|_| explains).max_by_key(|&i| nodes[i].node.total_ns)
 }
 
-/// The node whose calls may be what the calls of this one wait for, as a client waits for a server in its process: there
-/// are as many, the first began during the first, they took at least half of the wait and no longer than what waits, and
-/// they have no caller in common.
+/// The node whose calls may be what the calls of this one wait for, as a client waits for a server in its process.
+/// There are as many, the first began during the first, they took at least half of the wait and no longer than what
+/// waits, and they have no caller in common.
 fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
     let node = nodes[index].node;
     let latency = |node: &TreeNode| {
@@ -136,7 +136,7 @@ fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
         let fits = |inner: u64, outer: u64| inner - inner / TRAILING <= outer;
         let fit = latency(it)
             .map_or(it.max_ns <= waits.max_ns, |it| fits(it.min_ns, waits.min_ns) && fits(it.max_ns, waits.max_ns));
-        it.calls.abs_diff(node.calls) * 100 <= node.calls
+        it.calls.abs_diff(node.calls).saturating_mul(100) <= node.calls
             && it.first_ns.checked_sub(node.first_ns).is_some_and(|ns| ns < soon)
             && took * 2 >= u128::from(own_wait(node))
             && took <= life(node)

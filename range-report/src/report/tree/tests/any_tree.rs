@@ -58,7 +58,11 @@ fn self_time(nodes: &[TreeNode], own: fn(&TreeNode) -> u64) -> u128 {
 
 proptest! {
     #[test]
-    fn no_line_is_longer_than_the_width(roots in any_tree(), width in 76_usize..220, elapsed_ns in 1_u64..3_000_000_000) {
+    fn no_line_is_longer_than_the_width(
+        roots in any_tree(),
+        width in 76_usize..220,
+        elapsed_ns in 1_u64..3_000_000_000,
+    ) {
         let lifetime = |root: &TreeNode| super::verdict::lifetime(&root.name, &[root.total_ns]);
         let ranges = roots.iter().map(lifetime).collect();
         let summary = Summary { elapsed_ns, ranges, ..summary(roots) };
