@@ -35,7 +35,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     if summary.tree.is_empty() {
         return section(title, NO_RANGE);
     }
-    let shape = Shape::of(&summary.tree, options.rows);
+    let shape = Shape::of(summary, options.rows);
     let entries = shape.entries();
     let quantiles = shape.quantiles();
     let mut lines: Vec<Line> = entries.iter().map(|entry| line(&shape, entry, &quantiles, options)).collect();
@@ -59,7 +59,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
 
 /// The quantiles that any node has, in rising order.
 pub(crate) fn quantiles(summary: &Summary) -> Vec<f64> {
-    Shape::of(&summary.tree, usize::MAX).quantiles()
+    Shape::of(summary, usize::MAX).quantiles()
 }
 
 /// What the marks of a tree are and mean, for a page.
@@ -89,7 +89,7 @@ pub(crate) struct Marked {
 
 #[cfg(feature = "html")]
 pub(crate) fn explained(summary: &Summary) -> Explained {
-    verdict::explained(summary, &Shape::of(&summary.tree, usize::MAX))
+    verdict::explained(summary, &Shape::of(summary, usize::MAX))
 }
 
 /// What makes the rows say more.

@@ -2,9 +2,13 @@
 //!
 //! Nothing here recurses: a tree may be as deep as the program nests.
 
+mod waits;
+
 #[cfg(feature = "html")]
 use super::Marked;
-use crate::{GpuWork, TreeNode};
+use crate::{GpuWork, Summary, TreeNode};
+pub(super) use waits::Culprit;
+use waits::Wait;
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
@@ -28,6 +32,8 @@ pub(super) struct Shape<'a> {
     blocked: u128,
     /// All that calls waited themselves; `None` where no node waits.
     awaited_whole: Option<u128>,
+    /// The part of it that loops waited which live as long as the run.
+    looped: u128,
     /// All time on the GPU that phases launched or were timed with themselves; `None` where none is known.
     gpu_whole: [Option<u128>; WAYS],
     /// The node with the most self time.
@@ -52,6 +58,8 @@ struct Flat<'a> {
     /// What is left of its own time without a call that took more than half of the row, and without waiting for its
     /// children.
     own_ns: u64,
+    /// What it waits for itself.
+    wait: Wait,
     /// Longest wait in the subtree.
     awaited_peak: u64,
     /// Longest total in the subtree. A child on another thread may be longer than its parent.
@@ -180,7 +188,9 @@ struct Level {
 }
 
 impl<'a> Shape<'a> {
-    pub(super) fn of(roots: &'a [TreeNode], rows: usize) -> Self {
+    /// Up to `rows` lines of a run.
+    pub(super) fn of(summary: &'a Summary, rows: usize) -> Self {
+        let roots = &summary.tree;
         let mut nodes = flatten(roots);
         for i in (0..nodes.len()).rev() {
             let (end, self_below, peak) = (nodes[i].end, nodes[i].self_below, nodes[i].peak);
@@ -221,9 +231,12 @@ impl<'a> Shape<'a> {
         let waits = nodes.iter().any(|flat| flat.node.awaited_ns.is_some());
         let awaited_whole =
             waits.then(|| nodes.iter().filter_map(|flat| flat.node.awaited_self_ns).map(u128::from).sum());
+        waits::set(&mut nodes, summary);
+        let loops = nodes.iter().filter(|flat| flat.wait == Wait::Loop);
+        let looped = loops.filter_map(|flat| flat.node.awaited_self_ns).map(u128::from).sum();
         mark_beside(&mut nodes, whole);
         let has_row = vec![true; nodes.len()];
-        let mut shape = Self { nodes, whole, apart, blocked, awaited_whole, gpu_whole, slowest, has_row };
+        let mut shape = Self { nodes, whole, apart, blocked, awaited_whole, looped, gpu_whole, slowest, has_row };
         shape.choose_rows(rows);
         shape
     }
@@ -245,8 +258,7 @@ impl<'a> Shape<'a> {
         for &(_, index) in sizes.iter().skip(rows) {
             self.has_row[index] = false;
         }
-        let waits = self.most_awaited(1).first().map(|(index, _)| *index);
-        for marked in [self.slowest, self.busiest(), waits] {
+        for marked in [self.slowest, self.busiest(), self.waits()] {
             let mut at = marked;
             while let Some(index) = at {
                 self.has_row[index] = true;
@@ -295,14 +307,32 @@ impl<'a> Shape<'a> {
         self.awaited_whole
     }
 
-    /// Up to `count` nodes that waited longest themselves, where more time was waited than run.
-    pub(super) fn most_awaited(&self, count: usize) -> Vec<(usize, u64)> {
-        match self.awaited_whole {
-            Some(all) if all > self.whole - self.blocked && all >= WORTH_TELLING_NS => {
-                self.most(count, all, |flat| flat.node.awaited_self_ns.unwrap_or(0))
-            }
-            _ => Vec::new(),
+    /// What shares of what is awaited are of: all, without loops that live as long as the run.
+    pub(super) fn awaited_ranked(&self) -> u128 {
+        self.awaited_whole.unwrap_or(0) - self.looped
+    }
+
+    /// Up to `count` nodes that are most likely what the program waits for, where more time was waited than run.
+    pub(super) fn most_awaited(&self, count: usize) -> Vec<Culprit> {
+        let all = self.awaited_ranked();
+        match all > self.whole - self.blocked && all >= WORTH_TELLING_NS {
+            true => waits::culprits(&self.nodes, count, |ns| is_below_bound(ns, all)),
+            false => Vec::new(),
         }
+    }
+
+    /// The loops that live as long as the run, the longest waits first, where more time was waited than run.
+    pub(super) fn loops(&self) -> Vec<&'a TreeNode> {
+        let is_told = self.awaited_whole.is_some_and(|all| all > self.whole - self.blocked);
+        let loops = self.nodes.iter().filter(|flat| is_told && flat.wait == Wait::Loop);
+        let mut loops: Vec<&TreeNode> = loops.map(|flat| flat.node).collect();
+        loops.sort_by_key(|node| std::cmp::Reverse(node.awaited_self_ns));
+        loops
+    }
+
+    /// The node that is marked for its wait.
+    fn waits(&self) -> Option<usize> {
+        self.most_awaited(1).first().map(|culprit| culprit.index)
     }
 
     /// The quantiles that any node has, in rising order.
@@ -373,16 +403,14 @@ impl<'a> Shape<'a> {
             .filter(|(_, ns)| *ns > 0 && !is_below_bound(*ns, whole))
             .collect();
         nodes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        let first = nodes.first().map_or(0, |(_, ns)| *ns);
-        nodes.retain(|(_, ns)| *ns >= first / NAME_FROM);
+        without_small(&mut nodes, |(_, ns)| *ns);
         nodes.truncate(count);
         nodes
     }
 
     /// The lines of the tree from top to bottom.
     pub(super) fn entries(&self) -> Vec<Entry> {
-        let (marks, busiest) = (self.marks(), self.busiest());
-        let waits = self.most_awaited(1).first().map(|(index, _)| *index);
+        let (marks, busiest, waits) = (self.marks(), self.busiest(), self.waits());
         let mut entries = Vec::new();
         let mut levels = vec![self.level(None)];
         while let Some(level) = levels.last_mut() {
@@ -555,6 +583,12 @@ const fn blocked(node: &TreeNode) -> u64 {
     if is_blocked(node) { node.blocked_ns } else { 0 }
 }
 
+/// Leaves out what is small beside the first.
+fn without_small<T>(all: &mut Vec<T>, ns: impl Fn(&T) -> u64) {
+    let first = all.first().map_or(0, &ns);
+    all.retain(|one| ns(one) >= first / NAME_FROM);
+}
+
 fn is_below_bound(ns: u64, whole: u128) -> bool {
     u128::from(ns) * FOLD_BELOW < whole
 }
@@ -605,6 +639,7 @@ fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
             self_below: u128::from(node.self_ns),
             one_call: false,
             own_ns: node.self_ns,
+            wait: Wait::Own,
             awaited_peak: node.awaited_ns.unwrap_or(0),
             peak: node.total_ns,
             on_gpu,

@@ -1,4 +1,5 @@
 mod any_tree;
+mod culprits;
 mod verdict;
 mod waiting;
 

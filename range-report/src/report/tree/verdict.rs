@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::shape::{Entry, Shape, Way, is_blocked};
+use super::shape::{Culprit, Entry, Shape, Way, is_blocked};
 #[cfg(feature = "html")]
 use super::{Explained, Marked};
 use super::{label, share};
@@ -58,6 +58,7 @@ pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], optio
         Some(sentence) => own + &awaited + &wrapped("   ", &sentence, options.columns()),
         None => awaited + &own,
     };
+    out += &loops(shape, options);
     let busiest = match entries.iter().any(|entry| entry.margin().contains('G')) {
         true => " G  most busy time of its own: ",
         false => " GPU: most busy time of its own: ",
@@ -82,13 +83,39 @@ fn awaited(shape: &Shape, options: &RenderOptions) -> String {
 }
 
 fn most_awaited(shape: &Shape, room: usize, options: &RenderOptions) -> Vec<String> {
-    let whole = shape.awaited_whole().unwrap_or(0);
-    let phases = shape.most_awaited(SLOWEST).into_iter().map(|(index, ns)| {
-        let figures = format!(" {} ({})", human_inline(ns), share(ns, whole));
-        let room = room.saturating_sub(width_of(&figures)).max(LEAST_PLACE);
-        way(shape, index, room, options) + &figures
+    let mut lines = Vec::new();
+    for Culprit { index, ns, perhaps } in shape.most_awaited(SLOWEST) {
+        let figures = format!(" {} ({})", human_inline(ns), share(ns, shape.awaited_ranked()));
+        let behind = width_of(&figures) + usize::from(perhaps.is_some()); // a comma
+        let room_of_way = room.saturating_sub(behind).max(LEAST_PLACE);
+        let mut line = way(shape, index, room_of_way, options) + &figures;
+        if let Some(other) = perhaps {
+            let name = shorten(&label(shape.node(other), options.raw_names), LEAST_PLACE, LEAST_PLACE / 2);
+            let aside = format!("perhaps for `{name}`");
+            match width_of(&line) + 2 + width_of(&aside) <= room {
+                true => line += &format!(", {aside}"),
+                false => lines.push(std::mem::replace(&mut line, format!("  {aside}")) + ","),
+            }
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Loops that live as long as the run: they wait for work.
+fn loops(shape: &Shape, options: &RenderOptions) -> String {
+    const WHAT: &str = " ~~ as long as the run: ";
+    let loops = shape.loops();
+    let named = loops.iter().take(SLOWEST).map(|node| {
+        let life = node.total_ns.saturating_add(node.awaited_ns.unwrap_or(0));
+        let (each, calls) = (life.checked_div(node.calls).unwrap_or(0), integer(node.calls, options.thousands));
+        let figures = format!(" {} ({calls} call{})", human_inline(each), if node.calls == 1 { "" } else { "s" });
+        let room = room_before(&figures, WHAT, options);
+        shorten(&label(node, options.raw_names), room, room / 2) + &figures
     });
-    phases.collect()
+    let more = loops.len().saturating_sub(SLOWEST);
+    let more = (more > 0).then(|| format!("and {} more", integer(more as u64, options.thousands)));
+    listed(WHAT, named.chain(more), options)
 }
 
 /// The names from the root down to a phase, as many as fit, the last ones.
@@ -231,6 +258,7 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
         marks.insert(0, format!("~~ most time awaited: {waits}"));
         marks.extend(busy_threads(summary));
     }
+    marks.push(loops(shape, &wide).trim().to_owned());
     let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);
     marks.extend(each.lines().map(|line| line.trim().to_owned()));
     if marked.iter().any(|node| node.blocked) {

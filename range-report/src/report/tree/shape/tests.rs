@@ -8,9 +8,14 @@ fn leaf(name: &str, ns: u64) -> TreeNode {
     node(name, ns, ns, vec![])
 }
 
+fn run(roots: &[TreeNode]) -> Summary {
+    Summary { tree: roots.to_vec(), ..Summary::default() }
+}
+
 /// Name, depth, mark and number of folded siblings of each line.
 fn lines(roots: &[TreeNode]) -> Vec<(String, usize, Mark, usize)> {
-    let shape = Shape::of(roots, usize::MAX);
+    let run = run(roots);
+    let shape = Shape::of(&run, usize::MAX);
     let line = |entry: &Entry| (shape.node(entry.index).name.clone(), entry.depth, entry.mark, entry.folded);
     shape.entries().iter().map(line).collect()
 }
@@ -35,7 +40,8 @@ fn the_way_to_the_slowest_phase_is_marked() {
 fn siblings_below_the_bound_share_a_line() {
     let small = |name: &str| node(name, 99, 49, vec![leaf("inner", 50)]);
     let roots = [node("run", 100_000, 99_603, vec![small("a"), leaf("big", 100), small("b"), leaf("c", 99)])];
-    let shape = Shape::of(&roots, usize::MAX);
+    let run = run(&roots);
+    let shape = Shape::of(&run, usize::MAX);
     let entries = shape.entries();
     assert_eq!(lines(&roots)[1], ("big".to_owned(), 1, Mark::None, 0));
     assert_eq!(entries.len(), 3);
@@ -68,7 +74,8 @@ fn stream_time_keeps_a_name_and_is_folded_with_it() {
     let children =
         vec![parent, on_stream("at the bound", 10, 100), launch, on_stream("below", 10, 99), leaf("host", 10)];
     let roots = [node("run", 100_000, 99_950, children), on_stream("rest", 1_000, 111)];
-    let shape = Shape::of(&roots, usize::MAX);
+    let run = run(&roots);
+    let shape = Shape::of(&run, usize::MAX);
     assert_eq!(shape.gpu_whole(Way::Stream), Some(100_000));
     let names: Vec<String> = lines(&roots).into_iter().map(|line| line.0).collect();
     assert_eq!(names, ["run", "at the bound", "launch", "kernel", "parent", "rest"]);
@@ -89,11 +96,11 @@ fn stream_time_keeps_a_name_and_is_folded_with_it() {
 #[test]
 fn no_stream_time_keeps_nothing() {
     let mut roots = [node("run", 100_000, 99_980, vec![leaf("a", 10), leaf("b", 10)])];
-    assert_eq!((lines(&roots).len(), Shape::of(&roots, usize::MAX).gpu_whole(Way::Stream)), (2, None));
+    assert_eq!((lines(&roots).len(), Shape::of(&run(&roots), usize::MAX).gpu_whole(Way::Stream)), (2, None));
     roots[0].children[0].stream_total_ns = Some(0);
     roots[0].children[0].stream_self_ns = Some(0);
-    assert_eq!((lines(&roots).len(), Shape::of(&roots, usize::MAX).gpu_whole(Way::Stream)), (2, Some(0)));
-    assert!(Shape::of(&roots, usize::MAX).slowest_on_gpu(Way::Stream, 3).is_empty());
+    assert_eq!((lines(&roots).len(), Shape::of(&run(&roots), usize::MAX).gpu_whole(Way::Stream)), (2, Some(0)));
+    assert!(Shape::of(&run(&roots), usize::MAX).slowest_on_gpu(Way::Stream, 3).is_empty());
 }
 
 #[test]
@@ -102,7 +109,8 @@ fn a_small_parent_of_a_long_child_is_not_folded() {
     let roots = [node("main", 500_000, 499_980, vec![spawn, leaf("other", 10)])];
     let names: Vec<String> = lines(&roots).into_iter().map(|line| line.0).collect();
     assert_eq!(names, ["main", "spawn", "task", "other"]);
-    let shape = Shape::of(&roots, usize::MAX);
+    let run = run(&roots);
+    let shape = Shape::of(&run, usize::MAX);
     assert_eq!(shape.whole(), 1_000_000);
     let beside: Vec<bool> = shape.entries().iter().map(|entry| entry.beside).collect();
     assert_eq!(beside, [false, false, true, false]);
@@ -114,7 +122,7 @@ fn without_the_slowest_nothing_is_marked() {
     let lines = lines(&roots);
     assert_eq!(lines.len(), 1);
     assert_eq!((lines[0].2, lines[0].3), (Mark::None, 2_000));
-    assert!(Shape::of(&roots, usize::MAX).slowest(3).is_empty());
+    assert!(Shape::of(&run(&roots), usize::MAX).slowest(3).is_empty());
 }
 
 #[test]
@@ -123,8 +131,9 @@ fn any_depth_is_walked() {
     for _ in 0..50_000 {
         root = node("outer", 1, 0, vec![root]);
     }
-    let mut roots = vec![root];
-    assert_eq!(Shape::of(&roots, usize::MAX).entries().len(), 50_001);
+    let run = Summary { tree: vec![root], ..Summary::default() };
+    assert_eq!(Shape::of(&run, usize::MAX).entries().len(), 50_001);
+    let mut roots = run.tree;
     while let Some(mut node) = roots.pop() {
         roots.append(&mut node.children); // dropping it whole would recurse
     }

@@ -1,0 +1,161 @@
+//! Which waits are causes. A loop that lives as long as the run waits for work, and a wait for what is measured
+//! elsewhere in the process has its cause there.
+
+use std::cmp::Reverse;
+
+use super::{Flat, MANY_CALLS};
+use crate::{Summary, TreeNode};
+
+/// A call is as long as the run from this part of it on.
+const LONG_PERCENT: u128 = 80;
+/// If other waits are less than one in this many parts of the run, such calls are what the program waits for: a single
+/// call, which may be the program's work, and several.
+const BESIDE_ONE: u128 = 10;
+const BESIDE_SEVERAL: u128 = 100;
+/// An ancestor with at most one call to this many of its descendants drives several of them: it is no common caller.
+const DRIVES: u64 = 10;
+/// The longest waits of which the cause is looked for.
+const LOOKED_AT: usize = 16;
+/// A call that takes this part of a wait is hardly one that follows it by chance.
+const NEARLY_ALL_PERCENT: u128 = 80;
+/// One in this many parts of a call may be after what waits for it has ended.
+const TRAILING: u64 = 8;
+/// How much less a wait counts that may be one for what is measured elsewhere.
+const EXPLAINED: u64 = 10;
+
+/// What a node waits for itself, as far as the figures show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Nothing that is measured.
+    #[default]
+    Own,
+    /// Perhaps this node.
+    For(usize),
+    /// The next work, as long as the run.
+    Loop,
+}
+
+/// A node that waits, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Culprit {
+    pub(in super::super) index: usize,
+    pub(in super::super) ns: u64,
+    /// The node that it perhaps waits for.
+    pub(in super::super) perhaps: Option<usize>,
+}
+
+/// What each of these waits for.
+pub(super) fn set(nodes: &mut [Flat], summary: &Summary) {
+    let loops: Vec<bool> = nodes.iter().map(|flat| lives_as_long(flat.node, summary.elapsed_ns)).collect();
+    let ran: u128 = nodes.iter().map(|flat| u128::from(flat.own_ns)).sum();
+    let others = nodes.iter().zip(&loops).filter(|(_, is_loop)| !**is_loop);
+    let others: u128 = others.map(|(flat, _)| u128::from(own_wait(flat.node))).sum();
+    let long = nodes.iter().zip(&loops).filter(|(_, is_loop)| **is_loop);
+    let part = if long.map(|(flat, _)| flat.node.calls).sum::<u64>() > 1 { BESIDE_SEVERAL } else { BESIDE_ONE };
+    let run = u128::from(summary.elapsed_ns);
+    if others * part >= run || ran * 2 >= run {
+        for (flat, _) in nodes.iter_mut().zip(loops).filter(|(_, is_loop)| *is_loop) {
+            flat.wait = Wait::Loop;
+        }
+    }
+    let mut longest: Vec<usize> =
+        (0..nodes.len()).filter(|&i| own_wait(nodes[i].node) > 0 && nodes[i].wait == Wait::Own).collect();
+    longest.sort_by_key(|&i| Reverse(own_wait(nodes[i].node)));
+    for index in longest.into_iter().take(LOOKED_AT) {
+        let by = child_elsewhere(nodes, index).or_else(|| called(nodes, index, summary));
+        nodes[index].wait = by.map_or(Wait::Own, Wait::For);
+    }
+}
+
+/// Up to `count` waits that are no loops, by how likely they are causes. `is_small` says what is not worth a word. Of
+/// several, one is always the longest.
+pub(super) fn culprits(nodes: &[Flat], count: usize, is_small: impl Fn(u64) -> bool) -> Vec<Culprit> {
+    let culprit = |(index, flat): (usize, &Flat)| {
+        let perhaps = match flat.wait {
+            Wait::Own => None,
+            Wait::For(other) => Some(other),
+            Wait::Loop => return None,
+        };
+        Some(Culprit { index, ns: own_wait(flat.node), perhaps })
+    };
+    let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).collect();
+    all.retain(|culprit| culprit.ns > 0 && !is_small(culprit.ns));
+    let longest = all.iter().max_by_key(|culprit| (culprit.ns, Reverse(culprit.index))).copied();
+    all.sort_by_key(|culprit| Reverse(if culprit.perhaps.is_some() { culprit.ns / EXPLAINED } else { culprit.ns }));
+    super::without_small(&mut all, |culprit| culprit.ns);
+    all.truncate(count);
+    if let (Some(longest), [_, .., last]) = (longest.filter(|longest| !all.contains(longest)), &mut all[..]) {
+        *last = longest;
+    }
+    all
+}
+
+fn own_wait(node: &TreeNode) -> u64 {
+    node.awaited_self_ns.unwrap_or(0)
+}
+
+/// How long all calls of a node lived.
+fn life(node: &TreeNode) -> u128 {
+    u128::from(node.total_ns) + u128::from(node.awaited_ns.unwrap_or(0))
+}
+
+/// Whether its calls live nearly as long as the run, and mostly wait for nothing below them.
+fn lives_as_long(node: &TreeNode, run_ns: u64) -> bool {
+    let (life, all) = (life(node), u128::from(node.calls) * u128::from(run_ns));
+    all > 0 && life * 100 >= all.saturating_mul(LONG_PERCENT) && u128::from(own_wait(node)) * 2 >= life
+}
+
+/// The child that ran for at least half of the wait of this node, and outside of its polls, as on a blocking thread.
+fn child_elsewhere(nodes: &[Flat], index: usize) -> Option<usize> {
+    let node = nodes[index].node;
+    let below = index + 1..nodes[index].end;
+    let children = || below.clone().filter(|&i| nodes[i].parent == Some(index) && nodes[i].node.awaited_ns.is_none());
+    let ran: u128 = children().map(|i| u128::from(nodes[i].node.total_ns)).sum();
+    let elsewhere = ran.saturating_sub(u128::from(node.total_ns.saturating_sub(node.self_ns)));
+    let explains = elsewhere * 2 >= u128::from(own_wait(node)) && elsewhere <= life(node);
+    children().filter(|_| explains).max_by_key(|&i| nodes[i].node.total_ns)
+}
+
+/// The node whose calls may be what the calls of this one wait for, as a client waits for a server in its process.
+/// There are as many, the first began during the first, they took at least half of the wait and no longer than what
+/// waits, and they have no caller in common.
+fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
+    let node = nodes[index].node;
+    let latency = |node: &TreeNode| {
+        let row = summary.calls.iter().find(|row| (&row.name, &row.domain) == (&node.name, &node.domain));
+        row.map(|row| &row.latency)
+    };
+    let waits = latency(node).filter(|_| node.calls >= MANY_CALLS)?;
+    let median = waits.median_ns.map_or(0, |median| median as u64).max(waits.min_ns);
+    let is_called = |other: usize| {
+        let (it, took) = (nodes[other].node, life(nodes[other].node));
+        // Of calls that follow one another, the second begins when the first has ended, which took the shortest time or
+        // more. The first calls of many clients at once may take long to arrive.
+        let is_nearly_all = took * 100 >= u128::from(own_wait(node)) * NEARLY_ALL_PERCENT;
+        let soon = if is_nearly_all { median } else { waits.min_ns };
+        let fits = |inner: u64, outer: u64| inner - inner / TRAILING <= outer;
+        let fit = latency(it)
+            .map_or(it.max_ns <= waits.max_ns, |it| fits(it.min_ns, waits.min_ns) && fits(it.max_ns, waits.max_ns));
+        it.calls.abs_diff(node.calls).saturating_mul(100) <= node.calls
+            && it.first_ns.checked_sub(node.first_ns).is_some_and(|ns| ns < soon)
+            && took * 2 >= u128::from(own_wait(node))
+            && took <= life(node)
+            && fit
+            && !is_related(nodes, index, other)
+    };
+    let others = (0..nodes.len()).filter(|&other| is_called(other));
+    others.max_by_key(|&other| (life(nodes[other].node), Reverse(other)))
+}
+
+/// Whether one is below the other, or both are below one that calls them.
+fn is_related(nodes: &[Flat], index: usize, other: usize) -> bool {
+    let mut above = Some(index);
+    while let Some(at) = above {
+        let holds = (at..nodes[at].end).contains(&other);
+        if holds || (other..nodes[other].end).contains(&at) {
+            return at == index || nodes[at].node.calls.saturating_mul(DRIVES) > nodes[index].node.calls;
+        }
+        above = nodes[at].parent;
+    }
+    false
+}
