@@ -175,6 +175,10 @@ pub(crate) struct RangeKey {
     pub(crate) style: RangeStyle,
 }
 
+/// In the calls of a row of a node's calls: how many were cancelled, and from this bit on how many were entered to be
+/// dropped after they had finished.
+pub(crate) const CALLS_DROPPED: u32 = 32;
+
 impl RangeKey {
     /// Categories that no category has: rows of a node's calls. Durations are latencies, and what is nested is the time
     /// in which the call was busy; or durations are the times in which it awaited what is no call.

@@ -15,6 +15,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("handed-over-and-held", handed_over_and_held),
     ("roots-inside", roots_inside),
     ("kept-by-a-server", kept_by_a_server),
+    ("entered-in-polls", entered_in_polls),
     ("systems-on-workers", systems_on_workers),
 ];
 
@@ -98,11 +99,28 @@ fn kept_by_a_server(tier: Tier) -> Outcome {
                 kept.in_scope(|| ());
             });
         }
-        let mut aborted = Box::pin(Pending(9).instrument(info_span!("aborted")));
-        for _ in 0..3 {
-            assert!(poll(aborted.as_mut()).is_pending());
+        for waits in [1, 9] {
+            let mut job = Box::pin(Pending(waits).instrument(info_span!("job")));
+            while waits == 1 && poll(job.as_mut()).is_pending() {}
+            for _ in 1..waits.min(4) {
+                assert!(poll(job.as_mut()).is_pending());
+                info_span!("pump").in_scope(|| ());
+                sleep(WAIT);
+            }
+        }
+    })
+}
+
+/// Futures that enter their span in `poll` themselves, and not when they are dropped.
+fn entered_in_polls(tier: Tier) -> Outcome {
+    measure(tier, || {
+        for _ in 0..CALLS {
+            let span = info_span!("drive");
+            let mut future = pin!(Pending(1));
+            assert!(span.in_scope(|| poll(future.as_mut())).is_pending());
             info_span!("pump").in_scope(|| ());
             sleep(WAIT);
+            assert!(span.in_scope(|| poll(future.as_mut())).is_ready());
         }
     })
 }

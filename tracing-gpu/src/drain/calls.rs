@@ -7,7 +7,7 @@ use range_report::summary::CallStats;
 
 use super::{label_shown, label_text, times};
 use crate::clock::{Rate, Ticks};
-use crate::record::RangeKey;
+use crate::record::{CALLS_DROPPED, RangeKey};
 use crate::session::Names;
 use crate::thread::engine::Engine;
 use crate::thread::row::RowCopy;
@@ -19,6 +19,7 @@ pub(super) struct NodeCalls {
     latency: Distribution,
     busy: u128,
     cancelled: u64,
+    dropped: u64,
     /// Time that a call awaited what is no call.
     awaited_self: u128,
     /// Calls that ended as spans do that are kept and entered again and again; and their uses that are calls each, and
@@ -59,7 +60,8 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> (BTreeMap<u32, NodeCalls>
         if key.is_calls() {
             node.latency.merge(&row.times);
             node.busy += u128::from(row.nested);
-            node.cancelled += row.calls;
+            node.cancelled += row.calls & ((1 << CALLS_DROPPED) - 1);
+            node.dropped += row.calls >> CALLS_DROPPED;
         } else {
             node.awaited_self += row.times.total;
             node.kept += row.calls;
@@ -68,6 +70,10 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> (BTreeMap<u32, NodeCalls>
     }
     let mut uncounted = Vec::new();
     nodes.retain(|&id, node| {
+        // Where futures are not entered to be dropped, the last poll after a wait looks like the drop of a cancelled one.
+        if node.dropped < node.cancelled {
+            node.cancelled = 0;
+        }
         let is_of_futures = node.latency.count > 0 && node.kept <= node.latency.count / 2;
         if !is_of_futures {
             uncounted.push((id, node.uncounted));

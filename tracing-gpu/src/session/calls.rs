@@ -106,8 +106,10 @@ pub(crate) struct EndedCall {
     /// Whether calls below were alive at its last exit, so that it could not close then. Not what is kept, as its
     /// children may be, and used in one range after another.
     pub(crate) is_outlived: bool,
-    /// Whether it was dropped while it waited.
+    /// Whether it was dropped while it waited, if its last entry was for that.
     pub(crate) is_cancelled: bool,
+    /// Whether its last entry was for the drop of what had finished.
+    pub(crate) is_dropped: bool,
     /// Whether its last entries look like those of a future that was polled and then dropped, and of nothing else.
     pub(crate) has_finished: bool,
     /// Uses that are calls if the span is kept, and not counted yet.
@@ -305,8 +307,9 @@ impl Call {
         let entries = self.entries.load(Relaxed);
         let last = self.last.load(Relaxed);
         let is_cancelled = entries == 1 || last & SUSPENDED != 0;
-        // What has finished awaits nothing until it is dropped.
-        let pause = if is_cancelled { 0 } else { self.pause.load(Relaxed) };
+        let is_dropped = last & (DROPPED | AFTERWARDS) != 0 && !is_cancelled;
+        // What has finished awaits nothing until it is dropped. The last entry of another was its last poll.
+        let pause = if is_dropped { self.pause.load(Relaxed) } else { 0 };
         EndedCall {
             created,
             latency: exited.saturating_sub(created).saturating_sub(pause),
@@ -316,6 +319,7 @@ impl Call {
             has_paused: self.has_paused.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed) && !self.used_again.load(Relaxed),
             is_cancelled,
+            is_dropped,
             has_finished: last & (DROPPED | AFTERWARDS) != 0 && !self.used_again.load(Relaxed),
             uncounted: self.uncounted.load(Relaxed),
             thread: self.thread.load(Relaxed),
@@ -509,6 +513,7 @@ mod tests {
             has_paused: true,
             is_outlived: false,
             is_cancelled: false,
+            is_dropped: true,
             has_finished: true,
             uncounted: 0,
             thread: 7,
