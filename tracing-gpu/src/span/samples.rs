@@ -20,7 +20,7 @@ use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Record};
 
 /// Fields that frameworks put the real name of a span in, the best one first.
-const CANDIDATES: [&str; 6] = ["otel.name", "http.route", "rpc.method", "route", "name", "system"];
+const CANDIDATES: [&str; 7] = ["otel.name", "http.route", "rpc.method", "route", "name", "system", "return_type"];
 /// Spans of a call site that are looked at first, without a gap.
 pub(crate) const FIRST: usize = 64;
 /// Values of a field that are told apart.
