@@ -62,8 +62,8 @@ fn current() -> Option<&'static Measured> {
     process.get_or_init(|| on_own_stack(begin)).as_ref()
 }
 
-/// What is measured here, for an entry point. A child that is forked off meanwhile would wait for ever: NVTX has it wait
-/// for the thread that enters, which is not in the child.
+/// What is measured here, for an entry point. A child that is forked off meanwhile would wait for ever: NVTX has it
+/// wait for the thread that enters, which is not in the child.
 fn enter() -> Option<&'static Measured> {
     snapshot::watch_forks(after_fork_in_child);
     snapshot::while_not_forking(current)

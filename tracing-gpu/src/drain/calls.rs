@@ -70,7 +70,7 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> (BTreeMap<u32, NodeCalls>
     }
     let mut uncounted = Vec::new();
     nodes.retain(|&id, node| {
-        // Where futures are not entered to be dropped, the last poll after a wait looks like the drop of a cancelled one.
+        // Where futures are not entered to be dropped, a last poll after a wait looks like the drop of a cancelled one.
         if node.dropped < node.cancelled {
             node.cancelled = 0;
         }
