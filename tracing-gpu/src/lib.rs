@@ -191,7 +191,7 @@ pub use own_stack::on_own_stack;
 #[cfg(unix)]
 pub use process::begin_child;
 #[doc(hidden)]
-pub use process::without_file_limit_signal;
+pub use process::{give_up, has_given_up, without_file_limit_signal};
 #[doc(hidden)]
 pub use profiler::{Chosen, complain};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};

@@ -70,9 +70,9 @@ fn a_server_that_enters_a_span_after_its_future_makes_no_further_call() {
     for tier in BOTH {
         for ran in [recorded("kept-by-a-server", tier), untold("kept-by-a-server", tier)] {
             let summary = ran.summary();
-            assert_eq!(tree(&summary), ["rpc 10/40", "pump 13/13", "job 2/7"], "{tier}");
-            let (rpc, job) = (calls(&summary, "rpc"), calls(&summary, "job"));
-            assert_eq!((rpc.latency.instances, job.cancelled), (CALLS, 1), "{tier}");
+            assert_eq!(tree(&summary), ["rpc 10/40", "pump 13/13", "aborted 1/4"], "{tier}");
+            let (rpc, aborted) = (calls(&summary, "rpc"), calls(&summary, "aborted"));
+            assert_eq!((rpc.latency.instances, aborted.cancelled), (CALLS, 1), "{tier}");
             assert!(rpc.awaited_ns >= CALLS * WAIT_NS, "{tier}: {rpc:?}");
             assert_whole(&summary);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use range_report::stats::Distribution;
 use range_report::summary::CallStats;
+use tracing_core::Metadata;
 
 use super::{label_shown, label_text, times};
 use crate::clock::{Rate, Ticks};
@@ -50,18 +51,28 @@ impl NodeCalls {
     }
 }
 
+/// The crate of a call site, by its target.
+pub(super) fn crate_of(metadata: Option<&'static Metadata<'static>>) -> &'static str {
+    metadata.and_then(|metadata| metadata.target().split("::").next()).unwrap_or_default()
+}
+
 /// By node, the calls of futures; and how many calls more there are of spans that are no futures but kept: a model's
 /// layers, an executor's systems.
-pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> (BTreeMap<u32, NodeCalls>, Vec<(u32, u64)>) {
+pub(super) fn by_node(rows: &[(RangeKey, RowCopy, &str)]) -> (BTreeMap<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut nodes: BTreeMap<u32, NodeCalls> = BTreeMap::new();
-    for (key, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
+    let (mut crates, mut crate_of): (BTreeMap<&str, [u64; 2]>, BTreeMap<u32, &str>) = Default::default();
+    for (key, row, source) in rows.iter().filter(|(_, row, _)| row.times.count > 0) {
         let node = nodes.entry(row.node).or_default();
         node.label = key.label;
+        crate_of.insert(row.node, source);
         if key.is_calls() {
             node.latency.merge(&row.times);
             node.busy += u128::from(row.nested);
-            node.cancelled += row.calls & ((1 << CALLS_DROPPED) - 1);
-            node.dropped += row.calls >> CALLS_DROPPED;
+            let ends = [row.calls & ((1 << CALLS_DROPPED) - 1), row.calls >> CALLS_DROPPED];
+            node.cancelled += ends[0];
+            node.dropped += ends[1];
+            let all = crates.entry(source).or_default();
+            *all = [all[0] + ends[0], all[1] + ends[1]];
         } else {
             node.awaited_self += row.times.total;
             node.kept += row.calls;
@@ -71,7 +82,9 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy)]) -> (BTreeMap<u32, NodeCalls>
     let mut uncounted = Vec::new();
     nodes.retain(|&id, node| {
         // Where futures are not entered to be dropped, a last poll after a wait looks like the drop of a cancelled one.
-        if node.dropped < node.cancelled {
+        let of_crate = crate_of.get(&id).and_then(|source| crates.get(source)).copied().unwrap_or_default();
+        let [cancelled, dropped] = if node.dropped > 0 { [node.cancelled, node.dropped] } else { of_crate };
+        if dropped < cancelled {
             node.cancelled = 0;
         }
         let is_of_futures = node.latency.count > 0 && node.kept <= node.latency.count / 2;

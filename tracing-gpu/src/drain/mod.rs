@@ -38,8 +38,8 @@ use crate::session::{Names, Session};
 use crate::stream;
 use crate::thread::engine::Engine;
 use crate::thread::lifetimes::OpenLifetimes;
-use crate::thread::row::RowCopy;
-use calls::NodeCalls;
+use crate::thread::row::{RowCopy, RowIdentity};
+use calls::{NodeCalls, crate_of};
 pub use kept::{Kept, read_row_file};
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
@@ -89,8 +89,12 @@ pub(crate) fn summarise(
     for thread in &all_threads {
         // Rows of a thread that has not called since the window began are of an older one.
         if thread.window.is(window) {
-            for (key, row) in thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))) {
-                if key.is_calls() || key.is_waits() { calls.push((key, row)) } else { rows.push((key, row)) }
+            let identified = thread.rows().filter_map(|row| Some((row.identity()?, row.copy())));
+            for (&RowIdentity { key, metadata, .. }, row) in identified {
+                match key.is_calls() || key.is_waits() {
+                    true => calls.push((key, row, crate_of(metadata))),
+                    false => rows.push((key, row)),
+                }
             }
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
