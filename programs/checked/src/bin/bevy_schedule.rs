@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         spans: &[("bevy_schedule::physics", 2), ("bevy_schedule::sound", 2)],
         // And one span of each for its commands, of which there are none.
         calls: &[("bevy_schedule::physics", FRAMES + 1), ("bevy_schedule::sound", FRAMES + 1)],
+        culprits: &["physics"],
         ..Expected::default()
     })
 }

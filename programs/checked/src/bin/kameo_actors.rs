@@ -75,6 +75,7 @@ fn main() -> ExitCode {
             ("request", &[""]),
             ("store", &["actor.handle_message"]),
         ],
+        culprits: &["store"],
         ..Expected::default()
     })
 }

@@ -96,6 +96,7 @@ fn main() -> ExitCode {
             ("load_user", &["check"]),
             ("wait for a connection", &["load_user"]),
         ],
+        culprits: &["wait for a connection"],
         ..Expected::default()
     })
 }
