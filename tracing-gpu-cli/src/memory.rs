@@ -11,9 +11,10 @@ use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What is set aside. Nobody takes it before it is used: it is part of no file. The tables of names grow by up to half
-/// of it at once.
+/// What is set aside. It takes no memory before it is used, and no room in the file of this program.
 const RESERVE: usize = 8 << 20;
+/// More than this is not asked for by what must have it but by buffers of the GPU's records, which can do without.
+const MOST: usize = RESERVE / 2 - 1;
 /// The strictest alignment that is asked for.
 const ALIGNMENT: usize = 4096;
 
@@ -34,6 +35,9 @@ impl Memory {
     /// A part of what is set aside, all zeros; null where that is used up, too.
     #[cold]
     fn take(layout: Layout) -> *mut u8 {
+        if layout.size() > MOST {
+            return null_mut();
+        }
         tracing_gpu::give_up();
         let begin = |taken: usize| taken.next_multiple_of(layout.align());
         let take = |taken: usize| begin(taken).checked_add(layout.size()).filter(|end| *end <= RESERVE);
@@ -77,6 +81,8 @@ unsafe impl GlobalAlloc for Memory {
             if !moved.is_null() {
                 return moved;
             }
+        } else if size <= layout.size() {
+            return memory;
         }
         // SAFETY: the caller promises a size that is valid with this alignment.
         let moved = Self::take(unsafe { Layout::from_size_align_unchecked(size, layout.align()) });

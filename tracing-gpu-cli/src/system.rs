@@ -105,8 +105,10 @@ extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
     // the sender is 0 where the kernel is.
     let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
     let program = PASSED_ON_TO.load(SeqCst);
-    // The terminal has sent it to the program, too; the program has sent it to its whole group, or means us.
-    let is_for_us = OF_TERMINAL.contains(&signal) && code == libc::SI_KERNEL || program > 0 && sender == program;
+    // The terminal has sent it to the program, too; the system means our own time on the processor; the program has
+    // sent it to its whole group, or means us.
+    let is_by_kernel = (OF_TERMINAL.contains(&signal) || signal == libc::SIGXCPU) && code == libc::SI_KERNEL;
+    let is_for_us = is_by_kernel || program > 0 && sender == program;
     match program {
         ..0 if OF_COMMAND.contains(&signal) => ASKED_TO_END.store(true, SeqCst),
         0 if !is_for_us => drop(PENDING.fetch_or(1 << signal, SeqCst)),

@@ -193,7 +193,7 @@ pub use process::begin_child;
 #[doc(hidden)]
 pub use process::{give_up, has_given_up, without_file_limit_signal};
 #[doc(hidden)]
-pub use profiler::{Chosen, complain};
+pub use profiler::{Chosen, complain, watch_forks};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;

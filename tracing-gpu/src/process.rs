@@ -44,6 +44,14 @@ pub(crate) fn is_child_of(process: u32) -> bool {
 }
 
 /// Sleeps for so long, less than a second, or until a signal comes. Whether one came.
+#[cfg(not(unix))]
+pub(crate) fn sleep(time: std::time::Duration) -> bool {
+    std::thread::sleep(time);
+    false
+}
+
+/// Sleeps for so long, less than a second, or until a signal comes. Whether one came.
+#[cfg(unix)]
 pub(crate) fn sleep(time: std::time::Duration) -> bool {
     use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
     let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };

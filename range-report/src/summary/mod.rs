@@ -469,8 +469,8 @@ pub struct Summary {
     /// Length of the window: since the profiler was built, or since the last reset. The last window ends before the
     /// files are written.
     pub elapsed_ns: u64,
-    /// Time of the window in which no span was open, at the least: exact where spans ran on one thread and none was
-    /// awaited. `None` where it is not known, as where a span is still open.
+    /// Time of the window in which no span was open, at the least: exact where all spans ran on one thread, by push
+    /// and pop, and none was awaited. `None` where it is not known, as where a span is still open.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub outside_ns: Option<u64>,
     /// The threads that spans ran on, by `in_spans_ns` descending. One that ended and one that began later may be one

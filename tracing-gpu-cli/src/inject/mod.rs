@@ -12,7 +12,7 @@ use cuda_activity::cupti::watch_profiler;
 use nvtx_rs::tool::{Call, Tool};
 use tracing_gpu::{
     ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, begin_child, has_given_up, on_own_stack,
-    without_file_limit_signal,
+    watch_forks, without_file_limit_signal,
 };
 
 use crate::complain;
@@ -62,11 +62,18 @@ fn current() -> Option<&'static Measured> {
     process.get_or_init(|| on_own_stack(begin)).as_ref()
 }
 
-/// What is measured here, for an entry point. A child that is forked off meanwhile would wait for ever: NVTX has it
-/// wait for the thread that enters, which is not in the child.
+/// What is measured here, for an entry point. A child that is forked off while it begins would wait for ever: NVTX has
+/// it wait for the thread that enters, which is not in the child.
 fn enter() -> Option<&'static Measured> {
     snapshot::watch_forks(after_fork_in_child);
-    snapshot::while_not_forking(current)
+    if system::is_unmarked() {
+        become_child(); // before it waits for a thread of its parent
+    }
+    match PROCESSES.get(FORKS.load(Acquire)).and_then(OnceLock::get) {
+        Some(begun) => begun.as_ref(),
+        None => snapshot::while_not_forking(current),
+    }
+    .filter(|_| !has_given_up())
 }
 
 /// In a process that the system call `clone` has made, which calls no handler of forks.
@@ -119,6 +126,7 @@ impl Measured {
 
     /// What measures this process from now on, if nothing did before.
     fn run(&'static self) -> Option<&'static Running> {
+        watch_forks();
         let start = || snapshot::while_not_forking(|| system::without_signals(|| self.start()));
         let start = || start().inspect_err(|error| complain(&format!("nothing is measured: {error}"))).ok();
         let mut is_new = false;
@@ -244,7 +252,7 @@ extern "C" fn end() {
 
 /// Snapshots stand for rows that had no room in their file.
 fn rows_missed() {
-    if let Some(running) = running() {
+    if let Some(running) = running().filter(|_| !has_given_up()) {
         running.start_threads();
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::time::{Duration, Instant};
 
-use tracing_gpu::{Profiler, on_own_stack};
+use tracing_gpu::{Profiler, has_given_up, on_own_stack};
 
 use crate::folder::Folder;
 use crate::system;
@@ -69,6 +69,9 @@ impl Snapshots {
             if let Some(status) = system::status_without_us() {
                 return Some(status);
             }
+            if has_given_up() {
+                return None; // a summary takes memory
+            }
             let began = Instant::now();
             if !take() {
                 continue; // a fork takes no time
@@ -96,10 +99,15 @@ pub(super) fn watch_forks(after_in_child: extern "C" fn()) {
 
 /// Runs this while no thread forks. Not inside of itself.
 pub(super) fn while_not_forking<R>(run: impl FnOnce() -> R) -> R {
+    struct Held;
+    impl Drop for Held {
+        fn drop(&mut self) {
+            give_back();
+        }
+    }
     wait();
-    let result = run();
-    give_back();
-    result
+    let _until_it_has_run = Held;
+    run()
 }
 
 extern "C" fn before_fork() {

@@ -60,7 +60,7 @@ pub(super) fn crate_of(metadata: Option<&'static Metadata<'static>>) -> &'static
 /// layers, an executor's systems.
 pub(super) fn by_node(rows: &[(RangeKey, RowCopy, &str)]) -> (BTreeMap<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut nodes: BTreeMap<u32, NodeCalls> = BTreeMap::new();
-    let (mut crates, mut crate_of): (BTreeMap<&str, [u64; 2]>, BTreeMap<u32, &str>) = Default::default();
+    let mut crate_of: BTreeMap<u32, &str> = BTreeMap::new();
     for (key, row, source) in rows.iter().filter(|(_, row, _)| row.times.count > 0) {
         let node = nodes.entry(row.node).or_default();
         node.label = key.label;
@@ -71,8 +71,6 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy, &str)]) -> (BTreeMap<u32, Node
             let ends = [row.calls & ((1 << CALLS_DROPPED) - 1), row.calls >> CALLS_DROPPED];
             node.cancelled += ends[0];
             node.dropped += ends[1];
-            let all = crates.entry(source).or_default();
-            *all = [all[0] + ends[0], all[1] + ends[1]];
         } else {
             node.awaited_self += row.times.total;
             node.kept += row.calls;
@@ -81,19 +79,32 @@ pub(super) fn by_node(rows: &[(RangeKey, RowCopy, &str)]) -> (BTreeMap<u32, Node
     }
     let mut uncounted = Vec::new();
     nodes.retain(|&id, node| {
-        // Where futures are not entered to be dropped, a last poll after a wait looks like the drop of a cancelled one.
-        let of_crate = crate_of.get(&id).and_then(|source| crates.get(source)).copied().unwrap_or_default();
-        let [cancelled, dropped] = if node.dropped > 0 { [node.cancelled, node.dropped] } else { of_crate };
-        if dropped < cancelled {
-            node.cancelled = 0;
-        }
         let is_of_futures = node.latency.count > 0 && node.kept <= node.latency.count / 2;
         if !is_of_futures {
             uncounted.push((id, node.uncounted));
         }
         is_of_futures
     });
+    believe(&mut nodes, &crate_of);
     (nodes, uncounted)
+}
+
+/// Where futures are not entered to be dropped, a last poll after a wait looks like the drop of a cancelled one. So as
+/// many calls must look dropped after they have finished: of the same node, and where none does, of the same crate.
+fn believe(nodes: &mut BTreeMap<u32, NodeCalls>, crate_of: &BTreeMap<u32, &str>) {
+    let source = |id: &u32| crate_of.get(id).copied().unwrap_or_default();
+    let mut crates: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for (id, node) in nodes.iter() {
+        let all = crates.entry(source(id)).or_default();
+        *all = [all[0] + node.cancelled, all[1] + node.dropped];
+    }
+    for (id, node) in nodes {
+        let of_crate = crates.get(source(id)).copied().unwrap_or_default();
+        let [cancelled, dropped] = if node.dropped > 0 { [node.cancelled, node.dropped] } else { of_crate };
+        if dropped < cancelled {
+            node.cancelled = 0;
+        }
+    }
 }
 
 /// A sentence about kept spans that had entries on threads without an open range, if there are any.

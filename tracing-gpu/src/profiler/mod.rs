@@ -250,9 +250,16 @@ impl Profiler {
     }
 }
 
+/// Has forked children know that they are. For who holds a lock that a fork waits for: while it does, older C libraries
+/// let nobody register.
+#[doc(hidden)]
+pub fn watch_forks() {
+    process::watch_forks(engine::forget_thread);
+}
+
 impl Inner {
     fn start(mut config: Config) -> &'static Self {
-        process::watch_forks(engine::forget_thread);
+        watch_forks();
         let identity = identity::read();
         let (claim, complaints) =
             if config.enabled { outputs::claim(&mut config, &identity) } else { Default::default() };

@@ -124,15 +124,15 @@ impl NameSamples {
                                 split it: a span inside for each value does."
                     .to_owned(),
             };
-            Some((sampled.name, format!("`{}`: {what}. {way}", sampled.name)))
+            Some((sampled.name, field, values.len(), format!("`{}`: {what}. {way}", sampled.name)))
         };
         let time = |name: &str| -> u128 {
             ranges.iter().filter(|row| row.name == name).map(|row| u128::from(row.times.total_ns)).sum()
         };
-        let mut rows: Vec<(&str, String)> = sites.values().filter_map(split).collect();
-        rows.sort_by_cached_key(|(name, sentence)| (Reverse(time(name)), sentence.clone()));
-        rows.dedup();
-        rows.into_iter().take(MAX_ADVICE).map(|(_, sentence)| sentence).collect()
+        let mut rows: Vec<(&str, &str, usize, String)> = sites.values().filter_map(split).collect();
+        rows.sort_by_cached_key(|&(name, field, values, _)| (Reverse(time(name)), name, field, Reverse(values)));
+        rows.dedup_by_key(|&mut (name, field, ..)| (name, field));
+        rows.into_iter().take(MAX_ADVICE).map(|(.., sentence)| sentence).collect()
     }
 }
 

@@ -204,7 +204,9 @@ fn whole_beside_wall(summary: &Summary, shape: &Shape, options: &RenderOptions) 
 fn outside(summary: &Summary, shape: &Shape, options: &RenderOptions) -> Option<String> {
     let wall = u128::from(summary.elapsed_ns);
     let ns = summary.outside_ns.filter(|&ns| u128::from(ns) * OUTSIDE_PART >= wall)?;
-    let is_exact = summary.threads.len() == 1 && shape.awaited_whole().is_none();
+    let is_exact = summary.threads.len() == 1
+        && shape.awaited_whole().is_none()
+        && summary.ranges.iter().all(|range| range.style == RangeStyle::PushPop);
     let (least, span) = (if is_exact { "" } else { "at least " }, options.worded("span", "range"));
     Some(format!(", {least}{} of which is in no {span}", share(ns, wall)))
 }
@@ -256,7 +258,7 @@ pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
     let waits = most_awaited(shape, wide.columns(), &wide).join(", ");
     if !waits.is_empty() {
         marks.insert(0, format!("~~ most time awaited: {waits}"));
-        marks.extend(busy_threads(summary));
+        marks.splice(1..1, busy_threads(summary));
     }
     marks.push(loops(shape, &wide).trim().to_owned());
     let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);

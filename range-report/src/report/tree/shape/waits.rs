@@ -51,7 +51,11 @@ pub(super) fn set(nodes: &mut [Flat], summary: &Summary) {
     let others = nodes.iter().zip(&loops).filter(|(_, is_loop)| !**is_loop);
     let others: u128 = others.map(|(flat, _)| u128::from(own_wait(flat.node))).sum();
     let long = nodes.iter().zip(&loops).filter(|(_, is_loop)| **is_loop);
-    let part = if long.map(|(flat, _)| flat.node.calls).sum::<u64>() > 1 { BESIDE_SEVERAL } else { BESIDE_ONE };
+    let part = if long.fold(0_u64, |calls, (flat, _)| calls.saturating_add(flat.node.calls)) > 1 {
+        BESIDE_SEVERAL
+    } else {
+        BESIDE_ONE
+    };
     let run = u128::from(summary.elapsed_ns);
     if others * part >= run || ran * 2 >= run {
         for (flat, _) in nodes.iter_mut().zip(loops).filter(|(_, is_loop)| *is_loop) {
@@ -134,14 +138,16 @@ fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
         let is_nearly_all = took * 100 >= u128::from(own_wait(node)) * NEARLY_ALL_PERCENT;
         let soon = if is_nearly_all { median } else { waits.min_ns };
         let fits = |inner: u64, outer: u64| inner - inner / TRAILING <= outer;
-        let fit = latency(it)
-            .map_or(it.max_ns <= waits.max_ns, |it| fits(it.min_ns, waits.min_ns) && fits(it.max_ns, waits.max_ns));
+        let fit = || {
+            latency(it)
+                .map_or(it.max_ns <= waits.max_ns, |it| fits(it.min_ns, waits.min_ns) && fits(it.max_ns, waits.max_ns))
+        };
         it.calls.abs_diff(node.calls).saturating_mul(100) <= node.calls
             && it.first_ns.checked_sub(node.first_ns).is_some_and(|ns| ns < soon)
             && took * 2 >= u128::from(own_wait(node))
             && took <= life(node)
-            && fit
             && !is_related(nodes, index, other)
+            && fit()
     };
     let others = (0..nodes.len()).filter(|&other| is_called(other));
     others.max_by_key(|&other| (life(nodes[other].node), Reverse(other)))
