@@ -13,7 +13,7 @@ use tracing_gpu::summary::RangeStyle;
 /// readings of the clock is in one of the two durations alone, milliseconds at times: it spoils a row of one run. The
 /// next run is judged by the same measure, and what is off for a reason is off in all of them. Rows and counts must
 /// agree in every run.
-const RUNS: usize = 100;
+const RUNS: usize = 8;
 
 /// What is allowed: so much an instance in a total, so much in a median; or [`ALLOWED_PERCENT`].
 const ALLOWED_NS: (f64, f64) = (100.0, 60.0);
