@@ -68,10 +68,10 @@ mod switch {
         let mut work = Work { run: Some(run), result: None };
         let function: extern "C" fn(*mut c_void) = start::<F, R>;
         let (top, argument) = (stack.wrapping_add(GUARD + STACK), (&raw mut work).cast::<c_void>());
+        #[cfg(target_arch = "x86_64")]
         // SAFETY: a call as the C ABI has it, of a function that does not unwind. `top` is aligned by pages, and the
         // memory below it is this call's alone. The register that keeps the caller's stack pointer is one that a
         // function leaves as it was.
-        #[cfg(target_arch = "x86_64")]
         unsafe {
             asm!(
                 "mov r12, rsp", "mov rsp, {top}", "call {function}", "mov rsp, r12",
@@ -79,8 +79,8 @@ mod switch {
                 clobber_abi("C"),
             );
         }
-        // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
         unsafe {
             asm!(
                 "mov x20, sp", "mov sp, {top}", "blr {function}", "mov sp, x20",
