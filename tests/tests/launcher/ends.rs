@@ -322,10 +322,14 @@ fn an_interrupt_for_the_command_alone_reaches_the_program_once() {
 /// The command with this program on a terminal, and what it has printed once it is ready.
 fn on_a_terminal(folder: &Folder, way: &str) -> (Child, BufReader<ChildStdout>, String) {
     let (json, program) = (folder.0.display(), program().display());
-    // The shell stays in between: `script` stops with what it started.
-    let line = format!("{} --json {json}/run-%p.json {program} '{way}'; exit $?", binary().display());
+    // The shell stays in between: `script` stops with what it started. Its trap lets it outlive an interrupt.
+    let line = format!("trap : INT; {} --json {json}/run-%p.json {program} '{way}'; exit $?", binary().display());
     let mut script = Command::new("script");
-    script.args(["-qec", &line, "/dev/null"]).env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH");
+    script
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHELL", "/bin/sh")
+        .env_remove("TRACING_GPU")
+        .env_remove("NVTX_INJECTION64_PATH");
     let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script, of util-linux");
     let mut terminal = BufReader::new(child.stdout.take().expect("it is piped"));
     let printed = read_to(&mut terminal, "ready");
@@ -366,7 +370,8 @@ fn ctrl_c_on_a_terminal_reaches_the_program_once() {
     send_to(command, libc::SIGCONT);
     send_to(command, libc::SIGUSR1);
     terminal.read_to_string(&mut printed).expect("text");
-    assert!(child.wait().expect("its end").success() && printed.contains("interrupts 1\r\n"), "{printed}");
+    let ended = child.wait().expect("its end");
+    assert!(ended.success() && printed.contains("interrupts 1\r\n"), "{ended}: {printed}");
 }
 
 #[test]
