@@ -11,6 +11,8 @@
 mod attributes;
 #[path = "nsight/compare.rs"]
 mod compare;
+#[path = "nsight/ends.rs"]
+mod ends;
 #[path = "nsight/examples.rs"]
 mod examples;
 #[path = "nsight/foreign.rs"]
