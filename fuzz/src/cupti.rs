@@ -2,10 +2,10 @@
 //! launches attributed.
 
 use arbitrary::Unstructured;
-use cuda_activity::attribution::{Attribution, Context, Limits};
-use cuda_activity::cupti::Strides;
-use cuda_activity::cupti::decode::{Record, Records, Step, number};
-use cuda_activity::record::Note;
+use gpu_activity::attribution::{Attribution, Context, Limits};
+use gpu_activity::cupti::Strides;
+use gpu_activity::cupti::decode::{Record, Records, Step, number};
+use gpu_activity::record::Note;
 
 /// The kinds that are read, and one that is not.
 const KINDS: [u32; 7] = [1, 2, 4, 5, 10, 22, 46];
@@ -39,7 +39,7 @@ fn read(source: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         assert!(*place <= bytes.len());
         if let (Step::Record(Record::Op { op, .. }), Step::Record(Record::Op { op: other, name })) = (before, after) {
             assert_eq!(op, other);
-            if matches!(op.work, cuda_activity::record::Work::Kernel(_)) {
+            if matches!(op.work, gpu_activity::record::Work::Kernel(_)) {
                 expected += 1;
                 assert_eq!(*name, expected);
             }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use cuda_activity::cupti::decode::{Record, Records, Step};
-use cuda_activity::cupti::library::Library;
-use cuda_activity::cupti::{ENQUEUE, Filled, Lost, Options, PROFILER, Recorded, Session, Sink, Strides, start};
-use cuda_activity::record::{Api, ApiCall, GpuOp};
+use gpu_activity::cupti::decode::{Record, Records, Step};
+use gpu_activity::cupti::library::Library;
+use gpu_activity::cupti::{ENQUEUE, Filled, Lost, Options, PROFILER, Recorded, Session, Sink, Strides, start};
+use gpu_activity::record::{Api, ApiCall, GpuOp};
 
 /// A loaded libcupti.
 pub struct Cupti {

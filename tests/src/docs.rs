@@ -26,7 +26,7 @@ page!(Options, "docs/options.md");
 page!(Python, "docs/python.md");
 page!(Reliability, "docs/reliability.md");
 page!(Security, "docs/security.md");
-page!(CudaActivity, "cuda-activity/README.md");
+page!(CudaActivity, "gpu-activity/README.md");
 page!(NvtxRs, "nvtx-rs/README.md");
 page!(RangeReport, "range-report/README.md");
 page!(TracingGpuCli, "tracing-gpu-cli/README.md");

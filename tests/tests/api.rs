@@ -42,9 +42,9 @@ fn errors() -> Vec<Box<dyn Error>> {
         Box::new(nvtx_rs::Domain::named("").expect_err("it has no name")),
         Box::new("wat".parse::<nvtx_rs::Color>().expect_err("it is no colour")),
         Box::new(nvtx_rs::AttachError::TooLate),
-        Box::new(cuda_activity::driver::CudaError::NOT_READY),
-        Box::new(cuda_activity::driver::DriverMissing::Library("no such file".to_owned())),
-        Box::new(cuda_activity::cupti::Unavailable::Running),
+        Box::new(gpu_activity::driver::CudaError::NOT_READY),
+        Box::new(gpu_activity::driver::DriverMissing::Library("no such file".to_owned())),
+        Box::new(gpu_activity::cupti::Unavailable::Running),
     ]
 }
 
@@ -116,7 +116,7 @@ fn results_may_get_more_fields() {
     let files = ["range-report/src/summary", "range-report/src/summary/merge", "range-report/src/compare"]
         .map(|folder| root.join(folder))
         .into_iter()
-        .chain([root.join("cuda-activity/src/attribution/totals.rs")]);
+        .chain([root.join("gpu-activity/src/attribution/totals.rs")]);
     let mut seen = 0;
     let mut check = |file: &std::path::Path| {
         let text = std::fs::read_to_string(file).expect("a source file");

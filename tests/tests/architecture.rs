@@ -24,7 +24,7 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// What takes data and returns data, files apart that a caller names.
-const PURE: &[&str] = &["range-report/src", "cuda-activity/src/attribution"];
+const PURE: &[&str] = &["range-report/src", "gpu-activity/src/attribution"];
 
 /// What such code does not mention.
 const IMPURE: &[&str] =
@@ -43,14 +43,14 @@ const UNSAFE: &[&str] = &[
     "nvtx-rs/src/tool/receive.rs",
     "nvtx-rs/src/transport.rs",
     "range-report/src/export/sqlite/descriptors.rs",
-    "cuda-activity/src/cupti/buffers.rs",
-    "cuda-activity/src/cupti/context.rs",
-    "cuda-activity/src/cupti/library.rs",
-    "cuda-activity/src/cupti/profiler_calls.rs",
-    "cuda-activity/src/cupti/receive.rs",
-    "cuda-activity/src/cupti/session.rs",
-    "cuda-activity/src/driver.rs",
-    "cuda-activity/src/forks.rs",
+    "gpu-activity/src/cupti/buffers.rs",
+    "gpu-activity/src/cupti/context.rs",
+    "gpu-activity/src/cupti/library.rs",
+    "gpu-activity/src/cupti/profiler_calls.rs",
+    "gpu-activity/src/cupti/receive.rs",
+    "gpu-activity/src/cupti/session.rs",
+    "gpu-activity/src/driver.rs",
+    "gpu-activity/src/forks.rs",
     "tracing-gpu/src/chunked.rs",
     "tracing-gpu/src/clock.rs",
     "tracing-gpu/src/openacc/receive.rs",
@@ -68,7 +68,7 @@ const UNSAFE: &[&str] = &[
 ];
 
 const LIBRARIES: &[&str] =
-    &["nvtx-rs/src", "range-report/src", "cuda-activity/src", "tracing-gpu/src", "tracing-gpu-cli/src"];
+    &["nvtx-rs/src", "range-report/src", "gpu-activity/src", "tracing-gpu/src", "tracing-gpu-cli/src"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above this package").to_owned()

@@ -10,7 +10,7 @@ const WIDEST: usize = 120;
 
 const FOLDERS: &[&str] = &[
     ".ci",
-    "cuda-activity",
+    "gpu-activity",
     "examples",
     "fuzz/fuzz_targets",
     "fuzz/src",

@@ -14,7 +14,7 @@ fn root() -> &'static Path {
 }
 
 /// READMEs of the packages; that of `tracing-gpu` is the root's.
-const READMES: [&str; 4] = ["README.md", "cuda-activity/README.md", "nvtx-rs/README.md", "range-report/README.md"];
+const READMES: [&str; 4] = ["README.md", "gpu-activity/README.md", "nvtx-rs/README.md", "range-report/README.md"];
 
 /// What the package of `tracing-gpu` and the site hold beside each other. A link to anything else breaks there.
 const LINKED: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"];

@@ -14,7 +14,7 @@ pub enum Work {
 /// A kernel's execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// Number of its name; see `cuda_activity::cupti`.
+    /// Number of its name; see `gpu_activity::cupti`.
     pub name: u32,
     /// Blocks in x, y and z.
     pub grid: [i32; 3],

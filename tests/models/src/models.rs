@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use cuda_activity::record::Note;
+use gpu_activity::record::Note;
 use loom::thread;
 use range_report::stats::Distribution;
 

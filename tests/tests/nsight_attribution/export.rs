@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use cuda_activity::attribution::{Attribution, Context, Limits};
-use cuda_activity::record::{GpuOp, Instance, Note};
+use gpu_activity::attribution::{Attribution, Context, Limits};
+use gpu_activity::record::{GpuOp, Instance, Note};
 use range_report::timeline::{Kernel, Memory, Work};
 use rusqlite::{Connection, OpenFlags, Row};
 use tracing_gpu::summary::{MemoryKind, RangeStyle};

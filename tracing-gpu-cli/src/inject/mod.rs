@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Once, OnceLock};
 
-use cuda_activity::cupti::watch_profiler;
+use gpu_activity::cupti::watch_profiler;
 use nvtx_rs::tool::{Call, Tool};
 use tracing_gpu::{
     ConfigError, NvtxTool, OpenAcc, OpenAccRegister, Output, Profiler, begin_child, has_given_up, on_own_stack,

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use cuda_activity::record::Note;
-use cuda_activity::{forks, own_calls as own};
+use gpu_activity::record::Note;
+use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::Collector;

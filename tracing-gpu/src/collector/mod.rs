@@ -4,7 +4,7 @@
 //! buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines it hands [`GpuRecords`] to whoever
 //! [`TakesRecords`] (`records`).
 //!
-//! It imports the threads' state, the session and the crate cuda-activity. It does not know who drains it, who writes
+//! It imports the threads' state, the session and the crate gpu-activity. It does not know who drains it, who writes
 //! timelines, or how the process ends.
 
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cuda_activity::attribution::{Attribution, Context, Function, Limits, Totals};
-use cuda_activity::cupti::{self, Filled, Lost, Recorded};
-use cuda_activity::own_calls as own;
-use cuda_activity::record::{Api, ApiCall, GpuOp};
+use gpu_activity::attribution::{Attribution, Context, Function, Limits, Totals};
+use gpu_activity::cupti::{self, Filled, Lost, Recorded};
+use gpu_activity::own_calls as own;
+use gpu_activity::record::{Api, ApiCall, GpuOp};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use range_report::ActivityLosses;

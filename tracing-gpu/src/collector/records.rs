@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use cuda_activity::record::{ApiCall, GpuOp, Note, Work};
+use gpu_activity::record::{ApiCall, GpuOp, Note, Work};
 
 /// Who takes over what is collected.
 pub(crate) trait TakesRecords: Debug + Sync {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cuda_activity::attribution;
+use gpu_activity::attribution;
 use range_report::stats::Distribution;
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use cuda_activity::driver::{Driver, Handle};
+use gpu_activity::driver::{Driver, Handle};
 
 use super::named;
 use crate::record::StreamId;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Once, Weak};
 use std::time::{Duration, Instant};
 
-use cuda_activity::driver::{CudaError, Driver, Handle};
+use gpu_activity::driver::{CudaError, Driver, Handle};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 

@@ -11,9 +11,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use cuda_activity::driver::{Capture, CudaError, Driver, Handle};
-use cuda_activity::forks;
-use cuda_activity::own_calls;
+use gpu_activity::driver::{Capture, CudaError, Driver, Handle};
+use gpu_activity::forks;
+use gpu_activity::own_calls;
 
 use super::lane::Lane;
 use super::named::{self, Alive, NamedStream};

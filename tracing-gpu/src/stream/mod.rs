@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cuda_activity::{cupti, own_calls};
+use gpu_activity::{cupti, own_calls};
 use pin_project_lite::pin_project;
 
 pub use binding::{AsStream, RawStream};

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Once, Weak};
 
-use cuda_activity::driver::{Driver, Handle};
-use cuda_activity::{forks, own_calls};
+use gpu_activity::driver::{Driver, Handle};
+use gpu_activity::{forks, own_calls};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 

@@ -3,7 +3,7 @@
 //! Pairs are in stream order, with one exception: of several scopes in one stream at the same time, one may be some 64
 //! pairs ahead of another.
 
-use cuda_activity::driver::Handle;
+use gpu_activity::driver::Handle;
 
 use super::lane::Lane;
 use super::named::{Alive, NamedStream};

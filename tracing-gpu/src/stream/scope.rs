@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-use cuda_activity::{forks, own_calls};
+use gpu_activity::{forks, own_calls};
 
 use super::events;
 use super::lane::Lane;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use cuda_activity::driver::Driver;
-use cuda_activity::forks;
+use gpu_activity::driver::Driver;
+use gpu_activity::forks;
 use range_report::StreamLosses;
 
 use super::events;

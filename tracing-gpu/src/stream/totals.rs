@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
-use cuda_activity::driver::CudaError;
+use gpu_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 

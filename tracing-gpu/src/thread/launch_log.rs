@@ -24,7 +24,7 @@ use crate::record::Place;
 use crate::session::Session;
 use crate::session::catalog::ROOT;
 use crate::session::note_room::NoteRoom;
-use cuda_activity::record::{Instance, InstanceId, Note};
+use gpu_activity::record::{Instance, InstanceId, Note};
 use range_report::RangeStyle;
 
 #[cfg(test)]

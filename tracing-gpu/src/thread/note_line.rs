@@ -5,7 +5,7 @@
 
 use crate::clock::Ticks;
 use crate::page::Line;
-use cuda_activity::record::{Instance, InstanceId, Note};
+use gpu_activity::record::{Instance, InstanceId, Note};
 use range_report::RangeStyle;
 
 #[cfg(test)]

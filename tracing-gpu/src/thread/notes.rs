@@ -16,7 +16,7 @@ use super::note_line::{line_of, notes_of};
 use crate::page::{Cursor, Line, PAGE, Page};
 use crate::session::note_room::NoteRoom;
 use crate::sync::{AtomicU32, Mutex};
-use cuda_activity::record::Note;
+use gpu_activity::record::Note;
 
 #[cfg(test)]
 #[path = "notes/tests.rs"]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use cuda_activity::record::{Api, ApiCall as ApiRecord, GpuOp, InstanceId, Note, Work};
+use gpu_activity::record::{Api, ApiCall as ApiRecord, GpuOp, InstanceId, Note, Work};
 use parking_lot::Mutex;
 use range_report::timeline::{ApiCall, Item, Operation, Projection};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use cuda_activity::record::{GpuOp, Instance, InstanceId};
+use gpu_activity::record::{GpuOp, Instance, InstanceId};
 
 pub(super) type Stream = (u32, u32, u32); // device, context, stream
 

@@ -12,8 +12,8 @@ use crate::session::catalog::Limits;
 use crate::thread::engine::Engine;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
-use cuda_activity::attribution::{self, Attribution, Context, Totals};
-use cuda_activity::record::{GpuOp, Kernel, Note, Work};
+use gpu_activity::attribution::{self, Attribution, Context, Totals};
+use gpu_activity::record::{GpuOp, Kernel, Note, Work};
 use range_report::RangeStyle;
 
 #[path = "tests/moved.rs"]

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::*;
 use crate::session::note_room::PIECE_BYTES;
-use cuda_activity::record::Instance;
+use gpu_activity::record::Instance;
 use range_report::RangeStyle;
 
 const NOTE: Note = own(0);

@@ -1,7 +1,7 @@
 //! Calls into CUDA, and the lifetimes around them.
 
 #[cfg(feature = "cudarc")]
-use cuda_activity::record::Note;
+use gpu_activity::record::Note;
 
 use super::ThreadState;
 use crate::clock::Ticks;

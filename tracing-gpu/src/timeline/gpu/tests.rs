@@ -1,7 +1,7 @@
 //! What threads noted and what ran, made up, and the projections that are written of it.
 
 use super::*;
-use cuda_activity::record::{Instance, Kernel, Memory};
+use gpu_activity::record::{Instance, Kernel, Memory};
 use range_report::{MemoryKind, RangeStyle};
 
 /// A timeline's GPU side, written a drain at a time.

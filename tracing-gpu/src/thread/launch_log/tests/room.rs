@@ -4,7 +4,7 @@ use tracing::info_span;
 
 use super::{Listener, ROOM, call, lifetime};
 use crate::thread::notes::{Dropped, Taken};
-use cuda_activity::record::Note;
+use gpu_activity::record::Note;
 
 #[test]
 fn an_end_has_room_where_nothing_else_has() {

@@ -43,7 +43,7 @@ struct Shared {
 /// once, inside `cuInit` (`InitializeInjection`).
 ///
 /// ```no_run
-/// use cuda_activity::cupti::watch_profiler;
+/// use gpu_activity::cupti::watch_profiler;
 ///
 /// fn called(begins: bool) {
 ///     // starts a session, or finishes it
