@@ -2,9 +2,9 @@
 //! launches attributed.
 
 use arbitrary::Unstructured;
-use gpu_activity::attribution::{Attribution, Context, Limits};
 use gpu_activity::cupti::Strides;
 use gpu_activity::cupti::decode::{Record, Records, Step, number};
+use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::record::Note;
 
 /// The kinds that are read, and one that is not.
@@ -73,7 +73,7 @@ fn steps(bytes: &[u8], strides: &Strides) -> Vec<(usize, Step)> {
 /// Every operation with a time is counted once, whatever launched it.
 fn attributed(steps: &[(usize, Step)], notes: &[(u32, u32, u64)]) {
     let context = Context { parents: &[0, 0, 1, 1], keep: &|kept| kept < 8 };
-    let mut all = Attribution::new(Limits { launches: 8, has_calls: true, instances: 8 });
+    let mut all = Join::new(Limits { launches: 8, has_calls: true, instances: 8 });
     for &(thread, correlation, instance) in notes {
         let (node, graph, enqueues) = (correlation % 6, instance % 5 == 0, instance % 3 != 0);
         all.note(thread, &Note::Called { correlation, node, instance, graph, at: 0, call: 0, enqueues });

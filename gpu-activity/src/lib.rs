@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! CUPTI's buffers -> cupti -> records --.
-//!                                       |-> attribution -> Totals
+//!                                       |-> join -> Totals, Events
 //! the program's log of its launches ----'
 //! ```
 //!
 //! - [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its buffers into [`record`]s.
-//! - [`attribution`] joins these with the log that the program's threads keep of their launches. It is pure: data in,
-//!   data out.
+//! - [`join`] joins these with the log that the program's threads keep of their launches: once, for [`totals`] and for
+//!   timelines. It is pure: data in, data out.
 //! - `driver` (the few driver functions that measuring takes, found by name in the library that the program has
 //!   loaded), `own_calls` (which calls are the profiler's own) and `forks` (whether this process is a forked child) are
 //!   for the crates of this workspace: they take handles as numbers, for which the caller vouches.
@@ -21,12 +21,13 @@
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-pub mod attribution;
 pub mod cupti;
 #[doc(hidden)]
 pub mod driver;
 #[doc(hidden)]
 pub mod forks;
+pub mod join;
 #[doc(hidden)]
 pub mod own_calls;
 pub mod record;
+pub mod totals;

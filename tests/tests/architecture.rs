@@ -24,7 +24,7 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// What takes data and returns data, files apart that a caller names.
-const PURE: &[&str] = &["range-report/src", "gpu-activity/src/attribution"];
+const PURE: &[&str] = &["range-report/src", "gpu-activity/src/join", "gpu-activity/src/totals"];
 
 /// What such code does not mention.
 const IMPURE: &[&str] =
@@ -94,7 +94,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
             }
         }
     }
-    assert!(found.len() > 5, "{folder}: {} files", found.len());
+    assert!(found.len() > 2, "{folder}: {} files", found.len());
     found.sort();
     found
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use gpu_activity::attribution::{Attribution, Context, Limits};
+use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::record::{GpuOp, Instance, Note};
 use range_report::timeline::{Kernel, Memory, Work};
 use rusqlite::{Connection, OpenFlags, Row};
@@ -84,7 +84,7 @@ impl Recording {
         let called: HashMap<u32, u64> = self.calls.iter().map(|call| (call.correlation, call.end)).collect();
         let known = |op: &GpuOp| op.end.max(called.get(&op.correlation).copied().unwrap_or(0));
         let context = Context { parents: &[0], keep: &|_| true };
-        let mut all = Attribution::new(Limits { launches: 1 << 24, has_calls: false, instances: 1 << 24 });
+        let mut all = Join::new(Limits { launches: 1 << 24, has_calls: false, instances: 1 << 24 });
         for drain in 0..DRAINS {
             let (from, to) =
                 (last / DRAINS * drain, if drain + 1 == DRAINS { last + 1 } else { last / DRAINS * (drain + 1) });

@@ -29,7 +29,7 @@ impl Collector {
         match *self {}
     }
 
-    pub(crate) fn record_to<Recorder>(&self, _: &Recorder, _origin: u64) {
+    pub(crate) fn record_to<Recorder>(&self, _: &Recorder) {
         match *self {}
     }
 

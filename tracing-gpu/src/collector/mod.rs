@@ -8,14 +8,16 @@
 //! timelines, or how the process ends.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gpu_activity::attribution::{Attribution, Context, Function, Limits, Totals};
 use gpu_activity::cupti::{self, Filled, Lost, Recorded};
+use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::own_calls as own;
-use gpu_activity::record::{Api, ApiCall, GpuOp};
+use gpu_activity::record::Api;
+use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use range_report::ActivityLosses;
@@ -30,6 +32,7 @@ mod entry;
 mod records;
 
 use entry::Entry;
+use records::Names;
 pub(crate) use records::{GpuRecords, TakesRecords};
 
 /// How often records are asked for and collected.
@@ -47,8 +50,8 @@ const EARLY: usize = 5;
 
 /// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per
 /// instance that is not in the totals: there may be two and a half times as many instances.
-const LAUNCH_BYTES: usize = 128;
-const CALL_BYTES: usize = 3 * 80;
+const LAUNCH_BYTES: usize = 168;
+const CALL_BYTES: usize = 3 * 124;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
 
 /// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of
@@ -67,8 +70,8 @@ pub(crate) struct Collector {
     strays: Mutex<Notes>,
     arrived: Mutex<Arrived>,
     state: Mutex<State>,
-    /// Who writes timelines, where any is written, and what CUPTI's clock read when the profiler's began.
-    recorder: OnceCell<(&'static dyn TakesRecords, u64)>,
+    /// Who writes timelines, where any is written.
+    recorder: OnceCell<&'static dyn TakesRecords>,
     /// Whether everything that was launched has been delivered.
     is_over: AtomicBool,
     stop: AtomicBool,
@@ -84,7 +87,7 @@ struct Arrived {
 
 #[derive(Debug)]
 struct State {
-    attribution: Attribution,
+    join: Join,
     /// Parent of each node of the lineage tree.
     parents: Vec<u32>,
     /// What ran before is not of this window, in nanoseconds of CUPTI's clock.
@@ -160,7 +163,7 @@ impl Collector {
             strays: Mutex::default(),
             arrived: Mutex::default(),
             state: Mutex::new(State {
-                attribution: Attribution::new(limits),
+                join: Join::new(limits),
                 parents: Vec::new(),
                 window: cupti::now(),
                 notes: Taken::default(),
@@ -220,17 +223,14 @@ impl Collector {
         }
         // Records first: whatever launched them has been noted by now.
         let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
-        let State { attribution, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
+        let State { join, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for thread in self.engine.all_threads() {
             *dropped_notes += thread.take_notes(notes);
-            notes.iter().for_each(|(thread, note)| attribution.note(thread, &note));
-            if let Some((recorder, _)) = self.recorder.get().filter(|_| !notes.is_empty()) {
-                recorder.take_over(&mut |records| notes.iter().for_each(|(thread, note)| records.note(thread, &note)));
-            }
+            notes.iter().for_each(|(thread, note)| join.note(thread, &note));
             thread.give_back(notes);
         }
         *dropped_notes += self.strays.lock().take(notes, &self.session.note_room);
-        notes.iter().for_each(|(_, note)| attribution.note(0, &note));
+        notes.iter().for_each(|(_, note)| join.note(0, &note));
         self.strays.lock().keep(notes.clear(&self.session.note_room));
         self.session.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
@@ -243,45 +243,32 @@ impl Collector {
             self.source.prepare();
         }
         for mut buffer in buffers {
-            self.record(&mut buffer);
             // What had no time is counted; what was over before the window is not of it.
             let of_window = |end: u64| end == 0 || end >= *window;
             losses.unreadable_records += self.source.read(&mut buffer, |record| match record {
-                Recorded::Op(op) if of_window(op.end) => attribution.operation(&op, &context),
-                Recorded::Call(call) if of_window(call.start) => attribution.call(&call, &context),
-                Recorded::Op(op) => attribution.passed(&op),
-                Recorded::Call(call) => attribution.passed_call(&call),
+                Recorded::Op(op) if of_window(op.end) => join.operation(&op, &context),
+                Recorded::Call(call) if of_window(call.start) => join.call(&call, &context),
+                Recorded::Op(op) => join.passed(&op),
+                Recorded::Call(call) => join.passed_call(&call, &context),
             });
+            self.hand_over(join);
         }
-        if let Some((recorder, _)) = self.recorder.get().filter(|_| counts) {
-            recorder.take_over(&mut |records| records.drained());
-        }
-        attribution.drained(&context, counts);
+        join.drained(&context, counts);
+        self.hand_over(join);
     }
 
-    /// From now on everything that is collected goes into timelines too. `origin` is what CUPTI's clock read when the
-    /// profiler's began.
-    pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords, origin: u64) {
-        let _once = self.recorder.set((recorder, origin));
+    /// Hands what is joined to whoever writes timelines.
+    fn hand_over(&self, join: &mut Join) {
+        if let Some(recorder) = self.recorder.get() {
+            recorder.take_over(&mut |records| join.take_events().for_each(|event| records.add(event, self.source)));
+        }
     }
 
-    fn record(&self, buffer: &mut Filled) {
-        let Some(&(recorder, origin)) = self.recorder.get() else { return };
-        let moment = |ns: u64| if ns == 0 { 0 } else { ns.saturating_sub(origin).max(1) };
-        recorder.take_over(&mut |records| {
-            let _counted_elsewhere = self.source.read(buffer, |record| match record {
-                Recorded::Op(op) => {
-                    let op = GpuOp { start: moment(op.start), end: moment(op.end), ..op };
-                    records.device(op.device, |number| self.source.device_name(number));
-                    records.operation(&op, |id| self.source.kernel_names(id));
-                }
-                Recorded::Call(call) => {
-                    let call = ApiCall { start: moment(call.start), end: moment(call.end), ..call };
-                    let name = self.source.function_name(call.api, call.function).unwrap_or_default();
-                    records.call(&call, name.into());
-                }
-            });
-        });
+    /// From now on everything that is collected goes into timelines too.
+    pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords) {
+        if self.recorder.set(recorder).is_ok() {
+            self.state.lock().join.ask_for_events();
+        }
     }
 
     /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.
@@ -292,7 +279,7 @@ impl Collector {
         own::during(|| self.flush_and_collect());
         let dropped = self.source.dropped();
         let state = self.state.lock();
-        let totals = state.attribution.totals(now);
+        let totals = state.join.totals(now);
         let mut losses = state.losses;
         losses.dropped_records = dropped.saturating_sub(state.dropped_before);
         losses.without_time = totals.losses.without_time;
@@ -320,7 +307,7 @@ impl Collector {
         own::during(|| self.flush_and_collect());
         let dropped = self.source.dropped();
         let mut state = self.state.lock();
-        state.attribution.clear(self.session.window());
+        state.join.clear(self.session.window());
         state.window = cupti::now();
         state.losses = ActivityLosses::default();
         state.dropped_notes = Dropped::default();
@@ -342,6 +329,12 @@ impl Collector {
         }
         let all_came = own::during(|| self.source.finish(orderly));
         self.collect(); // what came last belongs into timelines before they are closed
+        let mut state = self.state.lock();
+        let State { join, parents, .. } = &mut *state;
+        let keep = |kept: u64| kept < KEPT && self.session.budget.covers(kept);
+        join.finish(&Context { parents: parents.as_slice(), keep: &keep });
+        self.hand_over(join);
+        drop(state);
         self.is_over.store(all_came, Release); // pairs with `totals`
         let _not_ours = OWNER.compare_exchange(self.session.id, 0, Release, Relaxed);
     }
@@ -358,5 +351,19 @@ impl Collector {
             "If the program uses {profiler}, that shows no device events: CUPTI serves one profiler at a time, here this \
              one (`gpu=off` leaves it CUPTI)."
         ))
+    }
+}
+
+impl Names for cupti::Session {
+    fn kernel(&self, number: u32) -> (Arc<str>, Arc<str>) {
+        self.kernel_names(number)
+    }
+
+    fn function(&self, api: Api, number: u32) -> Arc<str> {
+        self.function_name(api, number).unwrap_or_default().into()
+    }
+
+    fn device(&self, number: u32) -> Arc<str> {
+        self.device_name(number)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gpu_activity::attribution;
+use gpu_activity::join;
+use gpu_activity::totals;
 use range_report::stats::Distribution;
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
@@ -36,8 +37,7 @@ pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &
     activity.projections = projections(all, names, rate, asked);
     activity.range_kernels = range_kernels(all, names, asked, pid);
     activity.total = all.totals.total.clone();
-    activity.outside =
-        all.totals.nodes.get(&attribution::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
+    activity.outside = all.totals.nodes.get(&join::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
     activity.unmatched = all.totals.unmatched.clone();
     activity
 }
@@ -91,7 +91,7 @@ fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
 
 fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
-    let mut merged: BTreeMap<(String, RangeStyle), (u32, attribution::Projection)> = BTreeMap::new();
+    let mut merged: BTreeMap<(String, RangeStyle), (u32, totals::Projection)> = BTreeMap::new();
     for (&(label, style), projection) in &all.totals.projections {
         let (_, sum) = merged.entry((label_shown(names, label), style)).or_insert((label, Default::default()));
         sum.projected.merge(&projection.projected);

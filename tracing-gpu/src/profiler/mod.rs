@@ -352,7 +352,7 @@ impl Inner {
                 let collector =
                     Collector::start(&self.engine, self.config.wants_calls(), gpu_memory, gpu_when_injected)?;
                 if let Some(recorder) = self.recorder.get() {
-                    collector.record_to(*recorder, self.engine.session.clock.origin_monotonic_ns());
+                    collector.record_to(*recorder);
                 }
                 Ok(collector)
             });

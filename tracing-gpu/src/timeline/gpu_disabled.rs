@@ -32,15 +32,9 @@ impl GpuRecords {
 }
 
 impl GpuTracks {
-    pub(super) fn new(_: usize) -> Self {
+    pub(super) fn new(_: u64) -> Self {
         Self
     }
 
-    pub(super) fn write(&mut self, _: GpuRecords, _: &Moments, _: &Labels, _: &mut dyn FnMut(&Item<'_>)) {}
-
-    pub(super) fn take_lost(&mut self) -> u64 {
-        0
-    }
-
-    pub(super) fn end(&mut self, _: &Labels, _: &mut dyn FnMut(&Item<'_>)) {}
+    pub(super) fn write(&mut self, _: &GpuRecords, _: &Moments, _: &Labels, _: &mut dyn FnMut(&Item<'_>)) {}
 }

@@ -4,7 +4,7 @@
 //! It does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and
 //! the program, go on.
 //! `moments` converts ticks, `open_ranges` keeps the values of ranges that have not ended, `span_fields` the fields of
-//! spans, and `gpu` and `projections` join operations with the launches and ranges that they are of.
+//! spans, and `gpu` writes what the collector has joined.
 //!
 //! It imports the threads' state, the session, and what the collector hands over. It knows no profiler and no summary
 //! but the one it is given at the end.
@@ -16,8 +16,6 @@ mod gpu;
 mod gpu;
 mod moments;
 mod open_ranges;
-#[cfg(feature = "cudarc")]
-mod projections;
 mod span_fields;
 
 use std::collections::{HashSet, VecDeque};
@@ -144,8 +142,7 @@ impl Recorder {
     /// Starts writing to files that were opened, where errors may have come. A file that cannot be begun is given up.
     /// Errors so far are returned as lines, and are errors of the end too.
     ///
-    /// `memory` bounds what waits of the GPU's side, and as much again what is remembered of it. The room of the
-    /// session bounds the threads' side.
+    /// `memory` bounds what waits of the GPU's side. The room of the session bounds the threads' side.
     pub(crate) fn start(
         engine: &'static Engine,
         process: &Process,
@@ -169,7 +166,7 @@ impl Recorder {
                 spare: Vec::new(),
                 fields: SpanFields::new(memory / FIELDS_PART),
                 open: OpenRanges::default(),
-                tracks: GpuTracks::new(memory),
+                tracks: GpuTracks::new(session.clock.origin_monotonic_ns()),
             }),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
@@ -231,8 +228,8 @@ impl Recorder {
         state.ahead = ahead;
         let lost = gpu.lost;
         let State { files, errors, moments, labels, tracks, open, fields, .. } = state;
-        tracks.write(gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
-        self.lost.fetch_add(lost + tracks.take_lost() + open.take_lost() + fields.take_lost(), Relaxed);
+        tracks.write(&gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
+        self.lost.fetch_add(lost + open.take_lost() + fields.take_lost(), Relaxed);
         give(&mut state.files, &mut state.errors, |sink| sink.flush());
     }
 
@@ -297,8 +294,7 @@ impl Recorder {
         self.write(); // what was taken ahead
         let mut state = self.state.lock();
         self.write_open_calls(&mut state);
-        let State { files, errors, labels, tracks, .. } = &mut *state;
-        tracks.end(labels, &mut |item| give(files, errors, |sink| sink.item(item)));
+        let State { files, errors, .. } = &mut *state;
         let lost = self.lost.load(Relaxed);
         give(files, errors, |sink| sink.end(summary, lost));
         files.clear();

@@ -1,21 +1,23 @@
 //! One API call for each correlation id: the reports count an operation once for every call that has its id.
 //!
-//! A call of the runtime is preferred to the call of the driver inside it, and that to one that is made up from where
-//! an operation was launched. Calls and operations come in any order. What may still be replaced waits until the next
-//! flush. What is replaced later than that is in the file twice until the end.
+//! Where no call was recorded, one is made up from where an operation was launched. Calls and operations come in any
+//! order, and a call may come a second after its operation. So what is made up waits for some flushes. What is replaced
+//! later than that is in the file twice until the end.
 
 use std::collections::{BTreeMap, HashMap};
 
 /// Calls that wait, at most.
 const MOST: usize = 65_536;
 
+/// Flushes that a call which is made up waits for, once any call was recorded: 20 make a second.
+const FLUSHES: u64 = 20;
+
 /// Ids in a page of two bits each.
 const IDS: usize = 1 << 16;
 
 const UNKNOWN: u64 = 0;
 const MADE_UP: u64 = 1;
-const DRIVER: u64 = 2;
-const RUNTIME: u64 = 3;
+const RECORDED: u64 = 2;
 
 /// A row of `CUPTI_ACTIVITY_KIND_RUNTIME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +36,25 @@ pub(super) struct Call {
 #[derive(Debug, Default)]
 pub(super) struct ApiCalls {
     pages: HashMap<u16, Box<[u64]>>,
+    /// What is made up, with the flush that it came before.
     waiting: BTreeMap<u32, (Call, u64)>,
+    flushes: u64,
+    /// Whether calls are recorded at all.
+    any_recorded: bool,
     replaced: Vec<u32>,
     made_up: u64,
 }
 
 impl ApiCalls {
-    /// Whether the call must be written now.
+    /// Whether the call is to be written: it is the first that was recorded with its id.
     pub(super) fn recorded(&mut self, call: Call) -> bool {
-        let rank = if call.class == 0 { RUNTIME } else { DRIVER };
-        if self.written(call.correlation) >= rank {
+        self.any_recorded = true;
+        if self.written(call.correlation) == RECORDED {
             return false;
         }
-        if rank == RUNTIME {
-            self.waiting.remove(&call.correlation);
-            self.mark(call.correlation, rank);
-            return true;
-        }
-        if self.waiting.get(&call.correlation).is_none_or(|(_, waiting)| *waiting < rank) {
-            self.waiting.insert(call.correlation, (call, rank));
-        }
-        false
+        self.waiting.remove(&call.correlation);
+        self.mark(call.correlation, RECORDED);
+        true
     }
 
     /// Whether an operation's launch has no call yet.
@@ -64,20 +64,32 @@ impl ApiCalls {
 
     /// A call that there must have been.
     pub(super) fn made_up(&mut self, call: Call) {
-        self.waiting.entry(call.correlation).or_insert((call, MADE_UP));
+        self.waiting.entry(call.correlation).or_insert((call, self.flushes));
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= MOST
     }
 
-    /// What waits, to be written.
-    pub(super) fn take(&mut self) -> Vec<Call> {
-        let waiting = std::mem::take(&mut self.waiting);
-        waiting
-            .into_iter()
-            .map(|(correlation, (call, rank))| {
-                self.mark(correlation, rank);
+    /// A flush: what has waited for long enough, to be written.
+    pub(super) fn take_due(&mut self) -> Vec<Call> {
+        self.flushes += 1;
+        let due = if self.any_recorded { self.flushes.saturating_sub(FLUSHES) } else { self.flushes };
+        self.take(|came| came < due)
+    }
+
+    /// All that waits, to be written.
+    pub(super) fn take_all(&mut self) -> Vec<Call> {
+        self.take(|_| true)
+    }
+
+    fn take(&mut self, is_due: impl Fn(u64) -> bool) -> Vec<Call> {
+        let (due, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, (_, came))| is_due(*came));
+        self.waiting = waiting;
+        let due: BTreeMap<u32, (Call, u64)> = due;
+        due.into_values()
+            .map(|(call, _)| {
+                self.mark(call.correlation, MADE_UP);
                 call
             })
             .collect()
@@ -116,4 +128,33 @@ impl ApiCalls {
 const fn place(correlation: u32) -> (u16, usize, u32) {
     let within = correlation as usize % IDS;
     ((correlation >> 16) as u16, within / 32, (within % 32) as u32 * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(correlation: u32) -> Call {
+        Call { start: 1, end: 1, class: 1, thread: 7, correlation, name: 3, result: 0 }
+    }
+
+    /// Where calls are recorded, one that is made up waits for a second; else it is written at once, so that the file
+    /// of a process that is killed has it.
+    #[test]
+    fn a_call_is_made_up_when_none_comes() {
+        let mut calls = ApiCalls::default();
+        calls.made_up(call(5));
+        assert!(!calls.is_missing(5));
+        assert_eq!((calls.take_due(), calls.is_missing(5)), (vec![call(5)], false));
+        assert!(calls.recorded(call(6)) && !calls.recorded(call(6)));
+        calls.made_up(call(7));
+        calls.made_up(call(8));
+        assert!((0..FLUSHES).all(|_| calls.take_due().is_empty()));
+        assert!(calls.recorded(call(8)), "in time");
+        assert_eq!((calls.take_due(), calls.count_made_up()), (vec![call(7)], 2));
+        assert!(calls.recorded(call(7)), "late");
+        assert_eq!((calls.replaced(), calls.count_made_up()), (&[7][..], 1));
+        calls.made_up(call(9));
+        assert_eq!(calls.take_all(), [call(9)]);
+    }
 }

@@ -138,19 +138,17 @@ impl Gpu {
             name: strings.id(file, call.name)?,
             result: call.result,
         };
-        if call.correlation == 0 || self.api_calls.recorded(row) {
-            return write(file, &row);
-        }
-        self.make_room(file)
+        if call.correlation == 0 || self.api_calls.recorded(row) { write(file, &row) } else { Ok(()) }
     }
 
-    /// Writes what waits for a better call.
+    /// Writes what has waited for its call for long enough.
     pub(super) fn flush(&mut self, file: &mut File) -> io::Result<()> {
-        self.api_calls.take().iter().try_for_each(|call| write(file, call))
+        self.api_calls.take_due().iter().try_for_each(|call| write(file, call))
     }
 
-    /// Removes calls that have been replaced.
+    /// Writes what waits for its call, and removes calls that have been replaced.
     pub(super) fn end(&mut self, file: &mut File) -> io::Result<()> {
+        self.api_calls.take_all().iter().try_for_each(|call| write(file, call))?;
         if self.api_calls.replaced().is_empty() {
             return Ok(());
         }
@@ -165,7 +163,10 @@ impl Gpu {
     }
 
     fn make_room(&mut self, file: &mut File) -> io::Result<()> {
-        if self.api_calls.is_full() { self.flush(file) } else { Ok(()) }
+        if self.api_calls.is_full() {
+            return self.api_calls.take_all().iter().try_for_each(|call| write(file, call));
+        }
+        Ok(())
     }
 }
 

@@ -12,8 +12,9 @@ use crate::session::catalog::Limits;
 use crate::thread::engine::Engine;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
-use gpu_activity::attribution::{self, Attribution, Context, Totals};
+use gpu_activity::join::{self, Context, Join};
 use gpu_activity::record::{GpuOp, Kernel, Note, Work};
+use gpu_activity::totals::Totals;
 use range_report::RangeStyle;
 
 #[path = "tests/moved.rs"]
@@ -32,7 +33,7 @@ struct Listener {
     dispatch: Dispatch,
     /// Instances in the order in which they were heard of.
     instances: Vec<u64>,
-    attribution: Attribution,
+    join: Join,
 }
 
 impl Listener {
@@ -43,8 +44,8 @@ impl Listener {
 
     fn on(engine: &'static Engine, dispatch: Dispatch) -> Self {
         assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
-        let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
-        Self { engine, dispatch, instances: Vec::new(), attribution }
+        let join = Join::new(join::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
+        Self { engine, dispatch, instances: Vec::new(), join }
     }
 
     fn run<T>(&self, program: impl FnOnce() -> T) -> T {
@@ -59,7 +60,7 @@ impl Listener {
             all.extend(taken.iter());
             thread.give_back(&mut taken);
         }
-        all.iter().for_each(|(thread, note)| self.attribution.note(*thread, note));
+        all.iter().for_each(|(thread, note)| self.join.note(*thread, note));
         all.iter().map(|(_, note)| self.text(note)).collect()
     }
 
@@ -99,10 +100,10 @@ impl Listener {
             let work = Work::Kernel(Kernel::default());
             let place =
                 GpuOp { start, end: start + 10, correlation, device: 0, context: 0, stream: 0, graph_node: 0, work };
-            self.attribution.operation(&place, &context);
+            self.join.operation(&place, &context);
         }
-        self.attribution.drained(&context, true);
-        self.attribution.totals(self.engine.session.clock.now())
+        self.join.drained(&context, true);
+        self.join.totals(self.engine.session.clock.now())
     }
 }
 
@@ -410,9 +411,9 @@ fn child_with_a_tool_that_calls() {
     nvtx_rs::tool::attach(Box::new(tool)).unwrap();
     let engine = engine_of(true, true, crate::Domain::Default);
     ENGINE.set(engine).unwrap();
-    let attribution = Attribution::new(attribution::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
+    let join = Join::new(join::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
     let dispatch = Dispatch::new(GpuSubscriber::new(engine));
-    let mut listener = Listener { engine, dispatch, instances: Vec::new(), attribution };
+    let mut listener = Listener { engine, dispatch, instances: Vec::new(), join };
     listener.run(|| info_span!("a").in_scope(|| call(engine, 2)));
     assert_eq!(listener.notes(), ["a 1 began in 0", "call 1 in 1", "call 2 in 1", "1 ended"]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::instances::{Instances, Kept};
-use super::totals::{Range, RangeKernel};
+use crate::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
 use rustc_hash::FxHashMap;
 

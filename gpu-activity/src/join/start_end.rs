@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 
 use super::instances::Instances;
 use super::kernels::{Execution, Key, RangeKernels, is_known};
-use super::totals::{Range, RangeKernel};
+use crate::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
 use rustc_hash::{FxHashMap, FxHashSet};
 

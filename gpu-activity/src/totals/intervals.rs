@@ -12,7 +12,7 @@ const MOST_DEVICES: u32 = 64;
 /// missing is at most that part of late intervals that is before the horizon, in gaps between the earlier ones.
 /// Intervals that are added in the order of their starts lose nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Intervals {
+pub(crate) struct Intervals {
     /// In order, disjoint, not touching, all after the horizon.
     apart: Vec<(u64, u64)>,
     collapsed: u64,
@@ -20,7 +20,7 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    pub(super) fn add(&mut self, start: u64, end: u64) {
+    pub(crate) fn add(&mut self, start: u64, end: u64) {
         let start = start.max(self.horizon);
         if end <= start {
             return;
@@ -57,17 +57,17 @@ impl Intervals {
         }
     }
 
-    pub(super) fn sum(&self) -> u64 {
+    pub(crate) fn sum(&self) -> u64 {
         self.apart.iter().fold(self.collapsed, |sum, (start, end)| sum.saturating_add(end - start))
     }
 }
 
 /// The union of intervals on each of some devices.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Busy(Vec<(u32, Intervals)>);
+pub(crate) struct Busy(Vec<(u32, Intervals)>);
 
 impl Busy {
-    pub(super) fn add(&mut self, device: u32, start: u64, end: u64) {
+    pub(crate) fn add(&mut self, device: u32, start: u64, end: u64) {
         let device = device.min(MOST_DEVICES - 1);
         match self.0.iter_mut().find(|known| known.0 == device) {
             Some((_, intervals)) => intervals.add(start, end),
@@ -80,7 +80,7 @@ impl Busy {
     }
 
     /// Summed over the devices.
-    pub(super) fn sum(&self) -> u64 {
+    pub(crate) fn sum(&self) -> u64 {
         self.0.iter().fold(0, |sum, (_, intervals)| sum.saturating_add(intervals.sum()))
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Launch;
 use super::instances::NO_SLOT;
-use crate::record::Note;
+use crate::record::{ApiCall, Note};
 
 /// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
 const MOST_THREADS: usize = 1 << 12;
@@ -53,14 +54,13 @@ pub(super) enum Fate {
     Past,
 }
 
-/// A remembered call: 24 bytes, 29 in the table with its id and the table's own byte, which at its fullest is filled to
-/// 7/8 and after growth to 7/16: 33 to 66. Then 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in
-/// which something was heard of it. At most 122 bytes a launch, and half as much again for the moment in which a table
+/// A remembered call: 40 bytes, 49 in the table with its id and the table's own byte, which at its fullest is filled to
+/// 7/8 and after growth to 7/16: 56 to 112. Then 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in
+/// which something was heard of it. At most 168 bytes a launch, and half as much again for the moment in which a table
 /// grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingCall {
-    pub(super) node: u32,
-    pub(super) thread: u32,
+    pub(super) launch: Launch,
     /// Slot of the innermost instance, or [`NO_SLOT`], as it is where no operations are expected.
     pub(super) instance: u32,
     /// Tells it from an earlier call of the same id.
@@ -75,14 +75,20 @@ pub(super) struct PendingCall {
 }
 
 impl PendingCall {
-    pub(super) fn new(thread: u32, node: u32, instance: u32, expected: Expected) -> Self {
+    pub(super) fn new(launch: Launch, instance: u32, expected: Expected) -> Self {
         let instance = if expected == Expected::Record { NO_SLOT } else { instance };
         let (came, fate, is_recorded) = (Came::Nothing, Fate::Counted, false);
-        Self { node, thread, instance, serial: 0, ageing: 0, expected, came, fate, is_recorded }
+        Self { launch, instance, serial: 0, ageing: 0, expected, came, fate, is_recorded }
     }
 
     pub(super) fn own() -> Self {
-        Self { fate: Fate::Own, ..Self::new(0, 0, NO_SLOT, Expected::Record) }
+        let launch = Launch { thread: 0, node: 0, at: 0, call: 0 };
+        Self { fate: Fate::Own, ..Self::new(launch, NO_SLOT, Expected::Record) }
+    }
+
+    /// Whether it is a call of the profiler's.
+    pub(super) fn is_own(&self) -> bool {
+        self.fate == Fate::Own
     }
 
     pub(super) fn is_dropped(&self) -> bool {
@@ -134,6 +140,8 @@ pub(super) struct Pending {
     /// How many of the latter wait for their records.
     unrecorded: usize,
     serial: u32,
+    /// The operating system's numbers of threads by those that records have.
+    threads: FxHashMap<u32, u32>,
     /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still
     /// run, as one that waits may for many drains, and does not age before the next note of its thread.
     running: FxHashMap<u32, u32>,
@@ -158,6 +166,7 @@ impl Pending {
             mere_calls: VecDeque::new(),
             unrecorded: 0,
             serial: 0,
+            threads: FxHashMap::default(),
             running: FxHashMap::default(),
             ageing: VecDeque::from([Vec::new()]),
             drain: 1,
@@ -193,7 +202,8 @@ impl Pending {
         let Some(known) = self.known.get_mut(&id) else { return Joins::No };
         let is_first = known.expected == Expected::Record && launch.expected > Expected::Record;
         let same_instance = is_first || launch.expected == Expected::Record || known.instance == launch.instance;
-        let same = (known.thread, known.node) == (launch.thread, launch.node) && same_instance;
+        let place = |of: &PendingCall| (of.launch.thread, of.launch.node);
+        let same = place(known) == place(launch) && same_instance;
         if !same || known.came != Came::Nothing || known.is_dropped() {
             return Joins::No;
         }
@@ -221,7 +231,7 @@ impl Pending {
             return;
         }
         let Some(id) = self.running.remove(&thread) else { return };
-        if self.known.get(&id).is_some_and(|launch| launch.thread == thread && launch.ageing == 0) {
+        if self.known.get(&id).is_some_and(|launch| launch.launch.thread == thread && launch.ageing == 0) {
             self.age(id);
         }
     }
@@ -231,7 +241,7 @@ impl Pending {
         let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.ageing != self.drain) else { return };
         let is_recorded = launch.is_recorded || !self.has_records;
         let is_answered = match launch.expected {
-            Expected::Record => is_recorded && self.running.get(&launch.thread) != Some(&id),
+            Expected::Record => is_recorded && self.running.get(&launch.launch.thread) != Some(&id),
             Expected::Operations => is_recorded && launch.came != Came::Nothing,
             Expected::Graph => false,
         };
@@ -252,7 +262,7 @@ impl Pending {
                 ages(&mut self.ageing, id);
             }
         } else if self.has_records || launch.expected == Expected::Record {
-            self.running.insert(launch.thread, id);
+            self.running.insert(launch.launch.thread, id);
         }
         self.known.insert(id, launch);
         self.unrecorded += usize::from(self.has_records && launch.awaits_record_alone());
@@ -344,8 +354,20 @@ impl Pending {
         Some(before)
     }
 
-    /// The record of a call has come: the call, if it is remembered.
-    pub(super) fn recorded(&mut self, id: u32) -> Option<PendingCall> {
+    /// The record of a call has come: the call, if it is remembered, and the operating system's number of its thread,
+    /// 0 where no call of that thread was remembered yet.
+    pub(super) fn recorded(&mut self, call: &ApiCall) -> (Option<PendingCall>, u32) {
+        let pending = self.record(call.correlation);
+        if let Some(noted) = pending.filter(|pending| !pending.is_own()) {
+            if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&call.thread) {
+                self.threads.clear();
+            }
+            self.threads.insert(call.thread, noted.launch.thread);
+        }
+        (pending, self.threads.get(&call.thread).copied().unwrap_or(0))
+    }
+
+    fn record(&mut self, id: u32) -> Option<PendingCall> {
         let launch = self.known.get_mut(&id)?;
         self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
         launch.is_recorded = true;
@@ -389,13 +411,14 @@ impl Pending {
         self.drain = self.drain.wrapping_add(1).max(1);
     }
 
-    /// From here on all of them are of an older window.
-    pub(super) fn clear(&mut self, mut free: impl FnMut(u32)) {
+    /// From here on all of them are of an older window. Where their work `is_shown` all the same, they keep the
+    /// instances that they were made in.
+    pub(super) fn clear(&mut self, is_shown: bool, mut free: impl FnMut(u32)) {
         for launch in self.known.values_mut() {
-            if launch.instance != NO_SLOT {
+            if !is_shown && launch.instance != NO_SLOT {
                 free(launch.instance);
+                launch.instance = NO_SLOT;
             }
-            launch.instance = NO_SLOT;
             if launch.fate == Fate::Counted {
                 launch.fate = Fate::Past;
             }

@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Context;
 use super::start_end::Ended;
-use super::totals::{Projection, Range};
-use crate::record::Ticks;
-use crate::record::{Instance, InstanceId};
+use super::{Context, Event, StreamSpan};
+use crate::record::{GpuOp, Instance, InstanceId, Ticks};
+use crate::totals::{Projection, Range};
 use range_report::RangeStyle;
 use rustc_hash::FxHashMap;
 
@@ -53,6 +52,8 @@ pub(super) struct Kept {
     mark: u64,
     /// Rows of the kernels launched in it, in the order of the keys.
     pub(super) kernels: Vec<(u64, u32)>,
+    /// Its work by stream, where events are asked for, in all windows.
+    streams: Vec<StreamSpan>,
 }
 
 impl Kept {
@@ -88,6 +89,14 @@ impl Kept {
         }
     }
 
+    /// Hands over what it has on each stream, once.
+    fn project(&mut self, projections: &mut Option<Vec<Event>>) {
+        let streams = std::mem::take(&mut self.streams);
+        if let Some(projections) = projections.as_mut().filter(|_| !streams.is_empty()) {
+            projections.push(Event::Projection { label: self.label, level: self.level, streams });
+        }
+    }
+
     fn forget_work(&mut self) {
         (self.first, self.last, self.operations) = (u64::MAX, 0, 0);
         self.kernels = Vec::new();
@@ -119,6 +128,8 @@ pub(super) struct Instances {
     /// Those that nothing may hold any more.
     loose: Vec<u32>,
     totals: Projections,
+    /// Where events are asked for: those whose work has come.
+    projections: Option<Vec<Event>>,
 }
 
 impl Instances {
@@ -132,6 +143,34 @@ impl Instances {
             over: VecDeque::new(),
             loose: Vec::new(),
             totals: Projections::new(),
+            projections: None,
+        }
+    }
+
+    pub(super) fn ask_for_projections(&mut self) {
+        self.projections.get_or_insert_with(Vec::new);
+    }
+
+    pub(super) fn take_projections(&mut self) -> impl Iterator<Item = Event> + use<> {
+        self.projections.as_mut().map(std::mem::take).unwrap_or_default().into_iter()
+    }
+
+    /// Projects those that are kept as they are now.
+    pub(super) fn project_all(&mut self) {
+        let Self { kept, projections, .. } = self;
+        kept.iter_mut().for_each(|kept| kept.project(projections));
+    }
+
+    /// An operation that was launched in it ran on a stream. For events alone.
+    pub(super) fn ran(&mut self, mut slot: u32, op: &GpuOp) {
+        while let Some(kept) = self.kept.get_mut(slot as usize) {
+            let GpuOp { device, context, stream, start, end, .. } = *op;
+            let is_of = |it: &&mut StreamSpan| (it.device, it.context, it.stream) == (device, context, stream);
+            match kept.streams.iter_mut().find(is_of) {
+                Some(it) => (it.start, it.end) = (it.start.min(start), it.end.max(end)),
+                None => kept.streams.push(StreamSpan { device, context, stream, start, end }),
+            }
+            slot = kept.parent;
         }
     }
 
@@ -186,6 +225,7 @@ impl Instances {
             operations: 0,
             mark: 0,
             kernels: Vec::new(),
+            streams: Vec::new(),
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -279,6 +319,7 @@ impl Instances {
             let is_meant = |kept: &&mut Kept| kept.id == id && kept.over && !kept.folded;
             let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
             kept.add_to(&mut self.totals, kept.end, context);
+            kept.project(&mut self.projections);
             kept.folded = true;
             kept.forget_work();
             self.open -= 1;
@@ -296,6 +337,7 @@ impl Instances {
                 return;
             }
             kept.add_to(&mut self.totals, kept.end, context);
+            kept.project(&mut self.projections);
             self.open -= usize::from(!kept.folded);
             self.by_id.remove(&kept.id);
             kept.id = 0;
@@ -319,7 +361,7 @@ impl Instances {
         totals
     }
 
-    /// A new window, after all launches were let go of: instances that are over are gone, the others begin now.
+    /// A new window: instances that are over count no more, and go when no launch in them is kept; the others begin now.
     pub(super) fn clear(&mut self, now: Ticks) {
         self.totals.clear();
         for (slot, kept) in (0..).zip(&mut self.kept).filter(|(_, kept)| kept.id != 0) {

@@ -6,7 +6,7 @@ fn lifetime(id: u64, parent: u64, label: u32) -> Note {
     Note::Began(Instance { id, parent, label, style: RangeStyle::StartEnd, start: 10 })
 }
 
-impl Attribution {
+impl Join {
     /// Range instances, executions and times of the kernel in a start/end range of this name, or in the row of no
     /// range.
     fn kernels_in(&self, label: Option<u32>) -> (u64, u64, u64) {
@@ -70,7 +70,7 @@ fn a_lifetime_is_no_level() {
     let mut all = attribution(100, 100);
     all.notes(&[began(1, 0, 1), lifetime(2, 1, 2), lifetime(3, 1, 3), began(4, 1, 4), called(1, 1, 4)]);
     all.ran(1, 30, 40);
-    let rows = |all: &Attribution| {
+    let rows = |all: &Join| {
         let rows = all.totals(100).projections.into_values();
         rows.map(|row| (row.operations, row.level_sum, row.children_sum)).collect::<Vec<_>>()
     };
@@ -90,7 +90,7 @@ fn an_open_lifetime_begins_with_the_window() {
     assert_eq!(all.totals(100), Totals::default());
     all.notes(&[called(2, 1, 0)]);
     all.ran(2, 60, 70);
-    let row = |all: &Attribution| {
+    let row = |all: &Join| {
         let row = all.totals(100).projections.remove(&(1, RangeStyle::StartEnd)).unwrap();
         (row.operations, row.range_total, row.projected.total)
     };

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::intervals::Busy;
-use super::totals::{Function, NodeTotals};
+use super::{Function, NodeTotals};
 use crate::record::{GpuOp, Work};
 use range_report::{GpuWork, MemoryWork};
 
 /// In place of a node, for operations whose launch is not known.
-pub(super) const UNMATCHED: u32 = u32::MAX;
+pub(crate) const UNMATCHED: u32 = u32::MAX;
 
 /// Intervals for which room is kept from one drain to the next.
 const MOST_ROOM: usize = 1 << 15;
@@ -78,7 +78,7 @@ struct Interval {
 
 /// All nodes that did something, and their ancestors.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lineage {
+pub(crate) struct Lineage {
     nodes: Vec<Option<Box<Node>>>,
     unmatched: Sums,
     unmatched_busy: Busy,
@@ -91,7 +91,7 @@ pub(super) struct Lineage {
 impl Lineage {
     /// A node that is there, with its ancestors: node 0 for one that the tree does not have. A parent that was made
     /// after its child is none.
-    pub(super) fn place(&mut self, node: u32, parents: &[u32]) -> u32 {
+    pub(crate) fn place(&mut self, node: u32, parents: &[u32]) -> u32 {
         let place = if (node as usize) < parents.len() { node } else { 0 };
         let mut node = place;
         loop {
@@ -115,7 +115,7 @@ impl Lineage {
     }
 
     /// Counts an operation in a node that is there, or as [`UNMATCHED`].
-    pub(super) fn add(&mut self, node: u32, op: &GpuOp, duration: u64) {
+    pub(crate) fn add(&mut self, node: u32, op: &GpuOp, duration: u64) {
         match self.nodes.get_mut(node as usize) {
             Some(Some(node)) => node.own.add(op, duration),
             _ => self.unmatched.add(op, duration),
@@ -124,7 +124,7 @@ impl Lineage {
     }
 
     /// Counts an API call in a node that is there.
-    pub(super) fn call(&mut self, node: u32, function: Function, duration: u64) {
+    pub(crate) fn call(&mut self, node: u32, function: Function, duration: u64) {
         if let Some(node) = self.node(node) {
             let calls = node.calls.entry(function).or_default();
             *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
@@ -132,7 +132,7 @@ impl Lineage {
     }
 
     /// Adds the intervals that wait to the unions of their nodes and of all above these.
-    pub(super) fn drained(&mut self) {
+    pub(crate) fn drained(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_unstable_by_key(|interval| (interval.start, interval.end));
         for &Interval { start, end, node, device } in &waiting {
@@ -164,7 +164,7 @@ impl Lineage {
     }
 
     /// Nodes that did something, everything together, and what no launch is known of.
-    pub(super) fn totals(&self) -> (BTreeMap<u32, NodeTotals>, GpuWork, GpuWork) {
+    pub(crate) fn totals(&self) -> (BTreeMap<u32, NodeTotals>, GpuWork, GpuWork) {
         if !self.waiting.is_empty() {
             let mut drained = self.clone();
             drained.drained();

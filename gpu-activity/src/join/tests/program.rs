@@ -1,5 +1,7 @@
 //! Programs made at random: what there was in them, and what the profiler is told of it, in drains made at random.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 pub(super) struct Span {
@@ -215,7 +217,22 @@ fn operation(correlation: u32, called: u64, nth: u32, flavour: u32, (a, b, c, d)
 /// Everything in drains, at random: each thread's notes in its order, records no earlier than their note, in any order,
 /// some drains later.
 pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
-    enum Event<'a> {
+    let join = Join::new(Limits { launches: 10_000, has_calls: true, instances: 10_000 });
+    deliver(program, dice, peek, join).0
+}
+
+/// The same to the end, and the events of it.
+pub(super) fn delivered_with_events(program: &Program, dice: &[u8]) -> (Totals, Vec<Event>) {
+    let mut join = Join::new(Limits { launches: 10_000, has_calls: true, instances: 10_000 });
+    join.ask_for_events();
+    let (totals, mut join) = deliver(program, dice, false, join);
+    join.finish(&Context { parents: &program.parents, keep: &|_| true });
+    assert_eq!(sorted(join.totals(program.now)), totals, "the end counts nothing more");
+    (totals, join.take_events().collect())
+}
+
+fn deliver(program: &Program, dice: &[u8], peek: bool, mut attribution: Join) -> (Totals, Join) {
+    enum Record<'a> {
         Op(&'a GpuOp),
         Call(&'a ApiCall),
     }
@@ -237,7 +254,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
         }
         notes.entry(*drain).or_default().push((thread, note));
     }
-    let mut events: Vec<(u32, u32, Event<'_>)> = Vec::new();
+    let mut events: Vec<(u32, u32, Record<'_>)> = Vec::new();
     let mut driver_in = BTreeMap::new();
     for (of, call) in &program.records {
         let noted = noted_in.get(&call.correlation).copied().unwrap_or(0);
@@ -246,7 +263,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
             Some(driver) => driver + roll(2),
         };
         driver_in.insert(*of, drain);
-        events.push((drain, roll(255), Event::Call(call)));
+        events.push((drain, roll(255), Record::Call(call)));
     }
     for launched in &program.launched {
         let mut drain = None;
@@ -254,12 +271,11 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
             let noted = noted_in.get(&op.correlation).copied().unwrap_or(0);
             let (earliest, spread) = drain.map_or((noted, 4), |last: u32| (last, 3));
             let drain = drain.insert(earliest + roll(spread));
-            events.push((*drain, roll(255), Event::Op(op)));
+            events.push((*drain, roll(255), Record::Op(op)));
         }
     }
     events.sort_by_key(|&(drain, order, _)| (drain, order));
     let context = Context { parents: &program.parents, keep: &|_| true };
-    let mut attribution = Attribution::new(Limits { launches: 10_000, has_calls: true, instances: 10_000 });
     let last = events.last().map_or(0, |last| last.0).max(notes.keys().copied().max().unwrap_or(0));
     let mut events = events.into_iter().peekable();
     for drain in 0..=last {
@@ -268,8 +284,8 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
         }
         while let Some((_, _, event)) = events.next_if(|event| event.0 == drain) {
             match event {
-                Event::Op(op) => attribution.operation(op, &context),
-                Event::Call(call) => attribution.call(call, &context),
+                Record::Op(op) => attribution.operation(op, &context),
+                Record::Call(call) => attribution.call(call, &context),
             }
         }
         if peek {
@@ -282,7 +298,7 @@ pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
     for _ in 0..if peek { 0 } else { roll(6) } {
         attribution.drained(&context, true);
     }
-    sorted(attribution.totals(program.now))
+    (sorted(attribution.totals(program.now)), attribution)
 }
 
 pub(super) fn sorted(mut totals: Totals) -> Totals {

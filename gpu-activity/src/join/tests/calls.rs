@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{KEEP, api, attribution, called, waits, with_calls};
-use crate::attribution::{AttributionLosses, Totals};
 use crate::record::{Api, Note};
+use crate::totals::{AttributionLosses, Totals};
 use range_report::stats::Distribution;
 
 #[test]
@@ -85,7 +85,7 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
     assert_eq!((all.pending.remembered(), all.losses().outstanding), (100, 100));
 }
 
-/// The order of arrival takes what [`PendingCall`](crate::attribution::PendingCall) says, of whichever kind the calls
+/// The order of arrival takes what [`PendingCall`](crate::join::pending::PendingCall) says, of whichever kind the calls
 /// were before.
 #[test]
 fn the_order_of_calls_and_launches_has_one_bound() {
@@ -138,7 +138,7 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
     }
     all.drain(6);
     assert_eq!((all.pending.running().len(), all.pending.remembered()), (0, 0));
-    assert_eq!(all.calls.waiting().count(), 0);
+    assert_eq!(all.nested.waiting().count(), 0);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
 }
 
@@ -163,7 +163,7 @@ fn a_call_of_the_runtime_may_last_for_long() {
     all.drain(10);
     all.notes(&[waits(3, 2)]);
     all.drain(4);
-    assert_eq!(all.calls.table[&(Api::Driver, 1)].count, 1);
+    assert_eq!((all.nested.waiting().count(), all.totals(100).calls[&(Api::Driver, 1)].count), (0, 1));
 }
 
 #[test]

@@ -1,24 +1,28 @@
 //! What is forgotten, and when; and what hostile input does.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::record::{Instance, Kernel, Memory};
 use proptest::prelude::*;
-use range_report::RangeStyle;
+use range_report::stats::Distribution;
+use range_report::{MemoryKind, RangeStyle};
 
 mod calls;
+mod events;
 mod program;
 mod reference;
 mod start_end;
 
 pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
 
-pub(super) fn attribution(launches: usize, instances: usize) -> Attribution {
-    Attribution::new(Limits { launches, has_calls: false, instances })
+pub(super) fn attribution(launches: usize, instances: usize) -> Join {
+    Join::new(Limits { launches, has_calls: false, instances })
 }
 
 /// Where calls are recorded.
-pub(super) fn with_calls(launches: usize) -> Attribution {
-    Attribution::new(Limits { launches, has_calls: true, instances: 100 })
+pub(super) fn with_calls(launches: usize) -> Join {
+    Join::new(Limits { launches, has_calls: true, instances: 100 })
 }
 
 pub(super) fn called(correlation: u32, node: u32, instance: u64) -> Note {
@@ -46,7 +50,7 @@ pub(super) fn api(api: Api, correlation: u32, start: u64, end: u64) -> ApiCall {
     ApiCall { api, function: 1, start, end, thread: 1, correlation, result: 0 }
 }
 
-impl Attribution {
+impl Join {
     pub(super) fn notes(&mut self, notes: &[Note]) {
         notes.iter().for_each(|note| self.note(1, note));
     }
@@ -161,7 +165,7 @@ fn the_order_in_a_drain_makes_no_busy_time_vanish() {
     for at in (1..5_000).rev() {
         all.ran(1 + at as u32 % 2, at * 10, at * 10 + 5);
     }
-    let busy = |all: &Attribution| all.totals(100).nodes.values().map(|node| node.total.busy_ns).collect::<Vec<_>>();
+    let busy = |all: &Join| all.totals(100).nodes.values().map(|node| node.total.busy_ns).collect::<Vec<_>>();
     let expected = [4_999 * 5, 4_999 * 5, 2_499 * 5, 2_500 * 5];
     assert_eq!(busy(&all), expected, "before the drain is over");
     all.drain(1);
@@ -270,7 +274,8 @@ fn there_are_no_more_instances_than_there_is_room_for() {
 #[test]
 fn launches_and_instances_are_as_large_as_is_said() {
     let in_table = |entry: usize| (entry + 1) * 16 / 7; // after growth
-    assert!(in_table(size_of::<(u32, PendingCall)>()) + 4 * 8 + 3 * 8 <= 122);
+    assert!(in_table(size_of::<(u32, PendingCall)>()) + 4 * 8 + 3 * 8 <= 168);
+    assert!(2 * size_of::<MadeCall>() + in_table(size_of::<u32>()) <= 124);
     assert!(size_of::<instances::Kept>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
 }
 
@@ -332,7 +337,7 @@ proptest! {
         ),
         launches in 0usize..8, instances in 0usize..6, has_calls in any::<bool>(),
     ) {
-        let mut all = Attribution::new(Limits { launches, has_calls, instances });
+        let mut all = Join::new(Limits { launches, has_calls, instances });
         for (kind, note, id, start, end) in steps {
             match kind {
                 0..=3 => all.note(id, &note),
@@ -365,7 +370,7 @@ proptest! {
         for id in [0, 1, 2, 3, 4, 5, u64::MAX] {
             all.note(9, &Note::Ended { instance: id, end: 70 });
         }
-        all.pending.clear(|slot| all.instances.release(slot));
+        all.pending.clear(false, |slot| all.instances.release(slot));
         all.drain(1);
         prop_assert_eq!(all.instances.kept(), 0);
         prop_assert!(all.start_end.is_idle(), "what waited for them is counted");

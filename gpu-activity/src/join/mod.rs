@@ -1,41 +1,44 @@
-//! What ran on the GPU, by the span, the instance and the thread that launched it.
+//! One join: what ran on the GPU with the call, the thread, the span and the ranges that launched it.
 //!
-//! Threads note what they launch; CUPTI delivers later, in any order, what ran. Both have the correlation id of the
-//! call, by which the one finds the other (`pending`). An operation then counts in three places: in the table of its
-//! kind, in the node of its span and all above it (`lineage`), and in the instances of ranges around its launch
-//! (`instances`, `kernels`, `start_end`), as Nsight Systems counts them.
+//! Threads note what they launch; the source of records delivers later, in any order, what ran. Both have the
+//! correlation id of the call, by which `pending` finds the launch of a record. There is one limit on what is
+//! remembered, one order (a drain: notes first, then records), and one rule for the driver calls inside calls of the
+//! runtime (`nested`).
+//!
+//! What is joined goes two ways. The totals take it at once: by kind and by span (`totals`), and by the instances of
+//! ranges around its launch (`instances`, `kernels`, `start_end`), as Nsight Systems counts them. Where a timeline asks
+//! for it, it comes out as [`Event`]s too.
+//!
+//! **Records that come late.** A launch is remembered until two drains after its last operation and its own record; a
+//! graph, and a launch of which nothing has come, until the limit. So a kernel that runs for a minute, and with it the
+//! buffer that its record is in, finds its launch. A driver call waits for two drains for the runtime's call around it,
+//! and longer while its thread has made no other call.
 //!
 //! Memory is bounded: calls by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and
-//! device (`intervals`), and what waits for the end of a drain by what came in it. Tables have a row for each name.
+//! device, and what waits for the end of a drain by what came in it. Tables have a row for each name.
 //!
 //! All of it is pure: data in, data out.
 
-mod calls;
 mod instances;
-mod intervals;
 mod kernels;
-mod lineage;
+mod nested;
 mod pending;
 mod start_end;
-mod totals;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
-use self::calls::Calls;
 use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
-use self::lineage::{Lineage, UNMATCHED};
+use self::nested::NestedCalls;
 use self::pending::{Came, Expected, Joins, Pending, PendingCall};
 use self::start_end::StartEnd;
-pub use self::totals::{AttributionLosses, Function, Projection, Range, RangeKernel, Totals};
 use crate::record::{Api, ApiCall, GpuOp, Note, Ticks, Work};
-use range_report::stats::Distribution;
-use range_report::{MemoryKind, RangeStyle};
-use rustc_hash::FxHashMap;
+use crate::totals::{AttributionLosses, Function, Totals, UNMATCHED, WorkTotals};
+use range_report::RangeStyle;
 
 /// The node of the lineage tree that stands for no span.
 pub const OUTSIDE: u32 = 0;
@@ -43,8 +46,8 @@ pub const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Calls remembered until what they launched has come: at most 122 bytes each. Where API calls are recorded, in
-    /// each of three drains as many of these, at most 80 bytes each.
+    /// Calls remembered until what they launched has come: at most 168 bytes each. Where API calls are recorded, in
+    /// each of three drains as many of these, at most 124 bytes each.
     pub launches: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
@@ -68,41 +71,103 @@ impl fmt::Debug for Context<'_> {
     }
 }
 
-/// The whole of attribution: notes and records in, [`Totals`] out.
+/// Where a call was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The operating system's number of the thread.
+    pub thread: u32,
+    /// Node of the lineage tree; [`OUTSIDE`] outside of any span.
+    pub node: u32,
+    /// When; 0 where that was not noted.
+    pub at: Ticks,
+    /// The number of the call of a span that it was made in; 0 where that was not noted.
+    pub call: u64,
+}
+
+/// First start and last end of what an instance of a range launched on one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the numbers are those of the operations
+pub struct StreamSpan {
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// What is joined, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An operation, with its launch where that is known.
+    Operation(GpuOp, Option<Launch>),
+    /// A call that the program made: none that the runtime makes of the driver, and none of the profiler's. With the
+    /// operating system's number of its thread; 0 where that is not known.
+    Call(ApiCall, u32),
+    /// An instance of a range on a thread's stack with work on the GPU, when it is over and its work has come.
+    Projection {
+        /// Interned domain and name.
+        label: u32,
+        /// Number of instances with launches that it is nested in.
+        level: u32,
+        /// By the stream that the work ran on.
+        streams: Vec<StreamSpan>,
+    },
+}
+
+/// Notes and records in, [`Totals`] and [`Event`]s out.
 ///
 /// In each drain, first the notes of all threads, then operations and calls in any order, then
 /// [`drained`](Self::drained).
 #[derive(Debug)]
-pub struct Attribution {
+pub struct Join {
     pending: Pending,
     instances: Instances,
-    lineage: Lineage,
+    nested: NestedCalls,
+    work: WorkTotals,
     range_kernels: RangeKernels,
     start_end: StartEnd,
-    kernels: FxHashMap<u32, Distribution>,
-    memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
-    calls: Calls,
     losses: AttributionLosses,
     /// Operations so far, as their numbers.
     operations: u64,
+    /// Those that wait to be taken, where they are asked for.
+    events: Option<Vec<Event>>,
 }
 
-impl Attribution {
+impl Join {
     /// Nothing seen yet.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
             pending: Pending::new(limits.launches, limits.has_calls),
             instances: Instances::new(limits.instances),
-            lineage: Lineage::default(),
+            nested: NestedCalls::new(limits.launches),
+            work: WorkTotals::default(),
             range_kernels: RangeKernels::default(),
             start_end: StartEnd::default(),
-            kernels: FxHashMap::default(),
-            memory: BTreeMap::new(),
-            calls: Calls::new(limits.launches),
             losses: AttributionLosses::default(),
             operations: 0,
+            events: None,
         }
+    }
+
+    /// From now on there are events: each is to be taken soon.
+    pub fn ask_for_events(&mut self) {
+        self.events.get_or_insert_with(Vec::new);
+        self.instances.ask_for_projections();
+    }
+
+    /// The events since this was asked last.
+    pub fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        let projections = self.instances.take_projections();
+        self.events.iter_mut().flat_map(|events| events.drain(..)).chain(projections)
+    }
+
+    /// Nothing more comes: driver calls that wait count, and for events what is open is over.
+    pub fn finish(&mut self, context: &Context<'_>) {
+        for made in self.nested.take_waiting() {
+            self.count_call(made, context.keep);
+        }
+        self.instances.project_all();
     }
 
     /// What a thread noted: all of it, in its order, before the operations of the same drain.
@@ -126,7 +191,7 @@ impl Attribution {
                     start_end.end(left);
                 }
             }
-            Note::Called { correlation, node, instance, graph, enqueues, .. } => {
+            Note::Called { correlation, node, instance, graph, at, call, enqueues } => {
                 let expected = match (enqueues, graph) {
                     (true, true) => Expected::Graph,
                     (true, false) => Expected::Operations,
@@ -136,7 +201,7 @@ impl Attribution {
                     NO_SLOT if instance != 0 => REFUSED,
                     slot => slot,
                 };
-                let launch = PendingCall::new(tid, node, slot, expected);
+                let launch = PendingCall::new(Launch { thread: tid, node, at, call }, slot, expected);
                 let joins = pending.joins(correlation, &launch);
                 if joins == Joins::Yes {
                     return;
@@ -159,8 +224,11 @@ impl Attribution {
     /// An operation that ran.
     pub fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
         let timed = op.start != 0 && op.end >= op.start;
-        let launch = self.pending.came(op.correlation, timed);
-        if launch.is_some_and(|launch| launch.is_dropped()) {
+        let pending = self.pending.came(op.correlation, timed);
+        if timed {
+            self.emit_operation(op, pending.as_ref());
+        }
+        if pending.is_some_and(|pending| pending.is_dropped()) {
             return;
         }
         if !timed {
@@ -169,28 +237,20 @@ impl Attribution {
         }
         self.operations += 1;
         let (duration, mark) = (op.end - op.start, self.operations);
-        match op.work {
-            Work::Kernel(kernel) => self.kernels.entry(kernel.name).or_default().add(duration, context.keep),
-            Work::Memory(memory) => {
-                let (times, sizes) = self.memory.entry(memory.kind).or_default();
-                times.add(duration, context.keep);
-                sizes.add(memory.bytes, context.keep);
-            }
-        }
-        let thread = launch.map_or(0, |launch| launch.thread);
+        let thread = pending.map_or(0, |pending| pending.launch.thread);
         let execution = match op.work {
             Work::Kernel(kernel) => Some(Execution { kernel: kernel.name, thread, duration, mark }),
             Work::Memory(_) => None,
         };
-        let node = match launch {
-            Some(launch) => self.lineage.place(launch.node, context.parents),
+        let node = match pending {
+            Some(pending) => self.work.lineage.place(pending.launch.node, context.parents),
             None => UNMATCHED,
         };
-        self.lineage.add(node, op, duration);
+        self.work.operation(node, op, context.keep);
         let mut inside = false;
-        if let Some(launch) = launch {
-            let timed = Timed { start: op.start, end: op.end, first: launch.came != Came::Operation, mark };
-            inside = self.in_instances(&launch, op.correlation, timed, execution, context.keep);
+        if let Some(pending) = pending {
+            let timed = Timed { start: op.start, end: op.end, first: pending.came != Came::Operation, mark };
+            inside = self.in_instances(&pending, op.correlation, timed, execution, context.keep);
         } else {
             self.losses.unmatched += 1;
         }
@@ -202,7 +262,19 @@ impl Attribution {
     /// An operation that was over before the window. Its launch may have been noted in the window, and waits for it no
     /// longer.
     pub fn passed(&mut self, op: &GpuOp) {
-        let _counted_nowhere = self.pending.came(op.correlation, false);
+        let pending = self.pending.came(op.correlation, false);
+        self.emit_operation(op, pending.as_ref());
+    }
+
+    /// The event of an operation with a time, unless it is the profiler's own.
+    fn emit_operation(&mut self, op: &GpuOp, pending: Option<&PendingCall>) {
+        if self.events.is_none() || pending.is_some_and(PendingCall::is_own) {
+            return;
+        }
+        if let Some(pending) = pending {
+            self.instances.ran(pending.instance, op);
+        }
+        emit(&mut self.events, || Event::Operation(*op, pending.map(|pending| pending.launch)));
     }
 
     /// Counts an operation in the instance of its launch, in those below it on the stack, and in the start/end ranges
@@ -252,43 +324,51 @@ impl Attribution {
 
     /// A call of the API that is over.
     pub fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
-        self.calls.remember(call);
-        let known = self.pending.recorded(call.correlation);
-        if known.is_some_and(|known| known.is_dropped()) || self.calls.leaves_out(call) {
-            return;
-        }
-        if call.start == 0 || call.end < call.start {
-            self.losses.without_time += 1;
-            return;
-        }
-        let (function, duration) = ((call.api, call.function), call.end - call.start);
-        let node = known.map(|known| self.lineage.place(known.node, context.parents));
-        if call.api == Api::Driver && self.calls.hold(call, duration, node) {
-            return;
-        }
-        self.count_call(function, duration, node, context.keep);
+        self.called(call, true, context);
     }
 
     /// A call that began before the window.
-    pub fn passed_call(&mut self, call: &ApiCall) {
-        let _counted_nowhere = self.pending.recorded(call.correlation);
+    pub fn passed_call(&mut self, call: &ApiCall, context: &Context<'_>) {
+        self.called(call, false, context);
     }
 
-    fn count_call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
-        self.calls.table.entry(function).or_default().add(duration, keep);
-        if let Some(node) = node {
-            self.lineage.call(node, function, duration);
+    fn called(&mut self, call: &ApiCall, of_window: bool, context: &Context<'_>) {
+        self.nested.remember(call);
+        let (pending, thread) = self.pending.recorded(call);
+        if pending.is_some_and(|pending| pending.is_own()) || self.nested.leaves_out(call) {
+            return;
         }
+        let counts = of_window && pending.is_none_or(|pending| !pending.is_dropped());
+        if call.start == 0 || call.end < call.start {
+            self.losses.without_time += u64::from(counts);
+            return;
+        }
+        let node =
+            pending.filter(|_| counts).map(|pending| self.work.lineage.place(pending.launch.node, context.parents));
+        let made = MadeCall { call: *call, thread, node, counts };
+        if counts || self.events.is_some() {
+            if call.api == Api::Driver && self.nested.hold(made) {
+                return;
+            }
+            self.count_call(made, context.keep);
+        }
+    }
+
+    fn count_call(&mut self, made: MadeCall, keep: &dyn Fn(u64) -> bool) {
+        if made.counts {
+            self.work.call(made.function(), made.duration(), made.node, keep);
+        }
+        emit(&mut self.events, || Event::Call(made.call, made.thread));
     }
 
     /// A drain is over: instances that are over go into the totals. If the drain `counts`, what is old is forgotten,
     /// and driver calls that have waited for two such drains count, unless a call of the runtime has their id. A drain
     /// does not count if it follows another sooner than CUPTI delivers what belongs together.
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
-        self.lineage.drained();
+        self.work.lineage.drained();
         if counts {
-            for held in self.calls.drained(&self.pending.running()) {
-                self.count_call(held.function, held.duration, held.node, context.keep);
+            for made in self.nested.drained(&self.pending.running()) {
+                self.count_call(made, context.keep);
             }
             self.pending.drained(|slot| self.instances.release(slot));
         }
@@ -303,14 +383,9 @@ impl Attribution {
     /// had their id. Changes nothing.
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
-        let (mut nodes, total, unmatched) = self.lineage.totals();
-        let mut calls = self.calls.table.clone();
-        for held in self.calls.waiting() {
-            calls.entry(held.function).or_default().add(held.duration, |_| true);
-            if let Some(node) = held.node {
-                let calls = nodes.entry(node).or_default().calls.entry(held.function).or_default();
-                *calls = (calls.0.saturating_add(1), calls.1.saturating_add(held.duration));
-            }
+        let mut totals = self.work.totals();
+        for made in self.nested.waiting().filter(|made| made.counts) {
+            totals.add_call(made.function(), made.duration(), made.node);
         }
         let losses = AttributionLosses {
             outstanding: self.pending.awaited(),
@@ -318,30 +393,50 @@ impl Attribution {
             forgotten_calls: self.pending.forgotten_calls,
             ..self.losses
         };
-        Totals {
-            kernels: self.kernels.iter().map(|(&name, times)| (name, times.clone())).collect(),
-            memory: self.memory.clone(),
-            calls,
-            nodes,
-            total,
-            unmatched,
-            projections: self.instances.totals(now),
-            range_kernels: self.start_end.totals(&self.instances, &self.range_kernels),
-            losses,
-        }
+        totals.losses = losses;
+        totals.projections = self.instances.totals(now);
+        totals.range_kernels = self.start_end.totals(&self.instances, &self.range_kernels);
+        totals
     }
 
     /// A new window from `now` on: all that was counted is forgotten, and what launches of before still bring is
     /// dropped. Open instances go on, as if they began now.
     pub fn clear(&mut self, now: Ticks) {
-        self.pending.clear(|slot| self.instances.release(slot));
+        self.pending.clear(self.events.is_some(), |slot| self.instances.release(slot));
         self.instances.clear(now);
-        self.lineage = Lineage::default();
+        self.work = WorkTotals::default();
         self.range_kernels.clear();
         self.start_end.clear();
-        self.kernels.clear();
-        self.memory.clear();
-        self.calls.clear();
+        self.nested.clear();
         self.losses = AttributionLosses::default();
+    }
+}
+
+/// A call of the API, where it was made, and whether it counts.
+#[derive(Clone, Copy, Debug)]
+struct MadeCall {
+    call: ApiCall,
+    /// The operating system's number of its thread; 0 where that is not known.
+    thread: u32,
+    /// Where it was noted: the node.
+    node: Option<u32>,
+    /// Whether it is of the window.
+    counts: bool,
+}
+
+impl MadeCall {
+    fn function(&self) -> Function {
+        (self.call.api, self.call.function)
+    }
+
+    fn duration(&self) -> u64 {
+        self.call.end.saturating_sub(self.call.start)
+    }
+}
+
+/// Adds an event, where events are asked for.
+fn emit(events: &mut Option<Vec<Event>>, event: impl FnOnce() -> Event) {
+    if let Some(events) = events {
+        events.push(event());
     }
 }

@@ -1,11 +1,11 @@
-//! Attribution against a slow, obvious reference: it looks at everything at once, and tells what encloses what by time
+//! Join against a slow, obvious reference: it looks at everything at once, and tells what encloses what by time
 //! alone, as Nsight does, where the profiler goes by the stack that each thread notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::{Launched, Program, Span, delivered, sorted, threads};
 use super::*;
-use crate::attribution::totals::NodeTotals;
+use crate::totals::{NodeTotals, Range, RangeKernel};
 use proptest::strategy::ValueTree as _;
 use range_report::{GpuWork, MemoryWork};
 

@@ -1,10 +1,16 @@
-//! What attribution ends in: the figures of a summary by numbers in place of names.
+//! What the join ends in: the figures of a summary, by numbers in place of names.
+
+mod intervals;
+mod lineage;
 
 use std::collections::BTreeMap;
 
-use crate::record::Api;
+use self::lineage::Lineage;
+pub(crate) use self::lineage::UNMATCHED;
+use crate::record::{Api, GpuOp, Work};
 use range_report::stats::Distribution;
 use range_report::{GpuWork, MemoryKind, RangeStyle};
+use rustc_hash::FxHashMap;
 
 /// A function of the CUDA API: CUPTI's number of it (cbid), which is one of its API's.
 pub type Function = (Api, u32);
@@ -95,4 +101,63 @@ pub struct AttributionLosses {
     /// Operations that came after an instance around them had been folded by the bound on instances: its projection is
     /// without them.
     pub late: u64,
+}
+
+impl Totals {
+    /// Counts a call of this function, noted in a node.
+    pub(crate) fn add_call(&mut self, function: Function, duration: u64, node: Option<u32>) {
+        self.calls.entry(function).or_default().add(duration, |_| true);
+        if let Some(node) = node {
+            let calls = self.nodes.entry(node).or_default().calls.entry(function).or_default();
+            *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
+        }
+    }
+}
+
+/// Work and calls by what they are, and by node of the lineage tree.
+#[derive(Debug, Default)]
+pub(crate) struct WorkTotals {
+    pub(crate) lineage: Lineage,
+    kernels: FxHashMap<u32, Distribution>,
+    memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
+    calls: BTreeMap<Function, Distribution>,
+}
+
+impl WorkTotals {
+    /// Counts an operation with a time in a node that is there, or as [`UNMATCHED`]. Its duration is kept by itself
+    /// where `keep` allows.
+    pub(crate) fn operation(&mut self, node: u32, op: &GpuOp, keep: &dyn Fn(u64) -> bool) {
+        let duration = op.end - op.start;
+        match op.work {
+            Work::Kernel(kernel) => self.kernels.entry(kernel.name).or_default().add(duration, keep),
+            Work::Memory(memory) => {
+                let (times, sizes) = self.memory.entry(memory.kind).or_default();
+                times.add(duration, keep);
+                sizes.add(memory.bytes, keep);
+            }
+        }
+        self.lineage.add(node, op, duration);
+    }
+
+    /// Counts a call of the API, and in a node that is there.
+    pub(crate) fn call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
+        self.calls.entry(function).or_default().add(duration, keep);
+        if let Some(node) = node {
+            self.lineage.call(node, function, duration);
+        }
+    }
+
+    /// What was counted, without what is by instances.
+    pub(crate) fn totals(&self) -> Totals {
+        let (nodes, total, unmatched) = self.lineage.totals();
+        Totals {
+            kernels: self.kernels.iter().map(|(&name, times)| (name, times.clone())).collect(),
+            memory: self.memory.clone(),
+            calls: self.calls.clone(),
+            nodes,
+            total,
+            unmatched,
+            ..Totals::default()
+        }
+    }
 }
