@@ -361,7 +361,8 @@ impl Instances {
         totals
     }
 
-    /// A new window: instances that are over count no more, and go when no launch in them is kept; the others begin now.
+    /// A new window: instances that are over count no more, and go when no launch in them is kept. The others begin
+    /// now.
     pub(super) fn clear(&mut self, now: Ticks) {
         self.totals.clear();
         for (slot, kept) in (0..).zip(&mut self.kept).filter(|(_, kept)| kept.id != 0) {

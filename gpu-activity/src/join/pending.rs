@@ -55,9 +55,9 @@ pub(super) enum Fate {
 }
 
 /// A remembered call: 40 bytes, 49 in the table with its id and the table's own byte, which at its fullest is filled to
-/// 7/8 and after growth to 7/16: 56 to 112. Then 8 to 32 in the order of arrival, and 4 to 8 for each of three drains in
-/// which something was heard of it. At most 168 bytes a launch, and half as much again for the moment in which a table
-/// grows.
+/// 7/8 and after growth to 7/16: 56 to 112. Then 8 to 32 in the order of arrival, and 4 to 8 for each of three drains
+/// in which something was heard of it. At most 168 bytes a launch, and half as much again for the moment in which a
+/// table grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingCall {
     pub(super) launch: Launch,
