@@ -117,6 +117,11 @@ fn calls_are_those_of_the_program() {
 }
 
 #[test]
+fn all_outputs_have_the_same_counts_and_sums() {
+    profiler("outputs", &[]);
+}
+
+#[test]
 fn many_calls_push_out_no_launch() {
     profiler("flood", &[]);
 }

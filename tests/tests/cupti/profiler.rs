@@ -1,6 +1,7 @@
 //! A whole profiler with the made-up driver and libcupti: what was launched in which span, in tables, trees and both
 //! timelines.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tests::with;
@@ -29,6 +30,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
     match scenario {
         "attribution" => crate::attribution::attribution(fake, tier),
         "calls" => calls(fake, tier),
+        "outputs" => outputs(fake, tier),
         "flood" => flood(fake, tier),
         "losses" => losses(fake, tier),
         "no_threads" => no_threads(fake),
@@ -192,6 +194,67 @@ fn calls(fake: &Fake, tier: &str) {
         format!("{id}|{name}|{}|{result}|{main}|1", u32::from(kind == driver))
     });
     assert_eq!(rows(&files.database(), select), expected);
+}
+
+/// One run in all outputs: the same counts and sums, though the records of one call come in several drains.
+fn outputs(fake: &Fake, tier: &str) {
+    const ROUNDS: u32 = 20;
+    let files = Files::new();
+    let profiler = start(files.builder().json(files.json()).report([Report::Api]), tier);
+    fake.report_calls();
+    for round in 0..ROUNDS {
+        let id = 10 * round;
+        info_span!("work").in_scope(|| {
+            fake.call(LAUNCH, id + 1, HANDLE); // the first of the driver calls of a call of the runtime
+            drop(profiler.summary());
+            fake.runtime(RUNTIME_LAUNCH, LAUNCH, id + 1);
+            fake.call(LAUNCH, id + 2, HANDLE);
+        });
+        fake.kernel(id + 1, c"spin", 10);
+        drop(profiler.summary());
+        fake.kernel(id + 1, c"spin", 20); // the other part of it
+        fake.kernel(id + 2, c"scale", 30);
+        fake.memory(id + 3, 1, 64, 5); // nobody noted its launch
+    }
+    finish(fake, profiler);
+
+    let (summary, trace) = (files.summary(), Chrome::read(&files.trace()));
+    let all = activity(&summary);
+    let rounds = u64::from(ROUNDS);
+    let expected =
+        [("Memcpy HtoD", rounds, 5 * rounds), ("scale", rounds, 30 * rounds), (SPIN, 2 * rounds, 30 * rounds)];
+    let copies = &all.memory[0].times;
+    let mut of_summary = kernels(all);
+    of_summary.push(("Memcpy HtoD", copies.instances, copies.total_ns));
+    of_summary.sort_unstable();
+    assert_eq!(of_summary, expected);
+    let mut of_trace = BTreeMap::<String, (u64, u64)>::new();
+    for operation in trace.operations() {
+        let sum = of_trace.entry(operation.name.split(" (").next().unwrap_or_default().to_owned()).or_default();
+        *sum = (sum.0 + 1, sum.1 + operation.lasted);
+    }
+    assert!(of_trace.iter().map(|(name, sum)| (name.as_str(), sum.0, sum.1)).eq(expected), "{of_trace:?}");
+    let select = "SELECT value, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName
+        GROUP BY 1 UNION ALL SELECT 'Memcpy HtoD', count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_MEMCPY ORDER BY 1";
+    assert_eq!(rows(&files.database(), select), expected.map(|(name, count, sum)| format!("{name}|{count}|{sum}")));
+
+    let expected = [("cuLaunchKernel", rounds), ("cudaLaunchKernel_v7000", rounds)];
+    let mut calls: Vec<_> = all.calls.iter().flatten().map(|row| (row.name.as_str(), row.times.instances)).collect();
+    calls.sort_unstable();
+    assert_eq!(calls, expected);
+    let mut of_trace = BTreeMap::<&str, u64>::new();
+    trace.calls().iter().for_each(|call| *of_trace.entry(call.1).or_default() += 1);
+    assert!(of_trace.into_iter().eq(expected), "{:?}", trace.calls());
+    let select = "SELECT value, count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId GROUP BY 1";
+    assert_eq!(rows(&files.database(), select), expected.map(|(name, count)| format!("{name}|{count}")));
+
+    let projection = &all.projections[0];
+    let lasted = trace.projected().iter().map(|&(_, _, _, lasted, _)| lasted).sum::<u64>();
+    assert_eq!(
+        (trace.projected().len() as u64, lasted),
+        (projection.projected.instances, projection.projected.total_ns),
+        "{projection:?}"
+    );
 }
 
 /// Many more calls than are remembered, in one drain: launches are still told to their spans, the profiler's own calls
