@@ -18,7 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["config", "signals"],
     &["samples"],
     &["record"],
-    &["budget", "chunked", "clock", "page", "row_file"],
+    &["budget", "chunked", "clock", "fold", "page", "row_file"],
     &["own_stack"],
     &["process", "sync"],
 ];

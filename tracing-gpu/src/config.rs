@@ -9,6 +9,8 @@ use std::str::FromStr;
 use range_report::{Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
+use crate::fold::NewFold;
+
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
 ///
 /// Its words are those of `TRACING_GPU=domain=..`:
@@ -294,6 +296,8 @@ pub(crate) struct Config {
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
+    /// Folds that the reports ask for.
+    pub(crate) folds: Vec<NewFold>,
     /// Quantiles that were asked for, from 0 to 1, in rising order.
     pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,
@@ -336,6 +340,7 @@ impl Default for Config {
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
+            folds: Vec::new(),
             quantiles: Vec::new(),
             notes: 5,
             rows: 30,

@@ -152,6 +152,7 @@ mod collector;
 mod collector;
 mod config;
 mod drain;
+mod fold;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod outputs;

@@ -70,6 +70,13 @@ pub struct ProfilerBuilder {
 }
 
 impl ProfilerBuilder {
+    #[cfg(test)]
+    pub(crate) fn with_folds(folds: Vec<crate::fold::NewFold>) -> Self {
+        let mut builder = Self::default();
+        builder.config.folds = folds;
+        builder
+    }
+
     /// Whether spans become NVTX ranges while a tool is attached. Default: yes.
     pub fn nvtx(mut self, on: bool) -> Self {
         self.config.nvtx = on;

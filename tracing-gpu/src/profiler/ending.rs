@@ -207,9 +207,12 @@ impl Inner {
         }
         let at = self.engine.session.clock.now();
         if let Some(recorder) = self.recorder.get() {
-            recorder.write(); // the summary then says what was lost
+            recorder.complete(); // the summary then says what was lost
         }
-        let summary = self.summarise(Some(&End { cut, at, patience: patience() }));
+        let mut summary = self.summarise(Some(&End { cut, at, patience: patience() }));
+        if let Some(recorder) = self.recorder.get() {
+            recorder.finish_folds(&mut summary);
+        }
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
         errors.extend(outputs::write_at_end(&self.config, &summary));
         if let Some(recorder) = self.recorder.get() {

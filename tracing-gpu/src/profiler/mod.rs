@@ -284,7 +284,7 @@ impl Inner {
             fields: config.fields.clone(),
             whole_names: config.whole_names,
             sample_budget: config.sample_budget,
-            tape_bytes: (config.enabled && outputs::has_timeline(&config)).then_some(config.timeline_memory),
+            tape_bytes: (config.enabled && has_stream(&config)).then_some(config.timeline_memory),
             limits: LIMITS,
             // Without it, a snapshot is all that is left of a process that is killed.
             row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
@@ -359,13 +359,15 @@ impl Inner {
         }
     }
 
-    /// Starts writing timelines, where the settings ask for any. Reports what is in the way, and returns it.
+    /// Starts the stream of ranges, calls and GPU work, where a timeline or a fold asks for it. Reports what is in the way, and returns it.
     fn start_recorder(&'static self) -> Vec<String> {
-        if !outputs::has_timeline(&self.config) {
+        if !has_stream(&self.config) {
             return Vec::new();
         }
+        let folds = self.config.folds.iter().map(|new| new()).collect();
         let opened = outputs::open_timelines(&self.config, &self.identity);
-        let (recorder, errors) = Recorder::start(&self.engine, &self.identity, opened, self.config.timeline_memory);
+        let (recorder, errors) =
+            Recorder::start(&self.engine, &self.identity, opened, folds, self.config.timeline_memory);
         let _once = self.recorder.set(recorder);
         errors.iter().for_each(|error| complain(error));
         errors
@@ -423,6 +425,11 @@ impl Inner {
         }
         summary
     }
+}
+
+/// Whether single ranges are recorded: for a timeline or a fold.
+fn has_stream(config: &Config) -> bool {
+    outputs::has_timeline(config) || !config.folds.is_empty()
 }
 
 /// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of

@@ -1,5 +1,5 @@
 //! The thread that writes timelines while the program runs: it takes what threads recorded and what ran on the GPU, and
-//! hands it to the files.
+//! hands it to the folds and the files.
 //!
 //! It does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and
 //! the program, go on.
@@ -37,6 +37,7 @@ use open_ranges::{OpenRanges, OpenValues};
 use span_fields::SpanFields;
 
 use crate::clock::Ticks;
+use crate::fold::{self, Fold};
 use crate::process::without_write_signals;
 use crate::record::RangeNumbers;
 use crate::session::Session;
@@ -71,8 +72,7 @@ impl std::fmt::Debug for Recorder {
 }
 
 struct State {
-    files: Vec<Box<dyn Sink>>,
-    errors: Vec<io::Error>,
+    takers: Takers,
     moments: Moments,
     labels: Labels,
     /// Threads that the files know.
@@ -123,19 +123,25 @@ impl Labels {
     }
 }
 
-impl State {
-    /// Hands an item to all files; one that fails is given up.
-    fn give(&mut self, item: &Item<'_>) {
-        give(&mut self.files, &mut self.errors, |sink| sink.item(item));
-    }
+/// Who gets the items.
+struct Takers {
+    folds: Vec<Box<dyn Fold>>,
+    files: Vec<Box<dyn Sink>>,
+    errors: Vec<io::Error>,
 }
 
-fn give(
-    files: &mut Vec<Box<dyn Sink>>,
-    errors: &mut Vec<io::Error>,
-    mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>,
-) {
-    files.retain_mut(|file| what(&mut **file).map_err(|error| errors.push(error)).is_ok());
+impl Takers {
+    /// Hands an item to all folds and files.
+    fn give(&mut self, item: &Item<'_>) {
+        fold::give(&mut self.folds, item);
+        self.each_file(|sink| sink.item(item));
+    }
+
+    /// A file that fails is given up.
+    fn each_file(&mut self, mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>) {
+        let Self { files, errors, .. } = self;
+        files.retain_mut(|file| what(&mut **file).map_err(|error| errors.push(error)).is_ok());
+    }
 }
 
 impl Recorder {
@@ -146,19 +152,20 @@ impl Recorder {
     pub(crate) fn start(
         engine: &'static Engine,
         process: &Process,
-        (mut files, mut errors): (Vec<Box<dyn Sink>>, Vec<io::Error>),
+        (files, errors): (Vec<Box<dyn Sink>>, Vec<io::Error>),
+        folds: Vec<Box<dyn Fold>>,
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
         let session = &engine.session;
-        without_write_signals(|| give(&mut files, &mut errors, |sink| sink.begin(process)));
-        let said = errors.iter().map(io::Error::to_string).collect();
+        let mut takers = Takers { folds, files, errors };
+        without_write_signals(|| takers.each_file(|sink| sink.begin(process)));
+        let said = takers.errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
             session,
             gpu: Waiting::new(memory),
             state: Mutex::new(State {
-                files,
-                errors,
+                takers,
                 moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
                 threads: HashSet::new(),
@@ -227,10 +234,10 @@ impl Recorder {
         }
         state.ahead = ahead;
         let lost = gpu.lost;
-        let State { files, errors, moments, labels, tracks, open, fields, .. } = state;
-        tracks.write(&gpu, moments, labels, &mut |item| give(files, errors, |sink| sink.item(item)));
+        let State { takers, moments, labels, tracks, open, fields, .. } = state;
+        tracks.write(&gpu, moments, labels, &mut |item| takers.give(item));
         self.lost.fetch_add(lost + open.take_lost() + fields.take_lost(), Relaxed);
-        give(&mut state.files, &mut state.errors, |sink| sink.flush());
+        state.takers.each_file(|sink| sink.flush());
     }
 
     /// Takes what all threads have recorded, and reads the fields in it that were recorded after the creation of a
@@ -284,21 +291,29 @@ impl Recorder {
     /// Lets go of the files as they are, and of what is not in them.
     pub(crate) fn abandon(&self) {
         self.stop();
-        self.state.lock().files.clear();
+        self.state.lock().takers.files.clear();
     }
 
-    /// Writes the rest and closes the files. What went wrong with each.
-    pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
+    /// Writes the rest: what is recorded after that is lost.
+    pub(crate) fn complete(&self) {
         self.stop();
         self.write();
         self.write(); // what was taken ahead
-        let mut state = self.state.lock();
-        self.write_open_calls(&mut state);
-        let State { files, errors, .. } = &mut *state;
+        self.write_open_calls(&mut self.state.lock());
+    }
+
+    /// After that: has the folds add to the last summary what they found.
+    pub(crate) fn finish_folds(&self, summary: &mut Summary) {
+        std::mem::take(&mut self.state.lock().takers.folds).iter_mut().for_each(|fold| fold.finish(summary));
+    }
+
+    /// After that: closes the files. What went wrong with each.
+    pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
+        let takers = &mut self.state.lock().takers;
         let lost = self.lost.load(Relaxed);
-        give(files, errors, |sink| sink.end(summary, lost));
-        files.clear();
-        std::mem::take(errors)
+        takers.each_file(|sink| sink.end(summary, lost));
+        takers.files.clear();
+        std::mem::take(&mut takers.errors)
     }
 }
 
@@ -369,9 +384,9 @@ fn write_records(state: &mut State, records: &Records, find_elsewhere: Find<'_>,
         let is_new = last != Some(thread) && state.threads.insert(thread);
         last = Some(thread);
         if let Recorded::Other(Record::Thread { name }, _) = record {
-            state.give(&Item::Thread { thread, name }); // perhaps anew: numbers are given out again
+            state.takers.give(&Item::Thread { thread, name }); // perhaps anew: numbers are given out again
         } else if is_new {
-            state.give(&Item::Thread { thread, name: "" }); // its name was lost
+            state.takers.give(&Item::Thread { thread, name: "" }); // its name was lost
         }
         match record {
             Recorded::Other(Record::Thread { .. } | Record::Range(_), _) => {}
@@ -393,7 +408,7 @@ fn write_records(state: &mut State, records: &Records, find_elsewhere: Find<'_>,
                 fields.clear();
                 fields.extend(records.fields(own));
                 let fields = fields.as_slice();
-                state.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level, fields }));
+                state.takers.give(&Item::Mark(Mark { thread, at, domain: *domain, text, level: *level, fields }));
             }
             Recorded::Range(range) => {
                 find(range.numbers, &mut state.fields);
@@ -446,7 +461,7 @@ fn give_range(
     (color, payload): (Option<Color>, Option<Payload>),
     fields: &[(&'static str, Value<'_>)],
 ) {
-    let State { files, errors, moments, labels, fields: known, .. } = state;
+    let State { takers, moments, labels, fields: known, .. } = state;
     let RangeRecord { key, start, end, depth, began_on, cut, numbers } = *range;
     let (domain, name) = labels.label(key.label);
     let write = |fields: &[(&'static str, Value<'_>)]| {
@@ -468,7 +483,7 @@ fn give_range(
             call: numbers.call,
             parent: numbers.parent,
         });
-        give(files, errors, |sink| sink.item(&item));
+        takers.give(&item);
     };
     known.write(numbers, end, fields, write);
 }
@@ -481,13 +496,13 @@ fn give_call(
     numbers: RangeNumbers,
     ending: Ending,
 ) {
-    let State { files, errors, moments, labels, fields: known, .. } = state;
+    let State { takers, moments, labels, fields: known, .. } = state;
     let (domain, name) = labels.label(label);
     let RangeNumbers { span, call, parent, .. } = numbers;
     let (start, end) = (moments.ns(start), moments.ns(end));
     let write = |fields: &[(&'static str, Value<'_>)]| {
         let item = Item::Call(Call { call, span, parent, thread, start, end, domain, name, fields, ending });
-        give(files, errors, |sink| sink.item(&item));
+        takers.give(&item);
     };
     known.write(numbers, Ticks::MAX, &[], write);
 }

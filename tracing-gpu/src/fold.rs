@@ -1,0 +1,101 @@
+//! A fold: one question about a whole run, answered from the stream of its ranges, calls and GPU work.
+
+use range_report::Summary;
+use range_report::timeline::{ApiCall, Call, Item, Operation, Range};
+
+/// Gets all that timelines get, whether or not one is written, in the same order: ranges of a thread by their ends, and
+/// no order across threads and devices. Runs on the thread that writes timelines. Where no report asks for a fold,
+/// nothing is recorded for it.
+pub(crate) trait Fold: Send {
+    /// An instance of a range that has ended.
+    fn range(&mut self, _: &Range<'_>) {}
+    /// A call of a span that was entered several times, at its close.
+    fn call(&mut self, _: &Call<'_>) {}
+    /// An operation on a GPU, with where it was launched.
+    fn operation(&mut self, _: &Operation<'_>) {}
+    /// A call of the GPU's API.
+    fn api(&mut self, _: &ApiCall<'_>) {}
+    /// All has come: adds the answer to the last summary, before it is printed and before files end with it.
+    fn finish(&mut self, summary: &mut Summary);
+}
+
+/// Makes one for a run.
+pub(crate) type NewFold = fn() -> Box<dyn Fold>;
+
+/// Hands an item to all folds.
+pub(crate) fn give(folds: &mut [Box<dyn Fold>], item: &Item<'_>) {
+    for fold in folds {
+        match item {
+            Item::Range(range) => fold.range(range),
+            Item::Call(call) => fold.call(call),
+            Item::Operation(operation) => fold.operation(operation),
+            Item::ApiCall(call) => fold.api(call),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use parking_lot::Mutex;
+    use tracing::info_span;
+    use tracing_subscriber::prelude::*;
+
+    use super::*;
+    use crate::Output;
+    use crate::profiler::ProfilerBuilder;
+
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Counts {
+        ranges: u64,
+        calls: u64,
+        /// Of ranges.
+        ns: u64,
+    }
+
+    /// Ranges and calls by name.
+    #[derive(Default)]
+    struct Counting(BTreeMap<String, Counts>);
+
+    impl Fold for Counting {
+        fn range(&mut self, range: &Range<'_>) {
+            let counts = self.0.entry(range.name.to_owned()).or_default();
+            (counts.ranges, counts.ns) = (counts.ranges + 1, counts.ns + range.end - range.start);
+        }
+
+        fn call(&mut self, call: &Call<'_>) {
+            self.0.entry(call.name.to_owned()).or_default().calls += 1;
+        }
+
+        fn finish(&mut self, summary: &mut Summary) {
+            *FOUND.lock() = Some((std::mem::take(&mut self.0), summary.clone()));
+        }
+    }
+
+    static FOUND: Mutex<Option<(BTreeMap<String, Counts>, Summary)>> = Mutex::new(None);
+
+    /// Though no file is written.
+    #[test]
+    fn ranges_and_calls_of_all_threads_reach_a_fold() {
+        let builder = ProfilerBuilder::with_folds(vec![|| Box::<Counting>::default()]);
+        let profiler = builder.output(Output::None).nvtx(false).build().unwrap();
+        let subscriber = tracing::Dispatch::new(tracing_subscriber::registry().with(profiler.layer()));
+        let twice = || {
+            tracing::dispatcher::with_default(&subscriber, || {
+                let span = info_span!("step", part = 7);
+                (0..2).for_each(|_| span.in_scope(|| info_span!("inner").in_scope(|| ())));
+            });
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(|| (0..100).for_each(|_| twice()))));
+        profiler.finish().unwrap();
+        let (found, summary) = FOUND.lock().take().expect("it was asked");
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["inner", "step"]);
+        for (name, calls) in [("inner", 0), ("step", 400)] {
+            let (counts, row) = (found[name], summary.ranges.iter().find(|row| row.name == name).unwrap());
+            assert_eq!((counts.ranges, counts.calls, row.times.instances), (800, calls, 800), "{name}");
+            assert!(counts.ns.abs_diff(row.times.total_ns) <= 800, "{name}: {counts:?}"); // 1 ns each
+        }
+    }
+}
