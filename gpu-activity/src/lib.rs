@@ -6,7 +6,8 @@
 //! the program's log of its launches ----'
 //! ```
 //!
-//! - [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its buffers into [`record`]s.
+//! - [`source`] is what records work: [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its
+//!   buffers into [`record`]s; [`timed`] takes operations that the program has timed itself.
 //! - [`join`] joins these with the log that the program's threads keep of their launches: once, for [`totals`] and for
 //!   timelines. It is pure: data in, data out.
 //! - `driver` (the few driver functions that measuring takes, found by name in the library that the program has
@@ -30,4 +31,6 @@ pub mod join;
 #[doc(hidden)]
 pub mod own_calls;
 pub mod record;
+pub mod source;
+pub mod timed;
 pub mod totals;

@@ -7,8 +7,9 @@ use parking_lot::Mutex;
 
 use gpu_activity::cupti::decode::{Record, Records, Step};
 use gpu_activity::cupti::library::Library;
-use gpu_activity::cupti::{ENQUEUE, Filled, Lost, Options, PROFILER, Recorded, Session, Sink, Strides, start};
+use gpu_activity::cupti::{ENQUEUE, Filled, Options, PROFILER, Session, Sink, Strides, start};
 use gpu_activity::record::{Api, ApiCall, GpuOp};
+use gpu_activity::source::{Lost, Recorded, Source};
 
 /// A loaded libcupti.
 pub struct Cupti {
@@ -161,7 +162,7 @@ impl Recording {
     pub fn take(&self) -> Seen {
         let (mut seen, buffers) = std::mem::take(&mut *self.seen.0.lock());
         for mut buffer in buffers {
-            seen.unreadable += self.session.read(&mut buffer, |record| match record {
+            seen.unreadable += self.session.read_buffer(&mut buffer, |record| match record {
                 Recorded::Op(op) => seen.ops.push(op),
                 Recorded::Call(call) => seen.calls.push(call),
             });
@@ -188,13 +189,13 @@ impl Recording {
     /// Name of a kernel.
     #[must_use]
     pub fn kernel_name(&self, id: u32) -> Option<String> {
-        self.session.kernel_name(id).map(|name| name.to_string())
+        self.session.kernel(id).map(|(name, _)| name.to_string())
     }
 
     /// Name of a function.
     #[must_use]
     pub fn function_name(&self, api: Api, number: u32) -> Option<String> {
-        self.session.function_name(api, number)
+        self.session.function(api, number).map(|name| name.to_string())
     }
 
     /// Library and driver.

@@ -195,6 +195,8 @@ pub use process::begin_child;
 pub use process::{give_up, has_given_up, without_file_limit_signal};
 #[doc(hidden)]
 pub use profiler::{Chosen, complain, watch_forks};
+#[cfg(feature = "cudarc")]
+pub use profiler::{ClockPair, Submission, TimedQueue};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;

@@ -33,7 +33,7 @@ pub use session::{Session, before_own_calls, start};
 pub use strides::Strides;
 pub use unavailable::Unavailable;
 
-use crate::record::{ApiCall, GpuOp};
+use crate::source::Lost;
 
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,29 +56,9 @@ pub trait Sink: Sync {
     /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no
     /// lock.
     fn forked(&self);
-    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`]. May be called on several
-    /// threads at once; whatever it does, CUPTI waits for.
+    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::keep`] or [`Session::read_buffer`].
+    /// May be called on several threads at once; whatever it does, CUPTI waits for.
     fn filled(&self, buffer: Filled);
     /// Records were thrown away, likewise.
     fn lost(&self, records: Lost);
-}
-
-/// A record that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recorded {
-    /// An operation on a GPU.
-    Op(GpuOp),
-    /// A call of the API.
-    Call(ApiCall),
-}
-
-/// Records that are counted and no more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Lost {
-    /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts
-    /// with it.
-    pub unreadable: u64,
-    /// Not kept for want of buffers.
-    pub over_budget: u64,
 }

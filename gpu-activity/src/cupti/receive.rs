@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::Sink;
 use super::buffers::{Pool, Role};
 use super::calls;
 use super::context::Contexts;
@@ -16,9 +17,9 @@ use super::delivery::Delivery;
 use super::library::{Domain, Library};
 use super::names::Names;
 use super::strides::Strides;
-use super::{Lost, Recorded, Sink};
 use crate::forks;
 use crate::record::Work;
+use crate::source::{Lost, Recorded};
 
 /// Where buffers come from.
 pub(super) static POOL: Pool = Pool::new();

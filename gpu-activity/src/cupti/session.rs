@@ -16,10 +16,11 @@ use super::profiler_calls::Watch;
 use super::receive::{self, POOL, Receiver};
 use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
-use super::{Filled, Options, Recorded, Sink, calls};
+use super::{Filled, Options, Sink, calls};
 use crate::forks;
 use crate::own_calls::{self, within};
 use crate::record::Api;
+use crate::source::{Lost, Recorded, Source};
 
 /// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
 const PATIENCE: Duration = Duration::from_millis(1_500);
@@ -59,6 +60,16 @@ pub struct Session {
     dropped: AtomicU64,
     over: AtomicBool,
     process: u32,
+    /// What its reader has not read: what came, and the batch that is read next.
+    arrived: Mutex<Arrived>,
+    held: Mutex<Arrived>,
+}
+
+/// Buffers in the order in which they came, and what was lost.
+#[derive(Debug, Default)]
+struct Arrived {
+    buffers: Vec<Filled>,
+    lost: Lost,
 }
 
 impl std::fmt::Debug for Session {
@@ -118,6 +129,8 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
         dropped: AtomicU64::new(0),
         over: AtomicBool::new(false),
         process: std::process::id(),
+        arrived: Mutex::default(),
+        held: Mutex::default(),
     }));
     session.subscribe(on_call)?;
     session.enable(options.api_records).inspect_err(|_| session.stop())?;
@@ -208,19 +221,6 @@ impl Session {
         !self.forked() && !self.over.load(Ordering::Acquire)
     }
 
-    /// Whether this is a child of the process that the session is of: nothing may be called, and locks may be held by
-    /// threads that are not here.
-    pub fn forked(&self) -> bool {
-        forks::is_child() || std::process::id() != self.process
-    }
-
-    /// Has the complete buffers handed to the sink, and returns when it has them. Waits for no GPU.
-    pub fn flush(&self) {
-        if self.usable() {
-            self.flush_all(false);
-        }
-    }
-
     fn flush_all(&self, forced: bool) {
         let before = self.receiver.delivery.begun();
         if self.receiver.library.flush_all(forced).is_ok() {
@@ -231,32 +231,21 @@ impl Session {
         }
     }
 
+    /// Keeps a buffer that the sink was given for [`Source::read`].
+    pub fn keep(&self, buffer: Filled) {
+        self.arrived.lock().buffers.push(buffer);
+    }
+
+    /// Counts what the sink was told to be lost, likewise.
+    pub fn lose(&self, records: Lost) {
+        let lost = &mut self.arrived.lock().lost;
+        lost.unreadable += records.unreadable;
+        lost.over_budget += records.over_budget;
+    }
+
     /// Reads the records of a buffer that the sink was given. Returns how many cannot be read.
-    pub fn read(&self, buffer: &mut Filled, each: impl FnMut(Recorded)) -> u64 {
+    pub fn read_buffer(&self, buffer: &mut Filled, each: impl FnMut(Recorded)) -> u64 {
         receive::read(&self.receiver, buffer.bytes(), each)
-    }
-
-    /// Has memory ready for what CUPTI asks for next.
-    pub fn prepare(&self) {
-        POOL.prepare();
-    }
-
-    /// Ends the session.
-    ///
-    /// All work that has been launched is waited for and delivered: without bound in an orderly end, and in the other,
-    /// for the exit of the process, as long as `PATIENCE` lasts; then what there is is delivered. Whether that was all.
-    pub fn finish(&'static self, orderly: bool) -> bool {
-        if self.forked() || self.over.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        if orderly {
-            return self.end(true);
-        }
-        within(PATIENCE, move || self.end(false)).unwrap_or_else(|_too_late| {
-            self.receiver.contexts.give_up();
-            let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
-            false
-        })
     }
 
     /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well and everything came: what
@@ -292,14 +281,6 @@ impl Session {
         RUNNING.store(false, Ordering::Release);
     }
 
-    /// Records that CUPTI dropped in this session.
-    pub fn dropped(&self) -> u64 {
-        if self.usable() {
-            self.count_dropped();
-        }
-        self.dropped.load(Ordering::Relaxed)
-    }
-
     fn count_dropped(&self) {
         let take = || self.receiver.library.take_dropped();
         // Once more where that is refused: nobody else counts them.
@@ -308,29 +289,75 @@ impl Session {
         }
     }
 
-    /// Name of a kernel by its number, as a person writes it.
-    pub fn kernel_name(&self, id: u32) -> Option<Arc<str>> {
-        if self.forked() { None } else { self.receiver.names.shown(id) }
+    fn name(&self) -> String {
+        name(&self.receiver.library)
+    }
+}
+
+impl Source for Session {
+    /// Returns when the sink has the complete buffers.
+    fn flush(&self) {
+        if self.usable() {
+            self.flush_all(false);
+        }
     }
 
-    /// The same, and the symbol in the module.
-    pub fn kernel_names(&self, id: u32) -> (Arc<str>, Arc<str>) {
-        let names = if self.forked() { None } else { self.receiver.names.both(id) };
-        names.unwrap_or_else(|| ("".into(), "".into()))
+    fn hold(&self) {
+        let arrived = std::mem::take(&mut *self.arrived.lock());
+        let mut held = self.held.lock();
+        held.buffers.extend(arrived.buffers);
+        held.lost.unreadable += arrived.lost.unreadable;
+        held.lost.over_budget += arrived.lost.over_budget;
     }
 
-    /// Name, by its number, of a device on which something ran; empty where it is not known. May call the driver.
-    pub fn device_name(&self, device: u32) -> Arc<str> {
-        if self.forked() { "".into() } else { self.device.name(device) }
+    fn read(&self, each: &mut dyn FnMut(Recorded)) -> Lost {
+        let Arrived { buffers, mut lost } = std::mem::take(&mut *self.held.lock());
+        if !buffers.is_empty() {
+            POOL.prepare(); // memory for what CUPTI asks for next
+        }
+        for mut buffer in buffers {
+            lost.unreadable += self.read_buffer(&mut buffer, &mut *each);
+        }
+        lost
     }
 
-    /// CUPTI's name of a function of the driver or the runtime, such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
-    pub fn function_name(&self, api: Api, cbid: u32) -> Option<String> {
-        if self.forked() { None } else { self.receiver.library.function_name(api, cbid) }
+    fn dropped(&self) -> u64 {
+        if self.usable() {
+            self.count_dropped();
+        }
+        self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Which library and which driver this is, for the footer.
-    pub fn describe(&self) -> String {
+    fn kernel(&self, number: u32) -> Option<(Arc<str>, Arc<str>)> {
+        if self.forked() { None } else { self.receiver.names.both(number) }
+    }
+
+    /// Such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
+    fn function(&self, api: Api, number: u32) -> Option<Arc<str>> {
+        if self.forked() { None } else { self.receiver.library.function_name(api, number).map(Arc::from) }
+    }
+
+    fn device(&self, number: u32) -> Option<Arc<str>> {
+        (!self.forked()).then(|| self.device.name(number))
+    }
+
+    /// At the exit of the process, waits as long as `PATIENCE` lasts; then what there is is delivered.
+    fn finish(&'static self, orderly: bool) -> bool {
+        if self.forked() || self.over.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        if orderly {
+            return self.end(true);
+        }
+        within(PATIENCE, move || self.end(false)).unwrap_or_else(|_too_late| {
+            self.receiver.contexts.give_up();
+            let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
+            false
+        })
+    }
+
+    /// Which library and which driver this is.
+    fn describe(&self) -> String {
         let left_out: Vec<&str> =
             Kind::ALL.into_iter().filter(|kind| !self.receiver.strides.readable(*kind)).map(Kind::name).collect();
         let driver = cuda_version(self.device.driver_version);
@@ -338,14 +365,18 @@ impl Session {
         format!("{}, driver for CUDA {driver}{without}", self.name())
     }
 
-    /// The profiler of the program's framework that cannot use CUPTI while this session does: `torch.profiler` in a
-    /// process with PyTorch. Reads `/proc/self/maps`.
-    pub fn goes_without(&self) -> Option<&'static str> {
-        library::own_profiler()
+    /// The profiler of the program's framework, `torch.profiler` in a process with PyTorch. Reads `/proc/self/maps`.
+    fn describe_others(&self) -> Option<String> {
+        let profiler = library::own_profiler()?;
+        Some(format!(
+            "If the program uses {profiler}, that shows no device events: CUPTI serves one profiler at a time, here this \
+             one (`gpu=off` leaves it CUPTI)."
+        ))
     }
 
-    fn name(&self) -> String {
-        name(&self.receiver.library)
+    /// Locks may be held by threads that are not here.
+    fn forked(&self) -> bool {
+        forks::is_child() || std::process::id() != self.process
     }
 }
 

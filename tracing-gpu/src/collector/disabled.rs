@@ -37,7 +37,7 @@ impl Collector {
         match *self {}
     }
 
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> Vec<String> {
         match *self {}
     }
 

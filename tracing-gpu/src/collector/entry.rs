@@ -7,9 +7,10 @@ use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::Collector;
-use super::cupti::{self, Filled, Lost, Sink};
 use crate::process;
 use crate::thread::engine::Engine;
+use gpu_activity::cupti::{self, Filled, Sink};
+use gpu_activity::source::Lost;
 
 /// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Entry {
     /// Whether calls are noted. Set by the first call, which registers the exit hook once more, so that it runs before
     /// CUDA's. Cleared in a forked child.
     hooked: AtomicBool,
-    collector: OnceCell<&'static Collector>,
+    collector: OnceCell<(&'static Collector, &'static cupti::Session)>,
 }
 
 impl Entry {
@@ -28,8 +29,8 @@ impl Entry {
     }
 
     /// From here on there is something to do.
-    pub(super) fn open(&self, collector: &'static Collector) {
-        let _first = self.collector.set(collector);
+    pub(super) fn open(&self, collector: &'static Collector, session: &'static cupti::Session) {
+        let _first = self.collector.set((collector, session));
     }
 
     /// Whether the calls of this process are noted.
@@ -47,12 +48,12 @@ impl Entry {
     #[cold]
     #[inline(never)]
     fn note_stray(&self, called: Note) {
-        let Some(collector) = self.collector.get().filter(|_| !forks::is_child()) else { return };
+        let Some((collector, _)) = self.collector.get().filter(|_| !forks::is_child()) else { return };
         let note = match called {
             Note::Called { correlation, .. } if own::is_own() => Note::Own { correlation },
             note => note,
         };
-        let _counted_if_not = collector.strays.lock().push(&note, &self.engine.session.note_room);
+        collector.note_stray(note);
     }
 }
 
@@ -81,16 +82,14 @@ impl Sink for Entry {
     }
 
     fn filled(&self, buffer: Filled) {
-        if let Some(collector) = self.collector.get() {
-            collector.arrived.lock().buffers.push(buffer);
+        if let Some((_, session)) = self.collector.get() {
+            session.keep(buffer);
         }
     }
 
     fn lost(&self, records: Lost) {
-        if let Some(collector) = self.collector.get() {
-            let lost = &mut collector.arrived.lock().lost;
-            lost.unreadable += records.unreadable;
-            lost.over_budget += records.over_budget;
+        if let Some((_, session)) = self.collector.get() {
+            session.lose(records);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The collector: a thread that joins the launch logs of all threads with what CUPTI records.
+//! The collector: a thread that joins the launch logs of all threads with what sources record: CUPTI, and the program
+//! itself.
 //!
 //! It does so ten times a second, sooner where much is noted; a summary does it once more. CUPTI's callbacks only put
 //! buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines it hands [`GpuRecords`] to whoever
@@ -13,10 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gpu_activity::cupti::{self, Filled, Lost, Recorded};
+use gpu_activity::cupti;
 use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::own_calls as own;
-use gpu_activity::record::Api;
+use gpu_activity::record::{Api, Note};
+use gpu_activity::source::{Recorded, Source};
+use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -44,6 +47,8 @@ const LAUNCHES: usize = 3;
 const INSTANCES: usize = 3;
 const NOTES: usize = 1;
 const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
+/// Records after which events are handed over, so that few wait.
+const EVENTS: usize = 1 << 14;
 /// A round comes early where so much of the calls that can be remembered is noted, as a part of them: more is, by the
 /// time that these are read.
 const EARLY: usize = 5;
@@ -63,12 +68,12 @@ static OWNER: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Collector {
     engine: &'static Engine,
     session: &'static Session,
-    /// What the records come from.
-    source: &'static cupti::Session,
+    /// CUPTI, if this collector has it, and what the program has timed itself.
+    cupti: Option<&'static cupti::Session>,
+    timed: TimedOperations,
     calls: bool,
     /// Notes of threads that have no state.
     strays: Mutex<Notes>,
-    arrived: Mutex<Arrived>,
     state: Mutex<State>,
     /// Who writes timelines, where any is written.
     recorder: OnceCell<&'static dyn TakesRecords>,
@@ -76,13 +81,6 @@ pub(crate) struct Collector {
     is_over: AtomicBool,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// Records that wait to be attributed, and what was lost of them.
-#[derive(Debug, Default)]
-struct Arrived {
-    buffers: Vec<Filled>,
-    lost: Lost,
 }
 
 #[derive(Debug)]
@@ -124,8 +122,8 @@ impl ActivityTotals {
 }
 
 impl Collector {
-    /// Starts collecting, in at most `memory` bytes. With `calls`, single calls of the CUDA API are collected too;
-    /// `in_init` where the driver calls us inside `cuInit`. The error is a sentence for the report.
+    /// Starts collecting what CUPTI records, in at most `memory` bytes. With `calls`, single calls of the CUDA API are
+    /// collected too; `in_init` where the driver calls us inside `cuInit`. The error is a sentence for the report.
     pub(crate) fn start(
         engine: &'static Engine,
         calls: bool,
@@ -135,37 +133,46 @@ impl Collector {
         if OWNER.compare_exchange(0, engine.session.id, Acquire, Relaxed).is_err() {
             return Err("CUPTI belongs to another profiler of this process".to_owned());
         }
-        Self::start_owned(engine, calls, memory, in_init).inspect_err(|_| OWNER.store(0, Release))
+        let start = || {
+            let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
+            let options = cupti::Options { api_records: calls, buffer_bytes: share(memory, BUFFERS), in_init };
+            let session = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
+            let collector = Self::start_with(engine, Some(session), calls, memory)?;
+            entry.open(collector, session);
+            Ok(collector)
+        };
+        start().inspect_err(|_: &String| OWNER.store(0, Release))
     }
 
-    fn start_owned(
+    /// Starts collecting what the program times itself, and nothing else. Any number of profilers may.
+    pub(crate) fn start_alone(engine: &'static Engine, memory: usize) -> Result<&'static Self, String> {
+        Self::start_with(engine, None, false, memory)
+    }
+
+    fn start_with(
         engine: &'static Engine,
+        cupti: Option<&'static cupti::Session>,
         calls: bool,
         memory: usize,
-        in_init: bool,
     ) -> Result<&'static Self, String> {
         let session = &engine.session;
-        let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
-        let share = |parts: usize| memory / PARTS * parts;
-        let options = cupti::Options { api_records: calls, buffer_bytes: share(BUFFERS), in_init };
-        let source = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
         let launch_bytes = LAUNCH_BYTES + if calls { CALL_BYTES } else { 0 };
         let limits = Limits {
-            launches: share(LAUNCHES) / launch_bytes,
+            launches: share(memory, LAUNCHES) / launch_bytes,
             has_calls: calls,
-            instances: share(INSTANCES) / INSTANCE_BYTES,
+            instances: share(memory, INSTANCES) / INSTANCE_BYTES,
         };
         let collector: &'static Self = Box::leak(Box::new(Self {
             engine,
             session,
-            source,
+            cupti,
+            timed: TimedOperations::new(share(memory, BUFFERS)),
             calls,
             strays: Mutex::default(),
-            arrived: Mutex::default(),
             state: Mutex::new(State {
                 join: Join::new(limits),
                 parents: Vec::new(),
-                window: cupti::now(),
+                window: cupti.map_or(0, |_| cupti::now()),
                 notes: Taken::default(),
                 dropped_notes: Dropped::default(),
                 counted: Instant::now(),
@@ -177,8 +184,7 @@ impl Collector {
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
         }));
-        entry.open(collector);
-        session.note_room.allow(share(NOTES));
+        session.note_room.allow(share(memory, NOTES));
         session.set_collecting(true);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
@@ -188,11 +194,55 @@ impl Collector {
             }
             Err(error) => {
                 session.set_collecting(false);
-                own::during(|| source.finish(true)); // the other end takes threads
+                own::during(|| collector.sources().for_each(|source| _ = source.finish(true))); // the other end takes threads
                 return Err(format!("no thread could be started to collect GPU records: {error}"));
             }
         }
         Ok(collector)
+    }
+
+    fn sources(&'static self) -> impl Iterator<Item = &'static dyn Source> {
+        let cupti = self.cupti.map(|session| session as &dyn Source);
+        cupti.into_iter().chain([&self.timed as &dyn Source])
+    }
+
+    /// Whether this is a child of the process that is measured.
+    fn forked(&'static self) -> bool {
+        self.sources().any(Source::forked)
+    }
+
+    fn dropped(&'static self) -> u64 {
+        self.sources().map(Source::dropped).sum()
+    }
+
+    /// What the program times itself.
+    pub(crate) fn timed(&self) -> &TimedOperations {
+        &self.timed
+    }
+
+    /// Notes a launch of work that the program times itself, in the innermost range of this thread. Returns its id.
+    pub(crate) fn launch(&self) -> u32 {
+        let correlation = self.timed.launch();
+        match self.engine.calling_thread() {
+            Some(thread) => thread.note_call(correlation, false, true),
+            None => self.note_stray(Note::Called {
+                correlation,
+                node: 0,
+                instance: 0,
+                graph: false,
+                at: 0,
+                call: 0,
+                enqueues: true,
+            }),
+        }
+        correlation
+    }
+
+    /// A note of a thread that has no state.
+    #[cold]
+    #[inline(never)]
+    fn note_stray(&self, note: Note) {
+        let _counted_if_not = self.strays.lock().push(&note, &self.session.note_room);
     }
 
     fn run(&'static self) {
@@ -207,14 +257,14 @@ impl Collector {
     }
 
     /// A round. Each has a flush: calls are forgotten by the number of rounds that count.
-    fn flush_and_collect(&self) {
+    fn flush_and_collect(&'static self) {
         self.session.note_room.begin_collecting(); // what is noted during the flush may be left for the next
-        self.source.flush();
+        self.sources().for_each(Source::flush);
         self.collect();
     }
 
     /// Attributes what has arrived.
-    fn collect(&self) {
+    fn collect(&'static self) {
         let mut state = self.state.lock();
         // Sooner than this CUPTI may not have delivered what belongs together; a drain may be asked for at any time.
         let counts = state.counted.elapsed() >= PERIOD;
@@ -222,7 +272,7 @@ impl Collector {
             state.counted = Instant::now();
         }
         // Records first: whatever launched them has been noted by now.
-        let Arrived { buffers, lost } = std::mem::take(&mut *self.arrived.lock());
+        self.sources().for_each(Source::hold);
         let State { join, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for thread in self.engine.all_threads() {
             *dropped_notes += thread.take_notes(notes);
@@ -237,30 +287,33 @@ impl Collector {
         });
         let keep = |kept: u64| kept < KEPT && self.session.budget.covers(kept);
         let context = Context { parents: parents.as_slice(), keep: &keep };
-        losses.unreadable_records += lost.unreadable;
-        losses.over_budget_records += lost.over_budget;
-        if !buffers.is_empty() {
-            self.source.prepare();
-        }
-        for mut buffer in buffers {
-            // What had no time is counted; what was over before the window is not of it.
-            let of_window = |end: u64| end == 0 || end >= *window;
-            losses.unreadable_records += self.source.read(&mut buffer, |record| match record {
-                Recorded::Op(op) if of_window(op.end) => join.operation(&op, &context),
-                Recorded::Call(call) if of_window(call.start) => join.call(&call, &context),
-                Recorded::Op(op) => join.passed(&op),
-                Recorded::Call(call) => join.passed_call(&call, &context),
+        // What had no time is counted; what was over before the window is not of it.
+        let of_window = |end: u64| end == 0 || end >= *window;
+        for source in self.sources() {
+            let mut events_wait = 0;
+            let lost = source.read(&mut |record| {
+                match record {
+                    Recorded::Op(op) if of_window(op.end) => join.operation(&op, &context),
+                    Recorded::Call(call) if of_window(call.start) => join.call(&call, &context),
+                    Recorded::Op(op) => join.passed(&op),
+                    Recorded::Call(call) => join.passed_call(&call, &context),
+                }
+                events_wait += 1;
+                if events_wait % EVENTS == 0 {
+                    self.hand_over(join);
+                }
             });
-            self.hand_over(join);
+            losses.unreadable_records += lost.unreadable;
+            losses.over_budget_records += lost.over_budget;
         }
         join.drained(&context, counts);
         self.hand_over(join);
     }
 
     /// Hands what is joined to whoever writes timelines.
-    fn hand_over(&self, join: &mut Join) {
+    fn hand_over(&'static self, join: &mut Join) {
         if let Some(recorder) = self.recorder.get() {
-            recorder.take_over(&mut |records| join.take_events().for_each(|event| records.add(event, self.source)));
+            recorder.take_over(&mut |records| join.take_events().for_each(|event| records.add(event, &self)));
         }
     }
 
@@ -272,12 +325,12 @@ impl Collector {
     }
 
     /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.
-    pub(crate) fn totals(&self, now: Ticks) -> ActivityTotals {
-        if self.source.forked() {
+    pub(crate) fn totals(&'static self, now: Ticks) -> ActivityTotals {
+        if self.forked() {
             return ActivityTotals::default();
         }
         own::during(|| self.flush_and_collect());
-        let dropped = self.source.dropped();
+        let dropped = self.dropped();
         let state = self.state.lock();
         let totals = state.join.totals(now);
         let mut losses = state.losses;
@@ -289,23 +342,28 @@ impl Collector {
         losses.outstanding = if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding };
         losses.forgotten_launches = totals.losses.forgotten_launches + state.dropped_notes.launches;
         losses.forgotten_calls = totals.losses.forgotten_calls + state.dropped_notes.calls;
-        let kernels =
-            totals.kernels.keys().filter_map(|&id| Some((id, self.source.kernel_name(id)?.to_string()))).collect();
+        let kernels = totals
+            .kernels
+            .keys()
+            .filter_map(|&id| Some((id, self.sources().find_map(|source| source.kernel(id))?.0.to_string())))
+            .collect();
         let functions = totals
             .calls
             .keys()
-            .filter_map(|&(api, id)| Some(((api, id), self.source.function_name(api, id)?)))
+            .filter_map(|&(api, id)| {
+                Some(((api, id), self.sources().find_map(|source| source.function(api, id))?.to_string()))
+            })
             .collect();
         ActivityTotals { totals, losses, kernels, functions, calls: self.calls }
     }
 
     /// A new window begins.
-    pub(crate) fn restart(&self) {
-        if self.source.forked() {
+    pub(crate) fn restart(&'static self) {
+        if self.forked() {
             return;
         }
         own::during(|| self.flush_and_collect());
-        let dropped = self.source.dropped();
+        let dropped = self.dropped();
         let mut state = self.state.lock();
         state.join.clear(self.session.window());
         state.window = cupti::now();
@@ -317,7 +375,7 @@ impl Collector {
     /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where
     /// the program is alive (`orderly`), else, at the end of the process, for 1.5 s at most, and then takes what there
     /// is.
-    pub(crate) fn finish(&self, orderly: bool) {
+    pub(crate) fn finish(&'static self, orderly: bool) {
         cupti::before_own_calls();
         self.session.set_collecting(false);
         self.stop.store(true, Release); // pairs with `run`
@@ -327,7 +385,9 @@ impl Collector {
                 let _panicked = thread.join();
             }
         }
-        let all_came = own::during(|| self.source.finish(orderly));
+        let all_came = own::during(|| {
+            !self.sources().map(|source| source.finish(orderly)).fold(false, |missing, all| missing | !all)
+        });
         self.collect(); // what came last belongs into timelines before they are closed
         let mut state = self.state.lock();
         let State { join, parents, .. } = &mut *state;
@@ -340,30 +400,32 @@ impl Collector {
     }
 
     /// Where the records come from, for the footer.
-    pub(crate) fn describe(&self) -> String {
-        self.source.describe()
+    pub(crate) fn describe(&'static self) -> Vec<String> {
+        let has_timed = self.cupti.is_none() || self.timed.is_used();
+        self.sources().take(1 + usize::from(has_timed)).map(Source::describe).collect()
     }
 
-    /// For the footer, who gets no records: CUPTI serves one profiler at a time.
-    pub(crate) fn describe_others(&self) -> Option<String> {
-        let profiler = self.source.goes_without()?;
-        Some(format!(
-            "If the program uses {profiler}, that shows no device events: CUPTI serves one profiler at a time, here this \
-             one (`gpu=off` leaves it CUPTI)."
-        ))
+    /// For the footer: who gets no records.
+    pub(crate) fn describe_others(&'static self) -> Option<String> {
+        self.sources().find_map(Source::describe_others)
     }
 }
 
-impl Names for cupti::Session {
+/// So many parts of a bound on memory.
+fn share(memory: usize, parts: usize) -> usize {
+    memory / PARTS * parts
+}
+
+impl Names for &'static Collector {
     fn kernel(&self, number: u32) -> (Arc<str>, Arc<str>) {
-        self.kernel_names(number)
+        self.sources().find_map(|source| source.kernel(number)).unwrap_or_else(|| ("".into(), "".into()))
     }
 
     fn function(&self, api: Api, number: u32) -> Arc<str> {
-        self.function_name(api, number).unwrap_or_default().into()
+        self.sources().find_map(|source| source.function(api, number)).unwrap_or_else(|| "".into())
     }
 
     fn device(&self, number: u32) -> Arc<str> {
-        self.device_name(number)
+        self.sources().find_map(|source| source.device(number)).unwrap_or_else(|| "".into())
     }
 }

@@ -66,7 +66,7 @@ pub(crate) struct End {
 /// `asked` are the quantiles that are kept beside those that always are.
 pub(crate) fn summarise(
     engine: &'static Engine,
-    collector: Option<&Collector>,
+    collector: Option<&'static Collector>,
     end: Option<&End>,
     asked: &[f64],
 ) -> Summary {

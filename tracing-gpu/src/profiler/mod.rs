@@ -5,6 +5,8 @@ mod ending;
 mod environment;
 mod explain;
 mod identity;
+#[cfg(feature = "cudarc")]
+mod ingest;
 mod init;
 mod rejected;
 
@@ -17,6 +19,8 @@ use range_report::{Process, Summary};
 
 pub use builder::{Chosen, ProfilerBuilder};
 use ending::finish_all;
+#[cfg(feature = "cudarc")]
+pub use ingest::{ClockPair, Submission, TimedQueue};
 pub use init::{Guard, InstallError, init};
 
 use crate::collector::Collector;
@@ -88,6 +92,9 @@ struct Inner {
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
     collector: OnceCell<Result<&'static Collector, String>>,
     /// Writes timelines, where any is wanted.
+    /// What collects operations that the program times, where that one collects nothing.
+    #[cfg(feature = "cudarc")]
+    timed: OnceCell<&'static Collector>,
     recorder: OnceCell<&'static Recorder>,
     last: OnceCell<Summary>,
     ending: ending::Ending,
@@ -303,6 +310,8 @@ impl Inner {
             nvtx_taken,
             foreign_missing: OnceCell::new(),
             collector: OnceCell::new(),
+            #[cfg(feature = "cudarc")]
+            timed: OnceCell::new(),
             recorder: OnceCell::new(),
             last: OnceCell::new(),
             ending: ending::Ending::default(),
@@ -375,20 +384,21 @@ impl Inner {
 
     /// What collects the GPU's work, if anything does.
     fn collector(&self) -> Option<&'static Collector> {
-        self.collector.get()?.as_ref().ok().copied()
+        let collector = self.collector.get().and_then(|started| started.as_ref().ok().copied());
+        #[cfg(feature = "cudarc")]
+        return collector.or_else(|| self.timed.get().copied());
+        #[cfg(not(feature = "cudarc"))]
+        collector
     }
 
     fn summarise(&'static self, end: Option<&End>) -> Summary {
         let mut summary = drain::summarise(&self.engine, self.collector(), end, &self.config.quantiles);
-        match self.collector.get() {
-            Some(Ok(collector)) => {
-                summary.notes.push(collector.describe());
-                summary.notes.extend(end.and_then(|_| collector.describe_others()));
-            }
-            Some(Err(reason)) => summary
-                .notes
-                .push(format!("CUPTI recorded no GPU activity: {reason}. Ranges were measured all the same.")),
-            None => {}
+        if let Some(Err(reason)) = self.collector.get() {
+            summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}. Ranges were measured all the same."));
+        }
+        if let Some(collector) = self.collector() {
+            summary.notes.extend(collector.describe());
+            summary.notes.extend(end.and_then(|_| collector.describe_others()));
         }
         if self.config.gpu == Gpu::Events && summary.stream_ranges.is_empty() && summary.notes.is_empty() {
             summary

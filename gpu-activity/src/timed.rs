@@ -1,0 +1,199 @@
+//! Operations that the program has timed itself, by queries of another API.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use crate::forks;
+use crate::record::{Api, GpuOp, Kernel, Work};
+use crate::source::{Lost, Recorded, Source};
+
+/// Numbers of launches, kernels and queues count up from here, those of devices from the other: CUDA has none of these.
+const FIRST: u32 = 1 << 31;
+const FIRST_DEVICE: u32 = 32;
+
+/// The time in which a GPU was busy is kept apart for so many devices, CUDA's among them. Further ones share the last.
+const MOST_DEVICES: u32 = 31;
+
+/// Names of operations at most, as the names that are made at run time. Further operations share one.
+const MOST_NAMES: usize = 1 << 16;
+const OTHER: &str = "(other)";
+
+/// A source that the program fills. Any thread.
+#[derive(Debug)]
+pub struct TimedOperations {
+    most: usize,
+    launches: AtomicU32,
+    queues: AtomicU32,
+    devices: Mutex<Numbered>,
+    names: Mutex<Numbered>,
+    arrived: Mutex<Vec<GpuOp>>,
+    held: Mutex<Vec<GpuOp>>,
+    over_budget: AtomicU64,
+    process: u32,
+}
+
+/// Names by number, from 0.
+#[derive(Debug, Default)]
+struct Numbered {
+    all: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
+
+impl Numbered {
+    fn number(&mut self, name: &str, most: usize) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let name = if self.all.len() + 1 < most { name } else { OTHER };
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let (number, name) = (self.all.len() as u32, Arc::<str>::from(name));
+        self.all.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
+        number
+    }
+}
+
+/// A queue of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    device: u32,
+    stream: u32,
+}
+
+impl TimedOperations {
+    /// At most so many bytes of operations wait to be read.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            most: bytes / (2 * size_of::<GpuOp>()), // lists have twice the room, at most
+            launches: AtomicU32::new(FIRST),
+            queues: AtomicU32::new(FIRST),
+            devices: Mutex::default(),
+            names: Mutex::default(),
+            arrived: Mutex::default(),
+            held: Mutex::default(),
+            over_budget: AtomicU64::new(0),
+            process: std::process::id(),
+        }
+    }
+
+    /// A new queue of the device of this name.
+    pub fn queue(&self, device: &str) -> Queue {
+        let device = self.devices.lock().number(device, MOST_DEVICES as usize);
+        Queue { device: FIRST_DEVICE + device, stream: self.queues.fetch_add(1, Relaxed) }
+    }
+
+    /// Whether it has queues.
+    pub fn is_used(&self) -> bool {
+        self.queues.load(Relaxed) != FIRST
+    }
+
+    /// The correlation id of a new launch.
+    pub fn launch(&self) -> u32 {
+        self.launches.fetch_add(1, Relaxed) | FIRST
+    }
+
+    /// An operation of this launch ran, at times of [`now`](crate::cupti::now).
+    pub fn ran(&self, queue: Queue, correlation: u32, name: &str, start: u64, end: u64) {
+        let name = FIRST + self.names.lock().number(name, MOST_NAMES);
+        let Queue { device, stream } = queue;
+        let work = Work::Kernel(Kernel { name, ..Kernel::default() });
+        let mut arrived = self.arrived.lock();
+        if arrived.len() < self.most {
+            arrived.push(GpuOp { start, end, correlation, device, context: 1, stream, graph_node: 0, work });
+        } else {
+            self.over_budget.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Source for TimedOperations {
+    fn flush(&self) {}
+
+    fn hold(&self) {
+        self.held.lock().append(&mut self.arrived.lock());
+    }
+
+    fn read(&self, each: &mut dyn FnMut(Recorded)) -> Lost {
+        let held = std::mem::take(&mut *self.held.lock());
+        held.into_iter().for_each(|op| each(Recorded::Op(op)));
+        Lost { unreadable: 0, over_budget: self.over_budget.swap(0, Relaxed) }
+    }
+
+    fn dropped(&self) -> u64 {
+        0
+    }
+
+    fn kernel(&self, number: u32) -> Option<(Arc<str>, Arc<str>)> {
+        let name = self.names.lock().all.get(number.checked_sub(FIRST)? as usize).cloned()?;
+        Some((name, "".into()))
+    }
+
+    fn function(&self, _: Api, _: u32) -> Option<Arc<str>> {
+        None
+    }
+
+    fn device(&self, number: u32) -> Option<Arc<str>> {
+        self.devices.lock().all.get(number.checked_sub(FIRST_DEVICE)? as usize).cloned()
+    }
+
+    /// What the program has not handed over by now is not known.
+    fn finish(&'static self, _: bool) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        let devices = self.devices.lock().all.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+        format!("GPU work that the program timed itself: {devices}")
+    }
+
+    fn describe_others(&self) -> Option<String> {
+        None
+    }
+
+    fn forked(&self) -> bool {
+        forks::is_child() || std::process::id() != self.process
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(source: &TimedOperations) -> (Vec<(u32, u64)>, u64) {
+        let mut read = Vec::new();
+        source.hold();
+        let lost = source.read(&mut |record| {
+            if let Recorded::Op(GpuOp { correlation, start, .. }) = record {
+                read.push((correlation - FIRST, start));
+            }
+        });
+        (read, lost.over_budget)
+    }
+
+    #[test]
+    fn what_comes_is_read_once_and_bounded() {
+        let source = TimedOperations::new(3 * 2 * size_of::<GpuOp>());
+        let queue = source.queue("adapter");
+        let launches = [source.launch(), source.launch()];
+        (0..5).for_each(|at| source.ran(queue, launches[at as usize % 2], "pass", at, at + 1));
+        assert_eq!(read(&source), (vec![(0, 0), (1, 1), (0, 2)], 2));
+        assert_eq!(read(&source), (vec![], 0));
+    }
+
+    #[test]
+    fn names_are_bounded_and_their_numbers_are_nobody_elses() {
+        let source = TimedOperations::new(0);
+        let queues: Vec<Queue> = (0..40).map(|number| source.queue(&format!("adapter {number}"))).collect();
+        assert_eq!((queues[0].device, source.device(32).as_deref()), (32, Some("adapter 0")));
+        assert_eq!(source.device(queues[39].device).as_deref(), Some(OTHER));
+        assert!(queues.iter().all(|queue| (32..64).contains(&queue.device)));
+        assert_ne!(queues[38].stream, queues[39].stream);
+        assert_eq!((source.device(31), source.kernel(0)), (None, None));
+    }
+}

@@ -1,0 +1,115 @@
+//! GPU work that the program has timed itself, in tables, trees and timelines, on a machine without a GPU.
+
+use std::time::{Duration, Instant};
+
+use tests::launcher::Folder;
+use tracing::{Dispatch, dispatcher::with_default, info_span};
+use tracing_gpu::summary::ActivityLosses;
+use tracing_gpu::{ClockPair, Gpu, Output, Profiler, ProfilerBuilder, Summary, TimedQueue};
+use tracing_subscriber::prelude::*;
+
+/// The GPU's clock has begun elsewhere.
+const GPU_NOW: u64 = 7_000_000_000;
+
+fn builder() -> ProfilerBuilder {
+    Profiler::builder().output(Output::None).nvtx(false)
+}
+
+fn start(builder: ProfilerBuilder) -> (Profiler, Dispatch) {
+    let profiler = builder.build().expect("settings that can be used");
+    let subscriber = Dispatch::new(tracing_subscriber::registry().with(profiler.layer()));
+    (profiler, subscriber)
+}
+
+/// A frame with two passes, and an upload on another queue; each takes some microseconds.
+fn frame(upload: &TimedQueue, graphics: &TimedQueue, number: u64) {
+    let at = GPU_NOW + number * 100_000;
+    info_span!("frame").in_scope(|| {
+        let uploaded = info_span!("upload").in_scope(|| upload.submit());
+        let drawn = graphics.submit();
+        upload.ran(uploaded, "copy", at, at + 5_000);
+        graphics.ran(drawn, "shadows", at + 1_000, at + 11_000);
+        graphics.ran(drawn, "main", at + 11_000, at + 31_000);
+    });
+}
+
+fn kernels(summary: &Summary) -> Vec<(&str, u64, u64)> {
+    let gpu = summary.gpu.as_ref().unwrap_or_else(|| panic!("no GPU work: {:?}", summary.notes));
+    let mut rows: Vec<_> =
+        gpu.kernels.iter().map(|row| (row.name.as_str(), row.times.instances, row.times.total_ns)).collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn operations_are_work_of_the_span_that_submitted_them() {
+    let folder = Folder::new();
+    let [trace, database] = ["run.json", "run.sqlite"].map(|name| folder.0.join(name));
+    let (profiler, subscriber) = start(builder().trace(&trace).sqlite(&database));
+    let clocks = ClockPair::now(GPU_NOW);
+    let (upload, graphics) = (profiler.ingest("Radeon", clocks), profiler.ingest("Radeon", clocks));
+    std::thread::scope(|scope| {
+        scope.spawn(|| with_default(&subscriber, || (0..10).for_each(|number| frame(&upload, &graphics, number))));
+    });
+    graphics.ran(graphics.submit(), "alone", GPU_NOW + 2_000_000, GPU_NOW + 2_000_400);
+
+    let summary = profiler.summary();
+    assert_eq!(
+        kernels(&summary),
+        [("alone", 1, 400), ("copy", 10, 50_000), ("main", 10, 200_000), ("shadows", 10, 100_000)]
+    );
+    let frame = &summary.tree[0];
+    let (all, own) = (frame.gpu.as_ref().expect("work"), frame.children[0].gpu.as_ref().expect("work"));
+    assert_eq!((all.total.operations, all.total.busy_ns, own.own.busy_ns), (30, 310_000, 50_000));
+    let gpu = summary.gpu.as_ref().expect("work");
+    assert_eq!((gpu.outside.operations, gpu.calls.as_deref()), (1, None));
+    assert_eq!(summary.losses.activity, ActivityLosses::default());
+    let note = "GPU work that the program timed itself: Radeon".to_owned();
+    assert!(summary.notes.contains(&note), "{:?}", summary.notes);
+    profiler.finish().expect("files that can be written");
+
+    let events: Vec<serde_json::Value> =
+        serde_json::from_slice(&std::fs::read(&trace).expect("a trace")).expect("events");
+    let kernels = events.iter().filter(|event| event["cat"] == "kernel").count();
+    let device = events.iter().any(|event| event["args"]["name"].as_str().is_some_and(|name| name.contains("Radeon")));
+    assert_eq!((kernels, device), (31, true));
+    let database = rusqlite::Connection::open(&database).expect("a database");
+    let select = "SELECT count(*), sum(end - start), count(DISTINCT streamId) FROM CUPTI_ACTIVITY_KIND_KERNEL";
+    let found = database.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    assert_eq!(found.expect("a row"), (31, 350_400, 2));
+    // Each lies where it was submitted: the made-up times are after that.
+    let select = "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r
+        ON r.correlationId = k.correlationId AND r.globalTid != 0";
+    let launched: u32 = database.query_row(select, [], |row| row.get(0)).expect("a number");
+    assert!(launched >= 30, "{launched}");
+}
+
+#[test]
+fn a_window_forgets_what_was_submitted_before() {
+    let (profiler, subscriber) = start(builder());
+    let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
+    let before = with_default(&subscriber, || info_span!("before").in_scope(|| queue.submit()));
+    profiler.reset();
+    queue.ran(before, "late", GPU_NOW, GPU_NOW + 10);
+    // A clock that was read again: a millisecond from now.
+    queue.set_clocks(ClockPair { gpu_ns: 5, cpu: Instant::now() + Duration::from_millis(1) });
+    queue.ran(with_default(&subscriber, || info_span!("after").in_scope(|| queue.submit())), "new", 5, 25);
+    let summary = profiler.summary();
+    assert_eq!((kernels(&summary), summary.losses.activity), (vec![("new", 1, 20)], ActivityLosses::default()));
+    let last = with_default(&subscriber, || info_span!("after").in_scope(|| queue.submit()));
+    assert_eq!(profiler.summary().losses.activity.outstanding, 1);
+    queue.ran(last, "backwards", 9, 8);
+    assert_eq!(profiler.summary().losses.activity.without_time, 1);
+    profiler.finish().expect("nothing to be written");
+    queue.ran(queue.submit(), "over", 5, 25);
+}
+
+#[test]
+fn without_gpu_time_operations_are_ignored() {
+    let (profiler, subscriber) = start(builder().gpu(Gpu::Off));
+    let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
+    with_default(&subscriber, || info_span!("work").in_scope(|| frame(&queue, &queue, 0)));
+    let summary = profiler.summary();
+    assert_eq!((summary.gpu, summary.tree[0].name.as_str()), (None, "work"));
+    profiler.finish().expect("nothing to be written");
+}

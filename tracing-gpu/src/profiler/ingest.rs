@@ -1,0 +1,140 @@
+//! GPU work that the program has timed itself.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use gpu_activity::cupti::now;
+use gpu_activity::timed::Queue;
+
+use super::{Inner, Profiler};
+use crate::collector::Collector;
+use crate::config::Gpu;
+
+/// One moment on the clock of a GPU and on that of the CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockPair {
+    /// What the GPU's clock reads, in nanoseconds. Its zero may be anywhere.
+    pub gpu_ns: u64,
+    /// The same moment on the CPU.
+    pub cpu: Instant,
+}
+
+impl ClockPair {
+    /// The GPU's clock reads this now.
+    #[must_use]
+    pub fn now(gpu_ns: u64) -> Self {
+        Self { gpu_ns, cpu: Instant::now() }
+    }
+
+    /// What is to be added to times of the GPU's clock for nanoseconds of the monotonic clock. The same for the same
+    /// pair.
+    fn offset(self) -> i64 {
+        static ANCHOR: OnceLock<(Instant, u64)> = OnceLock::new();
+        let &(anchor, anchor_ns) = ANCHOR.get_or_init(|| (Instant::now(), now()));
+        let ns = |passed: Duration| u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+        let cpu_ns = match self.cpu.checked_duration_since(anchor) {
+            Some(after) => anchor_ns.saturating_add(ns(after)),
+            None => anchor_ns.saturating_sub(ns(anchor.saturating_duration_since(self.cpu))),
+        };
+        cpu_ns.wrapping_sub(self.gpu_ns).cast_signed()
+    }
+}
+
+/// A queue of a GPU whose operations the program times itself, from [`Profiler::ingest`]. Any thread.
+#[derive(Debug)]
+pub struct TimedQueue {
+    /// Where nothing is measured there is none.
+    collector: Option<&'static Collector>,
+    queue: Queue,
+    offset: AtomicI64,
+}
+
+/// Where operations were submitted: the span that was entered on the thread then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submission(u32);
+
+impl Profiler {
+    /// A queue of a GPU whose operations the program times itself, with the queries of another API: timestamps of wgpu,
+    /// Vulkan or Metal, events of HIP. Its operations are GPU work of the spans that submit them, as kernels of CUDA
+    /// are: in the tree, in tables, in timelines. `device` is the name of the GPU, and queues of one device have the
+    /// same.
+    ///
+    /// Where the profiler measures nothing, or with [`Gpu::Off`](crate::Gpu::Off), operations are ignored. Work that CUPTI records must not be handed over a
+    /// second time.
+    ///
+    /// ```
+    /// use tracing_gpu::{ClockPair, Output, Profiler};
+    /// use tracing_subscriber::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let profiler = Profiler::builder().output(Output::None).build()?;
+    /// let _subscriber = tracing_subscriber::registry().with(profiler.layer()).set_default();
+    /// let queue = profiler.ingest("Radeon 780M", ClockPair::now(5_000_000));
+    ///
+    /// let submission = tracing::info_span!("blur").in_scope(|| queue.submit());
+    /// // Later, when the timestamps have been read back: in nanoseconds of the GPU's clock.
+    /// queue.ran(submission, "horizontal", 5_100_000, 5_400_000);
+    /// queue.ran(submission, "vertical", 5_400_000, 5_900_000);
+    ///
+    /// let summary = profiler.summary();
+    /// let blur = summary.tree[0].gpu.as_ref().expect("GPU work");
+    /// assert_eq!((blur.own.operations, blur.own.busy_ns), (2, 800_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn ingest(&self, device: &str, clocks: ClockPair) -> TimedQueue {
+        let inert = TimedQueue { collector: None, queue: Queue::default(), offset: AtomicI64::new(0) };
+        let Some(collector) = self.inner.collector_for_timed() else { return inert };
+        let queue = collector.timed().queue(device);
+        TimedQueue { collector: Some(collector), queue, offset: AtomicI64::new(clocks.offset()) }
+    }
+}
+
+impl TimedQueue {
+    /// The calling thread submits work, in the span that is entered on it. One submission may have any number of
+    /// operations.
+    #[must_use]
+    pub fn submit(&self) -> Submission {
+        Submission(self.collector.map_or(0, Collector::launch))
+    }
+
+    /// An operation of this submission ran: its name, such as that of a pass, and when it began and ended, in
+    /// nanoseconds of the GPU's clock. An operation that ends before it begins counts as one without a time.
+    ///
+    /// Hand operations over within some seconds, and all of one submission together: what a submission belongs to is
+    /// remembered until its operations have come, as far as `gpu_memory` allows.
+    pub fn ran(&self, submission: Submission, name: &str, begin_ns: u64, end_ns: u64) {
+        let Some(collector) = self.collector else { return };
+        let offset = self.offset.load(Relaxed);
+        let [start, end] = [begin_ns, end_ns].map(|ns| ns.wrapping_add_signed(offset));
+        collector.timed().ran(self.queue, submission.0, name, start, end);
+    }
+
+    /// Both clocks have been read again: for operations that are handed over from now on. The clocks of GPUs drift by
+    /// some microseconds a second.
+    pub fn set_clocks(&self, clocks: ClockPair) {
+        self.offset.store(clocks.offset(), Relaxed);
+    }
+}
+
+impl Inner {
+    /// What collects operations that the program times: what collects CUPTI's, if that runs.
+    fn collector_for_timed(&'static self) -> Option<&'static Collector> {
+        if !self.config.enabled || !self.config.statistics || self.config.gpu == Gpu::Off {
+            return None;
+        }
+        if let Some(collector) = self.collector() {
+            return Some(collector);
+        }
+        let start = || {
+            let collector = Collector::start_alone(&self.engine, self.config.gpu_memory)?;
+            if let Some(recorder) = self.recorder.get() {
+                collector.record_to(*recorder);
+            }
+            Ok::<_, String>(collector)
+        };
+        self.timed.get_or_try_init(start).inspect_err(|error| super::complain(error)).ok().copied()
+    }
+}
