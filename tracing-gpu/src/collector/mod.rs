@@ -194,7 +194,8 @@ impl Collector {
             }
             Err(error) => {
                 session.set_collecting(false);
-                own::during(|| collector.sources().for_each(|source| _ = source.finish(true))); // the other end takes threads
+                // In order: the other end takes threads.
+                own::during(|| collector.sources().for_each(|source| _ = source.finish(true)));
                 return Err(format!("no thread could be started to collect GPU records: {error}"));
             }
         }

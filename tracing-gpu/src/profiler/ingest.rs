@@ -60,8 +60,8 @@ impl Profiler {
     /// are: in the tree, in tables, in timelines. `device` is the name of the GPU, and queues of one device have the
     /// same.
     ///
-    /// Where the profiler measures nothing, or with [`Gpu::Off`](crate::Gpu::Off), operations are ignored. Work that CUPTI records must not be handed over a
-    /// second time.
+    /// Where the profiler measures nothing, or with [`Gpu::Off`](crate::Gpu::Off), operations are ignored. Work that
+    /// CUPTI records must not be handed over a second time.
     ///
     /// ```
     /// use tracing_gpu::{ClockPair, Output, Profiler};

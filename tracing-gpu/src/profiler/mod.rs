@@ -368,7 +368,8 @@ impl Inner {
         }
     }
 
-    /// Starts the stream of ranges, calls and GPU work, where a timeline or a fold asks for it. Reports what is in the way, and returns it.
+    /// Starts the stream of ranges, calls and GPU work, where a timeline or a fold asks for it. Reports what is in the
+    /// way, and returns it.
     fn start_recorder(&'static self) -> Vec<String> {
         if !has_stream(&self.config) {
             return Vec::new();
