@@ -21,7 +21,7 @@ type Projections = BTreeMap<Range, Projection>;
 /// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it
 /// are gone.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct InstanceState {
     /// 0 in a free slot.
     id: InstanceId,
     /// The thread that noted its beginning.
@@ -56,7 +56,7 @@ pub(super) struct Kept {
     streams: Vec<StreamSpan>,
 }
 
-impl Kept {
+impl InstanceState {
     fn is_held(&self) -> bool {
         self.launches > 0 || self.above > 0
     }
@@ -118,7 +118,7 @@ pub(super) struct Timed {
 #[derive(Debug)]
 pub(super) struct Instances {
     limit: usize,
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<InstanceState>,
     free: Vec<u32>,
     by_id: FxHashMap<InstanceId, u32>,
     /// Instances that are kept and not folded.
@@ -184,7 +184,7 @@ impl Instances {
         self.kept.len() - self.free.len()
     }
 
-    fn get_mut(&mut self, slot: u32) -> Option<&mut Kept> {
+    fn get_mut(&mut self, slot: u32) -> Option<&mut InstanceState> {
         self.kept.get_mut(slot as usize)
     }
 
@@ -205,7 +205,7 @@ impl Instances {
         let (level, nested_in) =
             self.get_mut(below).map_or((0, None), |below| (below.level.saturating_add(1), Some(below.range())));
         let parent = if began.style == RangeStyle::PushPop { below } else { NO_SLOT };
-        let kept = Kept {
+        let kept = InstanceState {
             id: began.id,
             thread,
             parent,
@@ -253,7 +253,7 @@ impl Instances {
     /// Returns start/end ranges alone.
     pub(super) fn end(&mut self, id: InstanceId, end: Option<Ticks>) -> Option<Ended> {
         let slot = self.slot(id);
-        let can_leave = |kept: &Kept| end.is_some() || kept.style == RangeStyle::StartEnd;
+        let can_leave = |kept: &InstanceState| end.is_some() || kept.style == RangeStyle::StartEnd;
         let kept = self.kept.get_mut(slot as usize).filter(|kept| !kept.over && can_leave(kept))?;
         kept.over = true;
         if let Some(end) = end {
@@ -288,7 +288,7 @@ impl Instances {
 
     /// Counts an operation in an instance. Returns the instance, and whether the operation was too late for its
     /// projection; `None` if it was counted before, or the instance counts for nothing.
-    pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut Kept, bool)> {
+    pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut InstanceState, bool)> {
         let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
         kept.mark = timed.mark;
         if !kept.folded {
@@ -301,7 +301,7 @@ impl Instances {
     }
 
     pub(super) fn range(&self, slot: u32) -> Option<Range> {
-        self.kept.get(slot as usize).map(Kept::range)
+        self.kept.get(slot as usize).map(InstanceState::range)
     }
 
     /// The instance directly below on the thread's stack.
@@ -316,7 +316,7 @@ impl Instances {
         }
         while self.open > self.limit {
             let Some((slot, id)) = self.over.pop_front() else { break };
-            let is_meant = |kept: &&mut Kept| kept.id == id && kept.over && !kept.folded;
+            let is_meant = |kept: &&mut InstanceState| kept.id == id && kept.over && !kept.folded;
             let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
             kept.add_to(&mut self.totals, kept.end, context);
             kept.project(&mut self.projections);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::instances::{Instances, Kept};
+use super::instances::{InstanceState, Instances};
 use crate::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 pub(super) type Key = (u32, Option<Range>, u32);
 
 #[derive(Debug)]
-struct Row {
+struct KernelRow {
     key: Key,
     ranges: u64,
     executions: u64,
@@ -33,7 +33,7 @@ pub(super) struct Execution {
 
 #[derive(Debug, Default)]
 pub(super) struct RangeKernels {
-    rows: Vec<Row>,
+    rows: Vec<KernelRow>,
     by_key: FxHashMap<Key, u32>,
 }
 
@@ -45,14 +45,20 @@ fn known(kernel: u32, thread: u32) -> u64 {
 /// Whether that instance counts in the row of this kernel already.
 pub(super) fn is_known(instances: &Instances, slot: u32, kernel: u32, thread: u32) -> bool {
     let key = known(kernel, thread);
-    let is_there = |instance: &Kept| instance.kernels.binary_search_by_key(&key, |&(known, _)| known).is_ok();
+    let is_there = |instance: &InstanceState| instance.kernels.binary_search_by_key(&key, |&(known, _)| known).is_ok();
     instances.kept.get(slot as usize).is_some_and(is_there)
 }
 
 impl RangeKernels {
     /// Counts it in an instance. An instance that was folded early has forgotten which kernels it launched: it counts
     /// as one that launched this kernel before, unless the row has no instance yet.
-    pub(super) fn inside(&mut self, instance: &mut Kept, folded: bool, ran: Execution, keep: &dyn Fn(u64) -> bool) {
+    pub(super) fn inside(
+        &mut self,
+        instance: &mut InstanceState,
+        folded: bool,
+        ran: Execution,
+        keep: &dyn Fn(u64) -> bool,
+    ) {
         let row = self.row_of(instance, folded, (ran.thread, Some(instance.range()), ran.kernel));
         self.add(row, ran, keep);
     }
@@ -71,7 +77,7 @@ impl RangeKernels {
         }
     }
 
-    fn row_of(&mut self, instance: &mut Kept, folded: bool, key: Key) -> u32 {
+    fn row_of(&mut self, instance: &mut InstanceState, folded: bool, key: Key) -> u32 {
         let known = known(key.2, key.0);
         let at = match instance.kernels.binary_search_by_key(&known, |&(known, _)| known) {
             Ok(at) => return instance.kernels.get(at).map_or(0, |&(_, row)| row),
@@ -90,7 +96,7 @@ impl RangeKernels {
     pub(super) fn row(&mut self, key: Key) -> u32 {
         let rows = &mut self.rows;
         *self.by_key.entry(key).or_insert_with(|| {
-            rows.push(Row { key, ranges: 0, executions: 0, times: Distribution::default(), mark: 0 });
+            rows.push(KernelRow { key, ranges: 0, executions: 0, times: Distribution::default(), mark: 0 });
             u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
         })
     }
@@ -111,7 +117,7 @@ impl RangeKernels {
 
     /// All rows.
     pub(super) fn totals(&self) -> BTreeMap<Key, RangeKernel> {
-        let row = |row: &Row| {
+        let row = |row: &KernelRow| {
             let (range_instances, kernel_instances, times) = (row.ranges, row.executions, row.times.clone());
             (row.key, RangeKernel { range_instances, kernel_instances, times })
         };

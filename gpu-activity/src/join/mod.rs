@@ -34,7 +34,7 @@ use std::fmt;
 use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
 use self::nested::NestedCalls;
-use self::pending::{Came, Expected, Joins, Pending, PendingCall};
+use self::pending::{Expected, Joins, Pending, PendingCall, Progress};
 use self::start_end::StartEnd;
 use crate::record::{Api, ApiCall, GpuOp, Note, Ticks, Work};
 use crate::totals::{AttributionLosses, Function, Totals, UNMATCHED, WorkTotals};
@@ -249,7 +249,7 @@ impl Join {
         self.work.operation(node, op, context.keep);
         let mut inside = false;
         if let Some(pending) = pending {
-            let timed = Timed { start: op.start, end: op.end, first: pending.came != Came::Operation, mark };
+            let timed = Timed { start: op.start, end: op.end, first: pending.came != Progress::Operation, mark };
             inside = self.in_instances(&pending, op.correlation, timed, execution, context.keep);
         } else {
             self.losses.unmatched += 1;

@@ -37,7 +37,7 @@ pub(super) enum Expected {
 
 /// What has come of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum Progress {
     Nothing,
     /// Operations without a time only.
     Untimed,
@@ -68,7 +68,7 @@ pub(super) struct PendingCall {
     /// The drain from which its last two drains count; 0 while it stays.
     ageing: u32,
     pub(super) expected: Expected,
-    pub(super) came: Came,
+    pub(super) came: Progress,
     fate: Fate,
     /// Whether a record of the call itself has come.
     is_recorded: bool,
@@ -77,7 +77,7 @@ pub(super) struct PendingCall {
 impl PendingCall {
     pub(super) fn new(launch: Launch, instance: u32, expected: Expected) -> Self {
         let instance = if expected == Expected::Record { NO_SLOT } else { instance };
-        let (came, fate, is_recorded) = (Came::Nothing, Fate::Counted, false);
+        let (came, fate, is_recorded) = (Progress::Nothing, Fate::Counted, false);
         Self { launch, instance, serial: 0, ageing: 0, expected, came, fate, is_recorded }
     }
 
@@ -96,7 +96,7 @@ impl PendingCall {
     }
 
     fn is_awaited(&self) -> bool {
-        self.expected > Expected::Record && self.came == Came::Nothing && !self.is_dropped()
+        self.expected > Expected::Record && self.came == Progress::Nothing && !self.is_dropped()
     }
 
     /// Whether nothing comes of it but a record, of a call that the program made.
@@ -176,6 +176,11 @@ impl Pending {
     }
 
     #[cfg(test)]
+    pub(super) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    #[cfg(test)]
     pub(super) fn remembered(&self) -> usize {
         self.known.len()
     }
@@ -204,7 +209,7 @@ impl Pending {
         let same_instance = is_first || launch.expected == Expected::Record || known.instance == launch.instance;
         let place = |of: &PendingCall| (of.launch.thread, of.launch.node);
         let same = place(known) == place(launch) && same_instance;
-        if !same || known.came != Came::Nothing || known.is_dropped() {
+        if !same || known.came != Progress::Nothing || known.is_dropped() {
             return Joins::No;
         }
         if launch.expected > known.expected {
@@ -242,7 +247,7 @@ impl Pending {
         let is_recorded = launch.is_recorded || !self.has_records;
         let is_answered = match launch.expected {
             Expected::Record => is_recorded && self.running.get(&launch.launch.thread) != Some(&id),
-            Expected::Operations => is_recorded && launch.came != Came::Nothing,
+            Expected::Operations => is_recorded && launch.came != Progress::Nothing,
             Expected::Graph => false,
         };
         if is_answered {
@@ -344,9 +349,9 @@ impl Pending {
         let launch = self.known.get_mut(&id)?;
         let before = *launch;
         if timed {
-            launch.came = Came::Operation;
-        } else if launch.came == Came::Nothing {
-            launch.came = Came::Untimed;
+            launch.came = Progress::Operation;
+        } else if launch.came == Progress::Nothing {
+            launch.came = Progress::Untimed;
         }
         if launch.expected != Expected::Graph && launch.ageing != self.drain {
             self.age(id);

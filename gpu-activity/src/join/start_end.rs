@@ -44,7 +44,7 @@ pub(super) struct Ended {
 
 /// Open start/end ranges of one thread.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenRanges {
     /// In the order of their beginnings.
     slots: Vec<u32>,
     /// The same in their own order, while launches share it.
@@ -59,7 +59,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub(super) struct StartEnd {
     /// By thread.
-    open: FxHashMap<u32, Open>,
+    open: FxHashMap<u32, OpenRanges>,
     /// Those that have ended since the last drain.
     ended: Vec<Ended>,
     /// Times of kernels, by thread and name.

@@ -28,7 +28,7 @@ const ENTRY: usize = 128;
 
 /// What is known of a span.
 #[derive(Debug, Default)]
-struct Kept {
+struct SpanRecord {
     /// Whether its creation is known; else only what was recorded later.
     is_whole: bool,
     /// Whether a range or a call of it was written.
@@ -40,7 +40,7 @@ struct Kept {
     later_bytes: usize,
 }
 
-impl Kept {
+impl SpanRecord {
     fn bytes(&self) -> usize {
         ENTRY + self.fields.bytes() + self.later_bytes
     }
@@ -48,8 +48,8 @@ impl Kept {
 
 #[derive(Debug)]
 pub(super) struct SpanFields {
-    young: FxHashMap<u64, Kept>,
-    old: FxHashMap<u64, Kept>,
+    young: FxHashMap<u64, SpanRecord>,
+    old: FxHashMap<u64, SpanRecord>,
     /// What `young` takes, and may take.
     bytes: usize,
     most: usize,
@@ -156,7 +156,7 @@ impl SpanFields {
         std::mem::take(&mut self.lost)
     }
 
-    fn take(&mut self, span: u64) -> Option<Kept> {
+    fn take(&mut self, span: u64) -> Option<SpanRecord> {
         if let Some(kept) = self.young.remove(&span) {
             self.bytes = self.bytes.saturating_sub(kept.bytes());
             return Some(kept);
@@ -164,7 +164,7 @@ impl SpanFields {
         self.old.remove(&span)
     }
 
-    fn keep(&mut self, span: u64, kept: Kept) {
+    fn keep(&mut self, span: u64, kept: SpanRecord) {
         self.bytes += kept.bytes();
         self.young.insert(span, kept);
         if self.bytes > self.most {

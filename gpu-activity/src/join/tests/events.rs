@@ -163,6 +163,20 @@ fn a_call_is_on_the_thread_that_noted_others_of_it() {
     assert_eq!(all.said(), ["call 15 on 43"]);
 }
 
+/// A program may have had any number of threads.
+#[test]
+fn the_threads_of_records_are_bounded() {
+    let mut all = with_events(1 << 20, 100);
+    for thread in 0..20_000 {
+        all.note(thread + 1, &called(thread, 0, 0));
+        all.call(&ApiCall { thread, ..api(Api::Runtime, thread, 5, 9) }, &KEEP);
+        assert!(all.pending.threads() <= 1 << 12);
+    }
+    all.said();
+    all.call(&ApiCall { thread: 19_999, ..api(Api::Runtime, 30_000, 5, 9) }, &KEEP);
+    assert_eq!(all.said(), ["call 30000 on 20000"]);
+}
+
 #[test]
 fn an_operation_has_the_number_of_the_call_that_launched_it() {
     let mut all = with_events(100, 100);

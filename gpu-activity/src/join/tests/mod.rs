@@ -276,7 +276,7 @@ fn launches_and_instances_are_as_large_as_is_said() {
     let in_table = |entry: usize| (entry + 1) * 16 / 7; // after growth
     assert!(in_table(size_of::<(u32, PendingCall)>()) + 4 * 8 + 3 * 8 <= 168);
     assert!(2 * size_of::<MadeCall>() + in_table(size_of::<u32>()) <= 124);
-    assert!(size_of::<instances::Kept>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
+    assert!(size_of::<instances::InstanceState>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
 }
 
 #[test]
