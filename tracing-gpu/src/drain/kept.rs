@@ -118,8 +118,10 @@ fn take_gpu(nodes: &mut [TreeNode], before: &[TreeNode]) {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
     use std::thread::{scope, sleep};

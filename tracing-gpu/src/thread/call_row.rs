@@ -103,7 +103,9 @@ impl CallRow {
         let identity = *self.identity.get()?;
         let sums = || self.sums.each_ref().map(|word| word.load(Relaxed));
         let (latencies, sums) = self.sequence.copy(|| (self.latencies.sums(), sums()));
-        Some(CallCopy { identity, latency: self.latencies.distribution(&latencies), sums: CallSums::of(sums) })
+        let mut latency = latencies.distribution();
+        self.latencies.samples.copy_into(latencies.count, &mut latency); // as in `Row::copy`
+        Some(CallCopy { identity, latency, sums: CallSums::of(sums) })
     }
 }
 

@@ -36,15 +36,7 @@ impl Durations {
         self.sums.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
     }
 
-    /// What these sums are of. Durations kept one by one do not change any more, so they are copied once, up to the
-    /// count; what a histogram page has counted since is in the median and nowhere else.
-    pub(super) fn distribution(&self, sums: &Sums) -> Distribution {
-        let mut all = sums.distribution();
-        self.samples.copy_into(sums.count, &mut all);
-        all
-    }
-
-    /// The same from a file that has the row, which has them from this byte on.
+    /// What they come to in a file that has the row, which has them from this byte on.
     pub(super) fn in_image(row: &RowImage<'_>, offset: usize) -> Distribution {
         let mut all = Sums::of(row.words(offset + offset_of!(Self, sums))).distribution();
         for (start, chunk) in &row.chunks {

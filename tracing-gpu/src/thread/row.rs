@@ -230,6 +230,9 @@ impl Row {
     }
 
     /// A copy of one moment. The owning thread may be writing: the sums change once in 28 instances.
+    ///
+    /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram
+    /// page has counted since is in the median and nowhere else.
     pub(crate) fn copy(&self) -> RowCopy {
         let (recent, sums, nested) = self.sequence.copy(|| {
             let recent: Vec<u64> = self.pending().iter().rev().map(|recent| recent.load(Relaxed)).collect();
@@ -240,9 +243,12 @@ impl Row {
             calls: self.calls.load(Relaxed),
             first: self.first.load(Relaxed),
             nested,
-            times: self.durations.distribution(&sums),
+            times: sums.distribution(),
         };
-        copy.with_recent(recent.into_iter())
+        let mut copy = copy.with_recent(recent.into_iter());
+        // Last: where a histogram has counted since, a distribution counts all that is added there.
+        self.durations.samples.copy_into(sums.count, &mut copy.times);
+        copy
     }
 }
 
