@@ -118,10 +118,9 @@ fn take_gpu(nodes: &mut [TreeNode], before: &[TreeNode]) {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
-    #![cfg(target_os = "linux")]
-
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
     use std::thread::{scope, sleep};
