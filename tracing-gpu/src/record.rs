@@ -175,36 +175,12 @@ pub(crate) struct RangeKey {
     pub(crate) style: RangeStyle,
 }
 
-/// In the calls of a row of a node's calls: how many were cancelled, and from this bit on how many were entered to be
-/// dropped after they had finished.
-pub(crate) const CALLS_DROPPED: u32 = 32;
-
-impl RangeKey {
-    /// Categories that no category has: rows of a node's calls. Durations are latencies, and what is nested is the time
-    /// in which the call was busy; or durations are the times in which it awaited what is no call.
-    const CALLS: u32 = u32::MAX;
-    const WAITS: u32 = u32::MAX - 1;
-
-    pub(crate) fn calls(label: u32) -> Self {
-        Self { label, category: Self::CALLS, style: RangeStyle::PushPop }
-    }
-
-    pub(crate) fn waits(label: u32) -> Self {
-        Self { label, category: Self::WAITS, style: RangeStyle::PushPop }
-    }
-
-    /// Whether its rows are of push/pop ranges.
-    pub(crate) fn is_of_ranges(self) -> bool {
-        self.style == RangeStyle::PushPop && !self.is_calls() && !self.is_waits()
-    }
-
-    pub(crate) fn is_calls(self) -> bool {
-        self.category == Self::CALLS
-    }
-
-    pub(crate) fn is_waits(self) -> bool {
-        self.category == Self::WAITS
-    }
+/// What makes two calls the same row of a thread: their node and their label; and the crate of their call site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallIdentity<'a> {
+    pub(crate) node: u32,
+    pub(crate) label: u32,
+    pub(crate) source: &'a str,
 }
 
 /// The numbers of a range while a timeline is written. 0 is none.
@@ -229,14 +205,18 @@ pub(crate) struct Ended {
     pub(crate) nested: u64,
 }
 
-/// A row of a process that has ended, from the file of its rows.
-pub(crate) struct KeptRow<'a> {
-    pub(crate) thread: u32,
-    pub(crate) node: u32,
-    pub(crate) key: RangeKey,
+/// A row of a process that has ended, as the file of its rows has it.
+pub(crate) struct RowImage<'a> {
     pub(crate) words: &'a [u64],
     /// Its durations one by one, as far as they were kept so: the number of the first one, and they.
     pub(crate) chunks: Vec<(u64, &'a [u64])>,
     /// Counters of those after them: of an octave, two in a word.
     pub(crate) pages: Vec<(usize, &'a [u64])>,
+}
+
+impl RowImage<'_> {
+    /// Its words from this byte on; zeros where it has not so many.
+    pub(crate) fn words<const N: usize>(&self, offset: usize) -> [u64; N] {
+        self.words.get(offset / 8..).and_then(|words| words.first_chunk()).copied().unwrap_or([0; N])
+    }
 }

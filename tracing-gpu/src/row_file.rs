@@ -3,7 +3,7 @@
 //!
 //! Rows lie in the file as they are, in blocks that are mapped where a thread would have them in memory. So counting an
 //! instance costs what it costs in memory. What does not change of a row is logged beside them once, when the row is
-//! new.
+//! new. Rows of calls lie in pages of their own, and the log has the place of each.
 //!
 //! ```text
 //! file:  log block | rows of thread 0 | rows of thread 1 | log block | more rows of thread 0 | ...
@@ -164,12 +164,16 @@ impl RowFile {
         Some((offset, memory))
     }
 
+    /// Where in the file this address of the rows is, if it is in the file.
+    pub(crate) fn offset_of(&self, address: usize) -> Option<u64> {
+        self.log.lock().offset_of(address)
+    }
+
     /// Takes words beside the rows, for what is at this address in a row. Returns where that is in the file, where the
     /// words are, and the words, zeros.
     pub(crate) fn take_words(&self, owner: usize, length: usize) -> Option<(u64, u64, &'static [AtomicU64])> {
         let mut log = self.log.lock();
-        let (range, offset) = log.mapped.iter().find(|(range, _)| range.contains(&owner))?;
-        let owner = offset + (owner - range.start) as u64;
+        let owner = log.offset_of(owner)?;
         if log.spare.0.len() < length {
             let new = length.max(SPARE).next_multiple_of(PAGE / 8);
             // SAFETY: nobody asks for a place.
@@ -234,6 +238,11 @@ impl RowFile {
 }
 
 impl Log {
+    fn offset_of(&self, address: usize) -> Option<u64> {
+        let (range, offset) = self.mapped.iter().find(|(range, _)| range.contains(&address))?;
+        Some(offset + (address - range.start) as u64)
+    }
+
     fn written(&self) -> usize {
         usize::try_from(self.block[0].load(Relaxed)).unwrap_or(usize::MAX)
     }

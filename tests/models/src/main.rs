@@ -62,11 +62,13 @@ mod span {
 #[path = "../../../tracing-gpu/src/thread"]
 #[allow(dead_code)]
 mod thread {
+    mod durations;
     pub(crate) mod gate;
     pub(crate) mod hand_over;
     pub(crate) mod note_line;
     pub(crate) mod notes;
     pub(crate) mod row;
+    mod sequence;
     pub(crate) mod slab;
     pub(crate) mod stack;
 }

@@ -30,7 +30,7 @@ pub(crate) const MODELS: &[Model] = &[
         preemptions: 2,
         run: row,
         is_wrong: false,
-        sources: &["/row.rs"],
+        sources: &["/row.rs", "/durations.rs", "/sequence.rs"],
     },
     Model {
         name: "a stack is read while its thread pushes and pops",

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use range_report::RangeStyle;
+
 use super::NodeTotals;
 use super::calls::NodeCalls;
 use crate::record::RangeKey;
@@ -45,7 +47,7 @@ pub(super) fn blocked<'a>(
     let plain = |node: u32| totals.get(node as usize).filter(|all| all.instances > 0 && !calls.contains_key(&node));
     for rows in threads {
         let mut here: BTreeMap<u32, OnThread> = BTreeMap::new();
-        for (_, row) in rows.iter().filter(|(key, row)| key.is_of_ranges() && row.times.count > 0) {
+        for (_, row) in rows.iter().filter(|(key, row)| key.style == RangeStyle::PushPop && row.times.count > 0) {
             let node = here.entry(row.node).or_default();
             node.total += row.times.total;
             node.nested += u128::from(row.nested);
@@ -91,7 +93,6 @@ pub(super) fn blocked<'a>(
 mod tests {
     use super::*;
     use crate::session::catalog::{Catalog, Limits};
-    use range_report::RangeStyle;
 
     /// What a node waits that had one instance on each of these threads, for a child on each of the others.
     fn waited(parents: &[u64], children: &[u64]) -> u128 {

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use range_report::stats::Distribution;
 use range_report::summary::CallStats;
-use tracing_core::Metadata;
 
 use super::{label_shown, label_text, times};
 use crate::clock::{Rate, Ticks};
-use crate::record::{CALLS_DROPPED, RangeKey};
 use crate::session::Names;
+use crate::thread::call_row::CallCopy;
 use crate::thread::engine::Engine;
-use crate::thread::row::RowCopy;
 
 /// The calls of one node, in ticks.
 #[derive(Clone, Default)]
@@ -51,31 +49,25 @@ impl NodeCalls {
     }
 }
 
-/// The crate of a call site, by its target.
-pub(super) fn crate_of(metadata: Option<&'static Metadata<'static>>) -> &'static str {
-    metadata.and_then(|metadata| metadata.target().split("::").next()).unwrap_or_default()
-}
-
 /// By node, the calls of futures; and how many calls more there are of spans that are no futures but kept: a model's
 /// layers, an executor's systems.
-pub(super) fn by_node(rows: &[(RangeKey, RowCopy, &str)]) -> (BTreeMap<u32, NodeCalls>, Vec<(u32, u64)>) {
+pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (BTreeMap<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut nodes: BTreeMap<u32, NodeCalls> = BTreeMap::new();
     let mut crate_of: BTreeMap<u32, &str> = BTreeMap::new();
-    for (key, row, source) in rows.iter().filter(|(_, row, _)| row.times.count > 0) {
-        let node = nodes.entry(row.node).or_default();
-        node.label = key.label;
-        crate_of.insert(row.node, source);
-        if key.is_calls() {
-            node.latency.merge(&row.times);
-            node.busy += u128::from(row.nested);
-            let ends = [row.calls & ((1 << CALLS_DROPPED) - 1), row.calls >> CALLS_DROPPED];
-            node.cancelled += ends[0];
-            node.dropped += ends[1];
-        } else {
-            node.awaited_self += row.times.total;
-            node.kept += row.calls;
-            node.uncounted += row.nested;
+    for CallCopy { identity, latency, sums } in rows {
+        if latency.count == 0 && sums.uncounted == 0 {
+            continue; // it is of an earlier window
         }
+        let node = nodes.entry(identity.node).or_default();
+        node.label = identity.label;
+        crate_of.insert(identity.node, identity.source);
+        node.latency.merge(latency);
+        node.busy += u128::from(sums.busy);
+        node.awaited_self += u128::from(sums.idle);
+        node.cancelled += sums.cancelled;
+        node.dropped += sums.dropped;
+        node.kept += sums.kept;
+        node.uncounted += sums.uncounted;
     }
     let mut uncounted = Vec::new();
     nodes.retain(|&id, node| {

@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use range_report::RangeStyle;
+
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Catalog, ROOT};
@@ -77,7 +79,7 @@ impl Seen {
         for row in threads.iter().flat_map(|thread| thread.rows()) {
             let identity =
                 row.identity().filter(|identity| identity.metadata.is_some_and(|of| std::ptr::eq(of, site.metadata)));
-            if let Some(identity) = identity.filter(|identity| identity.key.is_of_ranges()) {
+            if let Some(identity) = identity.filter(|identity| identity.key.style == RangeStyle::PushPop) {
                 is_reentered |= row.is_reentered();
                 let row = row.copy();
                 entries += row.times.count;

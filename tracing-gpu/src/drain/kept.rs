@@ -1,18 +1,21 @@
 //! The summary of a process that has left none, from the file of its rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use range_report::{OpenRange, RangeStyle, Summary, TreeNode};
 
-use super::{Merged, Open, categories, count, node_totals, ranges, recursive_rows, spans_in_more, tree};
+use super::{
+    Merged, Open, add_uncounted, calls, categories, count, node_totals, ranges, recursive_rows, spans_in_more, tree,
+};
 use crate::clock::rate_since;
 use crate::record::{Place, RangeKey};
 use crate::row_file::Lost;
 use crate::session::catalog::{Limits, ROOT};
 use crate::session::row_log::RowLog;
-use crate::thread::row::{RowCopy, SAMPLES, WORDS, copy_of_kept};
+use crate::thread::call_row::{self, CallCopy};
+use crate::thread::row::{self, RowCopy};
 use crate::thread::rows::FIRST_ROWS;
 use crate::thread::state::{OPEN_WORDS, open_in_file};
 
@@ -43,16 +46,20 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
     let mut is_whole = !log.is_incomplete();
     let mut last = None;
-    for kept in log.rows(WORDS, FIRST_ROWS, SAMPLES) {
-        if last.replace(kept.thread).is_some_and(|thread| thread != kept.thread) {
+    for (thread, node, key, image) in log.rows(row::WORDS, FIRST_ROWS, row::SAMPLES) {
+        if last.replace(thread).is_some_and(|last| last != thread) {
             ends.push(rows.len());
         }
-        let key = kept.key;
-        let (row, is_torn) = copy_of_kept(kept);
+        let (row, is_torn) = RowCopy::in_image(node, &image);
         is_whole &= !is_torn;
         rows.push((key, row));
     }
     ends.push(rows.len());
+    let call_rows = log.call_rows(call_row::WORDS, call_row::SAMPLES);
+    let (call_rows, torn): (Vec<_>, Vec<_>) =
+        call_rows.map(|(identity, image)| CallCopy::in_image(identity, &image)).unzip();
+    is_whole &= !torn.contains(&true);
+    let (calls, uncounted) = calls::by_node(&call_rows);
     let has_snapshot = snapshot.is_some();
     let mut summary = snapshot.unwrap_or_default();
     if !has_snapshot {
@@ -60,7 +67,8 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     }
     let names = &log.names;
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-    let totals = node_totals(&rows, &ends, &[], names, &BTreeSet::new(), false);
+    let mut totals = node_totals(&rows, &ends, &[], names, &BTreeSet::new(), false);
+    add_uncounted(&mut totals, &uncounted);
     // The least that it can be: the ranges of an outermost row follow one another.
     let end = |(key, row): &(RangeKey, RowCopy)| {
         let nodes = names.catalog.nodes();
@@ -71,11 +79,11 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     };
     let longest = rows.iter().map(end).max().unwrap_or(0);
     summary.elapsed_ns = summary.elapsed_ns.max(rate.ns(u128::from(longest)));
-    (summary.outside_ns, summary.threads) = (None, Vec::new()); // how long calls awaited is not in the file
+    (summary.outside_ns, summary.threads) = (None, Vec::new()); // when the process ended is not in the file
     summary.ranges = ranges(&merged, names, rate, &[]);
-    let before =
-        std::mem::replace(&mut summary.tree, tree(&totals, &BTreeMap::new(), None, names, rate, log.origin, &[]));
+    let before = std::mem::replace(&mut summary.tree, tree(&totals, &calls, None, names, rate, log.origin, &[]));
     take_gpu(&mut summary.tree, &before);
+    summary.calls = calls::stats(&calls, names, rate, &[]);
     summary.categories = categories(&merged, rate, &[]);
     summary.losses.open.retain(|range| range.style == RangeStyle::StartEnd);
     summary.losses.open.extend(open(&log));
@@ -107,5 +115,92 @@ fn take_gpu(nodes: &mut [TreeNode], before: &[TreeNode]) {
             node.gpu.clone_from(&before.gpu);
             take_gpu(&mut node.children, &before.children);
         }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use std::thread::{scope, sleep};
+    use std::time::Duration;
+
+    use range_report::RangeStats;
+    use range_report::summary::CallStats;
+    use tracing::{Instrument as _, info_span};
+    use tracing_subscriber::prelude::*;
+
+    use super::*;
+    use crate::{Output, Profiler};
+
+    /// A future of this name, which is ready at its second poll.
+    fn call(name: &'static str, polls: usize) {
+        let mut left = 2;
+        let waits = std::future::poll_fn(|_| {
+            left -= 1;
+            if left == 0 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let mut future = pin!(waits.instrument(info_span!("call", otel.name = name)));
+        for _ in 0..polls {
+            let _is_ready = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn calls_are_in_the_file_as_they_are_in_the_summary() {
+        let path = std::env::temp_dir().join(format!("tracing-gpu-kept-calls-{}", std::process::id()));
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).name_from(["otel.name"]);
+        let profiler = profiler.row_file(&path, || {}).build().expect("a profiler");
+        let subscriber = tracing::Dispatch::new(tracing_subscriber::registry().with(profiler.layer()));
+        let run = || {
+            tracing::dispatcher::with_default(&subscriber, || {
+                for _ in 0..20 {
+                    info_span!("outer").in_scope(|| call("often", 2));
+                    call("dropped", 1);
+                }
+                // More kinds than a page of the file has rows for.
+                ["a", "b", "c", "d", "e", "f", "g", "h"]
+                    .into_iter()
+                    .for_each(|name| (0..4).for_each(|_| call(name, 2)));
+            });
+        };
+        scope(|scope| [(); 2].map(|()| scope.spawn(run)).map(|thread| thread.join().expect("it ends")));
+        let (live, kept) = (profiler.summary(), read_row_file(&path, None).expect("the file is there"));
+        profiler.finish().expect("the file is removed");
+
+        let figures = |calls: &CallStats| {
+            let latency = &calls.latency;
+            let is_median_exact = latency.median_ns.is_some_and(|median| median > 0.0) && latency.median_exact;
+            (calls.name.clone(), latency.instances, calls.cancelled, is_median_exact)
+        };
+        assert!(kept.is_whole && live.calls.len() >= 9, "{:?}", live.calls);
+        assert_eq!(sorted(&kept.summary.calls, figures), sorted(&live.calls, figures));
+        // The rate of the clock was read at two moments, so only shares are equal.
+        let share = |calls: &CallStats, ns: u64| ns as f64 / calls.latency.total_ns as f64;
+        let shares = |calls: &CallStats| [calls.busy_ns, calls.awaited_self_ns].map(|ns| share(calls, ns));
+        for live in &live.calls {
+            let kept = kept.summary.calls.iter().find(|kept| kept.name == live.name).expect("it is in both");
+            let differ = shares(kept).iter().zip(shares(live)).any(|(kept, live)| (kept - live).abs() > 1e-4);
+            assert!(!differ, "{kept:?} is not {live:?}");
+        }
+        assert_eq!(of_tree(&kept.summary.tree), of_tree(&live.tree));
+        let counts = |row: &RangeStats| (row.name.clone(), row.times.instances);
+        assert_eq!(sorted(&kept.summary.ranges, counts), sorted(&live.ranges, counts));
+    }
+
+    fn sorted<T, K: Ord>(rows: &[T], figures: impl Fn(&T) -> K) -> Vec<K> {
+        let mut all: Vec<K> = rows.iter().map(figures).collect();
+        all.sort();
+        all
+    }
+
+    fn of_tree(nodes: &[TreeNode]) -> Vec<(String, u64, u64, bool)> {
+        let own = |node: &TreeNode| (node.name.clone(), node.calls, node.instances, node.awaited_ns.is_some());
+        let mut all = sorted(nodes, own);
+        all.extend(nodes.iter().flat_map(|node| of_tree(&node.children)));
+        all.sort();
+        all
     }
 }

@@ -36,10 +36,11 @@ use crate::record::{Ended, RangeKey, StreamRow, StreamTime};
 use crate::session::catalog::{CategoryName, ROOT};
 use crate::session::{Names, Session};
 use crate::stream;
+use crate::thread::call_row::{CallCopy, CallRow};
 use crate::thread::engine::Engine;
 use crate::thread::lifetimes::OpenLifetimes;
-use crate::thread::row::{RowCopy, RowIdentity};
-use calls::{NodeCalls, crate_of};
+use crate::thread::row::RowCopy;
+use calls::NodeCalls;
 pub use kept::{Kept, read_row_file};
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
@@ -80,7 +81,7 @@ pub(crate) fn summarise(
     let _same_window = session.gate.hold();
     let window = session.window();
     let all_threads = engine.all_threads();
-    let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, _) = (Vec::new(), Vec::new());
+    let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, Vec<CallCopy<'_>>) = (Vec::new(), Vec::new());
     let mut ends = Vec::new(); // of each thread's rows
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<Open> =
@@ -89,13 +90,8 @@ pub(crate) fn summarise(
     for thread in &all_threads {
         // Rows of a thread that has not called since the window began are of an older one.
         if thread.window.is(window) {
-            let identified = thread.rows().filter_map(|row| Some((row.identity()?, row.copy())));
-            for (&RowIdentity { key, metadata, .. }, row) in identified {
-                match key.is_calls() || key.is_waits() {
-                    true => calls.push((key, row, crate_of(metadata))),
-                    false => rows.push((key, row)),
-                }
-            }
+            rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
+            calls.extend(thread.call_rows().into_iter().filter_map(CallRow::copy));
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
@@ -135,11 +131,7 @@ pub(crate) fn summarise(
     summary.ranges = ranges(&merged, names, rate, asked);
     summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
     let (calls, uncounted) = calls::by_node(&calls);
-    for &(node, more) in &uncounted {
-        if let Some(node) = totals.get_mut(node as usize) {
-            node.calls = node.calls.wrapping_add(more);
-        }
-    }
+    add_uncounted(&mut totals, &uncounted);
     for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, by_thread(&rows, &ends)) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.blocked = ticks;
@@ -398,6 +390,15 @@ fn node_totals(
         }
     }
     totals
+}
+
+/// Adds the calls of kept spans that rows do not have.
+fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
+    for &(node, more) in uncounted {
+        if let Some(node) = totals.get_mut(node as usize) {
+            node.calls = node.calls.wrapping_add(more);
+        }
+    }
 }
 
 /// The rows of each thread.

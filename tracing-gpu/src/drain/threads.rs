@@ -24,7 +24,7 @@ pub(super) fn threads<'a>(
     let polled = polled(nodes, calls);
     let of_thread = |rows: &[(RangeKey, RowCopy)]| {
         let (mut in_spans, mut in_polls, mut has_polled) = (0, 0, false);
-        for (_, row) in rows.iter().filter(|(key, row)| key.is_of_ranges() && row.times.count > 0) {
+        for (_, row) in rows.iter().filter(|(key, row)| key.style == RangeStyle::PushPop && row.times.count > 0) {
             let own = row.times.total.saturating_sub(u128::from(row.nested));
             in_spans += own;
             in_polls += if polled.get(row.node as usize) == Some(&true) { own } else { 0 };

@@ -55,6 +55,10 @@ impl RowFile {
         None
     }
 
+    pub(crate) fn offset_of(&self, _address: usize) -> Option<u64> {
+        None
+    }
+
     pub(crate) fn take_words(&self, _owner: usize, _length: usize) -> Option<(u64, u64, &'static [AtomicU64])> {
         None
     }

@@ -13,7 +13,7 @@ use super::{Names, Session};
 use crate::budget::SampleMemory;
 use crate::clock::Ticks;
 use crate::process::undisturbed;
-use crate::record::{KeptRow, RangeKey};
+use crate::record::{CallIdentity, RangeKey, RowImage};
 use crate::row_file::{Lost, Record, RowFile, RowFileReader, Words, counters};
 use crate::samples::{EMPTY, start_of};
 
@@ -26,6 +26,7 @@ const OPEN: u64 = 5;
 const THREAD: u64 = 6;
 const CHUNK: u64 = 7;
 const PAGE: u64 = 8;
+const CALL_ROW: u64 = 9;
 /// Kinds of categories.
 const NUMBER: u64 = 1;
 const TEXT: u64 = 2;
@@ -69,20 +70,7 @@ impl Session {
     pub(crate) fn log_row(&self, thread: u32, row: u32, node: u32, key: RangeKey) {
         let Some(file) = &self.row_file else { return };
         let names = self.names.lock();
-        let nodes = names.catalog.nodes();
-        let above = std::iter::successors(Some(node), |node| Some(nodes.get(*node as usize)?.parent));
-        let mut above: Vec<u32> = above.take_while(|node| *node != ROOT).collect();
-        above.reverse(); // a parent comes before its children
-        for number in above {
-            file.log_once(NODE, number, || {
-                let mut record = Words::default();
-                if let Some(node) = nodes.get(number as usize) {
-                    record.number(number.into()).number(node.parent.into()).number(style_number(node.style));
-                    names.write_label(node.label, &mut record);
-                }
-                record
-            });
-        }
+        file.log_nodes(node, &names);
         let mut record = Words::default();
         record.number(thread.into()).number(row.into()).number(node.into()).number(style_number(key.style));
         names.write_label(key.label, &mut record);
@@ -92,6 +80,40 @@ impl Session {
             Some(CategoryName::Text(text)) => record.number(TEXT).text(text),
         };
         file.log(ROW, &record);
+    }
+
+    /// Logs what a new row of calls at this address is of, and the nodes above it.
+    pub(crate) fn log_call_row(&self, address: usize, identity: CallIdentity<'_>) {
+        let Some((file, offset)) = self.row_file.as_ref().and_then(|file| Some((file, file.offset_of(address)?)))
+        else {
+            return;
+        };
+        let names = self.names.lock();
+        file.log_nodes(identity.node, &names);
+        let mut record = Words::default();
+        record.number(offset).number(identity.node.into()).text(identity.source);
+        names.write_label(identity.label, &mut record);
+        file.log(CALL_ROW, &record);
+    }
+}
+
+impl RowFile {
+    /// Logs a node and those above it, each the first time.
+    fn log_nodes(&self, node: u32, names: &Names) {
+        let nodes = names.catalog.nodes();
+        let above = std::iter::successors(Some(node), |node| Some(nodes.get(*node as usize)?.parent));
+        let mut above: Vec<u32> = above.take_while(|node| *node != ROOT).collect();
+        above.reverse(); // a parent comes before its children
+        for number in above {
+            self.log_once(NODE, number, || {
+                let mut record = Words::default();
+                if let Some(node) = nodes.get(number as usize) {
+                    record.number(number.into()).number(node.parent.into()).number(style_number(node.style));
+                    names.write_label(node.label, &mut record);
+                }
+                record
+            });
+        }
     }
 }
 
@@ -159,7 +181,10 @@ pub(crate) struct RowLog {
     nodes: HashMap<u32, u32>,
     /// By thread, and the first row.
     blocks: HashMap<(u32, usize), u64>,
+    /// By thread, number and node.
     rows: Vec<(u32, u32, u32, RangeKey)>,
+    /// By place: node, label and crate.
+    call_rows: Vec<(u64, u32, u32, String)>,
     /// By thread, where its open ranges are.
     open: BTreeMap<u32, u64>,
     threads: HashMap<u32, String>,
@@ -180,6 +205,7 @@ impl RowLog {
             nodes: HashMap::from([(ROOT, ROOT)]),
             blocks: HashMap::new(),
             rows: Vec::new(),
+            call_rows: Vec::new(),
             open: BTreeMap::new(),
             threads: HashMap::new(),
             chunks: HashMap::new(),
@@ -242,39 +268,53 @@ impl RowLog {
                 let node = self.node(node);
                 self.rows.push((thread, row, node, RangeKey { label, category, style }));
             }
+            CALL_ROW => {
+                let (offset, node, source) = (record.number(), small(record.number()), record.text());
+                let label = self.names.read_label(&mut record);
+                self.call_rows.push((offset, self.node(node), label, source));
+            }
             _ => {}
         }
     }
 
-    /// The rows, those of a thread one after another. `size` is that of a row in words, and `first` how many are in the
-    /// first block of a thread.
-    /// `samples` is where in a row its durations have their owner, in bytes.
-    pub(crate) fn rows(&self, size: usize, first: usize, samples: usize) -> Vec<KeptRow<'_>> {
-        let mut rows: Vec<KeptRow<'_>> = self
-            .rows
-            .iter()
-            .filter_map(|&(thread, row, node, key)| {
-                let row = row as usize;
-                // Each block but the first has as many rows as all before it.
-                let start = if row < first { 0 } else { first << (row / first).ilog2() };
-                let in_block = ((row - start) * size * 8) as u64;
-                let offset = self.blocks.get(&(thread, start))?.checked_add(in_block)?;
-                let owner = offset.checked_add(samples as u64)?;
-                let all = |of: &HashMap<u64, Vec<(usize, u64, usize)>>| of.get(&owner).cloned().unwrap_or_default();
-                let at = |(number, offset, length): (usize, u64, usize)| Some((number, self.file.at(offset, length)?));
-                let chunks = all(&self.chunks).into_iter().filter_map(at);
-                Some(KeptRow {
-                    thread,
-                    node,
-                    key,
-                    words: self.file.at(offset, size)?,
-                    chunks: chunks.map(|(number, words)| (start_of(number), words)).collect(),
-                    pages: all(&self.pages).into_iter().filter_map(at).collect(),
-                })
-            })
-            .collect();
-        rows.sort_by_key(|row| row.thread);
+    /// The rows of ranges with their threads, nodes and keys, those of a thread one after another. `size` is that of a
+    /// row in words, and `first` how many are in the first block of a thread. `samples` is where in a row its durations
+    /// have their owner, in bytes.
+    pub(crate) fn rows(&self, size: usize, first: usize, samples: usize) -> Vec<(u32, u32, RangeKey, RowImage<'_>)> {
+        let image = |&(thread, row, node, key): &(u32, u32, u32, RangeKey)| {
+            let row = row as usize;
+            // Each block but the first has as many rows as all before it.
+            let start = if row < first { 0 } else { first << (row / first).ilog2() };
+            let in_block = ((row - start) * size * 8) as u64;
+            let offset = self.blocks.get(&(thread, start))?.checked_add(in_block)?;
+            Some((thread, node, key, self.image(offset, size, samples)?))
+        };
+        let mut rows: Vec<_> = self.rows.iter().filter_map(image).collect();
+        rows.sort_by_key(|(thread, ..)| *thread);
         rows
+    }
+
+    /// The rows of calls, as above.
+    pub(crate) fn call_rows(
+        &self,
+        size: usize,
+        samples: usize,
+    ) -> impl Iterator<Item = (CallIdentity<'_>, RowImage<'_>)> {
+        self.call_rows.iter().filter_map(move |&(offset, node, label, ref source)| {
+            Some((CallIdentity { node, label, source }, self.image(offset, size, samples)?))
+        })
+    }
+
+    fn image(&self, offset: u64, size: usize, samples: usize) -> Option<RowImage<'_>> {
+        let owner = offset.checked_add(samples as u64)?;
+        let all = |of: &HashMap<u64, Vec<(usize, u64, usize)>>| of.get(&owner).cloned().unwrap_or_default();
+        let at = |(number, offset, length): (usize, u64, usize)| Some((number, self.file.at(offset, length)?));
+        let chunks = all(&self.chunks).into_iter().filter_map(at);
+        Some(RowImage {
+            words: self.file.at(offset, size)?,
+            chunks: chunks.map(|(number, words)| (start_of(number), words)).collect(),
+            pages: all(&self.pages).into_iter().filter_map(at).collect(),
+        })
     }
 
     /// What the file has of the open ranges of each thread, in so many words, beside its name.

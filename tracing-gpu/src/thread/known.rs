@@ -8,14 +8,16 @@ use nvtx_rs::text::sanitize;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use tracing_core::{Metadata, callsite};
 
+use super::call_row::CallRow;
 use super::gate::Gate;
 use super::row::RowIdentity;
-use super::rows::Rows;
-use super::state::rows_in_file;
+use super::rows::{CallRows, Rows};
+use super::state::{call_rows_in_file, rows_in_file};
 use crate::own_stack::on_own_stack;
-use crate::record::{Place, RangeKey};
+use crate::record::{CallIdentity, Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
+use crate::session::front_end::crate_of;
 use crate::span::misread::Misread;
 use crate::span::samples;
 use crate::span::site::{Site, site_key};
@@ -28,6 +30,7 @@ pub(crate) struct Lookup<'a> {
     pub(super) thread: u32,
     pub(super) gate: &'a Gate,
     pub(super) rows: &'a Rows,
+    pub(super) call_rows: &'a CallRows,
 }
 
 /// Numbers that one thread has asked for. Behind a lock of the thread's own that only this thread takes.
@@ -45,6 +48,10 @@ pub(crate) struct Known {
     /// By parent, label and style: the catalog's rule for what is one node.
     nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
     rows: FxHashMap<(u32, RangeKey), u32>,
+    /// By node and label.
+    call_rows: FxHashMap<(u32, u32), &'static CallRow>,
+    /// Rows of the file that no calls have yet.
+    spare_call_rows: &'static [CallRow],
     /// Places of call sites, and of what stands for one, under their parents: for those that the cache has no room for.
     places: FxHashMap<(u32, u64), Place>,
     /// By domain: open ranges of other code that are not on the stack. No number is 0.
@@ -196,6 +203,32 @@ impl Known {
         Place::new(node, index)
     }
 
+    /// The row of the calls of a node and label on this thread; `None` where there is no room for more.
+    pub(super) fn call_row(
+        &mut self,
+        lookup: &Lookup<'_>,
+        (node, label): (u32, u32),
+        metadata: Option<&'static Metadata<'static>>,
+    ) -> Option<&'static CallRow> {
+        if let Some(row) = self.call_rows.get(&(node, label)) {
+            return Some(row);
+        }
+        let source = metadata.map_or("", |metadata| crate_of(metadata.target()));
+        let identity = CallIdentity { node, label, source };
+        let row = on_own_stack(|| {
+            let row = lookup.call_rows.push(identity, || {
+                if self.spare_call_rows.is_empty() {
+                    self.spare_call_rows = call_rows_in_file(lookup.session)?;
+                }
+                self.spare_call_rows.split_off_first()
+            })?;
+            lookup.session.log_call_row(std::ptr::from_ref(row).addr(), identity);
+            Some(row)
+        })?;
+        self.call_rows.insert((node, label), row);
+        Some(row)
+    }
+
     /// The place of a call site, or what stands for one, under a parent, if it was looked up before.
     pub(super) fn child(&self, parent: u32, site: u64) -> Option<Place> {
         self.places.get(&(parent, site)).copied()
@@ -228,8 +261,8 @@ mod tests {
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
         let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // which has room for none
-        let (gate, rows) = (Gate::closed(), Rows::new());
-        let lookup = &Lookup { session, thread: 0, gate: &gate, rows: &rows };
+        let (gate, rows, call_rows) = (Gate::closed(), Rows::new(), CallRows::default());
+        let lookup = &Lookup { session, thread: 0, gate: &gate, rows: &rows, call_rows: &call_rows };
         let mut known = Known::default();
         for number in [1, 2, 1] {
             assert_eq!(known.category(lookup, Category::Number(number)), 0);

@@ -5,6 +5,8 @@
 //! thread writes.
 
 mod caches;
+pub(crate) mod call_row;
+mod durations;
 pub(crate) mod engine;
 mod gate;
 mod hand_over;
@@ -26,6 +28,7 @@ pub(crate) mod openacc;
 pub(crate) mod raw_fields;
 pub(crate) mod row;
 pub(crate) mod rows;
+mod sequence;
 pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 use once_cell::sync::OnceCell;
 use tracing_core::Metadata;
 
+use super::durations::{Durations, Sums};
+use super::sequence::{Sequence, is_torn};
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{KeptRow, RangeKey};
-use crate::samples::{self, KEPT, Samples};
+use crate::record::{RangeKey, RowImage};
+use crate::samples::KEPT;
 use crate::session::NvtxRange;
-use crate::sync::{self, AtomicU64, AtomicUsize, RECENT, fence};
+use crate::sync::{AtomicU64, AtomicUsize, RECENT};
 use range_report::stats::Distribution;
 
 /// Facts about a row that do not change.
@@ -37,21 +39,15 @@ const REENTERED: u64 = 3;
 /// Statistics of one lineage node on one thread, in ticks.
 ///
 /// Single writer: plain loads and stores, never a read-modify-write. An instance is one store to `recent`, then one to
-/// `room`, which publishes it; the sums take in the recent ones when there is no room for more. `sequence` is odd while
-/// the sums change, so a reader that finds it even, and the same around its copy, has a copy of one moment.
+/// `room`, which publishes it; the sums take in the recent ones when there is no room for more.
 #[derive(Debug, Default)]
 #[repr(C, align(512))] // see `WRITTEN`
 pub(crate) struct Row {
     identity: OnceCell<Box<RowIdentity>>,
-    samples: Samples,
-    count: AtomicU64,
-    total: AtomicU64,
-    min: AtomicU64,
-    max: AtomicU64,
-    squares_low: AtomicU64,
-    squares_high: AtomicU64,
+    durations: Durations,
     nested: AtomicU64,
-    sequence: AtomicU64,
+    /// Of `durations`, `nested`, `room` and `recent`.
+    sequence: Sequence,
     node: AtomicU32,
     /// One more than that of the identity; 0 before there is one. Here, where every instance writes, and not elsewhere:
     /// launches read it.
@@ -93,9 +89,6 @@ pub(crate) struct RowCopy {
     pub(crate) nested: u64,
     pub(crate) times: Distribution,
 }
-
-/// Tries for a copy that the owner does not tear.
-const LAST_ATTEMPT: u32 = 6_000;
 
 impl Row {
     /// Gives a fresh row its identity. Returns false where it has one.
@@ -199,21 +192,17 @@ impl Row {
     /// Adds what is pending to the sums, and one more instance. Returns whether their number passes a power of two.
     #[inline(never)]
     fn fold(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
-        let mut sums = self.sums();
+        let (mut sums, mut all_nested) = (self.durations.sums(), self.nested.load(Relaxed));
         let before = sums.count.checked_ilog2();
         let recent = || self.pending().iter().rev().map(|recent| recent.load(Relaxed));
-        // Before the sums, since a reader looks only as far as the count goes. If this allocates, no reader waits for
-        // it.
-        self.samples.keep_all(sums.count, recent().map(|recent| recent & LOWER_HALF), budget);
-        if sums.count == 0 {
-            sums.min = u64::MAX;
-        }
+        self.durations.samples.keep_all(sums.count, recent().map(|recent| recent & LOWER_HALF), budget);
         for recent in recent() {
-            sums.add(recent & LOWER_HALF, recent >> 32);
+            sums.add(recent & LOWER_HALF);
+            all_nested = all_nested.wrapping_add(recent >> 32);
         }
-        self.samples.keep(sums.count, duration, budget);
-        sums.add(duration, nested);
-        self.write(&sums, EMPTY);
+        self.durations.samples.keep(sums.count, duration, budget);
+        sums.add(duration);
+        self.write(&sums, all_nested.wrapping_add(nested), EMPTY);
         sums.count.checked_ilog2() != before
     }
 
@@ -222,8 +211,8 @@ impl Row {
         self.calls.store(0, Relaxed);
         self.kind.store(0, Relaxed); // so that the first creation of the window is seen
         self.first.store(0, Relaxed);
-        self.write(&Sums::default(), UNUSED);
-        self.samples.clear();
+        self.write(&Sums::default(), 0, UNUSED);
+        self.durations.samples.clear();
     }
 
     /// The instances that the sums do not have yet, the last first.
@@ -231,76 +220,67 @@ impl Row {
         self.recent.get(self.room.load(Acquire).wrapping_sub(1)..).unwrap_or_default()
     }
 
-    fn sums(&self) -> Sums {
-        Sums {
-            count: self.count.load(Relaxed),
-            total: self.total.load(Relaxed),
-            min: self.min.load(Relaxed),
-            max: self.max.load(Relaxed),
-            squares: u128::from(self.squares_high.load(Relaxed)) << 64 | u128::from(self.squares_low.load(Relaxed)),
-            nested: self.nested.load(Relaxed),
-        }
-    }
-
     /// Changes the sums, after which nothing is pending: `room` is [`EMPTY`] or [`UNUSED`].
-    fn write(&self, sums: &Sums, room: usize) {
-        let sequence = self.sequence.load(Relaxed);
-        self.sequence.store(sequence.wrapping_add(1), Relaxed);
-        // Pairs with the reader's Acquire fence: whoever sees a store below, or a later one to `recent`, sees it odd.
-        fence(Release);
-        self.count.store(sums.count, Relaxed);
-        self.total.store(sums.total, Relaxed);
-        self.min.store(sums.min, Relaxed);
-        self.max.store(sums.max, Relaxed);
-        self.squares_low.store(sums.squares as u64, Relaxed);
-        self.squares_high.store((sums.squares >> 64) as u64, Relaxed);
-        self.nested.store(sums.nested, Relaxed);
-        self.room.store(room, Relaxed);
-        // Pairs with the reader's Acquire load: it sees the sums.
-        self.sequence.store(sequence.wrapping_add(2), Release);
+    fn write(&self, sums: &Sums, nested: u64, room: usize) {
+        self.sequence.change(|| {
+            self.durations.write(sums);
+            self.nested.store(nested, Relaxed);
+            self.room.store(room, Relaxed);
+        });
     }
 
-    /// A copy of one moment. The owning thread may be writing: a copy of the sums that it tore is taken again. They
-    /// change once in 28 instances; so the bound on the tries, some 0.5 s, is not reached but where the owner was
-    /// stopped in the middle of that, and then some instances are in some of the sums and not in others.
+    /// A copy of one moment. The owning thread may be writing: the sums change once in 28 instances.
     ///
     /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram
     /// page has counted since is in the median and nowhere else.
     pub(crate) fn copy(&self) -> RowCopy {
-        let mut attempt = 0;
-        let (mut sums, recent) = loop {
-            let sequence = self.sequence.load(Acquire);
+        let (recent, sums, nested) = self.sequence.copy(|| {
             let recent: Vec<u64> = self.pending().iter().rev().map(|recent| recent.load(Relaxed)).collect();
-            let sums = self.sums();
-            // Pairs with the writer's Release fence: a later sum or recent instance comes with a later `sequence`.
-            fence(Acquire);
-            let is_whole = sequence.is_multiple_of(2) && self.sequence.load(Relaxed) == sequence;
-            if is_whole || attempt == LAST_ATTEMPT {
-                break (sums, recent);
-            }
-            attempt += 1;
-            sync::wait(attempt);
-        };
-        let mut times = Distribution {
-            count: sums.count,
-            total: u128::from(sums.total),
-            min: sums.min,
-            max: sums.max,
-            squares: sums.squares,
-            ..Distribution::default()
-        };
-        for (index, recent) in (sums.count..).zip(recent) {
-            times.add(recent & LOWER_HALF, |_| index < KEPT);
-            sums.nested = sums.nested.wrapping_add(recent >> 32);
-        }
-        self.samples.copy_into(sums.count, &mut times);
-        RowCopy {
+            (recent, self.durations.sums(), self.nested.load(Relaxed))
+        });
+        let copy = RowCopy {
             node: self.node(),
             calls: self.calls.load(Relaxed),
             first: self.first.load(Relaxed),
-            nested: (sums.nested as i64).max(0) as u64,
-            times,
+            nested,
+            times: sums.distribution(),
+        };
+        let mut copy = copy.with_recent(recent.into_iter());
+        // Last: where a histogram has counted since, a distribution counts all that is added there.
+        self.durations.samples.copy_into(sums.count, &mut copy.times);
+        copy
+    }
+}
+
+impl RowCopy {
+    /// What a row comes to whose process has ended. Beside it, whether its thread was stopped while the sums changed:
+    /// then some have what others do not have yet.
+    pub(crate) fn in_image(node: u32, row: &RowImage<'_>) -> (Self, bool) {
+        let word = |offset| {
+            let [word] = row.words(offset);
+            word
+        };
+        let recent: [u64; RECENT] = row.words(offset_of!(Row, recent));
+        let room = usize::try_from(word(offset_of!(Row, room))).unwrap_or(UNUSED);
+        let copy = Self {
+            node,
+            calls: word(offset_of!(Row, calls)),
+            first: word(offset_of!(Row, first)),
+            nested: word(offset_of!(Row, nested)),
+            times: Durations::in_image(row, offset_of!(Row, durations)),
+        };
+        let recent = recent.get(room.wrapping_sub(1)..).unwrap_or_default();
+        (copy.with_recent(recent.iter().rev().copied()), is_torn(row.words(offset_of!(Row, sequence))))
+    }
+
+    /// Adds the instances that the sums did not have yet, the first one first.
+    fn with_recent(mut self, recent: impl Iterator<Item = u64>) -> Self {
+        for (index, recent) in (self.times.count..).zip(recent) {
+            self.times.add(recent & LOWER_HALF, |_| index < KEPT);
+            self.nested = self.nested.wrapping_add(recent >> 32);
         }
+        self.nested = self.nested.cast_signed().max(0).cast_unsigned();
+        self
     }
 }
 
@@ -310,76 +290,12 @@ const LOWER_HALF: u64 = u32::MAX as u64;
 pub(crate) const WORDS: usize = size_of::<Row>() / 8;
 
 /// Where in a row its durations have their owner.
-pub(crate) const SAMPLES: usize = offset_of!(Row, samples);
-
-/// What a row comes to whose process has ended. Beside it, whether its thread was stopped while the sums changed: then
-/// some have what others do not have yet.
-pub(crate) fn copy_of_kept(KeptRow { node, words, chunks, pages, .. }: KeptRow<'_>) -> (RowCopy, bool) {
-    let word = |offset: usize| words.get(offset / 8).copied().unwrap_or(0);
-    let room = usize::try_from(word(offset_of!(Row, room))).unwrap_or(0);
-    let recent = words.get(offset_of!(Row, recent) / 8..).and_then(|recent| recent.get(room.wrapping_sub(1)..RECENT));
-    let squares =
-        u128::from(word(offset_of!(Row, squares_high))) << 64 | u128::from(word(offset_of!(Row, squares_low)));
-    let mut copy = RowCopy {
-        node,
-        calls: word(offset_of!(Row, calls)),
-        first: word(offset_of!(Row, first)),
-        nested: word(offset_of!(Row, nested)),
-        times: Distribution {
-            count: word(offset_of!(Row, count)),
-            total: u128::from(word(offset_of!(Row, total))),
-            min: word(offset_of!(Row, min)),
-            max: word(offset_of!(Row, max)),
-            squares,
-            ..Distribution::default()
-        },
-    };
-    let count = copy.times.count;
-    for (start, chunk) in chunks {
-        let length = usize::try_from(count.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len());
-        copy.times.samples.extend(chunk[..length].iter().filter(|duration| **duration != samples::EMPTY));
-    }
-    for (octave, page) in pages {
-        let counters = page.iter().flat_map(|word| [word & LOWER_HALF, word >> 32]);
-        for (bucket, count) in counters.enumerate().filter(|(_, count)| *count > 0) {
-            *copy.times.buckets.entry((octave, bucket)).or_default() += count;
-        }
-    }
-    for (index, recent) in (count..).zip(recent.unwrap_or_default().iter().rev()) {
-        copy.times.add(recent & LOWER_HALF, |_| index < KEPT);
-        copy.nested = copy.nested.wrapping_add(recent >> 32);
-    }
-    copy.nested = (copy.nested as i64).max(0) as u64;
-    (copy, word(offset_of!(Row, sequence)) % 2 != 0)
-}
-
-/// What a row's instances come to.
-#[derive(Clone, Copy, Default)]
-struct Sums {
-    count: u64,
-    total: u64,
-    /// Where nothing is counted, it stands at 0, and is set to the greatest number before the first is added.
-    min: u64,
-    max: u64,
-    squares: u128,
-    nested: u64,
-}
-
-impl Sums {
-    #[inline(always)]
-    fn add(&mut self, duration: u64, nested: u64) {
-        self.min = self.min.min(duration);
-        self.max = self.max.max(duration);
-        self.count += 1;
-        self.total = self.total.wrapping_add(duration);
-        self.squares = self.squares.wrapping_add(u128::from(duration) * u128::from(duration));
-        self.nested = self.nested.wrapping_add(nested);
-    }
-}
+pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + offset_of!(Durations, samples);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use std::sync::atomic::AtomicBool;
 
     /// Instance number `index`: one that no other equals in what it adds, and at times one too long to be kept for
@@ -390,11 +306,17 @@ mod tests {
         (duration, duration / 3)
     }
 
-    /// What the first `count` instances come to.
-    fn sums_of(count: u64) -> Sums {
-        let mut sums = Sums { min: u64::MAX, ..Sums::default() };
-        (0..count).map(instance).for_each(|(duration, nested)| sums.add(duration, nested));
-        sums
+    /// Adds instance number `index` to what those before come to: their durations, and what of these is nested.
+    fn add(expected: &mut (Sums, u64), index: u64) {
+        let (duration, nested) = instance(index);
+        expected.0.add(duration);
+        expected.1 += nested;
+    }
+
+    fn is_of(copy: &RowCopy, (sums, nested): &(Sums, u64)) -> bool {
+        let RowCopy { times, .. } = copy;
+        let own = Distribution { samples: Vec::new(), buckets: BTreeMap::new(), ..times.clone() };
+        (own, copy.nested) == (sums.distribution(), *nested)
     }
 
     #[test]
@@ -410,23 +332,13 @@ mod tests {
                 }
                 done.store(true, Release);
             });
-            let mut expected = Sums::default();
+            let mut expected = (Sums::default(), 0);
             loop {
                 let last = done.load(Acquire);
                 let copy = row.copy();
-                assert!(copy.times.count >= expected.count, "a copy goes back in time");
-                while expected.count < copy.times.count {
-                    if expected.count == 0 {
-                        expected.min = u64::MAX;
-                    }
-                    let (duration, nested) = instance(expected.count);
-                    expected.add(duration, nested);
-                }
-                assert_eq!((copy.times.total, copy.times.squares), (u128::from(expected.total), expected.squares));
-                assert_eq!(
-                    (copy.times.min, copy.times.max, copy.nested),
-                    (expected.min, expected.max, expected.nested)
-                );
+                assert!(copy.times.count >= expected.0.count, "a copy goes back in time");
+                (expected.0.count..copy.times.count).for_each(|index| add(&mut expected, index));
+                assert!(is_of(&copy, &expected), "{copy:?}");
                 let kept: u64 = (0..copy.times.count.min(KEPT)).map(|index| instance(index).0).sum();
                 assert_eq!(copy.times.samples.len() as u64, copy.times.count.min(KEPT));
                 assert_eq!(copy.times.samples.iter().sum::<u64>(), kept);
@@ -442,19 +354,17 @@ mod tests {
     #[test]
     fn every_instance_is_counted_once_and_at_once() {
         let (row, budget) = (Row::default(), Budget::new(1 << 20));
+        let mut expected = (Sums::default(), 0);
         for count in 1..KEPT + 100 {
             let (duration, nested) = instance(count - 1);
             row.add(duration, nested, &budget);
+            add(&mut expected, count - 1);
             if !(2_000..KEPT - 100).contains(&count) {
-                let (copy, expected) = (row.copy(), sums_of(count));
+                let copy = row.copy();
                 let times = &copy.times;
-                assert_eq!((times.count, times.total), (count, u128::from(expected.total)));
-                assert_eq!((times.min, times.max, times.squares), (expected.min, expected.max, expected.squares));
+                assert!(times.count == count && is_of(&copy, &expected), "{copy:?}");
                 assert_eq!(times.samples.len() as u64 + times.buckets.values().sum::<u64>(), count);
-                assert_eq!(
-                    (times.median().is_some_and(|median| median.exact), copy.nested),
-                    (count <= KEPT, expected.nested)
-                );
+                assert_eq!(times.median().is_some_and(|median| median.exact), count <= KEPT);
             }
         }
     }

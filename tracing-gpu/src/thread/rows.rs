@@ -1,12 +1,15 @@
-//! The rows of one thread: one for each node and range that it has met.
+//! The rows of one thread: one for each node and range that it has met, and one for each node and label of its calls.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
+use parking_lot::Mutex;
+
+use super::call_row::CallRow;
 use super::row::{Row, RowIdentity};
 use crate::budget::Budget;
 use crate::chunked::Chunked;
-use crate::record::{Ended, Place};
+use crate::record::{CallIdentity, Ended, Place};
 
 /// Rows of a thread, of 512 bytes and more: twice as many as nodes, for those with several categories.
 const MOST_ROWS: u32 = 1 << 17;
@@ -81,6 +84,33 @@ impl Rows {
     /// All rows. Any thread.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Row> {
         (0..self.count.load(Acquire) as usize).filter_map(|index| self.rows.get(index))
+    }
+}
+
+/// Rows of calls, from the first call on. Only the owning thread adds rows; it takes the lock for each new one alone.
+#[derive(Debug, Default)]
+pub(crate) struct CallRows(Mutex<Vec<&'static CallRow>>);
+
+impl CallRows {
+    /// A new row; `None` where there is no room for more. `make` may have memory for it; else it is the process's.
+    pub(super) fn push(
+        &self,
+        identity: CallIdentity<'static>,
+        make: impl FnOnce() -> Option<&'static CallRow>,
+    ) -> Option<&'static CallRow> {
+        let mut rows = self.0.lock();
+        if rows.len() >= MOST_ROWS as usize {
+            return None;
+        }
+        let row = make().unwrap_or_else(|| Box::leak(Box::default()));
+        row.identify(identity);
+        rows.push(row);
+        Some(row)
+    }
+
+    /// All rows. Any thread.
+    pub(super) fn all(&self) -> Vec<&'static CallRow> {
+        self.0.lock().clone()
     }
 }
 

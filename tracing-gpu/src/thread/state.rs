@@ -14,6 +14,7 @@ use tracing_core::Metadata;
 
 use self::exits::Shell;
 use super::caches::{Children, Remembered};
+use super::call_row::CallRow;
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
 use super::launch_log::LaunchLog;
@@ -22,7 +23,7 @@ use super::open_pairs::OpenPairs;
 #[cfg(feature = "openacc")]
 use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
-use super::rows::Rows;
+use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{Record, Tape};
@@ -43,8 +44,8 @@ mod spans;
 #[cfg(all(test, target_pointer_width = "64", feature = "cudarc"))]
 mod tests;
 
-pub(super) use new::rows_in_file;
 pub(crate) use new::{OPEN_WORDS, open_in_file};
+pub(super) use new::{call_rows_in_file, rows_in_file};
 
 /// How many exits on other threads are kept for a thread until it looks at them.
 const TOLD: usize = 1024;
@@ -81,6 +82,7 @@ pub(crate) struct ThreadState {
     /// Where a timeline is written.
     numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
+    call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
     /// When the last front end was dropped that this thread knows of.
@@ -186,6 +188,9 @@ impl ThreadState {
         for row in self.rows.iter() {
             row.clear();
         }
+        for row in self.call_rows() {
+            row.clear();
+        }
         for depth in 0..self.stack.depth() {
             if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
                 self.record(|| Record::Restarted { depth: depth as u32, before, start });
@@ -209,6 +214,11 @@ impl ThreadState {
         self.rows.iter()
     }
 
+    /// All rows of calls. Any thread.
+    pub(crate) fn call_rows(&self) -> Vec<&'static CallRow> {
+        self.call_rows.all()
+    }
+
     #[inline]
     pub(crate) fn identity(&self, place: Place) -> Option<&RowIdentity> {
         self.rows.identity(place)
@@ -221,7 +231,8 @@ impl ThreadState {
 
     /// Where it looks up what it does not know.
     pub(crate) fn lookup(&self) -> Lookup<'_> {
-        Lookup { session: self.session, thread: self.index, gate: &self.gate, rows: &self.rows }
+        let Self { session, index: thread, gate, rows, call_rows, .. } = self;
+        Lookup { session, thread: *thread, gate, rows, call_rows }
     }
 
     /// What is known of a call site.

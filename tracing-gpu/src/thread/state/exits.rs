@@ -6,12 +6,13 @@ use range_report::timeline::Ending;
 
 use super::{CountingExit, FindValues, TOLD, ThreadState};
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{CALLS_DROPPED, CallId, Ended, Place, RangeKey};
+use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::NvtxRange;
 use crate::session::calls::EndedCall;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
+use crate::thread::call_row::CallSums;
 use crate::thread::engine;
 use crate::thread::stack::Ranges;
 use crate::thread::tape::{RangeRecord, Record};
@@ -230,22 +231,23 @@ impl ThreadState {
         else {
             return;
         };
-        let add = |node, key: RangeKey, duration, nested, marks: i64| {
-            let place = self.place(node, key, metadata);
-            self.rows.add(Ended { place, entered: ended.created, duration, nested }, &self.session.budget);
-            if let Some(row) = self.rows.get(place.row()).filter(|_| marks != 0) {
-                row.change_calls(marks);
-            }
-        };
-        let ends = i64::from(ended.is_cancelled) + (i64::from(ended.is_dropped) << CALLS_DROPPED);
-        add(ended.node, RangeKey::calls(label), ended.latency, ended.busy, ends);
         // A future pauses, and closes right after an exit, since it is entered to be dropped. A worker that holds its
         // span until later leaves it as well.
         let has_just_left = ended.has_paused && self.stack.has_just_left(call, ended.created);
         let is_kept = !ended.is_outlived && !has_just_left && !ended.has_finished;
-        add(ended.node, RangeKey::waits(label), ended.idle, 0, is_kept.into());
+        let sums = CallSums {
+            busy: ended.busy,
+            idle: ended.idle,
+            cancelled: ended.is_cancelled.into(),
+            dropped: ended.is_dropped.into(),
+            kept: is_kept.into(),
+            uncounted: 0,
+        };
+        let row = |node| self.known.lock().call_row(&self.lookup(), (node, label), metadata);
+        row(ended.node).into_iter().for_each(|row| row.add(ended.latency, &sums, &self.session.budget));
         if is_kept && ended.uncounted > 0 {
-            add(ended.place.node(), RangeKey::waits(label), 0, ended.uncounted, 0);
+            let sums = CallSums { uncounted: ended.uncounted, ..CallSums::default() };
+            row(ended.place.node()).into_iter().for_each(|row| row.add_sums(&sums));
         }
     }
 

@@ -20,6 +20,7 @@ use crate::record::Place;
 use crate::row_file::Lost;
 use crate::session::Session;
 use crate::session::calls::Spare;
+use crate::thread::call_row::CallRow;
 use crate::thread::gate::{Gate, RowsWindow};
 use crate::thread::launch_log::LaunchLog;
 #[cfg(feature = "cudarc")]
@@ -27,7 +28,7 @@ use crate::thread::notes::Notes;
 use crate::thread::numbers::Numbers;
 use crate::thread::open_pairs::OpenPairs;
 use crate::thread::row::Row;
-use crate::thread::rows::{FIRST_ROWS, Rows};
+use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::{Stack, open_of_words};
 use crate::thread::tape::Tape;
@@ -91,6 +92,7 @@ impl ThreadState {
                 tape: Tape::new(session.tape_room.as_ref()),
                 numbers: session.tape_room.as_ref().map(|_| new_numbers()),
                 spare_calls: Spare::default(),
+                call_rows: CallRows::default(),
                 name: Mutex::default(),
                 left: AtomicU64::new(session.front_end.left()),
                 #[cfg(feature = "openacc")]
@@ -103,21 +105,32 @@ impl ThreadState {
 
 /// Rows with these numbers in the file that the session keeps rows in, if it has one.
 pub(in crate::thread) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
+    let (offset, rows_there) = new_in_file(session, rows.len())?;
+    session.log_rows(thread, rows.start, offset);
+    Some(rows_there)
+}
+
+/// Rows for new kinds of calls in that file.
+pub(in crate::thread) fn call_rows_in_file(session: &Session) -> Option<&'static [CallRow]> {
+    const AT_ONCE: usize = 8; // a page
+    new_in_file(session, AT_ONCE).map(|(_, rows)| rows)
+}
+
+/// So many new rows, which fill whole pages, and where they are in the file.
+fn new_in_file<R: Default + 'static>(session: &Session, count: usize) -> Option<(u64, &'static [R])> {
     let file = session.row_file.as_ref()?;
     // SAFETY: new memory, of pages, with room for these rows, each of which is written before it is read.
-    let (offset, rows_there) = unsafe {
-        let Some((offset, memory)) = file.map_more(rows.len() * size_of::<Row>(), None) else {
+    unsafe {
+        let Some((offset, memory)) = file.map_more(count * size_of::<R>(), None) else {
             file.count(Lost::Rows);
             return None;
         };
         #[cfg(unix)]
-        process::show_to_leak_checker(memory.cast(), rows.len() * size_of::<Row>());
-        let first = memory.cast::<Row>();
-        (0..rows.len()).for_each(|row| first.add(row).write(Row::default()));
-        (offset, std::slice::from_raw_parts(first, rows.len()))
-    };
-    session.log_rows(thread, rows.start, offset);
-    Some(rows_there)
+        process::show_to_leak_checker(memory.cast(), count * size_of::<R>());
+        let first = memory.cast::<R>();
+        (0..count).for_each(|row| first.add(row).write(R::default()));
+        Some((offset, std::slice::from_raw_parts(first, count)))
+    }
 }
 
 /// The large parts, entry by entry.

@@ -1,0 +1,175 @@
+//! One row of the calls of one thread: latencies and sums that only the owning thread writes and anyone may read.
+
+use std::mem::offset_of;
+use std::sync::atomic::Ordering::Relaxed;
+
+use once_cell::sync::OnceCell;
+use range_report::stats::Distribution;
+
+use super::durations::Durations;
+use super::sequence::{Sequence, is_torn};
+use crate::budget::Budget;
+use crate::record::{CallIdentity, RowImage};
+use crate::sync::AtomicU64;
+
+/// Calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.
+#[derive(Debug, Default)]
+#[repr(C, align(512))]
+pub(crate) struct CallRow {
+    identity: OnceCell<CallIdentity<'static>>,
+    latencies: Durations,
+    sums: [AtomicU64; SUMS],
+    /// Of `latencies` and `sums`.
+    sequence: Sequence,
+}
+
+/// What calls come to beside their latencies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallSums {
+    pub(crate) busy: u64,
+    /// Time in which neither the call nor a call below was doing anything.
+    pub(crate) idle: u64,
+    /// Calls that were dropped while they waited.
+    pub(crate) cancelled: u64,
+    /// Calls that were entered to be dropped after they had finished.
+    pub(crate) dropped: u64,
+    /// Calls that ended as spans do that are kept and entered again and again.
+    pub(crate) kept: u64,
+    /// Uses of kept spans that are calls each, and are counted nowhere else.
+    pub(crate) uncounted: u64,
+}
+
+/// Words of [`CallSums`].
+const SUMS: usize = 6;
+
+impl CallSums {
+    fn of([busy, idle, cancelled, dropped, kept, uncounted]: [u64; SUMS]) -> Self {
+        Self { busy, idle, cancelled, dropped, kept, uncounted }
+    }
+
+    fn words(&self) -> [u64; SUMS] {
+        let Self { busy, idle, cancelled, dropped, kept, uncounted } = *self;
+        [busy, idle, cancelled, dropped, kept, uncounted]
+    }
+}
+
+/// A consistent copy of a row, in ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallCopy<'a> {
+    pub(crate) identity: CallIdentity<'a>,
+    pub(crate) latency: Distribution,
+    pub(crate) sums: CallSums,
+}
+
+impl CallRow {
+    /// Gives a fresh row its identity.
+    pub(crate) fn identify(&self, identity: CallIdentity<'static>) {
+        let _is_fresh = self.identity.set(identity);
+    }
+
+    /// Adds a call.
+    pub(crate) fn add(&self, latency: u64, sums: &CallSums, budget: &Budget) {
+        let mut latencies = self.latencies.sums();
+        self.latencies.samples.keep(latencies.count, latency, budget);
+        latencies.add(latency);
+        self.sequence.change(|| {
+            self.latencies.write(&latencies);
+            self.add_words(sums);
+        });
+    }
+
+    /// Adds what is of no call that is counted here.
+    pub(crate) fn add_sums(&self, sums: &CallSums) {
+        self.sequence.change(|| self.add_words(sums));
+    }
+
+    fn add_words(&self, sums: &CallSums) {
+        for (word, more) in self.sums.iter().zip(sums.words()) {
+            word.store(word.load(Relaxed).wrapping_add(more), Relaxed);
+        }
+    }
+
+    /// Starts over for a new window. Called by the owning thread.
+    pub(crate) fn clear(&self) {
+        self.sequence.change(|| {
+            self.latencies.write(&Default::default());
+            self.sums.iter().for_each(|word| word.store(0, Relaxed));
+        });
+        self.latencies.samples.clear();
+    }
+
+    /// A copy of one moment; `None` of a row without an identity. Any thread.
+    pub(crate) fn copy(&self) -> Option<CallCopy<'static>> {
+        let identity = *self.identity.get()?;
+        let sums = || self.sums.each_ref().map(|word| word.load(Relaxed));
+        let (latencies, sums) = self.sequence.copy(|| (self.latencies.sums(), sums()));
+        let mut latency = latencies.distribution();
+        self.latencies.samples.copy_into(latencies.count, &mut latency); // as in `Row::copy`
+        Some(CallCopy { identity, latency, sums: CallSums::of(sums) })
+    }
+}
+
+/// Words of a row.
+pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;
+
+/// Where in a row its latencies have their owner.
+pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + offset_of!(Durations, samples);
+
+impl<'a> CallCopy<'a> {
+    /// What a row comes to whose process has ended, and whether its thread was stopped while it changed.
+    pub(crate) fn in_image(identity: CallIdentity<'a>, row: &RowImage<'_>) -> (Self, bool) {
+        let latency = Durations::in_image(row, offset_of!(CallRow, latencies));
+        let sums = CallSums::of(row.words(offset_of!(CallRow, sums)));
+        (Self { identity, latency, sums }, is_torn(row.words(offset_of!(CallRow, sequence))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::KEPT;
+
+    #[test]
+    fn a_copy_taken_while_the_owner_adds_calls_is_of_one_moment() {
+        const CALLS: u64 = 100_000;
+        let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
+        row.identify(CallIdentity { node: 3, label: 2, source: "here" });
+        let sums = CallSums { busy: 1, idle: 2, cancelled: 1, dropped: 0, kept: 1, uncounted: 3 };
+        let is_of_one_moment = || {
+            let CallCopy { latency, sums: all, .. } = row.copy().unwrap();
+            let count = latency.count;
+            assert_eq!((all, latency.max), (CallSums::of(sums.words().map(|sum| sum * count)), count));
+            assert_eq!(latency.total, u128::from(count * (count + 1) / 2));
+            assert!(latency.samples.iter().copied().eq(1..=count.min(KEPT)));
+            count
+        };
+        std::thread::scope(|scope| {
+            let owner = scope.spawn(|| (1..=CALLS).for_each(|latency| row.add(latency, &sums, &budget)));
+            while !owner.is_finished() {
+                is_of_one_moment();
+            }
+        });
+        assert_eq!(is_of_one_moment(), CALLS);
+    }
+
+    #[test]
+    fn a_row_has_all_calls_of_the_window_and_what_is_of_no_call() {
+        let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
+        assert_eq!(row.copy(), None);
+        let identity = CallIdentity { node: 3, label: 2, source: "here" };
+        row.identify(identity);
+        let sums = CallSums { busy: 1, idle: 2, cancelled: 3, dropped: 4, kept: 5, uncounted: 6 };
+        for window in [[7, 9, 30].as_slice(), &[4]] {
+            window.iter().for_each(|latency| row.add(*latency, &sums, &budget));
+            row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });
+            let calls = window.len() as u64;
+            let sums = CallSums::of(sums.words().map(|sum| sum * calls));
+            let sums = CallSums { uncounted: sums.uncounted + 100, ..sums };
+            let latency = Distribution::of(window.iter().copied());
+            assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums }));
+            row.clear();
+        }
+        let (latency, sums) = (Distribution::default(), CallSums::default());
+        assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums }));
+    }
+}

@@ -1,0 +1,96 @@
+//! Durations that one thread adds and any thread copies: their count and sums, and the durations themselves as far as
+//! there is room for them.
+
+use std::mem::offset_of;
+use std::sync::atomic::Ordering::Relaxed;
+
+use range_report::stats::Distribution;
+
+use crate::record::RowImage;
+use crate::samples::{self, Samples};
+use crate::sync::AtomicU64;
+
+/// Part of a row, which writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps the
+/// durations before that, since a reader looks only as far as the count goes. If this allocates, no reader waits for
+/// it.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Durations {
+    pub(super) samples: Samples,
+    sums: [AtomicU64; SUMS],
+}
+
+/// Words of [`Sums`].
+const SUMS: usize = 6;
+
+impl Durations {
+    #[inline(always)]
+    pub(super) fn sums(&self) -> Sums {
+        Sums::of(self.sums.each_ref().map(|word| word.load(Relaxed)))
+    }
+
+    #[inline(always)]
+    pub(super) fn write(&self, sums: &Sums) {
+        let Sums { count, total, min, max, squares } = *sums;
+        let words = [count, total, min, max, squares as u64, (squares >> 64) as u64];
+        self.sums.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
+    }
+
+    /// What they come to in a file that has the row, which has them from this byte on.
+    pub(super) fn in_image(row: &RowImage<'_>, offset: usize) -> Distribution {
+        let mut all = Sums::of(row.words(offset + offset_of!(Self, sums))).distribution();
+        for (start, chunk) in &row.chunks {
+            let length = usize::try_from(all.count.saturating_sub(*start)).unwrap_or(usize::MAX).min(chunk.len());
+            all.samples.extend(chunk[..length].iter().filter(|duration| **duration != samples::EMPTY));
+        }
+        for (octave, page) in &row.pages {
+            let counters = page.iter().flat_map(|word| [word & u64::from(u32::MAX), word >> 32]);
+            for (bucket, count) in counters.enumerate().filter(|(_, count)| *count > 0) {
+                *all.buckets.entry((*octave, bucket)).or_default() += count;
+            }
+        }
+        all
+    }
+}
+
+/// What durations come to.
+#[derive(Clone, Copy)]
+pub(super) struct Sums {
+    pub(super) count: u64,
+    total: u64,
+    /// Of none the greatest number.
+    min: u64,
+    max: u64,
+    squares: u128,
+}
+
+/// Of no durations.
+impl Default for Sums {
+    fn default() -> Self {
+        Self::of([0; SUMS])
+    }
+}
+
+impl Sums {
+    #[inline(always)]
+    fn of([count, total, min, max, low, high]: [u64; SUMS]) -> Self {
+        let min = if count == 0 { u64::MAX } else { min };
+        Self { count, total, min, max, squares: u128::from(high) << 64 | u128::from(low) }
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, duration: u64) {
+        self.min = self.min.min(duration);
+        self.max = self.max.max(duration);
+        self.count += 1;
+        self.total = self.total.wrapping_add(duration);
+        self.squares = self.squares.wrapping_add(u128::from(duration) * u128::from(duration));
+    }
+
+    /// Without the durations themselves.
+    pub(super) fn distribution(&self) -> Distribution {
+        let Self { count, total, min, max, squares } = *self;
+        let min = if count == 0 { 0 } else { min };
+        Distribution { count, total: u128::from(total), min, max, squares, ..Distribution::default() }
+    }
+}

@@ -1,0 +1,52 @@
+//! Words that one thread changes together and any thread copies as of one moment, without a lock.
+
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crate::sync::{self, AtomicU64, fence};
+
+/// Odd while the words change: a reader that finds it even, and the same around its copy, has a copy of one moment.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(super) struct Sequence(AtomicU64);
+
+/// Tries for a copy that the owner does not tear.
+const LAST_ATTEMPT: u32 = 6_000;
+
+impl Sequence {
+    /// Changes the words, by plain stores. By their only writer.
+    #[inline(always)]
+    pub(super) fn change(&self, change: impl FnOnce()) {
+        let sequence = self.0.load(Relaxed);
+        self.0.store(sequence.wrapping_add(1), Relaxed);
+        // Pairs with the reader's Acquire fence: whoever sees a store of `change`, or a later one to these words, sees
+        // it odd.
+        fence(Release);
+        change();
+        // Pairs with the reader's Acquire load: it sees the words.
+        self.0.store(sequence.wrapping_add(2), Release);
+    }
+
+    /// What `copy` returns, of one moment: a copy that the owner tore is taken again. The bound on the tries, some
+    /// 0.5 s, is only reached where the owner was stopped in the middle of a change, and then some of the words are of
+    /// before it and others of after it.
+    pub(super) fn copy<T>(&self, copy: impl Fn() -> T) -> T {
+        let mut attempt = 0;
+        loop {
+            let sequence = self.0.load(Acquire);
+            let copied = copy();
+            // Pairs with the writer's Release fence: a later word comes with a later sequence.
+            fence(Acquire);
+            let is_whole = sequence.is_multiple_of(2) && self.0.load(Relaxed) == sequence;
+            if is_whole || attempt == LAST_ATTEMPT {
+                return copied;
+            }
+            attempt += 1;
+            sync::wait(attempt);
+        }
+    }
+}
+
+/// Whether the owner was stopped in the middle of a change, by the word of its sequence.
+pub(super) fn is_torn([sequence]: [u64; 1]) -> bool {
+    !sequence.is_multiple_of(2)
+}
