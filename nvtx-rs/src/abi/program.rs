@@ -1,63 +1,16 @@
-//! Finds the tool, lets it fill the slots, and calls what it put there.
-//!
-//! At the first NVTX call of the process the library named by the environment variable `NVTX_INJECTION64_PATH` is
-//! loaded and its `InitializeInjectionNvtx2` called, once. Profilers such as Nsight Systems set that variable. Without
-//! it nothing is loaded, and every call is one load and one branch from then on.
-//!
-//! The C headers look, while the variable is not set, for a tool linked into the program (the weak symbol
-//! `InitializeInjectionNvtx2_fnptr`). Stable Rust has no weak symbols; [`tool::attach`](crate::tool::attach) is the way
-//! to receive the calls inside the process.
+//! The slots of this program, which its calls go through and a tool fills, and the one search for that tool.
 
 #![allow(unsafe_code)]
 
+use super::environment::variable;
+use super::loading::{State, load_library};
+use super::slots::{Slot, Slots, export_tables};
 use crate::abi;
-use crate::environment::variable;
-use crate::slots::{Slot, Slots, export_tables};
 use once_cell::sync::OnceCell;
 use std::cell::Cell;
-use std::error::Error as _;
 use std::ffi::c_void;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
-
-/// Whether a tool receives the calls, and if not, why.
-///
-/// ```
-/// use nvtx_rs::client::{State, state};
-/// match state() {
-///     State::Attached => println!("a tool is attached"),
-///     State::NotSet => println!("start the program with `nsys profile`"),
-///     other => println!("no tool: {other:?}"),
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum State {
-    /// `NVTX_INJECTION64_PATH` is not set: the program runs without a profiler.
-    NotSet,
-    /// The library cannot be loaded. The empty path is the program itself.
-    MissingLibrary {
-        /// What the variable names.
-        path: PathBuf,
-        /// What the dynamic linker says.
-        reason: String,
-    },
-    /// The library has no `InitializeInjectionNvtx2`.
-    NoEntryPoint {
-        /// What the variable names.
-        path: PathBuf,
-    },
-    /// The library's `InitializeInjectionNvtx2` reported a failure.
-    EntryFailed {
-        /// What the variable names.
-        path: PathBuf,
-    },
-    /// A tool is attached.
-    Attached,
-    /// The tool is being loaded; only code that runs inside its entry point sees this.
-    Loading,
-}
 
 /// Loads the tool if that has not been done, and says what came of it.
 ///
@@ -104,7 +57,7 @@ pub fn is_tool_absent() -> bool {
 }
 
 pub(crate) static SLOTS: Slots = Slots::fresh();
-export_tables!(crate::client::SLOTS);
+export_tables!(crate::abi::program::SLOTS);
 
 static STATE: OnceCell<State> = OnceCell::new();
 static PHASE: AtomicU8 = AtomicU8::new(FRESH);
@@ -112,8 +65,21 @@ const FRESH: u8 = 0;
 const STARTED: u8 = 1;
 const COMPLETE: u8 = 2;
 
+/// Tells whether a thread is inside a tool of this crate. The tool side sets it before it calls a tool.
+static INSIDE_TOOL: OnceCell<fn() -> bool> = OnceCell::new();
+
 thread_local! {
     static IN_ENTRY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has `is_inside` asked from now on whether a thread is inside a tool.
+pub(crate) fn set_inside_tool(is_inside: fn() -> bool) {
+    let _ = INSIDE_TOOL.set(is_inside);
+}
+
+/// Whether this thread is inside a tool of this crate.
+pub(crate) fn is_inside_tool() -> bool {
+    INSIDE_TOOL.get().is_some_and(|is_inside| is_inside())
 }
 
 /// Whether a call through the slot may do something: false for good once the tool was looked for and not found.
@@ -181,55 +147,5 @@ fn load_from_environment() -> State {
             }
             Err(state) => state,
         },
-    }
-}
-
-/// A loaded tool; closed when dropped.
-pub(crate) struct ToolLibrary {
-    pub(crate) path: PathBuf,
-    library: Library,
-}
-
-#[cfg(unix)]
-type Library = libloading::os::unix::Library;
-#[cfg(not(unix))]
-type Library = libloading::Library;
-
-impl ToolLibrary {
-    /// Leaves the library loaded for the life of the process, as slots point into it.
-    pub(crate) fn keep(self) {
-        std::mem::forget(self.library);
-    }
-
-    /// The tool's entry point for extensions, if it has one.
-    pub(crate) fn extension_entry(&self) -> Option<abi::ExtensionEntry> {
-        // SAFETY: in a tool's library the name stands for a function of this type.
-        unsafe { self.library.get::<abi::ExtensionEntry>(abi::EXTENSION_ENTRY_POINT.as_bytes()) }
-            .ok()
-            .map(|entry| *entry)
-    }
-}
-
-/// Loads a tool's library and finds its entry point.
-pub(crate) fn load_library(path: PathBuf) -> Result<(ToolLibrary, abi::Entry), State> {
-    #[cfg(unix)]
-    // SAFETY: the user named the library as a tool, so its initialisers are meant to run here.
-    let opened = unsafe { Library::open(Some(&path), libloading::os::unix::RTLD_LAZY) };
-    #[cfg(not(unix))]
-    // SAFETY: as above.
-    let opened = unsafe { Library::new(&path) };
-    let library = match opened {
-        Ok(library) => library,
-        Err(error) => {
-            // What the loader says is the source; the error itself says which function failed.
-            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            return Err(State::MissingLibrary { path, reason });
-        }
-    };
-    // SAFETY: in a tool's library the name stands for a function of this type.
-    let entry = unsafe { library.get::<abi::Entry>(abi::ENTRY_POINT.as_bytes()) }.map(|entry| *entry);
-    match entry {
-        Ok(entry) => Ok((ToolLibrary { path, library }, entry)),
-        Err(_) => Err(State::NoEntryPoint { path }),
     }
 }
