@@ -46,7 +46,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("range-report/src/compare/", "shared types stand in mod.rs"),
     ("range-report/src/export/html", "shared types stand in html.rs"),
     ("range-report/src/export/sqlite", "shared types stand in sqlite.rs"),
-    ("range-report/src/report/", "shared types stand in mod.rs"),
     ("range-report/src/summary/", "shared types stand in mod.rs"),
     ("gpu-activity/src/attribution/", "the join is being rewritten"),
     ("gpu-activity/src/cupti/", "shared types stand in mod.rs"),
