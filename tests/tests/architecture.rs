@@ -43,10 +43,6 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
 
 /// Files that may import each other for now, by the start of their path, and why.
 const CIRCLES: &[(&str, &str)] = &[
-    ("range-report/src/compare/", "shared types stand in mod.rs"),
-    ("range-report/src/export/html", "shared types stand in html.rs"),
-    ("range-report/src/export/sqlite", "shared types stand in sqlite.rs"),
-    ("range-report/src/summary/", "shared types stand in mod.rs"),
     ("gpu-activity/src/attribution/", "the join is being rewritten"),
     ("gpu-activity/src/cupti/", "shared types stand in mod.rs"),
     ("tracing-gpu/src/collector/", "the join is being rewritten"),
