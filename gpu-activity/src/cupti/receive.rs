@@ -15,8 +15,8 @@ use super::decode::{self, Record, Records, Step};
 use super::delivery::Delivery;
 use super::library::{Domain, Library};
 use super::names::Names;
+use super::sink::{Lost, Recorded, Sink};
 use super::strides::Strides;
-use super::{Lost, Recorded, Sink};
 use crate::forks;
 use crate::record::Work;
 

@@ -60,13 +60,13 @@ impl Basis {
 ///
 /// A range of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by at
 /// least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what the
-/// repeats of the runs differ by ([`Comparison::of_sides`]); those of all ranges together hold the true changes in 99
-/// of 100 comparisons. Where fewer than `least_repeats` pairs of repeats have the range, noise is not known. Then only
+/// repeats of the runs differ by ([`of_sides`]); those of all ranges together hold the true changes in 99 of 100
+/// comparisons. Where fewer than `least_repeats` pairs of repeats have the range, noise is not known. Then only
 /// a rough change is a regression: 25 % of a median, 100 % of a total or 99th percentile.
 ///
 /// The median or the 99th percentile of a range with fewer than `least_instances` says little: its total is judged.
 /// A range that the first run does not have is no regression: there is nothing to compare it with (its time is in the
-/// ranges around it, and [`Comparison::added`] lists it).
+/// ranges around it, and [`added`] lists it).
 ///
 /// ```
 /// use range_report::{Basis, Comparison, Gate, Summary};
@@ -77,6 +77,9 @@ impl Basis {
 /// let (old, new) = (Summary::default(), Summary::default());
 /// assert!(Comparison::of([("old", &old), ("new", &new)]).check(&gate).is_empty());
 /// ```
+///
+/// [`of_sides`]: crate::Comparison::of_sides
+/// [`added`]: crate::Comparison::added
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -190,8 +193,8 @@ pub struct Regression {
     pub base_instances: u64,
     /// Instances in this run.
     pub instances: u64,
-    /// How its own total ([`InRun::self_ns`]) grew, negative where that shrank: nothing or little where a range became
-    /// slower through others inside of it. `None` where own times are not known, and where no total was judged.
+    /// How its own total ([`self_ns`](crate::InRun::self_ns)) grew, negative where that shrank: nothing or little where
+    /// a range became slower through others inside of it. `None` where own times are not known, and where no total was judged.
     pub self_grown_ns: Option<i64>,
     /// What was judged, and how much slower it is.
     pub change: Change,

@@ -32,7 +32,8 @@ pub enum Report {
     Categories,
     /// GPU activities, API calls and events of OpenACC as `nvprof` printed them: columns of fixed width, times in five
     /// digits, averages rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for
-    /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed where [`Summary::openacc`] has any.
+    /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed where
+    /// [`Summary::openacc`](crate::Summary::openacc) has any.
     Nvprof,
     /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` excludes the
     /// calls made in it, which have their own rows. One exception: if no stream is timed, it includes calls that only
@@ -59,7 +60,7 @@ pub enum Report {
     /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
     /// The kernels and copies that together take 90 % of all GPU time, and the API calls that together take 90 % of all
-    /// API time; see [`RenderOptions::hot_percent`]. Needs CUPTI.
+    /// API time; see [`RenderOptions::hot_percent`](crate::RenderOptions::hot_percent). Needs CUPTI.
     Hot,
 }
 
@@ -134,7 +135,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::Hot, "hot", Needs::Calls),
 ];
 
-/// A table of a [`MergedSummary`], for [`write_csv`](MergedSummary::write_csv).
+/// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).
 ///
 /// ```
 /// use range_report::{MergedTable, Summary};

@@ -1,0 +1,39 @@
+//! Who receives calls and records.
+
+use super::buffers::Filled;
+use crate::record::{ApiCall, GpuOp};
+
+/// Receives calls and records. CUPTI calls it, so no method may panic.
+pub trait Sink: Sync {
+    /// At the entry of a driver call, on the calling thread, and whether it puts work on a GPU. Calls no CUDA, takes no
+    /// lock that is held while CUPTI is called.
+    fn entered(&self, function: u32, correlation: u32, enqueues: bool);
+    /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no
+    /// lock.
+    fn forked(&self);
+    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`](super::Session::read). May be called on several
+    /// threads at once; whatever it does, CUPTI waits for.
+    fn filled(&self, buffer: Filled);
+    /// Records were thrown away, likewise.
+    fn lost(&self, records: Lost);
+}
+
+/// A record that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// An operation on a GPU.
+    Op(GpuOp),
+    /// A call of the API.
+    Call(ApiCall),
+}
+
+/// Records that are counted and no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts
+    /// with it.
+    pub unreadable: u64,
+    /// Not kept for want of buffers.
+    pub over_budget: u64,
+}
