@@ -43,13 +43,12 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
 
 /// Files that may import each other for now, by the start of their path, and why.
 const CIRCLES: &[(&str, &str)] = &[
-    ("gpu-activity/src/attribution/", "the join is being rewritten"),
-    ("tracing-gpu/src/collector/", "the join is being rewritten"),
-    ("tracing-gpu/src/drain/", "shared helpers stand in mod.rs"),
-    ("tracing-gpu/src/profiler/", "the handle and what builds and ends it know each other"),
-    ("tracing-gpu/src/stream/", "streams, queues and events call each other"),
-    ("tracing-gpu/src/thread/", "a state and what numbers and starts it know each other"),
-    ("tracing-gpu/src/timeline/", "the timeline becomes a fold"),
+    ("gpu-activity/src/attribution/", "one join of launches and records will take its place"),
+    ("tracing-gpu/src/collector/", "the same join will feed it"),
+    ("tracing-gpu/src/drain/", "its helpers for names, times and rows stand in mod.rs, which calls all its files"),
+    ("tracing-gpu/src/profiler/", "the handle has what builds it and ends it, and both of them have the handle"),
+    ("tracing-gpu/src/thread/", "engine and state of a thread name each other, and both hold the launch log"),
+    ("tracing-gpu/src/timeline/", "the names of labels stand in mod.rs, which drives the GPU's tracks"),
 ];
 
 /// What takes data and returns data, files apart that a caller names.

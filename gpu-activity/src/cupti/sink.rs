@@ -11,8 +11,8 @@ pub trait Sink: Sync {
     /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no
     /// lock.
     fn forked(&self);
-    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`](super::Session::read). May be called on several
-    /// threads at once; whatever it does, CUPTI waits for.
+    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`](super::Session::read). Several
+    /// threads may call it at once. CUPTI waits until it returns.
     fn filled(&self, buffer: Filled);
     /// Records were thrown away, likewise.
     fn lost(&self, records: Lost);

@@ -194,7 +194,8 @@ pub struct Regression {
     /// Instances in this run.
     pub instances: u64,
     /// How its own total ([`self_ns`](crate::InRun::self_ns)) grew, negative where that shrank: nothing or little where
-    /// a range became slower through others inside of it. `None` where own times are not known, and where no total was judged.
+    /// a range became slower through others inside of it. `None` where own times are not known, and where no total was
+    /// judged.
     pub self_grown_ns: Option<i64>,
     /// What was judged, and how much slower it is.
     pub change: Change,
