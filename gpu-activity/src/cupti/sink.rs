@@ -11,10 +11,10 @@ pub trait Sink: Sync {
     /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no
     /// lock.
     fn forked(&self);
-    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::read`](super::Session::read). Several
-    /// threads may call it at once. CUPTI waits until it returns.
+    /// A buffer of records for [`Session::read`](super::Session::read), from CUPTI's thread or whoever flushes. Several
+    /// threads may call this at once. CUPTI waits until it returns.
     fn filled(&self, buffer: Filled);
-    /// Records were thrown away, likewise.
+    /// Records were thrown away. The same holds for this call.
     fn lost(&self, records: Lost);
 }
 
@@ -31,8 +31,8 @@ pub enum Recorded {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts
-    /// with it.
+    /// Records of unknown kinds and records that were cut off. Where the length of one is unknown, all records behind
+    /// it count as one with it.
     pub unreadable: u64,
     /// Not kept for want of buffers.
     pub over_budget: u64,

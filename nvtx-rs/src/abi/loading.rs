@@ -23,19 +23,19 @@ pub enum State {
     NotSet,
     /// The library cannot be loaded. The empty path is the program itself.
     MissingLibrary {
-        /// What the variable names.
+        /// The path in the variable.
         path: PathBuf,
-        /// What the dynamic linker says.
+        /// The message of the dynamic linker.
         reason: String,
     },
     /// The library has no `InitializeInjectionNvtx2`.
     NoEntryPoint {
-        /// What the variable names.
+        /// The path in the variable.
         path: PathBuf,
     },
     /// The library's `InitializeInjectionNvtx2` reported a failure.
     EntryFailed {
-        /// What the variable names.
+        /// The path in the variable.
         path: PathBuf,
     },
     /// A tool is attached.
@@ -81,7 +81,7 @@ pub(crate) fn load_library(path: PathBuf) -> Result<(ToolLibrary, abi::Entry), S
     let library = match opened {
         Ok(library) => library,
         Err(error) => {
-            // What the loader says is the source; the error itself says which function failed.
+            // The loader's message is the source. The error itself names the function that failed.
             let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             return Err(State::MissingLibrary { path, reason });
         }

@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-/// Loads the tool if that has not been done, and says what came of it.
+/// Loads the tool unless that has been done, and returns the result.
 ///
 /// ```
 /// # unsafe { std::env::remove_var("NVTX_INJECTION64_PATH") };
@@ -72,7 +72,7 @@ thread_local! {
     static IN_ENTRY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has `is_inside` asked from now on whether a thread is inside a tool.
+/// From now on `is_inside` is asked whether a thread is inside a tool.
 pub(crate) fn set_inside_tool(is_inside: fn() -> bool) {
     let _ = INSIDE_TOOL.set(is_inside);
 }
@@ -82,18 +82,18 @@ pub(crate) fn is_inside_tool() -> bool {
     INSIDE_TOOL.get().is_some_and(|is_inside| is_inside())
 }
 
-/// Whether a call through the slot may do something: false for good once the tool was looked for and not found.
+/// Whether a call through the slot can have an effect. Once a search has found no tool, it stays false.
 #[inline(always)]
 pub(crate) fn is_set(slot: &Slot) -> bool {
     !slot.load(Ordering::Relaxed).is_null()
 }
 
-/// Looks for the tool if need be; whether the slot holds a tool's function.
+/// Looks for the tool unless that has been done. Returns whether the slot holds a tool's function.
 pub(crate) fn is_ready(slot: &Slot) -> bool {
     function(slot).is_some()
 }
 
-/// The tool's function. Its address is kept for one call, since a tool may change it at any time; what it was stays
+/// The tool's function. The address is good for one call: a tool may change the slot at any time, but its library stays
 /// loaded.
 pub(crate) fn function(slot: &Slot) -> Option<*mut c_void> {
     if PHASE.load(Ordering::Acquire) != COMPLETE {
@@ -107,7 +107,8 @@ pub(crate) fn function(slot: &Slot) -> Option<*mut c_void> {
     (!pointer.is_null()).then_some(pointer)
 }
 
-/// Has `load` find the tool and install it, unless that was done before; other threads wait. True when it ran.
+/// Calls `load`, which finds and installs the tool, unless that was done before. Other threads wait meanwhile. Returns
+/// whether `load` ran.
 pub(crate) fn initialize(load: impl FnOnce() -> State) -> bool {
     if PHASE.load(Ordering::Acquire) == COMPLETE || IN_ENTRY.get() {
         return false;

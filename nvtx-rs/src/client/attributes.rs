@@ -1,4 +1,4 @@
-//! What a range or a mark says about itself.
+//! The description of a range or a mark.
 
 use super::calls::{Event, MessageRef};
 use super::registered::RegisteredString;

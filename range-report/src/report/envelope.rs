@@ -1,6 +1,6 @@
 //! What stands around a report.
 
-/// For a summary without ranges. Why there are none, [`Summary::empty_because`] says where it is known.
+/// The text for a summary without ranges. `Summary::empty_because` has the reason where it is known.
 pub(super) const NO_RANGE: &str = "No range was recorded.\n";
 
 /// The envelope of a report. `body` ends in a line feed.

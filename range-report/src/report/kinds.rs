@@ -263,7 +263,7 @@ impl FromStr for TableStyle {
     }
 }
 
-/// A word that is no setting; its text says which are.
+/// A word that is no setting. The message lists the words that are.
 ///
 /// ```
 /// let error = "old".parse::<range_report::TableStyle>().unwrap_err();

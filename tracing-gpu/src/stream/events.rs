@@ -3,8 +3,8 @@
 //! A start event is recorded just before a range begins, an end event just after it ends.
 //!
 //! Every call leaves the thread's current context, its stored errors and all captures as they were. Events are only
-//! enqueued into a stream that captures nothing, which harms no capture. Calls that enqueue nothing (they create
-//! events, read them, wait) are made in the relaxed capture mode.
+//! enqueued into a stream that captures nothing, which harms no capture. Events are created
+//! in the relaxed capture mode.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -23,7 +23,7 @@ pub(super) enum OwnerKind {
     Caller,
 }
 
-/// As long as it is held, the stream lives.
+/// Keeps the stream alive while it is held.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Alive(Option<Arc<dyn Held>>);
 
@@ -46,7 +46,7 @@ impl StreamOwner {
         }
     }
 
-    /// How many hold a stream that its last `Arc` destroys, its queue included; `None` for other streams.
+    /// The number of holders, the queue included, of a stream that its last `Arc` destroys. `None` for other streams.
     pub(super) fn holders(&self) -> Option<usize> {
         match &self.kind {
             OwnerKind::Binding(stream) => Some(stream.strong_count()),
@@ -54,8 +54,8 @@ impl StreamOwner {
         }
     }
 
-    /// Whether it can be held now. It is not held to find out: that may become the last hold, which must not be dropped
-    /// under a lock.
+    /// Whether it can be held now. This takes no hold: it could become the last one, which must not be dropped under a
+    /// lock.
     pub(super) fn lives(&self) -> bool {
         match &self.kind {
             OwnerKind::Binding(stream) => stream.strong_count() > 0,

@@ -1,8 +1,8 @@
 //! Reading pairs of CUDA events.
 //!
 //! The program never waits for the GPU: pairs are read in the order in which they came, once they have finished. Only a
-//! summary waits, for the newest pair of each stream first. Calls that enqueue nothing (they read events, wait) are made
-//! in the relaxed capture mode.
+//! summary waits, for the newest pair of each stream first. Calls that read events or wait are made in the relaxed
+//! capture mode.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
